@@ -1,0 +1,81 @@
+# `make demo` runs the program, `make check` is the gate. Each target makes `.venv` when it is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest
+# One worker per core; a test file stays on one worker, so its kernels are compiled once.
+WORKERS ?= auto
+TEST_ARGS ?=
+BENCH_ARGS ?=
+BENCHMARKS = $(filter-out benchmarks/measure.py,$(sort $(wildcard benchmarks/*.py)))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow check format-check lint types imports bench docs format clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "$(PYTHON) was not found: install Python 3.11 or newer (on Debian: apt-get install python3 python3-venv), or name one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "dynid needs Python 3.11 or newer, found $$($(PYTHON) --version 2>&1): name another one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "this Python cannot make virtual environments: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp is newer than pyproject.toml when what it stands for is installed; a second run does nothing.
+$(VENV)/.demo-stamp: pyproject.toml | $(BIN)/python
+	@echo "installing what running needs into $(VENV) (once, a few minutes)"
+	$(PIP_INSTALL) -e .
+	@touch $@
+
+$(VENV)/.docs-stamp: pyproject.toml | $(BIN)/python
+	@echo "installing what the pages need into $(VENV) (once, a few minutes)"
+	$(PIP_INSTALL) -e '.[docs]'
+	@touch $@ $(VENV)/.demo-stamp
+
+$(VENV)/.dev-stamp: pyproject.toml | $(BIN)/python
+	@echo "installing everything into $(VENV) (once, a few minutes)"
+	$(PIP_INSTALL) -e '.[dev,docs,ros,dask]'
+	@touch $@ $(VENV)/.docs-stamp $(VENV)/.demo-stamp
+
+setup: $(VENV)/.dev-stamp ## everything for working on dynid, in .venv
+
+demo: $(VENV)/.demo-stamp ## the whole path on a simulated 7-joint arm; installs only what running needs
+	$(BIN)/dynid demo
+
+test: $(VENV)/.dev-stamp ## the tests, without the slow ones
+	$(PYTEST) -n $(WORKERS) --dist loadfile $(TEST_ARGS)
+
+test-slow: $(VENV)/.dev-stamp ## the slow tests alone
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m slow $(TEST_ARGS) || [ $$? -eq 5 ]  # 5: there are none
+
+check: format-check lint types imports test ## the gate: formatter, linter, types, import contract, tests
+
+format-check: $(VENV)/.dev-stamp
+	$(BIN)/ruff format --check .
+
+lint: $(VENV)/.dev-stamp
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev-stamp
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev-stamp
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev-stamp ## write the code as the formatter likes it
+	$(BIN)/ruff check --fix --select I .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev-stamp ## every benchmark, us and the reference in one run (BENCH_ARGS=--smoke for a quick look)
+	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script $(BENCH_ARGS); done
+
+docs: $(VENV)/.docs-stamp ## the site, in site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+clean: ## what was built, not .venv
+	rm -rf site dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,69 @@
+"""Robot dynamic identification: from a robot description and logs of its motion to a physically consistent dynamic model.
+
+    import dynid
+    robot   = dynid.read_robot("arm.urdf")
+    base    = dynid.reduce_to_base(robot)
+    samples = dynid.process(dynid.read_recording("run.parquet", robot), [dynid.LowPass(cutoff_hz=8.0), dynid.Differentiate()])
+    result  = dynid.estimate(dynid.build_regression(robot, samples), base)
+
+Public names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+try:
+    __version__ = version("dynid")
+except PackageNotFoundError:  # a source tree that was never installed
+    __version__ = "0+unknown"
+
+_PUBLIC = {
+    "dynid.errors": ("DynidError", "DynidWarning", "InconsistentModelError", "InputError"),
+    "dynid.inertia": ("consistency", "is_consistent"),
+    "dynid.parameters": ("Parameters",),
+    "dynid.robot.model": ("Joint", "Robot", "make_robot"),
+    "dynid.robot.read": ("read_robot",),
+    "dynid.robot.builtin": ("demo_robot",),
+    "dynid.robot.effects": ("Armature", "Coulomb", "Offset", "Viscous"),
+    "dynid.recording.recording": ("Recording", "StaticRecording", "WrenchRecording", "write_recording"),
+    "dynid.recording.readers.read": ("open_recording", "read_recording"),
+    "dynid.recording.samples": ("Samples",),
+    "dynid.recording.process": ("process",),
+    "dynid.recording.steps.decimate": ("Decimate",),
+    "dynid.recording.steps.differentiate": ("Differentiate",),
+    "dynid.recording.steps.lowpass": ("LowPass",),
+    "dynid.recording.steps.resample": ("Resample",),
+    "dynid.regression.torque": ("inverse_dynamics", "torque_regressor"),
+    "dynid.regression.energy": ("energy_regression", "energy_regressor"),
+    "dynid.regression.momentum": ("momentum_regressor",),
+    "dynid.regression.static": ("static_regressor",),
+    "dynid.regression.body": ("body_regressor",),
+    "dynid.regression.base": ("BaseReduction", "reduce_to_base"),
+    "dynid.regression.factor": ("Regression", "build_regression"),
+    "dynid.simulate": ("simulate",),
+    "dynid.estimation.estimate": ("Estimate", "estimate"),
+    "dynid.estimation.outcome": ("Outcome",),
+    "dynid.estimation.least_squares": ("OrdinaryLeastSquares",),
+    "dynid.estimation.weighted": ("WeightedLeastSquares",),
+    "dynid.validation.torque": ("Validation", "validate"),
+    "dynid.export.urdf": ("write_urdf",),
+    "dynid.run": ("Run", "Settings", "identify"),
+}
+_WHERE = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = ["__version__", *sorted(_WHERE)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'dynid' has no attribute '{name}'")
+    value = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""``python -m dynid``."""
+
+from dynid.cli import main
+
+main()

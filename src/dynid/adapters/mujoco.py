@@ -1,0 +1,215 @@
+"""MuJoCo: it compiles MJCF, and any robot can be rebuilt in it as an independent reference.
+
+A MuJoCo hinge turns about ``axis`` through ``pos`` in the body's frame, which is the motion of dynid's screw,
+so body frames are kept. A free joint differs: MuJoCo's position is the pose in the world (quaternion
+``w x y z``), its linear velocity is in world axes,
+
+    qpos = P T(q),   qvel = (R v, w),   qacc = (R (a + w x v), alpha),   force = (R^T f, m)
+
+with ``R`` the rotation of ``qpos`` and ``(v, w)`` dynid's twist in the body's own frame. MuJoCo numbers bodies
+depth first, so its joints may stand in another order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.adapters.tree import JointLike, RobotLike, axis_point, effect_value, mass_parts, pitch
+from dynid.adapters.xml import serialize_xml
+from dynid.arrays import Array, check_shape
+from dynid.errors import InputError
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+
+def compile_mjcf(text: str, where: str) -> Any:
+    """The ``mujoco.MjModel`` of a vetted MJCF text."""
+    import mujoco
+
+    try:
+        return mujoco.MjModel.from_xml_string(text)
+    except (ValueError, mujoco.FatalError) as error:
+        reason = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+        raise InputError(f"MuJoCo cannot compile {where}: {reason}") from error
+
+
+def mujoco_model(robot: RobotLike, *, armature: bool = True, friction: bool = True, limits: bool = True) -> Any:
+    """The same robot as a ``mujoco.MjModel``; see :func:`mjcf_text`."""
+    text = mjcf_text(robot, armature=armature, friction=friction, limits=limits)
+    return compile_mjcf(text, f"robot '{robot.name}'")
+
+
+def mjcf_text(robot: RobotLike, *, armature: bool = True, friction: bool = True, limits: bool = True) -> str:
+    """The robot as MJCF: bodies, joints, inertials, and sites where merged links sat.
+
+    ``armature`` writes the rotor inertias, ``friction`` viscous and Coulomb friction as ``damping`` and
+    ``frictionloss``, ``limits`` the ranges of motion. MuJoCo has no constant joint torque, so offsets are
+    left out. Bodies that MuJoCo's compiler does not take (massless, inconsistent) are refused by it.
+    """
+    from xml.etree.ElementTree import Element, SubElement, indent
+
+    root = Element("mujoco", model=robot.name)
+    SubElement(root, "compiler", angle="radian", autolimits="true")
+    SubElement(root, "option", gravity=_join(robot.gravity))
+    world = SubElement(root, "worldbody")
+    bodies: list[Element] = []
+    for i, joint in enumerate(robot.joints):
+        above = bodies[joint.parent] if joint.parent >= 0 else world
+        body = SubElement(above, "body", {"name": robot.links[i]} | _pose(joint.placement))
+        bodies.append(body)
+        _add_joint(body, robot, i, armature=armature, friction=friction, limits=limits)
+        _add_inertial(body, robot, i)
+    for link in robot.merged:
+        above = bodies[link.body] if link.body >= 0 else world
+        SubElement(above, "site", {"name": link.name} | _pose(link.placement))
+    indent(root)
+    return serialize_xml(root)
+
+
+def to_mujoco_motion(robot: RobotLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
+    """``(qpos, qvel, qacc)`` of samples ``(samples, n)`` for :func:`mujoco_model`."""
+    position, velocity, acceleration = (np.array(part, dtype=np.float64, ndmin=2) for part in (q, v, a))
+    if robot.joints[0].kind == "floating":
+        R, p = _base_pose(robot, position)
+        linear, angular = velocity[:, :3].copy(), velocity[:, 3:6]
+        position[:, :3] = p
+        position[:, 3:7] = _quaternions(R)[:, [3, 0, 1, 2]]
+        velocity[:, :3] = _turn(R, linear)
+        acceleration[:, :3] = _turn(R, acceleration[:, :3] + np.cross(angular, linear))
+    positions, dofs = _mujoco_order(robot)
+    return position[:, positions], velocity[:, dofs], acceleration[:, dofs]
+
+
+def from_mujoco_force(robot: RobotLike, q: ArrayLike, force: ArrayLike) -> Array:
+    """Generalised forces ``(samples, n)`` of MuJoCo in dynid's coordinates, at dynid's positions ``q``."""
+    given = np.atleast_2d(np.asarray(force, dtype=np.float64))
+    forces = np.empty_like(given)
+    forces[:, _mujoco_order(robot)[1]] = given
+    if robot.joints[0].kind == "floating":
+        R, _ = _base_pose(robot, np.atleast_2d(np.asarray(q, dtype=np.float64)))
+        forces[:, :3] = _turn(np.swapaxes(R, -1, -2), forces[:, :3])
+    return forces
+
+
+def inverse_dynamics(model: Any, qpos: ArrayLike, qvel: ArrayLike, qacc: ArrayLike) -> Array:
+    """``(samples, dof)`` forces of MuJoCo's inverse dynamics, one by one: a reference, not a fast path."""
+    import mujoco
+
+    state = mujoco.MjData(model)
+    positions, velocities, accelerations = (np.atleast_2d(np.asarray(part)) for part in (qpos, qvel, qacc))
+    check_shape("qpos", positions, (None, model.nq))
+    check_shape("qvel", velocities, (len(positions), model.nv))
+    check_shape("qacc", accelerations, (len(positions), model.nv))
+    forces = np.empty((len(positions), model.nv))
+    for sample, (state.qpos[:], state.qvel[:], state.qacc[:]) in enumerate(
+        zip(positions, velocities, accelerations, strict=True)
+    ):
+        mujoco.mj_inverse(model, state)
+        forces[sample] = state.qfrc_inverse
+    return forces
+
+
+def _mujoco_order(robot: RobotLike) -> tuple[list[int], list[int]]:
+    """Position and velocity indices of dynid in MuJoCo's order: MuJoCo numbers bodies depth first."""
+    order: list[int] = []
+    waiting = [i for i, joint in enumerate(robot.joints) if joint.parent < 0][::-1]
+    while waiting:
+        body = waiting.pop()
+        order.append(body)
+        waiting.extend([i for i, joint in enumerate(robot.joints) if joint.parent == body][::-1])
+    if robot.joints[0].kind != "floating":
+        return order, order
+    driven = [i for i in order if i != 0]
+    return [*range(7), *(i + 6 for i in driven)], [*range(6), *(i + 5 for i in driven)]
+
+
+def _add_joint(body: Element, robot: RobotLike, index: int, *, armature: bool, friction: bool, limits: bool) -> None:
+    from xml.etree.ElementTree import SubElement
+
+    joint = robot.joints[index]
+    if joint.kind == "floating":
+        SubElement(body, "freejoint", name=joint.name)
+        return
+    if pitch(joint) != 0.0:
+        raise InputError(f"joint '{joint.name}' is a helical joint, which MuJoCo does not have")
+    element = SubElement(body, "joint", {"name": joint.name} | _motion(joint))
+    if limits and joint.kind != "continuous" and np.isfinite([joint.q_min, joint.q_max]).all():
+        element.set("range", _join([joint.q_min, joint.q_max]))
+    if limits and np.isfinite(joint.tau_max):
+        element.set("actuatorfrcrange", _join([-joint.tau_max, joint.tau_max]))
+    values = {"armature": "Ia"} if armature else {}
+    values |= {"damping": "fv", "frictionloss": "fc"} if friction else {}
+    for attribute, symbol in values.items():
+        value = effect_value(robot, symbol, index)
+        if value < 0.0:
+            raise InputError(f"{symbol} of joint '{joint.name}' is {value:g}; MuJoCo takes no negative {attribute}")
+        if value > 0.0:
+            element.set(attribute, repr(value))
+
+
+def _motion(joint: JointLike) -> dict[str, str]:
+    if joint.kind == "prismatic":
+        return {"type": "slide", "axis": _join(joint.screw[:3])}
+    return {"type": "hinge", "axis": _join(joint.screw[3:]), "pos": _join(axis_point(joint))}
+
+
+def _add_inertial(body: Element, robot: RobotLike, index: int) -> None:
+    from xml.etree.ElementTree import SubElement
+
+    mass, com, inertia = mass_parts(robot, index)
+    if mass == 0.0 and not np.any(inertia):
+        return
+    # diagonalised here and not by MuJoCo's compiler, whose iteration stops at fewer digits
+    moments, axes = np.linalg.eigh(inertia)
+    axes[:, 0] *= np.sign(np.linalg.det(axes))
+    flat = moments[0] + moments[1]
+    if flat < moments[2] <= flat * (1.0 + 1e-12):  # a flat body that rounding pushed over the triangle inequality
+        moments[2] = flat
+    SubElement(
+        body,
+        "inertial",
+        mass=repr(mass),
+        pos=_join(com),
+        quat=_join(_quaternions(axes)[[3, 0, 1, 2]]),
+        diaginertia=_join(moments),
+    )
+
+
+def _base_pose(robot: RobotLike, q: Array) -> tuple[Array, Array]:
+    """Rotation and position of the floating body in the world; ``x y z w`` need not be of length one."""
+    x, y, z, w = (q[:, 3:7] / np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)).T
+    rows = [
+        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
+        [2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)],
+        [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)],
+    ]
+    R = np.moveaxis(np.array(rows), -1, 0)
+    placement = robot.joints[0].placement
+    return placement[:3, :3] @ R, q[:, :3] @ placement[:3, :3].T + placement[:3, 3]
+
+
+def _turn(R: Array, vectors: Array) -> Array:
+    turned: Array = np.einsum("nij,nj->ni", R, vectors)
+    return turned
+
+
+def _quaternions(R: Array) -> Array:
+    """``x y z w``."""
+    from scipy.spatial.transform import Rotation
+
+    return np.asarray(Rotation.from_matrix(R).as_quat(), dtype=np.float64)
+
+
+def _pose(placement: Array) -> dict[str, str]:
+    pose = {"pos": _join(placement[:3, 3])}
+    if not np.array_equal(placement[:3, :3], np.eye(3)):
+        pose["quat"] = _join(_quaternions(placement[:3, :3])[[3, 0, 1, 2]])
+    return pose
+
+
+def _join(values: ArrayLike) -> str:
+    return " ".join(repr(float(value)) for value in np.asarray(values, dtype=np.float64))

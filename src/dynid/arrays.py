@@ -1,0 +1,55 @@
+"""The only place where arrays are frozen or refused."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import InputError
+
+Array: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+def freeze(values: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
+    """A read-only, C-contiguous array of ``values``; copies unless it is already one that owns its memory."""
+    array = np.asarray(values, dtype=dtype, order="C")
+    if array.flags.writeable or not array.flags.owndata:
+        array = np.array(array, dtype=dtype, order="C", copy=True)
+        array.flags.writeable = False
+    return array
+
+
+def frozen_view(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view on ``array``, for large arrays that nobody else holds."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def check_shape(name: str, array: NDArray[Any], shape: tuple[int | None, ...]) -> None:
+    """Refuse ``array`` unless its shape is ``shape``, where None stands for any length."""
+    fits = array.ndim == len(shape) and all(
+        want is None or have == want for have, want in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
+        raise InputError(f"{name} has shape {array.shape}, expected {wanted}")
+
+
+def check_finite(name: str, array: NDArray[Any]) -> None:
+    """Refuse ``array`` if it holds NaN or infinity."""
+    bad = int(array.size - np.count_nonzero(np.isfinite(array)))
+    if bad:
+        raise InputError(f"{name} holds {bad} values that are NaN or infinite, expected finite numbers")
+
+
+def matrix(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> Array:
+    """Frozen float array of the given shape with finite entries."""
+    array = freeze(values)
+    check_shape(name, array, shape)
+    check_finite(name, array)
+    return array

@@ -1,0 +1,47 @@
+"""The verbs, gathered. Nothing heavy is imported here: ``dynid --help`` must answer at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynid.cli.console import log_to_stderr, show
+from dynid.cli.verbs.base import base
+from dynid.cli.verbs.check import check
+from dynid.cli.verbs.demo import demo
+from dynid.cli.verbs.export import export
+from dynid.cli.verbs.identify import identify
+from dynid.cli.verbs.report import report
+from dynid.cli.verbs.simulate import simulate
+from dynid.cli.verbs.validate import validate
+
+app = typer.Typer(
+    name="dynid",
+    help="Robot dynamic identification: from a robot description and logs to a model you can trust.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from dynid import __version__
+
+        show(f"dynid {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    log_to_stderr()
+
+
+for verb in (demo, identify, validate, report, export, base, check, simulate):
+    app.command()(verb)

@@ -1,0 +1,57 @@
+"""What goes to the terminal: results on stdout, messages and progress on stderr."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def say(text: str) -> None:
+    """A message to the user, on stderr."""
+    sys.stderr.write(text + "\n")
+
+
+def show(text: str = "") -> None:
+    """A line of the result, on stdout."""
+    sys.stdout.write(text + "\n")
+
+
+def show_json(result: Mapping[str, Any]) -> None:
+    """The one JSON object of a verb."""
+    from dynid.files import to_json
+
+    sys.stdout.write(to_json(result))
+
+
+def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
+    """A plain table; the first column is text, the others numbers."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(header):
+        table.add_column(name, justify="left" if index == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=False)
+    if not console.is_terminal:  # a file or a pipe has no width of its own
+        console = Console(file=sys.stdout, highlight=False, width=200)
+    console.print(table)
+
+
+def percent(fraction: float | None, digits: int = 2) -> str:
+    """A fraction for the eye."""
+    return "-" if fraction is None or not math.isfinite(fraction) else f"{100.0 * fraction:.{digits}f} %"
+
+
+def log_to_stderr() -> None:
+    """Show what the library says (first-use compilation, notes) as messages."""
+    logger = logging.getLogger("dynid")
+    if not logger.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("dynid: %(message)s"))
+        logger.addHandler(handler)
+        logger.propagate = False

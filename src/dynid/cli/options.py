@@ -1,0 +1,68 @@
+"""Options that several verbs share, with their meaning written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from dynid.errors import InputError
+
+DEFAULT_EFFECTS = "viscous,coulomb,offset,armature"
+
+RobotFile: TypeAlias = Annotated[
+    Path,
+    typer.Argument(metavar="ROBOT", help="Robot description: .urdf, .xml (MJCF) or .toml (DH).", show_default=False),
+]
+LogFiles: TypeAlias = Annotated[
+    list[Path], typer.Argument(metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP.", show_default=False)
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
+Effects: TypeAlias = Annotated[
+    str, typer.Option("--effects", help="Joint effects in the model, or 'none' for rigid bodies only.")
+]
+Gravity: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--gravity", metavar="X,Y,Z", help="Gravity in the base frame; default: the description's."),
+]
+Lock: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--lock", metavar="JOINT=VALUE", help="Hold a joint and merge what it carries; repeat for several."),
+]
+Output: TypeAlias = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
+Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+
+
+def parsed_gravity(text: str | None) -> tuple[float, float, float] | None:
+    """``x,y,z`` as numbers."""
+    if text is None:
+        return None
+    values = numbers(text, "--gravity")
+    if len(values) != 3:
+        raise InputError(f"--gravity has {len(values)} numbers ('{text}'), expected 3: x,y,z")
+    return values[0], values[1], values[2]
+
+
+def parsed_lock(items: list[str] | None) -> dict[str, float]:
+    """``joint=value`` pairs."""
+    lock: dict[str, float] = {}
+    for item in items or []:
+        name, separator, value = item.partition("=")
+        if not separator:
+            raise InputError(f"--lock is '{item}', expected joint=value")
+        lock[name.strip()] = numbers(value, f"--lock {name}")[0]
+    return lock
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """Comma-separated numbers of an option."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{option} is '{text}', expected numbers separated by commas") from None
+
+
+def number_or_auto(text: str, option: str) -> float | Literal["auto"]:
+    """A number, or the word ``auto``."""
+    return "auto" if text == "auto" else numbers(text, option)[0]

@@ -1,0 +1,41 @@
+"""``dynid base``: base parameters and their expressions."""
+
+from __future__ import annotations
+
+from dynid.cli.console import show, show_json, show_table
+from dynid.cli.options import DEFAULT_EFFECTS, AsJson, Effects, Gravity, Lock, RobotFile, parsed_gravity, parsed_lock
+
+
+def base(
+    robot: RobotFile,
+    effects: Effects = DEFAULT_EFFECTS,
+    gravity: Gravity = None,
+    lock: Lock = None,
+    json: AsJson = False,
+) -> None:
+    """Base parameters: the combinations that any motion of this robot can show.
+
+    Example: [bold]dynid base arm.urdf --effects none[/bold]
+    """
+    from dynid.regression.base import reduce_to_base
+    from dynid.robot.read import read_robot
+
+    model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))
+    reduction = reduce_to_base(model)
+    if json:
+        show_json(
+            {
+                "robot": model.name,
+                "n_parameters": reduction.n_parameters,
+                "n_base": reduction.n_base,
+                "base": reduction.as_list(),
+                "notes": model.source.notes,
+            }
+        )
+        return
+    for note in model.source.notes:
+        show(f"note: {note}")
+    units = dict(zip(model.parameters.names, model.parameters.units, strict=True))
+    rows = [(str(i + 1), item["expression"], units[item["name"]]) for i, item in enumerate(reduction.as_list())]
+    show_table(("#", "base parameter", "unit"), rows)
+    show(f"{model.name}: {reduction.n_parameters} parameters, {reduction.n_base} base parameters")

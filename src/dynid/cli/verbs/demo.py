@@ -1,0 +1,52 @@
+"""``dynid demo``: the whole path on a simulated arm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynid.cli.console import percent, say, show, show_json, show_table
+from dynid.cli.options import AsJson, Output, Seed
+
+
+def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = False) -> None:
+    """The whole path on a built-in simulated arm: design, record, identify, validate, export, report.
+
+    Example: [bold]dynid demo -o demo[/bold]
+    """
+    from dynid.run import run_demo
+
+    result = run_demo(output, seed=seed, say=say)
+    found = result.run.estimate
+    if json:
+        summary = result.run.summary()
+        show_json(
+            summary
+            | {
+                "files": [str(path) for path in result.files],
+                "parity": max(item.parity for item in result.exported),
+                "torque_gap": {"before": result.torque_gap_before, "after": result.torque_gap_after},
+                "report": str(result.report),
+            }
+        )
+        return
+    rows = [
+        (name, *(f"{value:.4g}" for value in row))
+        for name, row in zip(result.run.robot.joint_names, result.friction, strict=True)
+    ]
+    show_table(("joint", "viscous, true", "found", "Coulomb, true", "found"), rows, "Friction (simulated)")
+    show()
+    for note in result.run.notes:
+        show(f"note: {note}")
+    unseen = result.run.validation
+    assert unseen is not None
+    show(f"{found.rank} of {found.base.n_base} base parameters known, condition number {found.condition_number:.4g}")
+    show(
+        f"unseen simulated log predicted to {percent(unseen.relative_error)} (raw torque: {percent(unseen.relative_error_raw)})"
+    )
+    show(
+        f"torque against the true robot on random states: off by {percent(result.torque_gap_before)} with the description, "
+        f"by {percent(result.torque_gap_after)} with the identified model"
+    )
+    for item in result.exported:
+        show(f"exported {item.path}, reloads with a torque difference of {item.parity:.1e}")
+    show(f"report: {result.report}")

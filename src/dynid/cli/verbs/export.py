@@ -1,0 +1,45 @@
+"""``dynid export``: files that simulators and controllers load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.console import show, show_json
+from dynid.cli.options import AsJson
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an earlier identification.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", help="Formats, separated by commas: urdf.")] = "urdf",
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write into; default: the run's own.", show_default=False),
+    ] = None,
+    allow_inconsistent: Annotated[
+        bool, typer.Option("--allow-inconsistent", help="Write links that no physical body could have.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Write the identified model, reload it and compare its torque with what was identified.
+
+    Example: [bold]dynid export run --to urdf[/bold]
+    """
+    from dynid.run import export_run, load_run
+
+    written = export_run(load_run(run), output or run, to.split(","), allow_inconsistent=allow_inconsistent)
+    if json:
+        show_json(
+            {
+                "files": [str(item.path) for item in written],
+                "parity": max(item.parity for item in written),
+                "notes": [note for item in written for note in item.notes],
+            }
+        )
+        return
+    for item in written:
+        for note in item.notes:
+            show(f"note: {note}")
+        show(f"{item.path}: torque after reloading differs by {item.parity:.1e} (relative)")

@@ -1,0 +1,133 @@
+"""``dynid identify``: the main job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.console import percent, say, show, show_json, show_table
+from dynid.cli.options import (
+    DEFAULT_EFFECTS,
+    AsJson,
+    Effects,
+    Gravity,
+    Lock,
+    LogFiles,
+    Output,
+    RobotFile,
+    number_or_auto,
+    numbers,
+    parsed_gravity,
+    parsed_lock,
+)
+
+
+def identify(
+    robot: RobotFile,
+    logs: LogFiles,
+    output: Output = Path("run"),
+    method: Annotated[str, typer.Option("--method", help="Estimator: ols or wls.")] = "ols",
+    validate: Annotated[
+        list[Path] | None,
+        typer.Option("--validate", metavar="LOG", help="Unseen log to validate on; repeat for several.", show_default=False),
+    ] = None,
+    split: Annotated[
+        float | None,
+        typer.Option("--split", help="Identify on this share of each log, from its start; validate on the rest."),
+    ] = None,
+    effects: Effects = DEFAULT_EFFECTS,
+    gravity: Gravity = None,
+    lock: Lock = None,
+    velocity: Annotated[str, typer.Option("--velocity", help="logged, position (differentiated) or auto.")] = "auto",
+    cutoff_hz: Annotated[
+        str, typer.Option("--cutoff-hz", help="Low-pass of all signals; auto: what predicts held-out raw torque best.")
+    ] = "auto",
+    torque_cutoff_hz: Annotated[
+        float | None, typer.Option("--torque-cutoff-hz", help="Its own cut-off for torque; default: the same.")
+    ] = None,
+    filter_order: Annotated[int, typer.Option("--filter-order", help="Order of the zero-phase Butterworth.")] = 4,
+    dead_zone: Annotated[
+        str, typer.Option("--dead-zone", help="Speed below which the sign of Coulomb friction is off; auto: 3 x noise.")
+    ] = "auto",
+    from_s: Annotated[float | None, typer.Option("--from", help="Use each log from this time, s.")] = None,
+    to_s: Annotated[float | None, typer.Option("--to", help="Use each log up to this time, s.")] = None,
+    drive_gains: Annotated[
+        str | None, typer.Option("--drive-gains", metavar="K1,K2,..", help="N m per A: torque from motor current.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="Vendor's columns and units: libfranka, rtde, fri, joint_states.")
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option("--mapping", help="TOML or JSON file that names the log's columns.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Identify the dynamic model of a robot from logs of its motion, or from a table of poses (M and g).
+
+    0.3 s or three filter time constants are dropped at both ends of each log; several logs are stacked.
+
+    Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
+    """
+    from dynid.run import Settings, save_run
+    from dynid.run import identify as identify_robot
+
+    settings = Settings(
+        effects=() if effects == "none" else tuple(name.strip() for name in effects.split(",")),
+        gravity=parsed_gravity(gravity),
+        lock=parsed_lock(lock),
+        method=method,
+        split=split,
+        velocity=velocity,  # type: ignore[arg-type]
+        cutoff_hz=number_or_auto(cutoff_hz, "--cutoff-hz"),
+        torque_cutoff_hz=torque_cutoff_hz,
+        filter_order=filter_order,
+        dead_zone=number_or_auto(dead_zone, "--dead-zone"),
+        from_s=from_s,
+        to_s=to_s,
+        drive_gains=None if drive_gains is None else tuple(numbers(drive_gains, "--drive-gains")),
+        preset=preset,
+        mapping=None if mapping is None else str(mapping),
+    )
+    if not json:
+        say(f"identifying {robot.name} from {', '.join(log.name for log in logs)}")
+    run = identify_robot(robot, logs, settings, validate_on=validate or ())
+    save_run(run, output)
+    if json:
+        show_json(run.summary() | {"files": [str(output)]})
+        return
+    show_run(run)
+    show(f"written to {output}")
+
+
+def show_run(run: object) -> None:
+    """What a run found, for the eye."""
+    from dynid.run import Run
+
+    assert isinstance(run, Run)
+    found = run.estimate
+    rows = [
+        (text, f"{value:.5g}", "-" if origin == "prior" else f"{spread:.2g} %", origin)
+        for text, value, spread, origin in zip(
+            found.base.expressions(digits=4), found.base_values, found.sigma_percent, found.origin, strict=True
+        )
+    ]
+    show_table(("base parameter", "value", "sigma", "from"), rows)
+    for note in run.notes:
+        show(f"note: {note}")
+    if run.filter is not None:
+        show(f"filter: {run.filter.describe()}")
+    show(
+        f"{run.robot.name}: {found.rank} of {found.base.n_base} base parameters seen in {found.n_samples} samples, "
+        f"condition number {found.condition_number:.4g} (scaled {found.condition_number_scaled:.4g})"
+    )
+    own, unseen = run.identification, run.validation
+    identified = found.relative_error if own is None else own.relative_error
+    raw = None if own is None else own.relative_error_raw
+    show(f"torque error on the identification set: {percent(identified)} filtered, {percent(raw)} raw")
+    if unseen is not None:
+        show(
+            f"torque error on unseen data: {percent(unseen.relative_error)} filtered, {percent(unseen.relative_error_raw)} raw"
+        )
+    show("physically consistent: " + ("yes, every link" if found.feasible else "no, see the notes"))

@@ -1,0 +1,32 @@
+"""``dynid report``: one self-contained page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.console import show, show_json
+from dynid.cli.options import AsJson
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an earlier identification.", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="File to write; default: report.html in the run.", show_default=False),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Write the report of a run again, from its files and, where they are still there, its logs.
+
+    Example: [bold]dynid report run[/bold]
+    """
+    from dynid.run import load_run, report_run
+
+    path = report_run(load_run(run, with_samples=True), output or run / "report.html")
+    if json:
+        show_json({"files": [str(path)]})
+    else:
+        show(f"written to {path}")

@@ -1,0 +1,46 @@
+"""What can go wrong, named.
+
+Every failure that dynid raises on purpose descends from :class:`DynidError`, so that a program can catch one class; the
+command line turns any of them into one sentence and exit code 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class DynidError(Exception):
+    """Root of every error that dynid raises on purpose."""
+
+
+class InputError(DynidError):
+    """A file, column, joint or option is not what was expected; the text says which, what and what was found."""
+
+
+class UnknownNameError(InputError):
+    """A name that is not among those available; carries what was asked for and what there is."""
+
+    def __init__(self, what: str, name: str, available: Iterable[str], where: str = "") -> None:
+        self.name = name
+        self.available = tuple(available)
+        place = f" in {where}" if where else ""
+        listed = ", ".join(self.available) if self.available else "none"
+        super().__init__(f"unknown {what} '{name}'{place}; available: {listed}")
+
+
+class MissingPackageError(InputError):
+    """An optional package is needed for what was asked; carries the line that installs it."""
+
+    def __init__(self, package: str, purpose: str, extra: str | None = None) -> None:
+        self.package = package
+        self.extra = extra
+        install = f"pip install 'dynid[{extra}]'" if extra else f"pip install {package}"
+        super().__init__(f"{purpose} needs the package '{package}': {install}")
+
+
+class InconsistentModelError(DynidError):
+    """A parameter set that no physical body could have was about to be used where that is not allowed."""
+
+
+class DynidWarning(UserWarning):
+    """Root of every warning that dynid issues."""

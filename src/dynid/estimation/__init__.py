@@ -1,0 +1,1 @@
+"""Estimators: methods that turn a regression into parameters, one file a method."""

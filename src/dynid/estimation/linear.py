@@ -1,0 +1,141 @@
+"""The weighted linear solve that the least-squares family shares, on the small triangles.
+
+minimise  sum_j w_j^2 || A_j beta - b_j ||^2     over the seen base parameters, the others at their prior value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.estimation.completion import complete
+from dynid.estimation.estimate import Estimate
+from dynid.estimation.outcome import Outcome
+from dynid.estimation.seen import DATA_TOLERANCE, Seen, seen_parameters
+from dynid.parameters import Parameters
+from dynid.regression.base import BaseReduction
+from dynid.regression.factor import Regression
+from dynid.regression.independence import triangle_of
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProblem:
+    """The triangles over base parameters, channel by channel, and what they show."""
+
+    regression: Regression
+    base: BaseReduction
+    prior: Parameters
+    channels: tuple[Array, ...]
+    seen: Seen
+
+    @classmethod
+    def of(
+        cls, regression: Regression, base: BaseReduction, prior: Parameters, tolerance: float = DATA_TOLERANCE
+    ) -> LinearProblem:
+        channels = tuple(regression.channel_matrix(i, base) for i in range(len(regression.factors)))
+        return cls(regression, base, prior, channels, seen_parameters(np.vstack(channels)[:, :-1], tolerance))
+
+    def solve(self, weights: Array) -> Array:
+        """Base values for given channel weights."""
+        stacked = np.vstack([w * block for w, block in zip(weights, self.channels, strict=True)])
+        beta = self.base.base_values(self.prior)
+        mask = self.seen.mask
+        A = stacked[:, :-1][:, mask]
+        if A.shape[0] < A.shape[1] or not mask.any():
+            raise InputError(
+                f"the data hold {self.regression.n_rows} rows, fewer than the {mask.sum()} values they should give"
+            )
+        b = stacked[:, -1] - stacked[:, :-1][:, ~mask] @ beta[~mask]
+        scale = np.linalg.norm(A, axis=0)
+        beta[mask] = scipy.linalg.lstsq(A / scale, b, lapack_driver="gelsy")[0] / scale
+        return beta
+
+    def residual_norms(self, beta: Array) -> Array:
+        """``||b_j - A_j beta||`` of every channel."""
+        return np.array([np.linalg.norm(block[:, -1] - block[:, :-1] @ beta) for block in self.channels])
+
+    def rows(self) -> Array:
+        return np.array([factor.n_rows for factor in self.regression.factors], dtype=float)
+
+    def seen_triangle(self, weights: Array | None = None) -> Array:
+        """Triangle over the seen base parameters alone."""
+        scale = np.ones(len(self.channels)) if weights is None else weights
+        stacked = np.vstack([w * block[:, :-1][:, self.seen.mask] for w, block in zip(scale, self.channels, strict=True)])
+        return triangle_of(stacked)
+
+    def covariance(self, weights: Array, sigma: Array) -> Array:
+        """``B (sum_j w_j^4 sigma_j^2 A_j^T A_j) B`` with ``B = (sum_j w_j^2 A_j^T A_j)^-1``: rows of a channel have one noise."""
+        mask = self.seen.mask
+        inverse = np.linalg.pinv(self.seen_triangle(weights))
+        bread = inverse @ inverse.T
+        meat = self.seen_triangle(weights**2 * sigma)
+        spread = meat @ bread
+        covariance = np.zeros((self.base.n_base, self.base.n_base))
+        covariance[np.ix_(mask, mask)] = spread.T @ spread
+        return covariance
+
+    def noise_sigma(self, beta: Array, pooled: bool) -> Array:
+        """Residual standard deviation per channel, with the values that were fitted taken off the rows (Sousa 81)."""
+        norms, rows = self.residual_norms(beta), self.rows()
+        if pooled:
+            freedom = max(rows.sum() - self.seen.rank, 1.0)
+            return np.full(len(rows), np.sqrt((norms**2).sum() / freedom))
+        spent = self.seen.rank * rows / max(rows.sum(), 1.0)
+        return np.asarray(norms / np.sqrt(np.maximum(rows - spent, 1.0)))
+
+    def condition_numbers(self) -> tuple[float, float]:
+        R = self.seen_triangle()
+        return condition_number(R), condition_number(R / np.linalg.norm(R, axis=0))
+
+    def finish(
+        self,
+        method: str,
+        beta: Array,
+        covariance: Array,
+        *,
+        outcome: Outcome | None = None,
+        standard: Parameters | None = None,
+        notes: Sequence[str] = (),
+        details: Mapping[str, Any] | None = None,
+    ) -> Estimate:
+        """The estimate of these base values, with everything that does not depend on the method."""
+        norms, rows = self.residual_norms(beta), self.rows()
+        full_rank = bool(self.seen.mask.all())
+        unscaled, scaled = self.condition_numbers()
+        return Estimate(
+            method=method,
+            base=self.base,
+            base_values=beta,
+            covariance=covariance,
+            standard=complete(self.base, beta, self.prior) if standard is None else standard,
+            origin=self.seen.origin,
+            rank=self.seen.rank,
+            condition_number=unscaled,
+            condition_number_scaled=scaled,
+            channel_names=self.regression.channel_names,
+            residual_rms=norms / np.sqrt(np.maximum(rows, 1.0)),
+            relative_error=relative(norms, self.regression.torque_norms),
+            n_samples=self.regression.n_samples,
+            n_rows=self.regression.n_rows,
+            outcome=outcome or (Outcome.SOLVED if full_rank else Outcome.RANK_DEFICIENT),
+            notes=tuple(notes),
+            details=dict(details or {}),
+        )
+
+
+def condition_number(R: Array) -> float:
+    """Ratio of the largest to the smallest singular value."""
+    singular = np.linalg.svd(R, compute_uv=False)
+    return float(singular[0] / singular[-1]) if len(singular) and singular[-1] > 0.0 else float("inf")
+
+
+def relative(errors: Array, references: Array) -> float:
+    """``||errors|| / ||references||``."""
+    reference = float(np.linalg.norm(references))
+    return float(np.linalg.norm(errors)) / reference if reference > 0.0 else float("nan")

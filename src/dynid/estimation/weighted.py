@@ -1,0 +1,65 @@
+"""Weighted least squares: joints count by their own noise, ``w_j = 1 / sigma_j``, iterated until the weights settle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynid.errors import InputError
+from dynid.estimation.estimate import Estimate
+from dynid.estimation.linear import LinearProblem
+from dynid.estimation.outcome import Outcome
+from dynid.estimation.seen import DATA_TOLERANCE
+from dynid.parameters import Parameters
+from dynid.regression.base import BaseReduction
+from dynid.regression.factor import Regression
+
+
+@dataclass(frozen=True)
+class WeightedLeastSquares:
+    """Weights from the residuals of each joint, or given as standard deviations ``sigma``, one per joint."""
+
+    name: ClassVar[str] = "wls"
+    laws: ClassVar[frozenset[str]] = frozenset({"exact", "row_order", "units", "covers"})
+    sigma: tuple[float, ...] | None = None
+    iterations: int = 20
+    settle: float = 1e-6
+    """Relative change of the weights below which they count as settled."""
+    tolerance: float = DATA_TOLERANCE
+
+    def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
+        problem = LinearProblem.of(regression, base, prior, self.tolerance)
+        if self.sigma is not None:
+            if len(self.sigma) != len(problem.channels) or min(self.sigma) <= 0.0:
+                raise InputError(
+                    f"weighted least squares got {len(self.sigma)} standard deviations, expected {len(problem.channels)} positive ones"
+                )
+            weights = 1.0 / np.array(self.sigma)
+            beta, settled = problem.solve(weights), True
+        else:
+            weights, beta, settled = self._iterate(problem)
+        sigma = problem.noise_sigma(beta, pooled=False)
+        return problem.finish(
+            self.name,
+            beta,
+            problem.covariance(weights, sigma),
+            outcome=None if settled else Outcome.NOT_CONVERGED,
+            details={"noise_sigma": sigma.tolist(), "weights": weights.tolist()},
+        )
+
+    def _iterate(self, problem: LinearProblem) -> tuple[np.ndarray, np.ndarray, bool]:
+        weights = np.ones(len(problem.channels))
+        beta = problem.solve(weights)
+        for _ in range(self.iterations):
+            sigma = problem.noise_sigma(beta, pooled=False)
+            # noise-free channels: equal weights at the level of round-off instead of infinite ones
+            floor = 1e-10 * max(float(problem.regression.torque_norms.max()), 1e-300)
+            new = 1.0 / np.maximum(sigma, floor)
+            new /= np.exp(np.log(new).mean())
+            change = float(np.abs(np.log(new / weights)).max())
+            weights, beta = new, problem.solve(new)
+            if change < self.settle:
+                return weights, beta, True
+        return weights, beta, False

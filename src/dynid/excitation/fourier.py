@@ -1,0 +1,231 @@
+"""Periodic joint motion as finite Fourier series, and the files that hold sampled motion.
+
+With the fundamental ``w = 2 pi / period`` and harmonics ``l = 1 .. L`` joint ``k`` moves as (Swevers and others 1997)
+
+    q_k(t)   = q0_k + sum_l a_kl / (w l) sin(w l t) - b_kl / (w l) cos(w l t)
+    dq_k(t)  =        sum_l a_kl cos(w l t) + b_kl sin(w l t)
+    ddq_k(t) =        sum_l -a_kl w l sin(w l t) + b_kl w l cos(w l t)
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, check_finite, check_shape, freeze, matrix
+from dynid.errors import InputError
+from dynid.recording.recording import Recording, write_recording
+from dynid.recording.samples import Samples
+from dynid.robot.checks import require_limits
+from dynid.robot.model import Robot
+
+GRID_PER_HARMONIC = 64
+"""Points per period and harmonic on which extremes are looked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class FourierTrajectory:
+    """Coefficients of the series: ``a``, ``b`` (joints, harmonics) in rad/s or m/s, ``offset`` in rad or m."""
+
+    period_s: float
+    a: Array
+    b: Array
+    offset: Array
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.period_s) and self.period_s > 0.0):
+            raise InputError(f"period is {self.period_s:g} s, expected a positive number")
+        a = matrix("Fourier coefficients a", self.a, (None, None))
+        b = matrix("Fourier coefficients b", self.b, a.shape)
+        if a.shape[1] == 0:
+            raise InputError("Fourier series has 0 harmonics, expected at least 1")
+        object.__setattr__(self, "a", a)
+        object.__setattr__(self, "b", b)
+        object.__setattr__(self, "offset", matrix("Fourier offsets q0", self.offset, (a.shape[0],)))
+
+    @property
+    def n_joints(self) -> int:
+        """Number of joints."""
+        return int(self.a.shape[0])
+
+    @property
+    def n_harmonics(self) -> int:
+        """Number of harmonics ``L``."""
+        return int(self.a.shape[1])
+
+    @property
+    def fundamental_rad_s(self) -> float:
+        """``w = 2 pi / period``."""
+        return 2.0 * np.pi / self.period_s
+
+    def evaluate(self, time: ArrayLike) -> tuple[Array, Array, Array]:
+        """Position, velocity and acceleration at the given times, ``(times, joints)`` each."""
+        t = np.atleast_1d(np.asarray(time, dtype=np.float64))
+        check_shape("time", t, (None,))
+        check_finite("time", t)
+        w_l = self.fundamental_rad_s * np.arange(1, self.n_harmonics + 1)
+        sine, cosine = np.sin(np.outer(t, w_l)), np.cos(np.outer(t, w_l))
+        q = self.offset + sine @ (self.a / w_l).T - cosine @ (self.b / w_l).T
+        dq = cosine @ self.a.T + sine @ self.b.T
+        ddq = cosine @ (self.b * w_l).T - sine @ (self.a * w_l).T
+        return q, dq, ddq
+
+    def samples(self, rate_hz: float, periods: float = 1.0) -> Samples:
+        """The motion sampled from time zero, both ends of the last period included."""
+        if not (np.isfinite(rate_hz) and rate_hz > 0.0 and np.isfinite(periods) and periods > 0.0):
+            raise InputError(f"cannot sample {periods:g} periods at {rate_hz:g} Hz, expected positive numbers")
+        n = round(periods * self.period_s * rate_hz)
+        if n < 1:
+            raise InputError(f"{periods:g} periods of {self.period_s:g} s hold no sample at {rate_hz:g} Hz")
+        time = np.arange(n + 1) / rate_hz
+        return Samples(time, *self.evaluate(time))
+
+    def scaled(self, factor: ArrayLike) -> FourierTrajectory:
+        """Oscillations about the same offset, times one factor or one per joint."""
+        factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), (self.n_joints,))[:, None]
+        return replace(self, a=self.a * factors, b=self.b * factors)
+
+
+def random_fourier(
+    robot: Robot,
+    period_s: float = 10.0,
+    harmonics: int = 5,
+    seed: int = 0,
+    *,
+    fraction: float = 0.95,
+    at_rest: bool = False,
+) -> FourierTrajectory:
+    """A random series that uses up to ``fraction`` of the robot's limits.
+
+    Coefficients are normal; each joint is then scaled until its range, velocity or acceleration limit is met, and
+    placed at random in what is left of its range. Where the robot states torque limits, all oscillations shrink
+    together until inverse dynamics with the robot's own parameters stays inside them. ``at_rest`` starts and ends
+    every period with zero velocity and acceleration. Self-collision is not looked at.
+    """
+    _check_random(robot, harmonics, fraction, at_rest)
+    rng = np.random.default_rng(seed)
+    n = robot.n_joints
+    a, b = rng.normal(size=(2, n, harmonics))
+    if at_rest:  # dq(0) = sum_l a_l and ddq(0) = w sum_l l b_l vanish
+        order = np.arange(1, harmonics + 1, dtype=np.float64)
+        a -= a.mean(axis=1, keepdims=True)
+        b -= np.outer(b @ order, order) / (order @ order)
+    shape = FourierTrajectory(period_s, a, b, np.zeros(n))
+    low, high = robot.position_limits.T
+    # a joint that may turn for ever is swung through one turn
+    low, high = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
+    middle, reach = 0.5 * (low + high), 0.5 * fraction * (high - low)
+    lowest, highest, speed, rate = _extremes(shape)
+    with np.errstate(divide="ignore"):
+        factor = np.min(
+            [
+                2.0 * reach / (highest - lowest),
+                fraction * robot.limits("dq_max") / speed,
+                fraction * robot.limits("ddq_max") / rate,
+            ],
+            axis=0,
+        )
+    room = reach - 0.5 * factor * (highest - lowest)
+    offset = middle - 0.5 * factor * (highest + lowest) + rng.uniform(-1.0, 1.0, n) * room
+    trajectory = replace(shape.scaled(factor), offset=freeze(offset))
+    return _within_torque(robot, trajectory, fraction)
+
+
+def write_trajectory(trajectory: Samples, path: str | os.PathLike[str]) -> Path:
+    """Write sampled motion as CSV, parquet or npz with the columns ``t, q1.., dq1.., ddq1..``."""
+    numbers = tuple(f"joint{k + 1}" for k in range(trajectory.position.shape[1]))
+    motion = Recording(
+        time=trajectory.time,
+        position=trajectory.position,
+        joint_names=numbers,
+        velocity=trajectory.velocity,
+        acceleration=trajectory.acceleration,
+    )
+    return write_recording(motion, path)
+
+
+def read_trajectory(path: str | os.PathLike[str], robot: Robot) -> Samples:
+    """Motion from a file with the columns ``t, q1..`` and, optionally, ``dq1..`` and ``ddq1..``.
+
+    Derivatives that the file lacks are those of the spline of degree 5 through the highest one it has; a note says so.
+    """
+    from dynid.recording.readers.read import read_recording
+
+    log = read_recording(path, robot, kind="motion")
+    if not isinstance(log, Recording):
+        raise InputError(f"trajectory file '{path}' holds {type(log).__name__}, expected joint motion t, q1, ..")
+    velocity, acceleration = log.velocity, log.acceleration
+    notes = list(log.source.notes)
+    if velocity is None:
+        velocity = _spline_derivative(log.time, log.position, str(path))
+        notes.append("velocity is the derivative of a spline through the positions")
+    if acceleration is None:
+        acceleration = _spline_derivative(log.time, velocity, str(path))
+        notes.append("acceleration is the derivative of a spline through the velocities")
+    return Samples(log.time, log.position, velocity, acceleration, notes=tuple(notes))
+
+
+def _check_random(robot: Robot, harmonics: int, fraction: float, at_rest: bool) -> None:
+    if robot.floating:
+        raise InputError(f"robot '{robot.name}' floats; a Fourier motion is defined for driven joints only")
+    if harmonics < (2 if at_rest else 1):
+        raise InputError(f"{harmonics} harmonics asked for, expected at least {2 if at_rest else 1}")
+    if not 0.0 < fraction <= 1.0:
+        raise InputError(f"fraction of the limits is {fraction:g}, expected a number in (0, 1]")
+    require_limits(robot, ("position", "velocity"))
+
+
+def _grid(trajectory: FourierTrajectory) -> Array:
+    n = GRID_PER_HARMONIC * trajectory.n_harmonics
+    return np.linspace(0.0, trajectory.period_s, n, endpoint=False)
+
+
+def _extremes(trajectory: FourierTrajectory) -> tuple[Array, Array, Array, Array]:
+    """Bounds of lowest and highest position and of largest speed and acceleration over all times.
+
+    Ehlich and Zeller: between ``N`` points per period a trigonometric polynomial of degree ``L`` exceeds its largest
+    value on them by at most ``1 / cos(pi L / N)``.
+    """
+    q, dq, ddq = trajectory.evaluate(_grid(trajectory))
+    beyond = 1.0 / np.cos(np.pi / GRID_PER_HARMONIC)
+    swing = np.abs(q - trajectory.offset).max(axis=0)
+    slack = (beyond - 1.0) * swing
+    return (
+        q.min(axis=0) - slack,
+        q.max(axis=0) + slack,
+        beyond * np.abs(dq).max(axis=0),
+        beyond * np.abs(ddq).max(axis=0),
+    )
+
+
+def _within_torque(robot: Robot, trajectory: FourierTrajectory, fraction: float) -> FourierTrajectory:
+    """Shrink all oscillations about their offset until torque limits hold on the grid."""
+    from dynid.regression.torque import inverse_dynamics
+
+    limit = fraction * robot.limits("tau_max")
+    if not np.isfinite(limit).any():
+        return trajectory
+    for _ in range(60):
+        excess = np.abs(inverse_dynamics(robot, *trajectory.evaluate(_grid(trajectory)))).max(axis=0) / limit
+        if excess.max() <= 1.0:
+            return trajectory
+        trajectory = trajectory.scaled(0.9)
+    worst = int(np.argmax(excess))
+    raise InputError(
+        f"joint '{robot.joints[worst].name}' needs {excess[worst] * limit[worst]:.4g} of torque near "
+        f"q = {trajectory.offset[worst]:.3g} even when it hardly moves, its limit is "
+        f"{robot.limits('tau_max')[worst]:.4g}; try another seed"
+    )
+
+
+def _spline_derivative(time: Array, values: Array, where: str) -> Array:
+    from scipy.interpolate import make_interp_spline
+
+    if len(time) < 6:
+        raise InputError(f"trajectory file '{where}' has {len(time)} rows, expected at least 6 to differentiate it")
+    derivative: Array = make_interp_spline(time, values, k=5).derivative()(time)
+    return derivative

@@ -1,0 +1,159 @@
+"""The proof of an exported file: load it in another library and compare torques on random states."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.adapters.xml import parse_xml
+from dynid.arrays import Array
+from dynid.errors import InputError, UnknownNameError
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.torque import inverse_dynamics
+from dynid.robot.files import read_description
+from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+PARITY = 1e-9
+"""Largest relative torque difference with which an exported file counts as proven."""
+
+SMALLEST_SHARE = 1e-4
+"""Torques of a joint are compared with its own largest, but with no less than this share of the robot's largest."""
+
+
+def torque_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
+    """Largest relative difference of rigid-body torque between the robot and a URDF file that Pinocchio loads.
+
+    States are random within the robot's limits. Joints of the file that the robot has locked are held where the robot
+    holds them. Gravity is the robot's, because URDF has none.
+    """
+    import pinocchio as pin
+
+    description = read_description(path)
+    where = f"robot file '{description.path}'"
+    root = parse_xml(description.content, where)
+    model = _load(Path(path), robot, where)
+    model = _reduced(model, robot, root, where)
+    model.gravity.linear = np.array(robot.gravity)
+    model.armature[:] = 0.0
+    order = _velocity_order(model, robot, where)
+    q, v, a = random_states_within_limits(robot, n_states, seed)
+    ours = inverse_dynamics(robot, q, v, a, effects=False)
+    position = _position(model, robot, q)
+    theirs = np.empty_like(ours)
+    working = model.createData()
+    permuted_v, permuted_a = np.empty_like(v), np.empty_like(a)
+    permuted_v[:, order], permuted_a[:, order] = v, a
+    for k in range(n_states):
+        theirs[k] = pin.rnea(model, working, position[k], permuted_v[k], permuted_a[k])[order]
+    largest = np.abs(ours).max(axis=0)
+    scale = np.maximum(largest, SMALLEST_SHARE * largest.max())
+    if largest.max() == 0.0:
+        return float(np.abs(theirs).max())
+    return float((np.abs(theirs - ours) / scale).max())
+
+
+def _load(path: Path, robot: Robot, where: str) -> Any:
+    import pinocchio as pin
+
+    try:
+        if robot.floating and "floating" not in _joint_types(path):
+            model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+            # from where the base is measured is no part of URDF
+            model.jointPlacements[1] = pin.SE3(np.array(robot.joints[0].placement))
+            return model
+        return pin.buildModelFromUrdf(str(path))
+    except (ValueError, RuntimeError) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise InputError(f"{where} cannot be loaded by Pinocchio: {reason}") from error
+
+
+def _joint_types(path: Path) -> set[str]:
+    root = parse_xml(path.read_bytes(), f"robot file '{path}'")
+    return {joint.get("type", "") for joint in root.findall("joint")}
+
+
+def _reduced(model: Any, robot: Robot, root: Element, where: str) -> Any:
+    """The model with the joints that the robot lacks held in the pose in which the robot merged their links."""
+    import pinocchio as pin
+
+    kept = set(robot.joint_names)
+    extra = [i for i in range(1, model.njoints) if model.names[i] not in kept and not _is_base(model, i, robot)]
+    if not extra:
+        return model
+    child = {joint.get("name", ""): _link(joint, "child") for joint in root.findall("joint")}
+    held = pin.neutral(model)
+    poses = {name: (body, np.eye(4)) for body, name in enumerate(robot.links)}
+    poses |= {link.name: (link.body, np.array(link.placement)) for link in robot.merged}
+    working = model.createData()
+    pin.forwardKinematics(model, working, held)
+    for i in extra:
+        name = model.names[i]
+        if child.get(name) not in poses:
+            raise UnknownNameError("joint", name, robot.joint_names, where)
+        body, pose = poses[child[name]]
+        above = model.parents[i]
+        above_body, above_pose = poses[child[model.names[above]]] if above > 0 else (-1, np.eye(4))
+        if body != above_body:
+            raise InputError(f"joint '{name}' in {where} is neither one of robot '{robot.name}' nor locked in it")
+        relative = pin.SE3(np.linalg.inv(above_pose) @ pose)
+        motion = pin.log6(model.jointPlacements[i].inverse() * relative)
+        screw = np.asarray(working.joints[i].S).ravel()
+        angle = float(screw @ motion.vector)
+        start, width = model.joints[i].idx_q, model.joints[i].nq
+        held[start : start + width] = [angle] if width == 1 else [np.cos(angle), np.sin(angle)]
+    return pin.buildReducedModel(model, extra, held)
+
+
+def _is_base(model: Any, i: int, robot: Robot) -> bool:
+    return bool(robot.floating and i == 1 and model.joints[i].nv == 6)
+
+
+def _link(joint: Element, end: str) -> str:
+    element = joint.find(end)
+    return "" if element is None else element.get("link", "")
+
+
+def _velocity_order(model: Any, robot: Robot, where: str) -> Array:
+    """Where each of the robot's velocities stands in the model's."""
+    order: list[int] = []
+    for i, joint in enumerate(robot.joints):
+        number = _model_joint(model, robot, i, where)
+        start = model.joints[number].idx_v
+        order.extend(range(start, start + joint.n_dof))
+    if len(order) != model.nv:
+        raise InputError(f"{where} has {model.nv} degrees of freedom, robot '{robot.name}' has {len(order)}")
+    return np.array(order)
+
+
+def _model_joint(model: Any, robot: Robot, i: int, where: str) -> int:
+    if robot.joints[i].kind == "floating":
+        return 1
+    name = robot.joints[i].name
+    if not model.existJointName(name):
+        raise UnknownNameError("joint", name, list(model.names)[1:], where)
+    return int(model.getJointId(name))
+
+
+def _position(model: Any, robot: Robot, q: Array) -> Array:
+    """Positions in the model's order and form: cosine and sine where it keeps two numbers."""
+    position = np.empty((len(q), model.nq))
+    column = 0
+    for i, joint in enumerate(robot.joints):
+        number = _model_joint(model, robot, i, "the file")
+        start, width = model.joints[number].idx_q, model.joints[number].nq
+        if joint.kind == "floating":
+            position[:, start : start + 7] = q[:, column : column + 7]
+            column += 7
+            continue
+        angle = q[:, column]
+        position[:, start : start + width] = (
+            angle[:, None] if width == 1 else np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        )
+        column += 1
+    return position

@@ -1,0 +1,144 @@
+"""XML edited as text: only the bytes of the tags that change are replaced; comments, order and layout stay.
+
+The parser reports where elements begin and end in the original bytes; edits are collected and applied from the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+from dynid.errors import InputError
+
+_ATTRIBUTE = re.compile(rb"""([^\s=/>"']+)(\s*=\s*)("[^"]*"|'[^']*')""")
+
+
+@dataclass(eq=False)
+class ElementSpan:
+    """One element and the bytes it covers: ``start`` to ``tag_end`` is its start tag, ``end`` is behind its end tag."""
+
+    tag: str
+    attributes: dict[str, str]
+    start: int
+    tag_end: int
+    self_closing: bool
+    end: int = -1
+    children: list[ElementSpan] = field(default_factory=list)
+
+    def child(self, tag: str) -> ElementSpan | None:
+        """The first child of that name."""
+        return next((child for child in self.children if child.tag == tag), None)
+
+
+class XmlText:
+    """XML bytes, already vetted against hostile content, with the edits asked for so far."""
+
+    def __init__(self, content: bytes, where: str) -> None:
+        if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise InputError(f"{where} is UTF-16 text, expected UTF-8 to edit it in place")
+        self.where = where
+        self._content = content
+        self._edits: list[tuple[int, int, bytes]] = []
+        self._newline = "\r\n" if b"\r\n" in content else "\n"
+        self.indent_step = "\t" if b"\n\t" in content else "  "
+        self.root = self._spans()
+
+    def set_attributes(self, element: ElementSpan, values: Mapping[str, str]) -> None:
+        """Replace the values of attributes where they stand; those the tag lacks are added behind the others."""
+        missing = dict(values)
+        first = element.start + 1 + len(element.tag.encode())
+        last = element.start + 1 + len(element.tag.encode())
+        for match in _ATTRIBUTE.finditer(self._content, first, element.tag_end):
+            name, quoted = match.group(1).decode(), match.group(3)
+            last = match.end()
+            if name in missing:
+                quote = quoted[:1]
+                value = escape(missing.pop(name), {quote.decode(): "&quot;" if quote == b'"' else "&apos;"})
+                self._edits.append((match.start(3), match.end(3), quote + value.encode() + quote))
+        if missing:
+            added = "".join(f' {name}="{escape(value, {chr(34): "&quot;"})}"' for name, value in missing.items())
+            self._edits.append((last, last, added.encode()))
+
+    def insert_child(self, element: ElementSpan, lines: Sequence[str], *, at_end: bool = False) -> None:
+        """Put lines of XML into an element, first or last among its children, laid out as its neighbours are."""
+        indent = self._indent_of_children(element)
+        start = "" if indent is None else self._newline + indent
+        text = "".join(start + line.lstrip() if indent is None else start + line for line in lines)
+        if element.self_closing:
+            closing = "" if indent is None else self._newline + (self._indent(element) or "")
+            slash = self._content.rindex(b"/", element.start, element.tag_end)
+            self._edits.append((slash, element.tag_end, f">{text}{closing}</{element.tag}>".encode()))
+            return
+        place = element.children[-1].end if at_end and element.children else element.tag_end
+        self._edits.append((place, place, text.encode()))
+
+    def remove(self, element: ElementSpan) -> None:
+        """Take an element out, with its line where it has lines of its own."""
+        start, indent = element.start, self._indent(element)
+        if indent is not None:
+            start -= len(indent)
+            start -= 2 if self._content[start - 2 : start] == b"\r\n" else 1
+        self._edits.append((start, element.end, b""))
+
+    def edited(self) -> bytes:
+        """The bytes with all edits applied."""
+        content = self._content
+        for start, end, replacement in sorted(self._edits, key=lambda edit: edit[:2], reverse=True):
+            content = content[:start] + replacement + content[end:]
+        return content
+
+    def _indent(self, element: ElementSpan) -> str | None:
+        """White space before an element that starts its line, None for one inside a line."""
+        begin = element.start
+        while begin > 0 and self._content[begin - 1 : begin] in (b" ", b"\t"):
+            begin -= 1
+        if begin == 0 or self._content[begin - 1 : begin] != b"\n":
+            return None
+        return self._content[begin : element.start].decode()
+
+    def _indent_of_children(self, element: ElementSpan) -> str | None:
+        if element.children:
+            return self._indent(element.children[0])
+        own = self._indent(element)
+        return None if own is None else own + self.indent_step
+
+    def _spans(self) -> ElementSpan:
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        open_elements: list[ElementSpan] = []
+        roots: list[ElementSpan] = []
+
+        def begin(tag: str, attributes: dict[str, str]) -> None:
+            start = parser.CurrentByteIndex
+            tag_end = self._tag_end(start)
+            span = ElementSpan(tag, attributes, start, tag_end, self._content[tag_end - 2 : tag_end] == b"/>")
+            (open_elements[-1].children if open_elements else roots).append(span)
+            open_elements.append(span)
+
+        def finish(tag: str) -> None:
+            span = open_elements.pop()
+            span.end = span.tag_end if span.self_closing else self._tag_end(parser.CurrentByteIndex)
+
+        parser.StartElementHandler = begin
+        parser.EndElementHandler = finish
+        try:
+            parser.Parse(self._content, True)
+        except expat.ExpatError as error:
+            raise InputError(f"{self.where} is not well-formed XML: {error}") from None
+        return roots[0]
+
+    def _tag_end(self, start: int) -> int:
+        """Behind the ``>`` that closes the tag at ``start``; one inside quotes does not."""
+        quote = 0
+        for place in range(start, len(self._content)):
+            byte = self._content[place]
+            if quote:
+                quote = 0 if byte == quote else quote
+            elif byte in b"\"'":
+                quote = byte
+            elif byte == ord(">"):
+                return place + 1
+        raise InputError(f"{self.where} ends inside a tag")

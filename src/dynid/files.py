@@ -1,0 +1,71 @@
+"""Files written whole or not at all, and values in the types that JSON has."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import InputError
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` fill a temporary file beside ``path``, then give it its name; a failure leaves what was there."""
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        write(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be written: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Text in UTF-8, atomically."""
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """One JSON object, atomically."""
+    write_text(path, to_json(value))
+
+
+def to_json(value: Mapping[str, Any]) -> str:
+    """JSON text; numbers that JSON does not know become null."""
+    return json.dumps(plain(value), indent=2, allow_nan=False) + "\n"
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """A JSON object; ``what`` says in a refusal what the file should have been part of."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{what} '{path.parent}' has no readable {path.name}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"'{path}' is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InputError(f"'{path}' holds a {type(value).__name__}, expected a JSON object")
+    return value
+
+
+def plain(value: Any) -> Any:
+    """``value`` in the types that JSON has."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return str(value)

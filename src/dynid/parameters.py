@@ -1,0 +1,133 @@
+"""Names, units, order and kind of every column of a regressor.
+
+A column has a symbol (``Ixx``, ``fv``) and the number of its joint, counted from 1: ``Ixx2``. The ten inertial symbols of a
+link stand in Pinocchio's order ``m mx my mz Ixx Ixy Iyy Ixz Iyz Izz``; the inertia is about the origin of the body's frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze
+from dynid.errors import InputError, UnknownNameError
+
+Kind: TypeAlias = Literal["inertial", "friction", "actuator"]
+
+INERTIAL_SYMBOLS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+INERTIAL_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+"""Symbols and units of one link's ten parameters, in the order used everywhere inside dynid."""
+
+GROUPING_SYMBOLS = ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mx", "my", "mz", "m", "Ia", "fv", "fc", "fo")
+"""Priority inside a link when base parameters are grouped: the order that gives the published tables."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a regressor: what it multiplies, of which joint, in which unit."""
+
+    symbol: str
+    number: int
+    kind: Kind
+    unit: str
+    joint: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.symbol}{self.number}"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Named values, one per regressor column."""
+
+    columns: tuple[Column, ...]
+    values: Array
+
+    def __post_init__(self) -> None:
+        values = freeze(self.values)
+        check_shape("parameter values", values, (len(self.columns),))
+        check_finite("parameter values", values)
+        object.__setattr__(self, "values", values)
+        if len(self._position) != len(self.columns):
+            seen: set[str] = set()
+            twice = [name for name in self.names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+            raise InputError(f"parameter names appear twice: {', '.join(twice)}")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def units(self) -> tuple[str, ...]:
+        return tuple(column.unit for column in self.columns)
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(column.kind for column in self.columns)
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {column.name: index for index, column in enumerate(self.columns)}
+
+    @cached_property
+    def n_inertial(self) -> int:
+        """How many columns are inertial; they stand first, ten per link."""
+        return sum(column.kind == "inertial" for column in self.columns)
+
+    @property
+    def inertials(self) -> Array:
+        """The inertial values as one row of ten per link."""
+        return self.values[: self.n_inertial].reshape(-1, 10)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def index(self, name: str) -> int:
+        """Position of a column by its name."""
+        try:
+            return self._position[name]
+        except KeyError:
+            raise UnknownNameError("parameter", name, self.names) from None
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.values[self.index(name)])
+
+    def as_dict(self) -> dict[str, float]:
+        return dict(zip(self.names, self.values.tolist(), strict=True))
+
+    def with_values(self, values: ArrayLike) -> Parameters:
+        """The same columns with other values."""
+        return replace(self, values=np.asarray(values, dtype=np.float64))
+
+    def updated(self, values: Mapping[str, float]) -> Parameters:
+        """The same columns with some values replaced by name."""
+        new = self.values.copy()
+        for name, value in values.items():
+            new[self.index(name)] = value
+        return self.with_values(new)
+
+    def grouping(self, symbols: tuple[str, ...] = GROUPING_SYMBOLS) -> IntArray:
+        """Column indices in the default order of base-parameter grouping: base to tip, inside a joint by symbol.
+
+        Symbols that are not listed come after the listed ones, in the order of their columns.
+        """
+        rank = {symbol: place for place, symbol in enumerate(symbols)}
+        order = sorted(
+            range(len(self.columns)),
+            key=lambda i: (self.columns[i].number, rank.get(self.columns[i].symbol, len(rank)), i),
+        )
+        return freeze(order, dtype=np.int64)
+
+
+def inertial_columns(number: int, joint: str) -> tuple[Column, ...]:
+    """The ten columns of the link that joint ``number`` (from 1) carries."""
+    return tuple(
+        Column(symbol, number, "inertial", unit, joint)
+        for symbol, unit in zip(INERTIAL_SYMBOLS, INERTIAL_UNITS, strict=True)
+    )

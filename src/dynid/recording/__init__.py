@@ -1,0 +1,1 @@
+"""Recordings: any log in, clean samples out."""

@@ -1,0 +1,158 @@
+"""From a recording to samples: steps one after the other, on a whole log or chunk by chunk with the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from dynid.errors import InputError
+from dynid.recording.recording import Recording, RecordingStream
+from dynid.recording.samples import Samples
+from dynid.recording.signals import Signals, Tally, Upstream, joined
+from dynid.recording.steps.edges import DropEdges
+from dynid.recording.steps.resample import Resample
+from dynid.recording.steps.step import Extent, Step
+
+
+@overload
+def process(recording: Recording, steps: Sequence[Step], *, edge_s: float | None = None) -> Samples: ...
+@overload
+def process(recording: RecordingStream, steps: Sequence[Step], *, edge_s: float | None = None) -> ProcessedStream: ...
+
+
+def process(
+    recording: Recording | RecordingStream, steps: Sequence[Step], *, edge_s: float | None = None
+) -> Samples | ProcessedStream:
+    """Samples of a recording after the steps, in their order; of a stream, samples that are made while they are read.
+
+    ``edge_s`` seconds are dropped at both ends of every uninterrupted part; by default 0.3 s or three filter time
+    constants, whichever is longer, and one row where only differences were taken. Steps that need equally spaced
+    samples get a ``Resample`` before them if there is none. ``raw_torque`` of the samples is the torque as recorded,
+    on the same rows.
+    """
+    chain = complete_steps(steps, edge_s)
+    if isinstance(recording, RecordingStream):
+        return ProcessedStream(recording, chain)
+    tally = Tally()
+    pieces = list(_chained(_Whole(recording), chain).pieces(tally))
+    if not pieces:
+        raise InputError(f"{recording.source.path or 'the recording'}: no row is left after the processing steps")
+    signals = pieces[0]
+    for piece in pieces[1:]:
+        signals = joined(signals, piece)
+    return _samples(signals, (*recording.source.notes, *tally.notes))
+
+
+def complete_steps(steps: Sequence[Step], edge_s: float | None = None) -> tuple[Step, ...]:
+    """The steps with a resampling where one is needed, and edges dropped once all that spoils them is done."""
+    if edge_s is not None and not (np.isfinite(edge_s) and edge_s >= 0.0):
+        raise InputError(f"edge_s is {edge_s}, expected zero or a positive number of seconds")
+    chain: list[Step] = []
+    lost, place = Extent(), 0
+    uniform = periodic = False
+    for step in steps:
+        if step.needs_uniform_clock and not uniform:
+            chain.append(Resample())
+        if step.gathers:
+            # What is gathered from all rows must not see spoiled ones, and has no ends of its own.
+            chain[place:place] = _drop(lost, edge_s)
+            lost, periodic = Extent(), True
+        chain.append(step)
+        uniform = uniform or step.needs_uniform_clock or step.makes_uniform_clock
+        if isinstance(step, DropEdges):
+            lost, edge_s = Extent(), edge_s or 0.0
+        elif not periodic and step.transient() != Extent():
+            lost, place = lost | step.transient(), len(chain)
+    if not periodic:
+        chain[place:place] = _drop(lost, edge_s)
+    return tuple(chain)
+
+
+def _drop(lost: Extent, edge_s: float | None) -> list[Step]:
+    extent = lost if edge_s is None else Extent(seconds=edge_s)
+    return [] if extent == Extent() else [DropEdges(seconds=extent.seconds, rows=extent.rows)]
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessedStream:
+    """Samples of a log too long to hold: every walk reads the log again and yields pieces in order."""
+
+    recording: RecordingStream
+    steps: tuple[Step, ...]
+
+    def __iter__(self) -> Iterator[Samples]:
+        """Pieces of samples; the last one carries the notes on the whole pass."""
+        tally = Tally()
+        held: Signals | None = None
+        for piece in _chained(_Chunks(self.recording), self.steps).pieces(tally):
+            if held is not None:
+                yield _samples(held, ())
+            held = piece
+        if held is None:
+            raise InputError(f"{self.recording.source.path}: no row is left after the processing steps")
+        yield _samples(held, (*self.recording.source.notes, *tally.notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """A recording in memory as one piece."""
+
+    recording: Recording
+
+    def pieces(self, tally: Tally) -> Iterator[Signals]:
+        yield _signals(self.recording, float(self.recording.time[0]), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunks:
+    """A stream as consecutive pieces."""
+
+    recording: RecordingStream
+
+    def pieces(self, tally: Tally) -> Iterator[Signals]:
+        start_s: float | None = None
+        row = 0
+        for part in self.recording:
+            start_s = float(part.time[0]) if start_s is None else start_s
+            yield _signals(part, start_s, row)
+            row += part.n_samples
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """A step and what flows into it."""
+
+    step: Step
+    upstream: Upstream
+
+    def pieces(self, tally: Tally) -> Iterator[Signals]:
+        return self.step.over(self.upstream, tally)
+
+
+def _chained(source: Upstream, steps: Sequence[Step]) -> Upstream:
+    for step in steps:
+        source = _Stage(step, source)
+    return source
+
+
+def _signals(recording: Recording, start_s: float, first_row: int) -> Signals:
+    values = {
+        name: array
+        for name in ("position", "velocity", "acceleration", "torque")
+        if (array := getattr(recording, name)) is not None
+    }
+    if recording.torque is not None:
+        values["raw_torque"] = recording.torque
+    return Signals(recording.time, values, start_s, first_row)
+
+
+def _samples(signals: Signals, notes: tuple[str, ...]) -> Samples:
+    for name in ("velocity", "acceleration"):
+        if name not in signals.values:
+            raise InputError(
+                f"after the processing steps there is no {name}; add a step that makes it, such as Differentiate()"
+            )
+    return Samples(time=signals.time, notes=notes, **dict(signals.values))

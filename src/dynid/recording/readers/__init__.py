@@ -1,0 +1,1 @@
+"""One reader per file format, and the matching of their columns to the robot's joints."""

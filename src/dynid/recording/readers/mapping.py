@@ -1,0 +1,122 @@
+"""A user's own description of a log's columns, as a table or a TOML or JSON file.
+
+```toml
+time = "clock_ms"                        # or ["sec", "nanosec"]
+position = "axis{number}.angle"          # pattern with {joint}, {index} (from 0) or {number} (from 1)
+torque = ["load_a", "load_b"]            # or the columns in the robot's joint order
+velocity = {shoulder = "w1", elbow = "w2"}   # or by joint
+drive_gains = [10.0, 8.5]                # N m per A at the joint side
+gear_ratios = [100, 100]                 # motor turns per joint turn
+[units]
+time = "ms"
+position = "deg"
+[side]
+torque = "motor"
+[rename]                                 # column of the log = the name it should have
+"Axis 1 pos" = "q1"
+```
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.recording.readers.table import foreign_errors
+from dynid.recording.recording import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY
+
+_NAMED = (*COLUMN_OF_QUANTITY, *COLUMN_OF_BODY_MOTION, "gravity", "wrench")
+_KEYS = (
+    "time",
+    *_NAMED,
+    "units",
+    "side",
+    "gear_ratios",
+    "drive_gains",
+    "rename",
+    "header",
+    "preset",
+    "topic",
+)
+
+Columns = str | Sequence[str] | Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class LogMapping:
+    """What a mapping says, checked for its form but not yet against a log."""
+
+    time: tuple[str, ...] = ()
+    columns: Mapping[str, Columns] = field(default_factory=dict)
+    units: Mapping[str, Any] = field(default_factory=dict)
+    side: Mapping[str, str] = field(default_factory=dict)
+    gear_ratios: Any = None
+    drive_gains: Any = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+    header: tuple[str, ...] | None = None
+    preset: str | None = None
+    topic: str | None = None
+
+
+def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> LogMapping:
+    """A mapping from a table or from a TOML or JSON file."""
+    if mapping is None:
+        return LogMapping()
+    where = "mapping"
+    if not isinstance(mapping, Mapping):
+        path = Path(mapping)
+        where = str(path)
+        if path.suffix.lower() not in (".toml", ".json"):
+            raise InputError(f"{where}: a mapping file ends in .toml or .json")
+        with foreign_errors(where, "cannot be read as a mapping"):
+            text = path.read_text(encoding="utf-8")
+            mapping = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+        if not isinstance(mapping, Mapping):
+            raise InputError(f"{where}: holds {type(mapping).__name__}, expected a table")
+    for key in mapping:
+        if key not in _KEYS:
+            raise UnknownNameError("key", str(key), _KEYS, where)
+    header = mapping.get("header")
+    return LogMapping(
+        time=_names(where, "time", mapping["time"], most=2) if "time" in mapping else (),
+        columns={name: _columns(where, name, mapping[name]) for name in _NAMED if name in mapping},
+        units=_table(where, "units", mapping),
+        side=_table(where, "side", mapping),
+        gear_ratios=mapping.get("gear_ratios"),
+        drive_gains=mapping.get("drive_gains"),
+        rename=_table(where, "rename", mapping),
+        header=None if header is None else _names(where, "header", header),
+        preset=mapping.get("preset"),
+        topic=mapping.get("topic"),
+    )
+
+
+def _names(where: str, key: str, value: Any, most: int | None = None) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else ()
+    if not names or not all(isinstance(name, str) for name in names) or (most is not None and len(names) > most):
+        amount = f"one to {most} column names" if most else "column names"
+        raise InputError(f"{where}: '{key}' is {value!r}, expected {amount}")
+    return names
+
+
+def _columns(where: str, key: str, value: Any) -> Columns:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value.values()):
+        return dict(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    raise InputError(f"{where}: '{key}' is {value!r}, expected a pattern, a list of columns or a table joint = column")
+
+
+def _table(where: str, key: str, mapping: Mapping[str, Any]) -> dict[str, Any]:
+    value = mapping.get(key, {})
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}: '{key}' is {value!r}, expected a table")
+    return dict(value)

@@ -1,0 +1,94 @@
+"""Clean samples: joint motion and torque on one clock, ready for a regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, check_finite, check_shape, frozen_view
+from dynid.errors import InputError
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Position, velocity, acceleration and (unless it is only motion) torque of every joint, one row per sample.
+
+    ``raw_torque`` is the torque as recorded on the same rows, before any filter: what a model is finally judged by.
+    ``load`` is the torque transmitted by each joint, for friction that depends on it.
+    """
+
+    time: Array
+    position: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array | None = None
+    raw_torque: Array | None = None
+    load: Array | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        time = _float_array(self.time)
+        check_shape("time", time, (None,))
+        check_finite("time", time)
+        if len(time) > 1 and not (np.diff(time) > 0.0).all():
+            place = int(np.argmin(np.diff(time) > 0.0))
+            raise InputError(
+                f"time does not grow at row {place + 1}: {time[place]:g} s is followed by {time[place + 1]:g} s"
+            )
+        object.__setattr__(self, "time", frozen_view(time))
+        width: int | None = None
+        for name in ("velocity", "acceleration", "torque", "raw_torque", "load"):
+            values = getattr(self, name)
+            if values is None:
+                continue
+            array = _float_array(values)
+            check_shape(name, array, (len(time), width))
+            check_finite(name, array)
+            width = array.shape[1]
+            object.__setattr__(self, name, frozen_view(array))
+        position = _float_array(self.position)
+        check_shape("position", position, (len(time), None))
+        check_finite("position", position)
+        if width is not None and position.shape[1] not in (width, width + 1):  # a quaternion has one number more
+            raise InputError(f"position has {position.shape[1]} columns, velocity has {width}")
+        object.__setattr__(self, "position", frozen_view(position))
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __iter__(self) -> Iterator[Samples]:
+        """One piece: itself. Streams yield many."""
+        yield self
+
+    def __getitem__(self, rows: slice) -> Samples:
+        """Some of the rows."""
+        cut: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name)[rows]
+            for name in ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load")
+        }
+        return replace(self, **cut)
+
+    @property
+    def duration_s(self) -> float:
+        return float(self.time[-1] - self.time[0]) if len(self.time) else 0.0
+
+    def with_load(self, load: ArrayLike) -> Samples:
+        return replace(self, load=np.asarray(load, dtype=np.float64))
+
+    def with_torque(self, torque: ArrayLike) -> Samples:
+        return replace(self, torque=np.asarray(torque, dtype=np.float64))
+
+
+@runtime_checkable
+class SampleStream(Protocol):
+    """Samples too many to hold: iterating, any number of times, yields them in order as pieces."""
+
+    def __iter__(self) -> Iterator[Samples]: ...
+
+
+def _float_array(values: ArrayLike) -> Array:
+    return np.ascontiguousarray(values, dtype=np.float64)

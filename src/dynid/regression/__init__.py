@@ -1,0 +1,1 @@
+"""Regressors, the mergeable triangular factors they are reduced to, and base parameters."""

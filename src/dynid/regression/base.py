@@ -1,0 +1,144 @@
+"""Base parameters: the combinations ``beta = K phi`` that motion can show, found from numbers.
+
+Columns of the torque regressor that are always zero or always combinations of others cannot be told apart by any motion
+(Gautier 1991; Sousa and Cortesao 2014, 30-39). With the kept columns ``W_b``, ``W = W_b K`` and ``tau = W_b beta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, IntArray, freeze, matrix
+from dynid.errors import InputError, UnknownNameError
+from dynid.parameters import Parameters
+from dynid.regression.independence import independent_columns
+from dynid.regression.random_states import random_states
+from dynid.regression.torque import torque_regressor
+from dynid.robot.model import Robot
+
+
+@dataclass(frozen=True)
+class BaseReduction:
+    """``beta = K phi`` and ``W_b = W lift``, with ``K lift = 1``."""
+
+    parameter_names: tuple[str, ...]
+    K: Array
+    lift: Array
+    independent: IntArray | None
+    """Columns kept as they are, one per base parameter; None for a grouping that is no choice of columns."""
+    clarity: tuple[float, float] = (1.0, 0.0)
+    """Smallest independent part of a kept column and largest of a dropped one."""
+
+    def __post_init__(self) -> None:
+        K = matrix("K", self.K, (None, len(self.parameter_names)))
+        object.__setattr__(self, "K", K)
+        object.__setattr__(self, "lift", matrix("lift", self.lift, (len(self.parameter_names), K.shape[0])))
+
+    @classmethod
+    def from_matrix(cls, K: ArrayLike, names: Sequence[str]) -> BaseReduction:
+        """A published grouping: ``K`` with one row per base parameter and one column per named parameter."""
+        matrix_K = matrix("K", K, (None, len(names)))
+        twice = sorted({name for name in names if list(names).count(name) > 1})
+        if twice:
+            raise InputError(f"parameter name '{twice[0]}' appears {list(names).count(twice[0])} times")
+        rank = int(np.linalg.matrix_rank(matrix_K))
+        if rank < len(matrix_K):
+            raise InputError(f"K has {len(matrix_K)} rows but rank {rank}: its base parameters are not independent")
+        independent = _unit_columns(matrix_K)
+        lift = np.asarray(np.linalg.pinv(matrix_K)) if independent is None else np.eye(len(names))[:, independent]
+        return cls(tuple(names), matrix_K, lift, independent)
+
+    @property
+    def n_base(self) -> int:
+        return len(self.K)
+
+    @property
+    def n_parameters(self) -> int:
+        return len(self.parameter_names)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """One name per base parameter: that of its leading parameter, or a number where there is none."""
+        if self.independent is None:
+            return tuple(f"beta{i + 1}" for i in range(self.n_base))
+        return tuple(self.parameter_names[i] for i in self.independent)
+
+    @cached_property
+    def dependent(self) -> IntArray:
+        """Columns that are no base parameter of their own."""
+        if self.independent is None:
+            raise InputError("this grouping is no choice of columns, so it has no dependent ones")
+        return freeze(np.setdiff1d(np.arange(self.n_parameters), self.independent), dtype=np.int64)
+
+    def index(self, name: str) -> int:
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise UnknownNameError("base parameter", name, self.names) from None
+
+    def base_values(self, parameters: Parameters | ArrayLike) -> Array:
+        """``beta = K phi``."""
+        values = parameters.values if isinstance(parameters, Parameters) else np.asarray(parameters, dtype=np.float64)
+        return np.asarray(values @ self.K.T)
+
+    def expression(self, row: int, digits: int = 6) -> str:
+        """One base parameter as text; coefficients are rounded here and nowhere else."""
+        coefficients = self.K[row]
+        order = np.flatnonzero(np.abs(coefficients) > 0.5 * 10.0 ** (-digits - 2))
+        lead = None if self.independent is None else int(self.independent[row])
+        if lead is not None:
+            order = np.concatenate([[lead], order[order != lead]])
+        text = ""
+        for column in order:
+            text += _term(float(coefficients[column]), self.parameter_names[column], digits, first=not text)
+        return text
+
+    def expressions(self, digits: int = 6) -> tuple[str, ...]:
+        return tuple(self.expression(row, digits) for row in range(self.n_base))
+
+    def as_list(self) -> list[dict[str, Any]]:
+        return [{"name": name, "expression": text} for name, text in zip(self.names, self.expressions(), strict=True)]
+
+
+def reduce_to_base(
+    robot: Robot, *, order: Sequence[str] | None = None, tolerance: float = 1e-8, seed: int = 0
+) -> BaseReduction:
+    """Base parameters of a robot from its torque regressor at random states.
+
+    ``order`` names parameters to prefer, first to last; the rest follow in the default grouping: base to tip, inside a link
+    ``Ixx Ixy Ixz Iyy Iyz Izz mx my mz m Ia fv fc fo``, which is that of the published tables.
+    """
+    default = robot.parameters.grouping()
+    preferred = [robot.parameters.index(name) for name in (order or ())]
+    chosen = freeze([*preferred, *(i for i in default if i not in set(preferred))], dtype=np.int64)
+    n_states = 3 * len(robot.parameters) // robot.n_dof + 20
+    q, v, a, load = random_states(robot, n_states, seed)
+    W = torque_regressor(robot, q, v, a, load).reshape(-1, len(robot.parameters))
+    found = independent_columns(W, chosen, tolerance)
+    lift = np.eye(len(robot.parameters))[:, found.kept]
+    return BaseReduction(robot.parameters.names, found.K, lift, found.kept, (found.smallest_kept, found.largest_dropped))
+
+
+def _unit_columns(K: Array) -> IntArray | None:
+    """For every row a column that is one there and zero elsewhere, if each row has one."""
+    unit = (np.count_nonzero(K, axis=0) == 1) & np.isclose(K.sum(axis=0), 1.0, rtol=0.0, atol=1e-12)
+    chosen: list[int] = []
+    for row in K:
+        candidates = np.flatnonzero(unit & (row != 0.0))
+        if not len(candidates):
+            return None
+        chosen.append(int(candidates[0]))
+    return freeze(chosen, dtype=np.int64)
+
+
+def _term(coefficient: float, name: str, digits: int, *, first: bool) -> str:
+    sign = "-" if coefficient < 0.0 else ("" if first else "+")
+    number = f"{abs(coefficient):.{digits}g}"
+    factor = "" if number == "1" else f"{number} "
+    return f"{sign}{factor}{name}" if first else f" {sign} {factor}{name}"

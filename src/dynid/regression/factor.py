@@ -1,0 +1,286 @@
+"""The data as small triangles: ``R^T R = [W tau]^T [W tau]`` per channel, whatever the length of the log.
+
+Chunks of rows are folded into a triangle with LAPACK's ``tpqrt``; triangles of time blocks, of logs, of machines merge the
+same way, in any order. Linear estimators work on the triangles and never on the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg.lapack import dtpqrt
+
+from dynid.arrays import Array, IntArray, freeze
+from dynid.errors import InputError
+from dynid.parameters import Parameters
+from dynid.recording.samples import Samples, SampleStream
+from dynid.regression.base import BaseReduction
+from dynid.regression.channels import Channel
+from dynid.regression.independence import triangle_of
+from dynid.regression.rows import MatrixRows, RowFilter, RowSource, TorqueRows, Weights
+from dynid.robot.effects import Effect
+from dynid.robot.model import Robot
+
+BLOCK_LIMIT = 64
+"""Most time blocks kept per source; neighbours are merged beyond it."""
+_PANEL = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Triangles of one channel: one per time block, and their merger ``R``."""
+
+    channel: Channel
+    blocks: Array
+    rows: IntArray
+    """Rows that went into each block."""
+
+    @cached_property
+    def R(self) -> Array:
+        """Upper triangle of ``[W tau]`` over the channel's columns; the last column is torque."""
+        return freeze(merge_triangles(self.blocks))
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.rows.sum())
+
+    @property
+    def torque_norm(self) -> float:
+        """``||tau||`` of the channel."""
+        return float(np.linalg.norm(self.R[:, -1]))
+
+    def scaled(self, weight: float) -> Factor:
+        """All rows multiplied by one weight."""
+        return replace(self, blocks=freeze(self.blocks * weight))
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Everything the data say about the parameters, and the row source to ask again."""
+
+    parameters: Parameters
+    factors: tuple[Factor, ...]
+    sources: tuple[RowSource, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.factors:
+            raise InputError("a regression needs at least one channel")
+
+    def __add__(self, other: Regression) -> Regression:
+        """Merge what two data sets say; the order does not matter."""
+        if self.parameters.names != other.parameters.names:
+            raise InputError(
+                f"regressions with {len(self.parameters)} and {len(other.parameters)} parameters, or other names, cannot merge"
+            )
+        if len(self.factors) != len(other.factors) or not all(
+            mine.channel.matches(theirs.channel) for mine, theirs in zip(self.factors, other.factors, strict=True)
+        ):
+            raise InputError("regressions of different robots cannot merge: their channels have other columns")
+        factors = [
+            replace(
+                mine,
+                blocks=freeze(np.concatenate([mine.blocks, theirs.blocks])),
+                rows=freeze(np.concatenate([mine.rows, theirs.rows]), np.int64),
+            )
+            for mine, theirs in zip(self.factors, other.factors, strict=True)
+        ]
+        return Regression(self.parameters, tuple(factors), self.sources + other.sources)
+
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        return tuple(factor.channel.name for factor in self.factors)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(factor.n_rows for factor in self.factors)
+
+    @property
+    def n_samples(self) -> int:
+        return max(factor.n_rows for factor in self.factors)
+
+    @property
+    def n_blocks(self) -> int:
+        return max(len(factor.blocks) for factor in self.factors)
+
+    @cached_property
+    def torque_norms(self) -> Array:
+        return freeze([factor.torque_norm for factor in self.factors])
+
+    @property
+    def robot(self) -> Robot:
+        """The robot whose torque rows these are."""
+        for source in self.sources:
+            if isinstance(source, TorqueRows):
+                return source.robot
+        raise InputError("this regression was not built from torque rows of a robot")
+
+    def channel_matrix(self, index: int, base: BaseReduction | None = None, triangle: Array | None = None) -> Array:
+        """Triangle of one channel times its expansion, ``[A b]`` over base parameters, or over all without ``base``."""
+        factor = self.factors[index]
+        R = factor.R if triangle is None else triangle
+        expansion = factor.channel.expansion
+        if base is not None:
+            self._check_base(base)
+            expansion = expansion @ base.lift
+        return np.hstack([R[:, :-1] @ expansion, R[:, -1:]])
+
+    def stacked(self, base: BaseReduction | None = None, weights: Sequence[float] | Array | None = None) -> Array:
+        """``[A b]`` of all channels, each times its weight: the whole least-squares problem in a few hundred rows."""
+        scale = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=np.float64)
+        if scale.shape != (len(self.factors),):
+            raise InputError(f"{scale.size} weights were given for {len(self.factors)} channels")
+        return np.vstack([scale[i] * self.channel_matrix(i, base) for i in range(len(self.factors))])
+
+    def triangle(self, base: BaseReduction | None = None, weights: Sequence[float] | Array | None = None) -> Array:
+        """``[A b]`` of all channels reduced to one triangle."""
+        return triangle_of(self.stacked(base, weights))
+
+    def refactor(
+        self,
+        effects: Sequence[Effect] | None = None,
+        weights: Weights | None = None,
+        row_filter: RowFilter | None = None,
+    ) -> Regression:
+        """One more pass over the rows, with other effects, row weights or a row filter."""
+        if not self.sources:
+            raise InputError("this regression has no row source, so its rows cannot be made again")
+        again: Regression | None = None
+        for source in self.sources:
+            if not isinstance(source, TorqueRows):
+                raise InputError("only torque rows can be made again with other options")
+            part = factorise(source.with_options(effects, weights, row_filter))
+            again = part if again is None else again + part
+        assert again is not None
+        return again
+
+    def without_sources(self) -> Regression:
+        """The triangles alone, to store or to send."""
+        return replace(self, sources=())
+
+    def _check_base(self, base: BaseReduction) -> None:
+        if base.parameter_names != self.parameters.names:
+            raise InputError(
+                f"base reduction is over {base.n_parameters} parameters, regression over {len(self.parameters)}; "
+                "make both from the same robot and effects"
+            )
+
+
+def build_regression(
+    robot: Robot,
+    samples: Samples | SampleStream | Iterable[Samples | SampleStream],
+    *,
+    weights: Weights | None = None,
+    row_filter: RowFilter | None = None,
+    map_over: Callable[[Callable[[TorqueRows], Regression], Sequence[TorqueRows]], Iterable[Regression]] | None = None,
+) -> Regression:
+    """Factor the torque rows of one or several sets of samples.
+
+    ``map_over`` is an engine's ``map``: each set of samples, and each part of a long one, is then factored where it says.
+    """
+    if isinstance(samples, Samples) or (isinstance(samples, SampleStream) and not isinstance(samples, (list, tuple))):
+        sources: tuple[Samples | SampleStream, ...] = (samples,)
+    else:
+        sources = tuple(samples)
+    rows = TorqueRows(robot, sources, weights, row_filter)
+    if map_over is None:
+        return factorise(rows)
+    parts = [replace(rows, sources=(source,)) for source in sources]
+    merged: Regression | None = None
+    for part in map_over(factorise, parts):
+        merged = part if merged is None else merged + part
+    assert merged is not None
+    return replace(merged, sources=(rows,))
+
+
+def factorise(source: RowSource) -> Regression:
+    """One pass over a row source into triangles."""
+    channels = source.channels
+    folders = [_Folder(channel) for channel in channels]
+    block_rows, filled = 0, 0
+    for n, blocks in source.passes():
+        block_rows = block_rows or n
+        if filled >= block_rows:
+            _close_blocks(folders)
+            filled = 0
+            if len(folders[0].closed) >= BLOCK_LIMIT:
+                for folder in folders:
+                    folder.halve()
+                block_rows *= 2
+        for folder, rows in zip(folders, blocks, strict=True):
+            folder.fold(rows)
+        filled += n
+    _close_blocks(folders)
+    factors = tuple(folder.factor() for folder in folders)
+    if not factors or not any(factor.n_rows for factor in factors):
+        raise InputError("the samples hold no row to identify from")
+    return Regression(source.parameters, factors, (source,))
+
+
+def matrix_regression(
+    parameters: Parameters, names: Sequence[str], matrices: Sequence[Array], channels: Sequence[Channel] | None = None
+) -> Regression:
+    """A regression from explicit ``[W tau]`` matrices, one per named channel, over all parameters."""
+    from dynid.regression.channels import full_channel
+
+    chosen = tuple(channels) if channels is not None else tuple(full_channel(name, len(parameters)) for name in names)
+    return factorise(MatrixRows(parameters, chosen, tuple(matrices)))
+
+
+def merge_triangles(triangles: Array) -> Array:
+    """One triangle with the same ``R^T R`` as all of them together."""
+    total = np.array(triangles[0], order="F")
+    for triangle in triangles[1:]:
+        total = _fold(total, np.array(triangle, order="F"), triangular=True)
+    return np.triu(total)
+
+
+def _fold(R: Array, rows: Array, *, triangular: bool = False) -> Array:
+    """Triangle of ``R`` stacked on ``rows``; both are overwritten."""
+    if not len(rows):
+        return R
+    folded, _, _, info = dtpqrt(
+        len(rows) if triangular else 0, min(_PANEL, R.shape[0]), R, rows, overwrite_a=True, overwrite_b=True
+    )
+    if info != 0:
+        raise RuntimeError(f"LAPACK tpqrt refused argument {-info}")
+    return np.asarray(folded)
+
+
+class _Folder:
+    """The triangle of one channel while its rows go by."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._empty = np.zeros((channel.width + 1, channel.width + 1), order="F")
+        self._open, self._rows = self._empty.copy(order="F"), 0
+        self.closed: list[Array] = []
+        self._counts: list[int] = []
+
+    def fold(self, rows: Array) -> None:
+        self._open = _fold(self._open, rows)
+        self._rows += len(rows)
+
+    def close(self) -> None:
+        if self._rows:
+            self.closed.append(np.triu(self._open))
+            self._counts.append(self._rows)
+        self._open, self._rows = self._empty.copy(order="F"), 0
+
+    def halve(self) -> None:
+        """Merge neighbouring blocks pairwise."""
+        pairs = range(0, len(self.closed), 2)
+        self._counts = [sum(self._counts[i : i + 2]) for i in pairs]
+        self.closed = [merge_triangles(np.array(self.closed[i : i + 2])) for i in pairs]
+
+    def factor(self) -> Factor:
+        blocks = np.array(self.closed) if self.closed else self._empty[None]
+        counts = self._counts or [0]
+        return Factor(self._channel, freeze(blocks), freeze(counts, np.int64))
+
+
+def _close_blocks(folders: list[_Folder]) -> None:
+    for folder in folders:
+        folder.close()

@@ -1,0 +1,1 @@
+"""One self-contained page that shows why to believe a model."""

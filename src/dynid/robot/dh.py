@@ -1,0 +1,257 @@
+"""Robots written as Denavit-Hartenberg tables in TOML.
+
+Standard:  T = Rz(theta) Tz(d) Tx(a) Rx(alpha), the link's frame at its distal end.
+Modified:  T = Rx(alpha) Tx(a) Rz(theta) Tz(d), the link's frame at its joint.
+
+A revolute joint adds q to theta, a prismatic one adds q to d. With ``T(0)`` the placement, the joint's
+screw is the link frame's own z axis in the modified convention and ``Ad(T(0)^-1)`` of the z axis in the
+standard one.
+Inertials are given about the centre of mass along the axes of the link's DH frame.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError, UnknownNameError
+from dynid.inertia import phi_from_mass_com_inertia, skew
+from dynid.robot.checks import limit_notes
+from dynid.robot.files import Description, read_description
+from dynid.robot.model import Joint, JointKind, MergedLink, Robot, Source, make_robot
+
+Convention: TypeAlias = Literal["standard", "modified"]
+
+BASE: Final = "base"
+"""Name that ``parent`` gives to the ground."""
+
+_LIMITS = ("q_min", "q_max", "dq_max", "ddq_max", "tau_max")
+_NOMINAL = {"fv": "fv", "fc": "fc", "fo": "fo", "armature": "Ia"}
+_ROBOT_KEYS = ("name", "gravity", "dh_convention", "joint")
+_ROBOT_OPTIONAL = ("n_joints", "flange")
+_JOINT_KEYS = ("name", "type", "a", "alpha", "d")
+_JOINT_OPTIONAL = ("theta_offset", *_LIMITS, *_NOMINAL, "inertial", "link", "parent")
+_INERTIAL_KEYS = ("mass", "com", "inertia")
+_TENSOR_KEYS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_FLANGE_KEYS = ("a", "alpha", "d")
+_KINDS: dict[str, JointKind] = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"}
+
+
+def read_dh(path: str | PathLike[str]) -> Robot:
+    """The robot of a DH TOML file, with no effects."""
+    return robot_from_dh(read_description(path))
+
+
+def robot_from_dh(description: Description) -> Robot:
+    """The robot of a DH TOML file that was read, with no effects."""
+    where = f"robot file '{description.path}'"
+    try:
+        table = tomllib.loads(description.text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where} is not valid TOML: {error}") from None
+    return robot_from_table(table, where, description.source("dh"))
+
+
+def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: Source | None = None) -> Robot:
+    """The robot of a parsed DH table; ``where`` is what messages call it."""
+    _check_keys(table, _ROBOT_KEYS, _ROBOT_OPTIONAL, where)
+    name = _text(table["name"], f"name in {where}")
+    gravity = _vector(table["gravity"], f"gravity in {where}")
+    convention = _convention(table["dh_convention"], where)
+    rows = table["joint"]
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{where} has no [[joint]] tables, expected one per joint")
+    if "n_joints" in table and table["n_joints"] != len(rows):
+        raise InputError(f"{where} says n_joints = {table['n_joints']} but has {len(rows)} [[joint]] tables")
+    names = [_joint_name(row, number, where) for number, row in enumerate(rows, start=1)]
+    for joint_name in names:
+        if names.count(joint_name) > 1:
+            raise InputError(f"joint name '{joint_name}' appears {names.count(joint_name)} times in {where}")
+    parents = [_parent(row, i, names, where) for i, row in enumerate(rows)]
+    order = _base_to_tip(parents, names, where)
+    new_number = {old: new for new, old in enumerate(order)} | {-1: -1}
+    joints = [_joint(rows[i], names[i], new_number[parents[i]], convention, where) for i in order]
+    inertials = np.array([_inertial(rows[i], names[i], where) for i in order])
+    links = [_text(rows[i].get("link", f"link{i + 1}"), f"link of joint '{names[i]}'") for i in order]
+    merged: tuple[MergedLink, ...] = ()
+    if "flange" in table:
+        merged = (_flange(table["flange"], new_number[len(rows) - 1], convention, where),)
+    robot = make_robot(
+        name,
+        joints,
+        inertials,
+        links=links,
+        gravity=gravity,
+        merged=merged,
+        source=source or Source(format="dh"),
+    )
+    return robot.with_notes(_notes(robot))
+
+
+def dh_pose(convention: Convention, a: float, alpha: float, d: float, theta: float) -> Array:
+    """4x4 pose of one DH row in its convention."""
+    (ca, sa), (ct, st) = _cosine_sine(alpha), _cosine_sine(theta)
+    turn = np.array([[ct, -st, 0.0, 0.0], [st, ct, 0.0, 0.0], [0.0, 0.0, 1.0, d], [0.0, 0.0, 0.0, 1.0]])
+    twist = np.array([[1.0, 0.0, 0.0, a], [0.0, ca, -sa, 0.0], [0.0, sa, ca, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    pose: Array = turn @ twist if convention == "standard" else twist @ turn
+    return pose
+
+
+def _cosine_sine(angle: float) -> tuple[float, float]:
+    """Exact at right angles, so that no 6e-17 leaks into expressions of base parameters."""
+    cosine, sine = math.cos(angle), math.sin(angle)
+    return (0.0 if abs(cosine) < 1e-15 else cosine), (0.0 if abs(sine) < 1e-15 else sine)
+
+
+def _joint(row: Mapping[str, Any], name: str, parent: int, convention: Convention, where: str) -> Joint:
+    place = f"joint '{name}' in {where}"
+    a, alpha, d = (_number(row[key], f"{key} of {place}") for key in ("a", "alpha", "d"))
+    theta = _number(row.get("theta_offset", 0.0), f"theta_offset of {place}")
+    kind = row["type"]
+    if kind not in _KINDS:
+        raise UnknownNameError("joint type", str(kind), _KINDS, place)
+    placement = dh_pose(convention, a, alpha, d, theta)
+    return Joint(
+        name=name,
+        kind=_KINDS[kind],
+        parent=parent,
+        placement=placement,
+        screw=_screw(placement, kind == "prismatic", convention),
+        nominal={symbol: _number(row[key], f"{key} of {place}") for key, symbol in _NOMINAL.items() if key in row},
+        **{key: _limit(row[key], f"{key} of {place}") for key in _LIMITS if key in row},
+    )
+
+
+def _screw(placement: Array, prismatic: bool, convention: Convention) -> Array:
+    """The joint's z axis in the link's frame."""
+    if convention == "modified":
+        axis, origin = np.array([0.0, 0.0, 1.0]), np.zeros(3)
+    else:  # the z axis of the proximal frame, through that frame's origin
+        axis, origin = placement[2, :3], -placement[:3, :3].T @ placement[:3, 3]
+    if prismatic:
+        return np.concatenate([axis, np.zeros(3)])
+    return np.concatenate([skew(origin) @ axis, axis])
+
+
+def _inertial(row: Mapping[str, Any], name: str, where: str) -> Array:
+    if "inertial" not in row:
+        return np.zeros(10)
+    place = f"inertial of joint '{name}' in {where}"
+    inertial = _table(row["inertial"], place)
+    _check_keys(inertial, _INERTIAL_KEYS, (), place)
+    tensor = _table(inertial["inertia"], f"inertia in {place}")
+    _check_keys(tensor, _TENSOR_KEYS, (), f"inertia in {place}")
+    ixx, ixy, ixz, iyy, iyz, izz = (_number(tensor[key], f"{key} in {place}") for key in _TENSOR_KEYS)
+    return phi_from_mass_com_inertia(
+        _number(inertial["mass"], f"mass in {place}"),
+        _vector(inertial["com"], f"com in {place}"),
+        np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]),
+    )
+
+
+def _flange(row: Any, body: int, convention: Convention, where: str) -> MergedLink:
+    """The frame beyond the last joint of the table, remembered as a link without mass."""
+    place = f"[flange] of {where}"
+    flange = _table(row, place)
+    _check_keys(flange, _FLANGE_KEYS, ("theta_offset",), place)
+    a, alpha, d = (_number(flange[key], f"{key} in {place}") for key in _FLANGE_KEYS)
+    theta = _number(flange.get("theta_offset", 0.0), f"theta_offset in {place}")
+    return MergedLink("flange", body, dh_pose(convention, a, alpha, d, theta), np.zeros(10))
+
+
+def _joint_name(row: Mapping[str, Any], number: int, where: str) -> str:
+    label = row.get("name")
+    shown = f"'{label}'" if isinstance(label, str) else f"number {number}"
+    _check_keys(row, _JOINT_KEYS, _JOINT_OPTIONAL, f"joint {shown} in {where}")
+    return _text(label, f"name of joint number {number} in {where}")
+
+
+def _parent(row: Mapping[str, Any], index: int, names: Sequence[str], where: str) -> int:
+    """The joint before this one in the file unless ``parent`` names another."""
+    if "parent" not in row:
+        return index - 1
+    parent = row["parent"]
+    if parent in names:
+        return names.index(parent)
+    if parent == BASE:
+        return -1
+    raise UnknownNameError("parent", str(parent), (*names, BASE), f"joint '{names[index]}' of {where}")
+
+
+def _base_to_tip(parents: Sequence[int], names: Sequence[str], where: str) -> list[int]:
+    """Joints so that parents come first, in the file's order wherever that allows it."""
+    order: list[int] = []
+    waiting = list(range(len(parents)))
+    while waiting:
+        ready = next((i for i in waiting if parents[i] < 0 or parents[i] in order), None)
+        if ready is None:
+            cycle = ", ".join(f"'{names[i]}'" for i in waiting)
+            raise InputError(f"{where} is cyclic: no path of parents leads from joints {cycle} to the base")
+        order.append(ready)
+        waiting.remove(ready)
+    return order
+
+
+def _notes(robot: Robot) -> list[str]:
+    notes = limit_notes(robot.joints)
+    massless = [link for link, phi in zip(robot.links, robot.parameters.inertials, strict=True) if not np.any(phi)]
+    if massless:
+        notes.append(f"links without inertials, taken as zero: {', '.join(massless)}")
+    return notes
+
+
+# What a TOML value must be ----------------------------------------------------------------------
+
+
+def _convention(value: Any, where: str) -> Convention:
+    for convention in get_args(Convention):
+        if value == convention:
+            return convention  # type: ignore[no-any-return]
+    raise UnknownNameError("dh_convention", str(value), get_args(Convention), where)
+
+
+def _check_keys(table: Mapping[str, Any], required: Sequence[str], optional: Sequence[str], where: str) -> None:
+    for key in required:
+        if key not in table:
+            raise InputError(f"{where} lacks the key '{key}'")
+    for key in table:
+        if key not in required and key not in optional:
+            raise UnknownNameError("key", key, (*required, *optional), where)
+
+
+def _table(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{what} is {value!r}, expected a table")
+    return value
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{what} is {value!r}, expected a name")
+    return value
+
+
+def _limit(value: Any, what: str) -> float:
+    """A number that may be infinite."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise InputError(f"{what} is {value!r}, expected a number")
+    return float(value)
+
+
+def _number(value: Any, what: str) -> float:
+    number = _limit(value, what)
+    if not math.isfinite(number):
+        raise InputError(f"{what} is {value!r}, expected a finite number")
+    return number
+
+
+def _vector(value: Any, what: str) -> Array:
+    if not isinstance(value, list) or len(value) != 3:
+        raise InputError(f"{what} is {value!r}, expected three numbers")
+    return np.array([_number(entry, what) for entry in value])

@@ -1,0 +1,442 @@
+"""A robot as identification sees it: a tree of bodies, each moved by one joint, with named parameters.
+
+The pose of body ``i`` in its parent is ``T_i(q) = P_i exp([S_i] q_i)`` with a constant placement ``P_i`` and a constant screw
+``S_i`` given in the body's own frame. A frame away from the joint axis (standard DH) therefore needs nothing special.
+A robot may stand on a floating joint; its first six velocities are then the twist of the first body in its own frame
+(linear, angular) and its first seven positions the translation and the quaternion ``x y z w``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, matrix
+from dynid.errors import InputError, UnknownNameError
+from dynid.inertia import change_of_frame, skew
+from dynid.parameters import Column, Parameters, inertial_columns
+from dynid.robot.effects import Effect
+
+JointKind: TypeAlias = Literal["revolute", "continuous", "prismatic", "floating"]
+JOINT_KINDS: tuple[JointKind, ...] = ("revolute", "continuous", "prismatic", "floating")
+
+
+@dataclass(frozen=True)
+class Joint:
+    """One joint and where the body it moves sits; limits are infinite where the description has none."""
+
+    name: str
+    kind: JointKind
+    parent: int
+    placement: Array
+    screw: Array
+    q_min: float = -np.inf
+    q_max: float = np.inf
+    dq_max: float = np.inf
+    ddq_max: float = np.inf
+    tau_max: float = np.inf
+    nominal: Mapping[str, float] = field(default_factory=dict)
+    """Values of effects that the description states, by symbol (``fv``, ``fc``, ``fo``, ``Ia``)."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in JOINT_KINDS:
+            raise UnknownNameError("joint type", self.kind, JOINT_KINDS, f"joint '{self.name}'")
+        object.__setattr__(self, "placement", matrix(f"placement of joint '{self.name}'", self.placement, (4, 4)))
+        object.__setattr__(self, "screw", matrix(f"screw of joint '{self.name}'", self.screw, (6,)))
+        rotation = float(np.linalg.norm(self.screw[3:]))
+        length = float(np.linalg.norm(self.screw[:3])) if self.kind == "prismatic" else rotation
+        if self.kind == "prismatic" and rotation > 1e-9:
+            raise InputError(f"joint '{self.name}' is prismatic but its screw rotates")
+        if self.kind != "floating" and abs(length - 1.0) > 1e-9:
+            raise InputError(f"axis of joint '{self.name}' has length {length:.6g}, expected 1")
+        if self.q_min > self.q_max:
+            raise InputError(f"joint '{self.name}' has q_min {self.q_min:g} above q_max {self.q_max:g}")
+        for limit in ("dq_max", "ddq_max", "tau_max"):
+            if not getattr(self, limit) > 0.0:
+                raise InputError(f"joint '{self.name}' has {limit} {getattr(self, limit):g}, expected a positive number")
+
+    @property
+    def n_dof(self) -> int:
+        return 6 if self.kind == "floating" else 1
+
+    def pose(self, q: ArrayLike) -> Array:
+        """``P exp([S] q)``: 4x4 pose of the body in its parent for one scalar joint position."""
+        rotation_parts, translation_parts = joint_polynomial(self)
+        angle = float(np.asarray(q))
+        c, s = np.cos(angle), np.sin(angle)
+        pose = np.eye(4)
+        pose[:3, :3] = rotation_parts[0] + c * rotation_parts[1] + s * rotation_parts[2]
+        pose[:3, 3] = np.array([1.0, c, s, angle]) @ translation_parts
+        return pose
+
+
+@dataclass(frozen=True)
+class MergedLink:
+    """A link that is fixed to a body and was merged into it: its pose in the body's frame and its own ten parameters.
+
+    ``body`` is -1 for links fixed to the ground.
+    """
+
+    name: str
+    body: int
+    placement: Array
+    phi: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "placement", matrix(f"placement of link '{self.name}'", self.placement, (4, 4)))
+        object.__setattr__(self, "phi", matrix(f"inertial of link '{self.name}'", self.phi, (10,)))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a robot came from: file, format, its bytes' hash, and what reading it decided."""
+
+    path: str = ""
+    format: str = "built"
+    sha256: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KinematicTree:
+    """The same tree as flat arrays for the compiled kernels.
+
+    ``rotation[i] = (M0, M1, M2)`` and ``translation[i] = (P0, P1, P2, P3)`` give the pose of body ``i`` in its parent:
+    ``R = M0 + cos(q) M1 + sin(q) M2`` and ``p = P0 + cos(q) P1 + sin(q) P2 + q P3``.
+    ``support_start, support`` list, body by body, the velocity indices that move it (root first, its own last).
+    """
+
+    parent: IntArray
+    dof_start: IntArray
+    dof_count: IntArray
+    rotation: Array
+    translation: Array
+    screw: Array
+    support_start: IntArray
+    support: IntArray
+    floating: bool
+
+
+@dataclass(frozen=True)
+class Robot:
+    """Joints, links and the nominal parameters of every regressor column."""
+
+    name: str
+    joints: tuple[Joint, ...]
+    links: tuple[str, ...]
+    gravity: Array
+    effects: tuple[Effect, ...]
+    parameters: Parameters
+    merged: tuple[MergedLink, ...] = ()
+    source: Source = Source()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gravity", matrix("gravity", self.gravity, (3,)))
+        if not self.joints:
+            raise InputError(f"robot '{self.name}' has no moving joint")
+        if len(self.links) != len(self.joints):
+            raise InputError(f"robot '{self.name}' has {len(self.links)} links for {len(self.joints)} joints")
+        _refuse_duplicates("joint", self.joint_names, self.name)
+        _refuse_duplicates("link", self.links, self.name)
+        for index, joint in enumerate(self.joints):
+            if not -1 <= joint.parent < index:
+                raise InputError(f"parent of joint '{joint.name}' must come before it in robot '{self.name}'")
+            if joint.kind == "floating" and index > 0:
+                raise InputError(f"joint '{joint.name}' floats inside the tree; only the first joint may")
+        expected = tuple(column.name for column in _columns(self.joints, self.effects))
+        if self.parameters.names != expected:
+            raise InputError(
+                f"parameters of robot '{self.name}' do not match its joints and effects: "
+                f"{len(self.parameters)} given, {len(expected)} expected"
+            )
+
+    @property
+    def n_joints(self) -> int:
+        return len(self.joints)
+
+    @cached_property
+    def n_dof(self) -> int:
+        """Number of velocities, and of torque rows per sample."""
+        return sum(joint.n_dof for joint in self.joints)
+
+    @cached_property
+    def n_position(self) -> int:
+        return self.n_dof + self.floating
+
+    @cached_property
+    def floating(self) -> bool:
+        return self.joints[0].kind == "floating"
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(joint.name for joint in self.joints)
+
+    @cached_property
+    def dof_names(self) -> tuple[str, ...]:
+        """One name per torque row: the joint's, or six for a floating joint."""
+        names: list[str] = []
+        for joint in self.joints:
+            if joint.kind == "floating":
+                names.extend(f"{joint.name}.{axis}" for axis in ("x", "y", "z", "rx", "ry", "rz"))
+            else:
+                names.append(joint.name)
+        return tuple(names)
+
+    @cached_property
+    def driven(self) -> IntArray:
+        """Velocity indices of the joints with one degree of freedom: those that effects act on."""
+        return freeze(range(6 if self.floating else 0, self.n_dof), dtype=np.int64)
+
+    @cached_property
+    def driven_joints(self) -> tuple[Joint, ...]:
+        return tuple(joint for joint in self.joints if joint.kind != "floating")
+
+    @cached_property
+    def position_limits(self) -> Array:
+        """``(driven joints, 2)``."""
+        return freeze([(joint.q_min, joint.q_max) for joint in self.driven_joints])
+
+    def limits(self, quantity: Literal["dq_max", "ddq_max", "tau_max"]) -> Array:
+        """One limit of every driven joint, infinite where unknown."""
+        return freeze([getattr(joint, quantity) for joint in self.driven_joints])
+
+    @cached_property
+    def tree(self) -> KinematicTree:
+        return _kinematic_tree(self.joints)
+
+    @cached_property
+    def effect_incidence(self) -> Array:
+        """``C`` of all effects side by side, ``(dof, effect columns)``."""
+        n_driven = len(self.driven)
+        blocks = [effect.incidence(n_driven) for effect in self.effects]
+        incidence = np.zeros((self.n_dof, sum(block.shape[1] for block in blocks)))
+        if blocks:
+            incidence[self.driven] = np.hstack(blocks)
+        return freeze(incidence)
+
+    def joint_index(self, name: str) -> int:
+        try:
+            return self.joint_names.index(name)
+        except ValueError:
+            raise UnknownNameError("joint", name, self.joint_names, f"robot '{self.name}'") from None
+
+    def with_parameters(self, parameters: Parameters | Mapping[str, float]) -> Robot:
+        """The same robot with other values: a full set of the same columns, or some by name."""
+        if isinstance(parameters, Parameters):
+            if parameters.names != self.parameters.names:
+                missing = sorted(set(self.parameters.names) ^ set(parameters.names))
+                raise InputError(f"parameters belong to another set of columns; they differ in {', '.join(missing[:8])}")
+            return replace(self, parameters=parameters)
+        return replace(self, parameters=self.parameters.updated(parameters))
+
+    def with_effects(self, effects: Iterable[Effect]) -> Robot:
+        """The same robot with other effects; values of columns that stay are kept, new ones are the description's."""
+        chosen = tuple(effects)
+        columns = _columns(self.joints, chosen)
+        known = self.parameters.as_dict()
+        nominal = {name: value for name, value in zip(_names(columns), _nominal(columns, self.joints), strict=True)}
+        values = [known.get(column.name, nominal[column.name]) for column in columns]
+        return replace(self, effects=chosen, parameters=Parameters(columns, np.array(values)))
+
+    def with_gravity(self, gravity: ArrayLike) -> Robot:
+        return replace(self, gravity=np.asarray(gravity, dtype=np.float64))
+
+    def with_notes(self, notes: Iterable[str]) -> Robot:
+        return replace(self, source=replace(self.source, notes=self.source.notes + tuple(notes)))
+
+    def lock(self, positions: Mapping[str, float]) -> Robot:
+        """Hold joints at the given positions: their links are merged into the bodies that carry them."""
+        for name in positions:
+            if self.joints[self.joint_index(name)].kind == "floating":
+                raise InputError(f"floating joint '{name}' cannot be locked at one number")
+        if not positions:
+            return self
+        return _locked(self, dict(positions))
+
+    def only(self, joints: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
+        """The robot cut to these joints, the rest locked at ``positions`` or at their neutral position.
+
+        Neutral is zero, or the middle of the range where zero lies outside it.
+        """
+        kept = {self.joint_names[self.joint_index(name)] for name in joints}
+        given = dict(positions or {})
+        rest = {
+            joint.name: given.get(joint.name, neutral_position(joint)) for joint in self.joints if joint.name not in kept
+        }
+        stray = [name for name in given if name in kept]
+        if stray:
+            raise InputError(f"joint '{stray[0]}' is both kept and locked")
+        return self.lock(rest | {name: value for name, value in given.items() if name not in rest})
+
+
+def make_robot(
+    name: str,
+    joints: Sequence[Joint],
+    inertials: ArrayLike,
+    *,
+    links: Sequence[str] | None = None,
+    gravity: ArrayLike = (0.0, 0.0, -9.81),
+    effects: Sequence[Effect] = (),
+    merged: Sequence[MergedLink] = (),
+    source: Source | None = None,
+) -> Robot:
+    """A robot from its joints and one row of ten inertial parameters per body."""
+    rows = freeze(inertials)
+    check_shape(f"inertials of robot '{name}'", rows, (len(joints), 10))
+    check_finite(f"inertials of robot '{name}'", rows)
+    columns = _columns(tuple(joints), tuple(effects))
+    values = np.concatenate([rows.ravel(), _nominal(columns, tuple(joints))[rows.size :]])
+    return Robot(
+        name=name,
+        joints=tuple(joints),
+        links=tuple(links) if links is not None else tuple(f"link{i + 1}" for i in range(len(joints))),
+        gravity=np.asarray(gravity, dtype=np.float64),
+        effects=tuple(effects),
+        parameters=Parameters(columns, values),
+        merged=tuple(merged),
+        source=source or Source(),
+    )
+
+
+def neutral_position(joint: Joint) -> float:
+    """Zero, or the middle of the range where zero lies outside it."""
+    if joint.q_min <= 0.0 <= joint.q_max:
+        return 0.0
+    if np.isfinite(joint.q_min) and np.isfinite(joint.q_max):
+        return 0.5 * (joint.q_min + joint.q_max)
+    return joint.q_min if np.isfinite(joint.q_min) else joint.q_max
+
+
+def joint_polynomial(joint: Joint) -> tuple[Array, Array]:
+    """Constant matrices of ``R(q)`` and ``p(q)``, see :class:`KinematicTree`."""
+    rotation, translation = np.zeros((3, 3, 3)), np.zeros((4, 3))
+    base, shift = joint.placement[:3, :3], joint.placement[:3, 3]
+    linear, axis = joint.screw[:3], joint.screw[3:]
+    rotation[0], translation[0] = base, shift
+    if joint.kind == "prismatic":
+        translation[3] = base @ linear
+    elif joint.kind != "floating":
+        cross = skew(axis)
+        square = cross @ cross
+        centre = cross @ linear  # the point of the axis nearest to the frame's origin
+        rotation[0] += base @ square
+        rotation[1] = -base @ square
+        rotation[2] = base @ cross
+        translation[0] = translation[0] - base @ square @ centre
+        translation[1] = base @ square @ centre
+        translation[2] = -base @ cross @ centre
+        translation[3] = base @ axis * (axis @ linear)
+    return rotation, translation
+
+
+def _columns(joints: tuple[Joint, ...], effects: tuple[Effect, ...]) -> tuple[Column, ...]:
+    columns = [column for i, joint in enumerate(joints) for column in inertial_columns(i + 1, joint.name)]
+    driven = [(i + 1, joint) for i, joint in enumerate(joints) if joint.kind != "floating"]
+    for effect in effects:
+        columns.extend(effect.columns([number for number, _ in driven], [joint for _, joint in driven]))
+    return tuple(columns)
+
+
+def _names(columns: Iterable[Column]) -> list[str]:
+    return [column.name for column in columns]
+
+
+def _nominal(columns: tuple[Column, ...], joints: tuple[Joint, ...]) -> Array:
+    """Values that the description states for effect columns, zero elsewhere."""
+    return np.array([joints[column.number - 1].nominal.get(column.symbol, 0.0) for column in columns])
+
+
+def _refuse_duplicates(what: str, names: tuple[str, ...], robot: str) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{what} name '{twice[0]}' appears {names.count(twice[0])} times in robot '{robot}'")
+
+
+def _kinematic_tree(joints: tuple[Joint, ...]) -> KinematicTree:
+    counts = np.array([joint.n_dof for joint in joints])
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    polynomials = [joint_polynomial(joint) for joint in joints]
+    screws: list[Array] = []
+    supports: list[list[int]] = []
+    for i, joint in enumerate(joints):
+        screws.extend(np.eye(6) if joint.kind == "floating" else [joint.screw])
+        above = supports[joint.parent] if joint.parent >= 0 else []
+        supports.append(above + list(range(starts[i], starts[i] + counts[i])))
+    return KinematicTree(
+        parent=freeze([joint.parent for joint in joints], dtype=np.int64),
+        dof_start=freeze(starts, dtype=np.int64),
+        dof_count=freeze(counts, dtype=np.int64),
+        rotation=freeze([rotation for rotation, _ in polynomials]),
+        translation=freeze([translation for _, translation in polynomials]),
+        screw=freeze(screws),
+        support_start=freeze(np.concatenate([[0], np.cumsum([len(s) for s in supports])]), dtype=np.int64),
+        support=freeze([d for s in supports for d in s], dtype=np.int64),
+        floating=joints[0].kind == "floating",
+    )
+
+
+def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
+    """Merge the bodies of locked joints upward, tip to base in one pass from the base."""
+    inertials = robot.parameters.inertials.copy()
+    n = robot.n_joints
+    carrier = np.empty(n, dtype=int)  # the kept body that carries body i, in old numbering; -1 = ground
+    pose_in_carrier = np.tile(np.eye(4), (n, 1, 1))
+    for i, joint in enumerate(robot.joints):
+        if joint.name not in positions:
+            carrier[i] = i
+            continue
+        above = pose_in_carrier[joint.parent] if joint.parent >= 0 else np.eye(4)
+        pose_in_carrier[i] = above @ joint.pose(positions[joint.name])
+        carrier[i] = carrier[joint.parent] if joint.parent >= 0 else -1
+    kept = [i for i in range(n) if carrier[i] == i]
+    if not kept:
+        raise InputError(f"every joint of robot '{robot.name}' would be locked; at least one must move")
+    number = {old: new for new, old in enumerate(kept)} | {-1: -1}
+    merged = [
+        replace(link, body=number[int(carrier[link.body])], placement=pose_in_carrier[link.body] @ link.placement)
+        if link.body >= 0
+        else link
+        for link in robot.merged
+    ]
+    for i, joint in enumerate(robot.joints):
+        if carrier[i] == i:
+            continue
+        pose, into = pose_in_carrier[i], int(carrier[i])
+        # what earlier merges brought into this body stays listed under its own name
+        own = inertials[i] - sum(
+            (change_of_frame(l.placement[:3, :3], l.placement[:3, 3]) @ l.phi for l in robot.merged if l.body == i),
+            np.zeros(10),
+        )
+        merged.append(MergedLink(robot.links[i], number[into], pose, own))
+        if into >= 0:
+            inertials[into] += change_of_frame(pose[:3, :3], pose[:3, 3]) @ inertials[i]
+    joints = []
+    for i in kept:
+        joint = robot.joints[i]
+        placement = joint.placement
+        if joint.parent >= 0 and carrier[joint.parent] != joint.parent:
+            placement = pose_in_carrier[joint.parent] @ placement
+        parent = number[int(carrier[joint.parent])] if joint.parent >= 0 else -1
+        joints.append(replace(joint, parent=parent, placement=placement))
+    values = {
+        f"{column.symbol}{number[column.number - 1] + 1}": value
+        for column, value in zip(robot.parameters.columns, robot.parameters.values.tolist(), strict=True)
+        if column.kind != "inertial" and column.number - 1 in number
+    }
+    note = "locked and merged: " + ", ".join(f"{name} = {value:g}" for name, value in positions.items())
+    cut = make_robot(
+        robot.name,
+        joints,
+        inertials[kept],
+        links=[robot.links[i] for i in kept],
+        gravity=robot.gravity,
+        effects=robot.effects,
+        merged=merged,
+        source=replace(robot.source, notes=(*robot.source.notes, note)),
+    )
+    return cut.with_parameters(values)

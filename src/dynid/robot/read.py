@@ -1,0 +1,101 @@
+"""One call for every format: the robot of a file, with effects, gravity and locked joints as asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from os import PathLike
+
+from numpy.typing import ArrayLike
+
+from dynid.errors import InputError
+from dynid.robot.effects import Effect, effects_from_names
+from dynid.robot.files import Description, read_description
+from dynid.robot.model import Robot
+
+DEFAULT_EFFECTS = ("viscous", "coulomb", "offset", "armature")
+"""Names of the effects that a robot gets when none are chosen."""
+
+
+def read_robot(
+    path: str | PathLike[str],
+    effects: Sequence[Effect] | Sequence[str] | str | None = None,
+    gravity: ArrayLike | None = None,
+    lock: Mapping[str, float] | None = None,
+    joints: Sequence[str] | None = None,
+    *,
+    floating: bool = False,
+) -> Robot:
+    """The robot of a URDF, xacro, MJCF or DH TOML file.
+
+    Args:
+        path: the file; its format is told by its suffix and, for XML, by its outermost element.
+        effects: effects or their names; None for viscous, coulomb, offset and armature; "none" for no
+            effect, rigid bodies only.
+        gravity: replaces the file's own, m/s^2.
+        lock: joints held at these positions and merged into the links that carry them.
+        joints: the joints to keep, such as those of a log; all others are locked, at ``lock`` or neutral.
+        floating: puts a URDF robot on a floating base (MJCF files say so themselves).
+    """
+    robot = _read_by_format(read_description(path), floating).with_effects(chosen_effects(effects))
+    if gravity is not None:
+        robot = robot.with_gravity(gravity)
+    positions = dict(lock or {})
+    for name, value in positions.items():
+        if not math.isfinite(value):
+            raise InputError(f"joint '{name}' cannot be locked at {value}, expected a finite number")
+    return robot.lock(positions) if joints is None else robot.only(joints, positions)
+
+
+def chosen_effects(effects: Sequence[Effect] | Sequence[str] | str | None = None) -> tuple[Effect, ...]:
+    """Effects from effects, from names or from nothing (the default ones)."""
+    if effects is None:
+        return effects_from_names(DEFAULT_EFFECTS)
+    if isinstance(effects, str):
+        return effects_from_names(effects)
+    chosen: list[Effect] = []
+    for effect in effects:
+        if isinstance(effect, str):
+            chosen.extend(effects_from_names([effect]))
+        elif isinstance(effect, Effect):
+            chosen.append(effect)
+        else:
+            raise InputError(f"{effect!r} is not an effect; give effects such as Viscous() or their names")
+    names = [effect.name for effect in chosen]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"effect '{twice[0]}' is asked for {names.count(twice[0])} times, expected once")
+    return tuple(chosen)
+
+
+def _read_by_format(description: Description, floating: bool) -> Robot:
+    suffix = description.path.suffix.lower()
+    if suffix == ".toml":
+        from dynid.robot.dh import robot_from_dh
+
+        _refuse_floating(floating, description, "DH")
+        return robot_from_dh(description)
+    if suffix not in (".urdf", ".xml", ".mjcf", ".xacro"):
+        raise InputError(
+            f"robot file '{description.path}' ends in '{suffix}', expected .urdf, .xacro, .xml (MJCF) or .toml (DH)"
+        )
+    from dynid.adapters.xml import parse_xml
+
+    root = parse_xml(description.content, f"robot file '{description.path}'").tag
+    if root == "robot":
+        from dynid.robot.urdf import robot_from_urdf
+
+        return robot_from_urdf(description, floating=floating)
+    if root == "mujoco":
+        from dynid.robot.mjcf import robot_from_mjcf
+
+        _refuse_floating(floating, description, "MJCF")
+        return robot_from_mjcf(description)
+    raise InputError(
+        f"robot file '{description.path}' has the outermost element <{root}>, expected <robot> (URDF) or <mujoco> (MJCF)"
+    )
+
+
+def _refuse_floating(floating: bool, description: Description, format: str) -> None:
+    if floating:
+        raise InputError(f"floating applies to URDF files only, '{description.path}' is {format}")

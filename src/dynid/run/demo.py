@@ -1,0 +1,127 @@
+"""The whole path on the built-in arm, simulated: design, record, identify, validate, export, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InconsistentModelError
+from dynid.excitation.fourier import FourierTrajectory, random_fourier, write_trajectory
+from dynid.export.urdf import write_urdf
+from dynid.inertia import log_cholesky, phi_from_log_cholesky
+from dynid.recording.recording import write_recording
+from dynid.regression.base import reduce_to_base
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.robot.builtin import demo_robot
+from dynid.robot.model import Robot
+from dynid.robot.read import read_robot
+from dynid.run.export import Exported, export_run
+from dynid.run.identify import Run, identify
+from dynid.run.report import report_run
+from dynid.run.settings import Settings
+from dynid.run.store import save_run
+from dynid.simulate import simulate
+
+PERIOD_S, HARMONICS, RATE_HZ, DRAWS = 20.0, 5, 1000.0, 40
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What the demonstration made and how close it came to the truth it knows."""
+
+    run: Run
+    exported: tuple[Exported, ...]
+    files: tuple[Path, ...]
+    torque_gap_before: float
+    """Relative difference of rigid-body and friction torque from the true robot on random states: the description's."""
+    torque_gap_after: float
+    """The same for the identified model."""
+    friction: Array
+    """``(joints, 4)``: true and identified viscous, true and identified Coulomb friction."""
+    report: Path
+
+
+def run_demo(folder: str | Path, *, seed: int = 0, say: Callable[[str], None] = lambda text: None) -> Demo:
+    """Run the demonstration into ``folder``; every number in it is simulated."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    truth = demo_robot()
+    description = target / "arm.urdf"
+    write_urdf(_misjudged(truth, seed), description)
+    nominal = read_robot(description)
+    say(f"robot: {truth.name}, {truth.n_joints} joints; its description {description.name} is off by some 20 %, as CAD is")
+
+    motions = []
+    for name, draw in (("identification", seed), ("validation", seed + 1000)):
+        motion = best_of_random(nominal, draw)
+        path = write_trajectory(motion.samples(RATE_HZ), target / f"{name}_motion.csv")
+        motions.append((name, motion, path))
+        say(f"motion for {name}: {PERIOD_S:g} s, {HARMONICS} harmonics, the best of {DRAWS} random ones: {path.name}")
+
+    logs = []
+    for number, (name, motion, _) in enumerate(motions):
+        simulated = simulate(truth, motion.samples(RATE_HZ), rate_hz=RATE_HZ, seed=seed + number)
+        path = Path(write_recording(simulated.recording, target / f"{name}_log.parquet"))
+        logs.append(path)
+        say(f"simulated log for {name}: friction, quantised encoders, torque noise: {path.name}")
+
+    run = identify(description, logs[0], Settings(), validate_on=[logs[1]])
+    folder_of_run = save_run(run, target / "run")
+    say(f"identified in {run.seconds:.2f} s")
+    try:
+        exported = export_run(run, folder_of_run)
+    except InconsistentModelError as error:
+        say(f"{error}; exported all the same, for the sake of the demonstration")
+        exported = export_run(run, folder_of_run, allow_inconsistent=True)
+    report = report_run(run, folder_of_run / "report.html")
+    friction = np.column_stack(
+        [[robot.parameters[f"{symbol}{j + 1}"] for j in range(truth.n_joints)]
+         for symbol in ("fv", "fc") for robot in (truth, run.identified)]
+    )  # fmt: skip
+    return Demo(
+        run=run,
+        exported=exported,
+        files=(description, *(path for _, _, path in motions), *logs, *(item.path for item in exported), report),
+        torque_gap_before=_torque_gap(truth, nominal),
+        torque_gap_after=_torque_gap(truth, run.identified),
+        friction=friction,
+        report=report,
+    )
+
+
+def best_of_random(robot: Robot, seed: int, draws: int = DRAWS) -> FourierTrajectory:
+    """The random Fourier motion whose base regressor is best conditioned among ``draws``."""
+    base = reduce_to_base(robot)
+    best, least = None, np.inf
+    for draw in range(draws):
+        motion = random_fourier(robot, PERIOD_S, HARMONICS, seed=seed * draws + draw)
+        coarse = motion.samples(10.0)
+        Y = torque_regressor(robot, coarse.position, coarse.velocity, coarse.acceleration)
+        condition = np.linalg.cond(Y.reshape(-1, Y.shape[2])[:, base.independent])
+        if condition < least:
+            best, least = motion, condition
+    assert best is not None
+    return best
+
+
+def _misjudged(robot: Robot, seed: int, spread: float = 0.2) -> Robot:
+    """The robot as its maker's drawings have it: every link a physical body, but not quite the real one, and no friction."""
+    rng = np.random.default_rng(seed)
+    theta = log_cholesky(robot.parameters.inertials)
+    theta = theta * (1.0 + spread * rng.uniform(-1.0, 1.0, theta.shape) * (np.arange(10) > 3))
+    theta[:, 0] += spread * rng.uniform(-0.5, 0.5, len(theta))
+    wrong = robot.parameters.values.copy()
+    wrong[: robot.parameters.n_inertial] = phi_from_log_cholesky(theta).ravel()
+    wrong[robot.parameters.n_inertial :] = 0.0
+    return robot.with_parameters(robot.parameters.with_values(wrong))
+
+
+def _torque_gap(truth: Robot, model: Robot) -> float:
+    q, v, a = random_states_within_limits(truth, 500, seed=7)
+    expected = inverse_dynamics(truth, q, v, a)
+    return float(np.linalg.norm(inverse_dynamics(model, q, v, a) - expected) / np.linalg.norm(expected))

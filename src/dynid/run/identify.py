@@ -1,0 +1,251 @@
+"""The main job: robot and logs in, estimate and validation out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import InputError
+from dynid.estimation.estimate import Estimate, Method, estimate
+from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.weighted import WeightedLeastSquares
+from dynid.recording.recording import Recording, StaticRecording
+from dynid.recording.samples import Samples
+from dynid.regression.base import reduce_to_base
+from dynid.regression.factor import build_regression, matrix_regression
+from dynid.regression.static import static_matrix
+from dynid.robot.model import Robot
+from dynid.robot.read import read_robot
+from dynid.run.prepare import Filter, Logs, read_logs, refuse_repeats, split_recording, to_samples, with_dead_zone
+from dynid.run.settings import Settings
+from dynid.run.tune import Trial, choose_filter
+from dynid.validation.torque import TorqueError, Validation, validate
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything one identification did and found."""
+
+    settings: Settings
+    robot: Robot
+    """Cut to the joints of the logs, with the effects identified; its parameters are the nominal ones."""
+    estimate: Estimate
+    identification: TorqueError | None
+    validation: Validation | None
+    filter: Filter | None
+    trials: tuple[Trial, ...] = ()
+    logs: tuple[tuple[str, str], ...] = ()
+    """Path and hash of every log identified on."""
+    validation_logs: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    samples: tuple[Samples, ...] = ()
+    unseen: tuple[Samples, ...] = ()
+
+    @property
+    def identified(self) -> Robot:
+        """The robot with the identified parameters."""
+        return self.robot.with_parameters(self.estimate.standard)
+
+    def summary(self) -> dict[str, Any]:
+        """What scripts rely on, under fixed names."""
+        own, unseen = self.identification, self.validation
+        return {
+            "method": self.estimate.method,
+            "outcome": self.estimate.outcome.name.lower(),
+            "robot": self.robot.name,
+            "n_samples": self.estimate.n_samples,
+            "n_parameters": self.estimate.base.n_parameters,
+            "n_base": self.estimate.base.n_base,
+            "rank": self.estimate.rank,
+            "condition_number": self.estimate.condition_number,
+            "condition_number_scaled": self.estimate.condition_number_scaled,
+            "relative_error": {
+                "identification": self.estimate.relative_error if own is None else own.relative_error,
+                "validation": None if unseen is None else unseen.relative_error,
+            },
+            "relative_error_raw": {
+                "identification": None if own is None else own.relative_error_raw,
+                "validation": None if unseen is None else unseen.relative_error_raw,
+            },
+            "rmse": list(self.estimate.residual_rms if own is None else own.rmse),
+            "feasible": self.estimate.feasible,
+            "filter": None if self.filter is None else self.filter.__dict__ | {"text": self.filter.describe()},
+            "friction": "none" if not self.robot.effects else ",".join(effect.name for effect in self.robot.effects),
+            "seconds": self.seconds,
+            "base": [
+                {"name": name, "expression": text, "value": value, "sigma_percent": spread, "origin": origin}
+                for name, text, value, spread, origin in zip(
+                    self.estimate.base.names,
+                    self.estimate.base.expressions(),
+                    self.estimate.base_values.tolist(),
+                    self.estimate.sigma_percent.tolist(),
+                    self.estimate.origin,
+                    strict=True,
+                )
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def identify(
+    robot: Robot | str | Path,
+    logs: Sequence[str | Path] | str | Path,
+    settings: Settings | None = None,
+    *,
+    validate_on: Sequence[str | Path] = (),
+) -> Run:
+    """Identify a robot from logs of its motion (or a table of poses), and validate on unseen logs or a held-out part."""
+    started = time.perf_counter()
+    chosen = settings or Settings()
+    if chosen.split is not None and validate_on:
+        raise InputError("a split and validation logs were both given, expected one of the two")
+    paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
+    model = robot if isinstance(robot, Robot) else read_robot(robot, chosen.effects or "none", chosen.gravity, chosen.lock)
+    found = read_logs(model, paths, chosen)
+    if isinstance(found, StaticRecording):
+        run = _identify_static(model, found, paths[0], chosen, validate_on)
+    else:
+        run = _identify_motion(found, chosen, [Path(path) for path in validate_on])
+    return replace(run, seconds=time.perf_counter() - started)
+
+
+def method_of(settings: Settings) -> Method:
+    """The method that the settings name."""
+    methods: dict[str, type[Method]] = {"ols": OrdinaryLeastSquares, "wls": WeightedLeastSquares}
+    return methods[settings.method]()
+
+
+def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) -> Run:
+    robot = logs.robot
+    known, unseen_recordings = list(logs.recordings), []
+    validation_files: list[tuple[str, str]] = []
+    if settings.split is not None:
+        parts = [split_recording(recording, settings.split) for recording in logs.recordings]
+        known, unseen_recordings = [first for first, _ in parts], [rest for _, rest in parts]
+    elif validate_on:
+        hashes = refuse_repeats(validate_on, seen=logs.hashes)
+        others = read_logs(robot, validate_on, settings)
+        if isinstance(others, StaticRecording):
+            raise InputError(f"{validate_on[0]} is a table of poses, expected a motion log to validate on")
+        unseen_recordings = list(others.recordings)
+        validation_files = list(zip((str(path) for path in validate_on), hashes, strict=True))
+    base = reduce_to_base(robot)
+    chosen_filter, trials = choose_filter(robot, base, known, settings)
+    robot = with_dead_zone(robot, known, chosen_filter, settings)
+    samples = tuple(to_samples(recording, chosen_filter, settings.max_rows) for recording in known)
+    unseen = tuple(to_samples(recording, chosen_filter, settings.max_rows) for recording in unseen_recordings)
+    result = estimate(build_regression(robot, samples), base, method_of(settings))
+    return Run(
+        settings=settings,
+        robot=robot,
+        estimate=result,
+        identification=validate(robot, result, samples).total,
+        validation=validate(robot, result, unseen) if unseen else None,
+        filter=chosen_filter,
+        trials=trials,
+        logs=tuple(zip(logs.paths, logs.hashes, strict=True)),
+        validation_logs=tuple(validation_files),
+        notes=(*robot.source.notes, *logs.notes, *_gate(result)),
+        samples=samples,
+        unseen=unseen,
+    )
+
+
+def _identify_static(
+    robot: Robot, poses: StaticRecording, path: Path, settings: Settings, validate_on: Sequence[str | Path]
+) -> Run:
+    """Reverse engineering from a table of poses: rigid bodies only, no filter."""
+    if validate_on or settings.split is not None:
+        raise InputError(f"{path} is a table of poses; it is validated by its own residual, not by other logs")
+    rigid = robot.with_effects(())
+    regression = matrix_regression(
+        rigid.parameters, ["poses"], [static_matrix(rigid, poses.position, poses.inertia, poses.gravity)]
+    )
+    result = estimate(regression, reduce_to_base(rigid), method_of(settings))
+    return Run(
+        settings=settings,
+        robot=rigid,
+        estimate=result,
+        identification=None,
+        validation=None,
+        filter=None,
+        logs=((str(path), refuse_repeats([path])[0]),),
+        notes=(*rigid.source.notes, *poses.source.notes, *_gate(result)),
+    )
+
+
+def validate_run(run: Run, paths: Sequence[str | Path]) -> Validation:
+    """Prediction of logs that a run has not seen, filtered as the run was."""
+    files = [Path(path) for path in paths]
+    if run.filter is None:
+        raise InputError("this run was identified from a table of poses: it has no filter to apply to a motion log")
+    refuse_repeats(files, seen=[digest for _, digest in run.logs])
+    found = read_logs(run.robot, files, run.settings)
+    if isinstance(found, StaticRecording):
+        raise InputError(f"{files[0]} is a table of poses, expected a motion log to validate on")
+    samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
+    return validate(run.robot, run.estimate, samples)
+
+
+def resampled(run: Run) -> Run:
+    """A loaded run with its samples and errors made again from its logs; as it is where a log is gone or has changed."""
+    files = [*run.logs, *run.validation_logs]
+    if run.filter is None or not all(_unchanged(path, digest) for path, digest in files):
+        return run
+    filtered, most = run.filter, run.settings.max_rows
+    known = _recordings(run, [path for path, _ in run.logs])
+    unseen = _recordings(run, [path for path, _ in run.validation_logs]) if run.validation_logs else []
+    if run.settings.split is not None:
+        parts = [split_recording(recording, run.settings.split) for recording in known]
+        known, unseen = [first for first, _ in parts], [rest for _, rest in parts]
+    samples = tuple(to_samples(recording, filtered, most) for recording in known)
+    others = tuple(to_samples(recording, filtered, most) for recording in unseen)
+    return replace(
+        run,
+        samples=samples,
+        unseen=others,
+        identification=validate(run.robot, run.estimate, samples).total,
+        validation=validate(run.robot, run.estimate, others) if others else None,
+    )
+
+
+def _recordings(run: Run, paths: list[str]) -> list[Recording]:
+    found = read_logs(run.robot, [Path(path) for path in paths], run.settings)
+    assert not isinstance(found, StaticRecording)
+    return list(found.recordings)
+
+
+def _unchanged(path: str, digest: str) -> bool:
+    return Path(path).is_file() and refuse_repeats([Path(path)]) == [digest]
+
+
+def _gate(result: Estimate) -> tuple[str, ...]:
+    """What the data could not show, in words."""
+    notes = []
+    missing = [name for name, origin in zip(result.base.names, result.origin, strict=True) if origin == "prior"]
+    if missing:
+        notes.append(
+            f"{len(missing)} of {result.base.n_base} base parameters cannot be known from this motion and keep their "
+            f"nominal value: {', '.join(missing)}"
+        )
+    vague = [
+        name
+        for name, spread, origin in zip(result.base.names, result.sigma_percent, result.origin, strict=True)
+        if origin != "prior" and spread > 100.0
+    ]
+    if vague:
+        notes.append(f"known to no better than 100 %: {', '.join(vague)}")
+    if not result.feasible:
+        broken = sorted(
+            {column.joint for column, good in _link_columns(result) if not good},
+        )
+        notes.append(f"no physical body has the parameters found for the link of: {', '.join(broken)}")
+    return tuple(notes)
+
+
+def _link_columns(result: Estimate) -> list[tuple[Any, bool]]:
+    return [(result.standard.columns[10 * i], bool(good)) for i, good in enumerate(result.link_consistent)]

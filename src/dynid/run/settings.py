@@ -1,0 +1,71 @@
+"""What a run was asked to do; stored with it, so that it can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.robot.read import DEFAULT_EFFECTS
+
+METHODS = ("ols", "wls")
+VELOCITIES = ("auto", "logged", "position")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of a run; the defaults are those of the command line."""
+
+    effects: tuple[str, ...] = DEFAULT_EFFECTS
+    gravity: tuple[float, float, float] | None = None
+    lock: Mapping[str, float] = field(default_factory=dict)
+    method: str = "ols"
+    split: float | None = None
+    """Share of each log, from its start, to identify on; the rest validates."""
+    velocity: Literal["auto", "logged", "position"] = "auto"
+    cutoff_hz: float | Literal["auto"] = "auto"
+    torque_cutoff_hz: float | None = None
+    """Its own cut-off for torque; by default that of the motion."""
+    filter_order: int = 4
+    dead_zone: float | Literal["auto"] = "auto"
+    """Speed below which Coulomb friction is taken as unknown, rad/s or m/s; auto is three times the velocity noise."""
+    from_s: float | None = None
+    to_s: float | None = None
+    drive_gains: tuple[float, ...] | None = None
+    preset: str | None = None
+    mapping: str | None = None
+    max_rows: int = 50_000
+    """Samples kept per log after filtering; a low-passed signal needs no more."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "effects", tuple(self.effects))
+        object.__setattr__(self, "lock", dict(self.lock))
+        if self.method not in METHODS:
+            raise UnknownNameError("method", self.method, METHODS)
+        if self.velocity not in VELOCITIES:
+            raise UnknownNameError("velocity source", self.velocity, VELOCITIES)
+        if self.split is not None and not 0.0 < self.split < 1.0:
+            raise InputError(f"split is {self.split:g}, expected a share between 0 and 1")
+        for name in ("cutoff_hz", "torque_cutoff_hz"):
+            value = getattr(self, name)
+            if value not in (None, "auto") and not value > 0.0:
+                raise InputError(f"{name} is {value:g} Hz, expected a positive number")
+        if not 1 <= self.filter_order <= 12:
+            raise InputError(f"filter order is {self.filter_order}, expected 1 to 12")
+        if self.dead_zone != "auto" and not self.dead_zone >= 0.0:
+            raise InputError(f"dead zone is {self.dead_zone:g}, expected zero or a positive speed")
+        if self.max_rows < 100:
+            raise InputError(f"max_rows is {self.max_rows}, expected at least 100")
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        known = cls.__dataclass_fields__
+        for name in values:
+            if name not in known:
+                raise UnknownNameError("setting", name, known)
+        options: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+        return cls(**options)

@@ -1,0 +1,192 @@
+"""Runs as plain files: ``run.json``, ``estimate.json`` with ``estimate.npz``, and the robot's description as it was read."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import InputError
+from dynid.estimation.estimate import Estimate
+from dynid.estimation.outcome import Outcome
+from dynid.files import read_json, write_atomically, write_json
+from dynid.regression.base import BaseReduction
+from dynid.robot.builtin import demo_robot
+from dynid.robot.effects import Coulomb
+from dynid.robot.model import Robot
+from dynid.robot.read import read_robot
+from dynid.run.identify import Run, resampled
+from dynid.run.prepare import Filter
+from dynid.run.settings import Settings
+
+FORMAT = 1
+
+
+def save_run(run: Run, folder: str | Path) -> Path:
+    """Write a run into ``folder``, made if missing; every file is written under a temporary name first."""
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"run folder '{target}' cannot be made: {error.strerror or error}") from None
+    description = _copy_description(run.robot, target)
+    record = {
+        "format": FORMAT,
+        "settings": run.settings.as_dict(),
+        "robot": {
+            "name": run.robot.name,
+            "file": description,
+            "source": run.robot.source.path,
+            "sha256": run.robot.source.sha256,
+            "joints": run.robot.joint_names,
+            "dead_zone": _dead_zone(run.robot),
+        },
+        "logs": [{"path": path, "sha256": digest} for path, digest in run.logs],
+        "validation_logs": [{"path": path, "sha256": digest} for path, digest in run.validation_logs],
+        "filter": None if run.filter is None else run.filter.__dict__,
+        "filter_trials": [trial.filter.__dict__ | {"error": trial.error} for trial in run.trials],
+        "versions": versions(),
+        "result": run.summary(),
+    }
+    write_json(target / "run.json", record)
+    _write_estimate(run.estimate, target)
+    return target
+
+
+def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
+    """A run from its folder; samples are not stored, but made again from the logs ``with_samples`` where these are there."""
+    source = Path(folder)
+    record = read_json(source / "run.json", "run")
+    if record.get("format") != FORMAT:
+        raise InputError(f"run '{source}' has format {record.get('format')}, expected {FORMAT}")
+    try:
+        settings = Settings.from_dict(record["settings"])
+        robot = _load_robot(source, record["robot"], settings)
+        result = _read_estimate(source, robot)
+        chosen = None if record["filter"] is None else Filter(**record["filter"])
+        logs = tuple((item["path"], item["sha256"]) for item in record["logs"])
+        unseen = tuple((item["path"], item["sha256"]) for item in record["validation_logs"])
+        notes, seconds = tuple(record["result"]["notes"]), float(record["result"]["seconds"])
+    except (KeyError, TypeError) as error:
+        raise InputError(f"run '{source}' is damaged: run.json lacks or misstates {error}") from None
+    run = Run(settings, robot, result, None, None, chosen, (), logs, unseen, notes, seconds)
+    return resampled(run) if with_samples else run
+
+
+def read_model(path: str | Path) -> Robot:
+    """A robot from its description, or the identified one from a run folder."""
+    place = Path(path)
+    if place.is_dir():
+        return load_run(place).identified
+    return read_robot(place, "none")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the numbers depend on."""
+    found = {"python": platform.python_version()}
+    for package in ("dynid", "numpy", "scipy", "numba", "pin"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def _write_estimate(result: Estimate, folder: Path) -> None:
+    arrays: dict[str, Any] = {"K": result.base.K, "lift": result.base.lift, "covariance": result.covariance}
+    if result.base.independent is not None:
+        arrays["independent"] = result.base.independent
+    write_atomically(folder / "estimate.npz", lambda temporary: np.savez_compressed(temporary, **arrays))
+    write_json(
+        folder / "estimate.json",
+        {
+            "method": result.method,
+            "outcome": result.outcome.name,
+            "parameters": result.standard.as_dict(),
+            "units": dict(zip(result.standard.names, result.standard.units, strict=True)),
+            "base_values": dict(zip(result.base.names, result.base_values.tolist(), strict=True)),
+            "origin": list(result.origin),
+            "rank": result.rank,
+            "condition_number": result.condition_number,
+            "condition_number_scaled": result.condition_number_scaled,
+            "channel_names": list(result.channel_names),
+            "residual_rms": result.residual_rms,
+            "relative_error": result.relative_error,
+            "n_samples": result.n_samples,
+            "n_rows": result.n_rows,
+            "notes": list(result.notes),
+            "details": dict(result.details),
+        },
+    )
+
+
+def _read_estimate(folder: Path, robot: Robot) -> Estimate:
+    record = read_json(folder / "estimate.json", "run")
+    try:
+        with np.load(folder / "estimate.npz", allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError) as error:
+        raise InputError(f"run '{folder}' has no readable estimate.npz: {error}") from None
+    base = BaseReduction(robot.parameters.names, arrays["K"], arrays["lift"], arrays.get("independent"))
+    condition = record["condition_number"], record["condition_number_scaled"]
+    return Estimate(
+        method=record["method"],
+        base=base,
+        base_values=np.array([record["base_values"][name] for name in base.names]),
+        covariance=arrays["covariance"],
+        standard=robot.parameters.updated(record["parameters"]),
+        origin=tuple(record["origin"]),
+        rank=int(record["rank"]),
+        condition_number=math.inf if condition[0] is None else condition[0],
+        condition_number_scaled=math.inf if condition[1] is None else condition[1],
+        channel_names=tuple(record["channel_names"]),
+        residual_rms=np.array(record["residual_rms"], dtype=float),
+        relative_error=float(record["relative_error"]),
+        n_samples=int(record["n_samples"]),
+        n_rows=int(record["n_rows"]),
+        outcome=Outcome[record["outcome"]],
+        notes=tuple(record["notes"]),
+        details=record["details"],
+    )
+
+
+def _copy_description(robot: Robot, folder: Path) -> str | None:
+    """The description's own bytes into the run folder, so that the run stands on its own; None for a built-in robot."""
+    if not robot.source.path:
+        return None
+    source = Path(robot.source.path)
+    try:
+        content = source.read_bytes()
+    except OSError as error:
+        raise InputError(f"robot description '{source}' can no longer be read: {error.strerror or error}") from None
+    name = f"robot{source.suffix}"
+    write_atomically(folder / name, lambda temporary: temporary.write_bytes(content))
+    return name
+
+
+def _load_robot(folder: Path, record: Mapping[str, Any], settings: Settings) -> Robot:
+    effects = settings.effects or "none"
+    if record["file"] is None:
+        robot = demo_robot(effects)
+    else:
+        robot = read_robot(folder / record["file"], effects, settings.gravity, settings.lock)
+    if tuple(record["joints"]) != robot.joint_names:
+        robot = robot.only(record["joints"])
+    if record["dead_zone"] is None:
+        return robot
+    zone = tuple(record["dead_zone"])
+    return robot.with_effects([replace(e, dead_zone=zone) if isinstance(e, Coulomb) else e for e in robot.effects])
+
+
+def _dead_zone(robot: Robot) -> list[float] | None:
+    for effect in robot.effects:
+        if isinstance(effect, Coulomb):
+            zones = np.broadcast_to(np.asarray(effect.dead_zone, dtype=float), len(robot.driven))
+            return [float(zone) for zone in zones]
+    return None

@@ -1,0 +1,507 @@
+"""Motion of a robot under a tracking controller, and the log an instrumented robot would have written of it.
+
+    M(q) a = tau - c(q, v) - g(q) - friction(v),      tau = control(encoder readings, reference)
+
+Forward dynamics is Pinocchio's articulated-body algorithm with rotor inertia, independent of the regressor that later
+explains the log. The controller knows the robot only roughly and sees quantised encoders, so tracking is imperfect.
+Its torque is held between control ticks; the motion between them is integrated by classical Runge-Kutta steps of
+fourth order, as many per tick as the fastest friction mode needs for stability (error per tick below 1e-6 of the
+motion on the demonstration arm).
+
+At a tick the held torque jumps. A log line stands for the middle of the jump, ``(tau_before + tau_after) / 2``, and
+the true acceleration belongs to that torque, so ``tau = Y(q, v, a) phi`` holds exactly and with no delay of half a
+tick.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, check_finite, freeze
+from dynid.errors import InconsistentModelError, InputError
+from dynid.inertia import is_consistent
+from dynid.recording.recording import Recording, RecordingSource
+from dynid.recording.samples import Samples
+from dynid.robot.checks import require_simulatable
+from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
+from dynid.robot.model import Robot
+
+SLOWEST_CONTROL_HZ = 1000.0
+"""Control runs at the log's rate or the smallest multiple of it that is not slower than this."""
+
+COULOMB_WIDTH = 0.01
+"""rad/s or m/s over which a pure sign is smoothed, ``tanh(v / width)``: integration needs a slope."""
+
+LARGEST_STEP = 1.5
+"""Largest product of friction rate and step; Runge-Kutta of fourth order is stable up to 2.78."""
+
+MOST_STEPS_FOR_COULOMB = 16
+MOST_STEPS = 1000
+
+VELOCITY_CUTOFF_HZ = 80.0
+"""First-order low-pass on the encoder's difference that the feedback uses."""
+
+DEFAULT_RELATIVE_NOISE = 0.01
+
+ControlLaw: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
+"""``tau = law(q, v, q_ref, v_ref, a_ref)``."""
+
+FrictionLaw: TypeAlias = Callable[[Array, Array, Array], Array]
+"""``friction(q, v, tau)`` opposes the motor torque ``tau``."""
+
+
+class Controller(ABC):
+    """Options of a tracking controller."""
+
+    @abstractmethod
+    def law(self, robot: Robot, middle: Array, rng: np.random.Generator) -> ControlLaw:
+        """The law for this robot, which moves about the pose ``middle``."""
+
+
+@dataclass(frozen=True)
+class ComputedTorque(Controller):
+    """``tau = ID(q, v, a_ref + 2 z w (v_ref - v) + w^2 (q_ref - q)) + s f(v_ref)`` with a model that is wrong.
+
+    ``ID`` has every link's parameters and every rotor inertia off by up to ``model_error`` (relative, at random); ``s
+    = friction_compensation`` is the share of true friction that is fed forward. ``w = 2 pi bandwidth_hz``, ``z =
+    damping``.
+    """
+
+    bandwidth_hz: float = 4.0
+    damping: float = 1.0
+    model_error: float = 0.1
+    friction_compensation: float = 0.7
+
+    def __post_init__(self) -> None:
+        _check_gains(self.bandwidth_hz, self.damping, self.model_error)
+
+    def law(self, robot: Robot, middle: Array, rng: np.random.Generator) -> ControlLaw:
+        import pinocchio as pin
+
+        model = _integration_model(_misjudged(robot, self.model_error, rng))
+        working = model.createData()
+        friction = _friction_law(robot)
+        w = 2.0 * np.pi * self.bandwidth_hz
+        stiffness, damping, share = w * w, 2.0 * self.damping * w, self.friction_compensation
+
+        def law(q: Array, v: Array, q_ref: Array, v_ref: Array, a_ref: Array) -> Array:
+            wanted = a_ref + damping * (v_ref - v) + stiffness * (q_ref - q)
+            tau: Array = pin.rnea(model, working, q, v, wanted)
+            return tau + share * friction(q, v_ref, tau)
+
+        return law
+
+
+@dataclass(frozen=True)
+class GravityPD(Controller):
+    """``tau = kp (q_ref - q) + kd (v_ref - v) + g(q)``: joint by joint, with a gravity model that is wrong.
+
+    ``kp_j = w^2 M_jj`` and ``kd_j = 2 z w M_jj`` at the middle of the motion.
+    """
+
+    bandwidth_hz: float = 4.0
+    damping: float = 1.0
+    model_error: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_gains(self.bandwidth_hz, self.damping, self.model_error)
+
+    def law(self, robot: Robot, middle: Array, rng: np.random.Generator) -> ControlLaw:
+        import pinocchio as pin
+
+        model = _integration_model(_misjudged(robot, self.model_error, rng))
+        working = model.createData()
+        inertia = np.diag(np.linalg.inv(_mobility(model, middle)))
+        w = 2.0 * np.pi * self.bandwidth_hz
+        kp, kd = w * w * inertia, 2.0 * self.damping * w * inertia
+
+        def law(q: Array, v: Array, q_ref: Array, v_ref: Array, a_ref: Array) -> Array:
+            gravity: Array = pin.computeGeneralizedGravity(model, working, q)
+            return gravity + kp * (q_ref - q) + kd * (v_ref - v)
+
+        return law
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedRecording:
+    """A log and what really happened.
+
+    ``robot`` is the robot that moved: its Coulomb friction is smoothed as the integration had it, so that
+    ``truth.torque = Y(truth) phi`` holds for it to rounding. ``tracking_error`` is the root mean square per joint.
+    """
+
+    recording: Recording
+    truth: Samples
+    robot: Robot
+    tracking_error: Array
+    notes: tuple[str, ...] = ()
+
+
+def simulate(
+    robot: Robot,
+    trajectory: Samples,
+    *,
+    controller: Controller | None = None,
+    rate_hz: float = 1000.0,
+    torque_noise: ArrayLike | None = None,
+    encoder_counts: ArrayLike | None = 2**20,
+    velocity_noise: ArrayLike | None = None,
+    seed: int = 0,
+    substeps: int | None = None,
+) -> SimulatedRecording:
+    """Let the robot follow a reference and log it.
+
+    Args:
+        robot: moves with its own parameters and effects.
+        trajectory: reference motion; between its rows it is the polynomial of degree 5 through position, velocity and
+            acceleration.
+        controller: None for :class:`ComputedTorque` with its default gains.
+        rate_hz: rate of the log.
+        torque_noise: standard deviation of the torque sensor, N m or N, one or one per joint; None for 1 % of each
+            joint's root mean square torque.
+        encoder_counts: counts per turn (per metre for prismatic joints) at the joint side; None for no quantisation.
+        velocity_noise: standard deviation of a velocity sensor; None logs the encoder's difference over one control
+            tick, as most controllers do.
+        seed: of the noise and of the controller's wrong model.
+        substeps: integration steps per control tick; None for as many as friction needs.
+
+    Torque is limited to the robot's ``tau_max``; joint stops are not simulated.
+    """
+    _check_job(robot, trajectory, rate_hz, substeps)
+    model_rng, noise_rng = np.random.default_rng(seed).spawn(2)
+    n_ticks_per_row = max(1, int(np.ceil(SLOWEST_CONTROL_HZ / rate_hz - 1e-9)))
+    tick_s = 1.0 / (rate_hz * n_ticks_per_row)
+    reference = _resampled(trajectory, tick_s, n_ticks_per_row)
+    moving, notes, steps = _stable_steps(robot, reference, tick_s, substeps)
+    counts = None if encoder_counts is None else _per_joint("encoder_counts", encoder_counts, robot, positive=True)
+    turn = np.array([1.0 if joint.kind == "prismatic" else 2.0 * np.pi for joint in robot.joints])
+    count = None if counts is None else turn / counts
+    law = (controller or ComputedTorque()).law(moving, reference.position.mean(axis=0), model_rng)
+    motion = _integrate(moving, reference, law, tick_s, steps, count)
+    rows = slice(None, None, n_ticks_per_row)
+    truth = Samples(
+        reference.time[rows],
+        motion.position[rows],
+        motion.velocity[rows],
+        motion.acceleration[rows],
+        motion.torque[rows],
+        load=motion.torque[rows] if _other_effects(moving) else None,
+    )
+    assert truth.torque is not None
+    if torque_noise is None:
+        torque_noise = DEFAULT_RELATIVE_NOISE * np.sqrt(np.mean(truth.torque**2, axis=0))
+    sigma = _per_joint("torque_noise", torque_noise, robot)
+    torque = truth.torque + sigma * noise_rng.normal(size=truth.torque.shape)
+    if velocity_noise is None:
+        velocity = motion.encoder_velocity[rows]
+    else:
+        spread = _per_joint("velocity_noise", velocity_noise, robot)
+        velocity = truth.velocity + spread * noise_rng.normal(size=truth.velocity.shape)
+    if motion.n_saturated:
+        notes = (*notes, f"torque was at its limit in {motion.n_saturated} of {len(reference)} control ticks")
+    error = np.sqrt(np.mean((reference.position - motion.position) ** 2, axis=0))
+    recording = Recording(
+        time=truth.time,
+        position=motion.encoder_position[rows],
+        joint_names=robot.joint_names,
+        velocity=velocity,
+        torque=torque,
+        reference_position=reference.position[rows],
+        source=RecordingSource(format="simulated", notes=notes, n_rows_in_file=len(truth)),
+    )
+    return SimulatedRecording(recording, truth, moving, freeze(error), notes)
+
+
+def exact_motion(robot: Robot, trajectory: Samples) -> Samples:
+    """The reference itself with the torque that inverse dynamics gives for it: no noise, no controller."""
+    from dynid.regression.torque import inverse_dynamics
+
+    tau = inverse_dynamics(robot, trajectory.position, trajectory.velocity, trajectory.acceleration, trajectory.load)
+    return trajectory.with_torque(tau)
+
+
+# The loop -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _TickMotion:
+    """What happened at every control tick."""
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array
+    encoder_position: Array
+    encoder_velocity: Array
+    n_saturated: int
+
+
+def _integrate(
+    robot: Robot, reference: Samples, law: ControlLaw, tick_s: float, steps: int, count: Array | None
+) -> _TickMotion:
+    """Control tick by control tick: read encoders, hold a torque, integrate. Time is sequential, so is this loop."""
+    import pinocchio as pin
+
+    model = _integration_model(robot)
+    working = model.createData()
+    friction = _friction_law(robot)
+    limit = robot.limits("tau_max")
+    n = len(reference)
+    position, velocity, acceleration, torque, read, rate = np.empty((6, n, robot.n_dof))
+    q, v = reference.position[0].copy(), reference.velocity[0].copy()
+    h = tick_s / steps
+    blend = 1.0 - np.exp(-2.0 * np.pi * VELOCITY_CUTOFF_HZ * tick_s)
+    smooth, before = v.copy(), q - tick_s * v
+    if count is not None:
+        before = np.round(before / count) * count
+    held: Array | None = None
+    n_saturated = 0
+
+    def acceleration_of(q: Array, v: Array, tau: Array) -> Array:
+        a: Array = pin.aba(model, working, q, v, tau - friction(q, v, tau))
+        return a
+
+    references = zip(reference.position, reference.velocity, reference.acceleration, strict=True)
+    for k, (q_ref, v_ref, a_ref) in enumerate(references):
+        seen = q if count is None else np.round(q / count) * count
+        slope = (seen - before) / tick_s
+        smooth = smooth + blend * (slope - smooth)
+        before = seen
+        wanted = law(seen, smooth, q_ref, v_ref, a_ref)
+        tau = np.clip(wanted, -limit, limit)
+        n_saturated += bool((tau != wanted).any())
+        logged = tau if held is None else 0.5 * (held + tau)
+        position[k], velocity[k], torque[k], read[k], rate[k] = q, v, logged, seen, slope
+        acceleration[k] = acceleration_of(q, v, logged)
+        held = tau
+        for _ in range(steps):
+            a1 = acceleration_of(q, v, tau)
+            v2 = v + 0.5 * h * a1
+            a2 = acceleration_of(q + 0.5 * h * v, v2, tau)
+            v3 = v + 0.5 * h * a2
+            a3 = acceleration_of(q + 0.5 * h * v2, v3, tau)
+            v4 = v + h * a3
+            a4 = acceleration_of(q + h * v3, v4, tau)
+            q = q + (h / 6.0) * (v + 2.0 * (v2 + v3) + v4)
+            v = v + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
+        if not np.abs(v).max() < 1e4:
+            raise InputError(
+                f"simulation of robot '{robot.name}' ran away at {reference.time[k]:.4g} s; "
+                "choose a slower trajectory or another controller bandwidth"
+            )
+    return _TickMotion(position, velocity, acceleration, torque, read, rate, n_saturated)
+
+
+def _integration_model(robot: Robot) -> Any:
+    """Pinocchio's model with one number per joint position, continuous joints included."""
+    from dynid.adapters.pinocchio import pinocchio_model
+
+    joints = tuple(replace(joint, kind="revolute") if joint.kind == "continuous" else joint for joint in robot.joints)
+    return pinocchio_model(replace(robot, joints=joints))
+
+
+def _mobility(model: Any, q: Array) -> Array:
+    """``M(q)^-1`` with rotor inertia, by the algorithm that the integration uses."""
+    import pinocchio as pin
+
+    working, still = model.createData(), np.zeros(model.nv)
+    free = pin.aba(model, working, q, still, still)
+    columns = [pin.aba(model, working, q, still, unit) - free for unit in np.eye(model.nv)]
+    inverse: Array = np.array(columns)
+    return 0.5 * (inverse + inverse.T)
+
+
+# Friction -----------------------------------------------------------------------------------------
+
+
+def _other_effects(robot: Robot) -> list[tuple[Effect, Array]]:
+    """Effects beyond the classical ones, each with its matrix from column signals to torques."""
+    others = []
+    first = robot.parameters.n_inertial
+    for effect in robot.effects:
+        incidence = effect.incidence(robot.n_joints)
+        value = robot.parameters.values[first : first + incidence.shape[1]]
+        first += incidence.shape[1]
+        if not isinstance(effect, Viscous | Coulomb | Offset | Armature):
+            others.append((effect, incidence * value))
+    return others
+
+
+def _joint_values(robot: Robot, symbol: str) -> Array:
+    values = robot.parameters.as_dict()
+    return np.array([values.get(f"{symbol}{number + 1}", 0.0) for number in range(robot.n_joints)])
+
+
+def _coulomb_width(robot: Robot) -> Array:
+    """Width of the smooth sign per joint; one where there is no Coulomb friction."""
+    for effect in robot.effects:
+        if isinstance(effect, Coulomb):
+            return np.broadcast_to(np.asarray(effect.smooth_width, dtype=np.float64), (robot.n_joints,)).copy()
+    return np.ones(robot.n_joints)
+
+
+def _friction_law(robot: Robot) -> FrictionLaw:
+    fo, fv, fc = (_joint_values(robot, symbol) for symbol in ("fo", "fv", "fc"))
+    steepness = 1.0 / _coulomb_width(robot)
+    others = _other_effects(robot)
+    if not others:
+        return lambda q, v, tau: fo + fv * v + fc * np.tanh(steepness * v)
+    still = np.zeros((1, robot.n_joints))
+
+    def law(q: Array, v: Array, tau: Array) -> Array:
+        total: Array = fo + fv * v + fc * np.tanh(steepness * v)
+        motion = Motion(q[None], v[None], still, tau[None])
+        for effect, gain in others:
+            total = total + gain @ effect.signals(motion)[0]
+        return total
+
+    return law
+
+
+def _refuse_acceleration_effects(robot: Robot) -> None:
+    """Rotor inertia is in the model; no other effect may depend on the acceleration that is to be solved for."""
+    rng = np.random.default_rng(0)
+    q, v, a, tau = rng.normal(size=(4, 8, robot.n_joints))
+    for effect, _ in _other_effects(robot):
+        if not np.array_equal(effect.signals(Motion(q, v, a, tau)), effect.signals(Motion(q, v, -a, tau))):
+            raise InputError(f"effect '{effect.name}' depends on acceleration and cannot be simulated")
+
+
+def _slope(robot: Robot) -> Array:
+    """Largest change of friction with velocity, per joint."""
+    slope = np.abs(_joint_values(robot, "fv")) + np.abs(_joint_values(robot, "fc")) / _coulomb_width(robot)
+    speeds = np.linspace(-4.0, 4.0, 4001)
+    still = np.zeros((len(speeds), robot.n_joints))
+    motion = Motion(still, np.tile(speeds[:, None], robot.n_joints), still, still)
+    for effect, gain in _other_effects(robot):
+        torque = effect.signals(motion) @ gain.T
+        slope = slope + np.abs(np.diff(torque, axis=0)).max(axis=0) / (speeds[1] - speeds[0])
+    return slope
+
+
+def _stable_steps(
+    robot: Robot, reference: Samples, tick_s: float, substeps: int | None
+) -> tuple[Robot, tuple[str, ...], int]:
+    """The robot with smooth Coulomb friction, what was decided about it, and the steps per tick.
+
+    Friction alone decays as ``M v' = -D v``; the step must resolve the largest eigenvalue of ``M^-1 D`` on the way.
+    """
+    _refuse_acceleration_effects(robot)
+    poses = reference.position[:: max(1, len(reference) // 32)]
+    model = _integration_model(robot)
+    mobility = np.array([_mobility(model, q) for q in poses])
+    if not np.isfinite(mobility).all() or np.linalg.eigvalsh(mobility).min() <= 0.0:
+        bad = [
+            link
+            for link, fine in zip(
+                robot.links, np.atleast_1d(is_consistent(robot.parameters.inertials, allow_empty=True)), strict=True
+            )
+            if not fine
+        ]
+        raise InconsistentModelError(
+            f"robot '{robot.name}' cannot be simulated: its inertia matrix is not positive definite; "
+            f"links that are not physically consistent: {', '.join(bad) or 'none'}"
+        )
+
+    def rate(robot: Robot) -> float:
+        root = np.sqrt(_slope(robot))
+        return float(np.linalg.eigvalsh(root[:, None] * mobility * root).max())
+
+    def smoothed(widen: float) -> Robot:
+        effects: list[Effect] = []
+        for effect in robot.effects:
+            if isinstance(effect, Coulomb):
+                given = np.broadcast_to(np.asarray(effect.smooth_width, dtype=np.float64), (robot.n_joints,))
+                width = np.where(given > 0.0, given, COULOMB_WIDTH * widen)
+                effect = Coulomb(smooth_width=tuple(width.tolist()))
+            effects.append(effect)
+        return robot.with_effects(effects)
+
+    notes: tuple[str, ...] = ()
+    moving, widen = smoothed(1.0), 1.0
+    if substeps is None:
+        while rate(moving) * tick_s > LARGEST_STEP * MOST_STEPS_FOR_COULOMB and widen < 10.0:
+            widen *= 1.25
+            moving = smoothed(widen)
+        if widen > 1.0:
+            notes = (f"Coulomb friction is smoothed over {COULOMB_WIDTH * widen:.3g} rad/s, inertias are small",)
+        substeps = max(1, int(np.ceil(rate(moving) * tick_s / LARGEST_STEP)))
+        if substeps > MOST_STEPS:
+            raise InputError(
+                f"friction of robot '{robot.name}' is too stiff for its inertia: {substeps} integration steps per "
+                f"control tick would be needed, at most {MOST_STEPS} are taken"
+            )
+    return moving, notes, substeps
+
+
+# Small things -------------------------------------------------------------------------------------
+
+
+def _check_job(robot: Robot, trajectory: Samples, rate_hz: float, substeps: int | None) -> None:
+    if robot.floating:
+        raise InputError(f"robot '{robot.name}' floats; simulation under a tracking controller needs a fixed base")
+    require_simulatable(robot)
+    if trajectory.velocity.shape[1] != robot.n_joints:
+        raise InputError(f"trajectory has {trajectory.velocity.shape[1]} joints, robot has {robot.n_joints} joints")
+    if len(trajectory) < 2:
+        raise InputError(f"trajectory has {len(trajectory)} rows, expected at least 2")
+    if not (np.isfinite(rate_hz) and rate_hz > 0.0):
+        raise InputError(f"rate of the log is {rate_hz:g} Hz, expected a positive number")
+    if substeps is not None and substeps < 1:
+        raise InputError(f"{substeps} integration steps per control tick asked for, expected at least 1")
+
+
+def _check_gains(bandwidth_hz: float, damping: float, model_error: float) -> None:
+    if not (np.isfinite(bandwidth_hz) and bandwidth_hz > 0.0 and np.isfinite(damping) and damping > 0.0):
+        raise InputError(f"controller has bandwidth {bandwidth_hz:g} Hz and damping {damping:g}, expected positive numbers")
+    if not 0.0 <= model_error < 1.0:
+        raise InputError(f"model error of the controller is {model_error:g}, expected a number in [0, 1)")
+
+
+def _per_joint(name: str, values: ArrayLike, robot: Robot, *, positive: bool = False) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    check_finite(name, array)
+    if array.shape not in ((), (1,), (robot.n_joints,)):
+        raise InputError(f"{name} has {array.size} values, robot has {robot.n_joints} joints")
+    if (array < 0.0).any() or (positive and (array == 0.0).any()):
+        raise InputError(f"{name} is {array.min():g}, expected {'a positive number' if positive else 'zero or more'}")
+    return np.broadcast_to(array, (robot.n_joints,)).copy()
+
+
+def _misjudged(robot: Robot, error: float, rng: np.random.Generator) -> Robot:
+    """The robot as its controller believes it to be; scaling all ten parameters of a link keeps it consistent."""
+    factor = 1.0 + error * rng.uniform(-1.0, 1.0, robot.n_joints)
+    values = robot.parameters.values.copy()
+    for i, column in enumerate(robot.parameters.columns):
+        if column.kind == "inertial" or column.symbol == Armature.symbol:
+            values[i] *= factor[column.number - 1]
+    return robot.with_parameters(robot.parameters.with_values(values))
+
+
+def _resampled(trajectory: Samples, tick_s: float, multiple: int) -> Samples:
+    """The reference at every control tick: quintic Hermite interpolation, so that position is twice differentiable."""
+    start = trajectory.time[0]
+    n = int(np.floor((trajectory.time[-1] - start) / (tick_s * multiple) + 1e-9)) * multiple
+    if n < 1:
+        raise InputError(f"trajectory lasts {trajectory.duration_s:.4g} s, shorter than one row of the log")
+    time = start + tick_s * np.arange(n + 1)
+    left = np.clip(np.searchsorted(trajectory.time, time, side="right") - 1, 0, len(trajectory) - 2)
+    width = np.diff(trajectory.time)[left][:, None]
+    s = (time - trajectory.time[left])[:, None] / width
+    q0, v0, a0 = (x[left] for x in (trajectory.position, trajectory.velocity, trajectory.acceleration))
+    q1, v1, a1 = (x[left + 1] for x in (trajectory.position, trajectory.velocity, trajectory.acceleration))
+    # q = q0 + v0 h s + a0 h^2 s^2 / 2 + c3 s^3 + c4 s^4 + c5 s^5, the c from q1, v1, a1
+    dq = q1 - q0 - width * v0 - 0.5 * width**2 * a0
+    dv = width * (v1 - v0) - width**2 * a0
+    da = width**2 * (a1 - a0)
+    c3, c4, c5 = 10.0 * dq - 4.0 * dv + 0.5 * da, -15.0 * dq + 7.0 * dv - da, 6.0 * dq - 3.0 * dv + 0.5 * da
+    q = q0 + width * v0 * s + 0.5 * width**2 * a0 * s**2 + s**3 * (c3 + s * (c4 + s * c5))
+    v = v0 + width * a0 * s + s**2 * (3.0 * c3 + s * (4.0 * c4 + 5.0 * s * c5)) / width
+    a = a0 + s * (6.0 * c3 + s * (12.0 * c4 + 20.0 * s * c5)) / width**2
+    return Samples(time, q, v, a)

@@ -1,0 +1,1 @@
+"""Proofs that a model predicts: on unseen torque, and played forward."""

@@ -1,0 +1,98 @@
+"""Prediction of torque on unseen samples: ``||tau - tau_hat|| / ||tau||``, against filtered and against raw torque."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, freeze
+from dynid.errors import InputError
+from dynid.estimation.estimate import Estimate
+from dynid.parameters import Parameters
+from dynid.recording.samples import Samples
+from dynid.regression.torque import inverse_dynamics
+from dynid.robot.model import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueError:
+    """Errors of one set of samples, all joints together and each for itself."""
+
+    relative_error: float
+    relative_error_raw: float | None
+    rmse: Array
+    relative_error_per_joint: Array
+    n_samples: int
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Prediction error over all logs together, and log by log."""
+
+    total: TorqueError
+    logs: tuple[TorqueError, ...]
+    joint_names: tuple[str, ...]
+
+    @property
+    def relative_error(self) -> float:
+        return self.total.relative_error
+
+    @property
+    def relative_error_raw(self) -> float | None:
+        return self.total.relative_error_raw
+
+    @property
+    def rmse(self) -> Array:
+        return self.total.rmse
+
+
+def predict(robot: Robot, parameters: Parameters, samples: Samples) -> Array:
+    """Torque that the parameters give on the motion of the samples, ``(samples, joints)``."""
+    model = robot.with_parameters(parameters)
+    return inverse_dynamics(model, samples.position, samples.velocity, samples.acceleration, samples.load)
+
+
+def validate(robot: Robot, estimate: Estimate | Parameters, samples: Samples | Sequence[Samples]) -> Validation:
+    """Prediction of one or several sets of samples, which should not be those identified on."""
+    sets = [samples] if isinstance(samples, Samples) else list(samples)
+    if not sets:
+        raise InputError("validation needs at least one set of samples, got none")
+    parameters = estimate.standard if isinstance(estimate, Estimate) else estimate
+    predictions = [predict(robot, parameters, one) for one in sets]
+    logs = tuple(_error(one, prediction) for one, prediction in zip(sets, predictions, strict=True))
+    total = logs[0] if len(logs) == 1 else _error(_joined(sets), np.vstack(predictions))
+    return Validation(total, logs, robot.dof_names)
+
+
+def _joined(sets: list[Samples]) -> Samples:
+    """All rows together; times are only numbered, as they no longer matter."""
+
+    def stack(name: str) -> Array | None:
+        parts = [getattr(one, name) for one in sets]
+        return None if any(part is None for part in parts) else np.vstack(parts)
+
+    n = sum(len(one) for one in sets)
+    position, velocity, acceleration = stack("position"), stack("velocity"), stack("acceleration")
+    assert position is not None and velocity is not None and acceleration is not None
+    return Samples(np.arange(n, dtype=np.float64), position, velocity, acceleration, stack("torque"), stack("raw_torque"))
+
+
+def _error(samples: Samples, prediction: Array) -> TorqueError:
+    if samples.torque is None:
+        raise InputError("samples hold motion but no torque, so there is nothing to compare a prediction with")
+    residual = samples.torque - prediction
+    raw = None
+    if samples.raw_torque is not None:
+        raw = float(np.linalg.norm(samples.raw_torque - prediction) / np.linalg.norm(samples.raw_torque))
+    norms = np.linalg.norm(samples.torque, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_joint = np.linalg.norm(residual, axis=0) / norms
+    return TorqueError(
+        relative_error=float(np.linalg.norm(residual) / np.linalg.norm(samples.torque)),
+        relative_error_raw=raw,
+        rmse=freeze(np.sqrt((residual**2).mean(axis=0))),
+        relative_error_per_joint=freeze(per_joint),
+        n_samples=len(samples),
+    )

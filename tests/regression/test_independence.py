@@ -1,0 +1,110 @@
+"""Independent columns in a given order of preference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.regression.independence import independent_columns
+
+
+def columns(n):
+    return np.arange(n, dtype=np.int64)
+
+
+def known_case(seed=0, rows=40):
+    """Three free columns, a zero, a double and two mixtures."""
+    x, y, z = np.random.default_rng(seed).normal(size=(3, rows))
+    return np.column_stack([x, np.zeros(rows), y, 2.0 * x, x - 3.0 * y, z, 0.5 * z + y])
+
+
+def test_known_combinations_come_out_exactly():
+    W = known_case()
+    found = independent_columns(W, columns(7))
+    assert found.kept.tolist() == [0, 2, 5]
+    expected = [[1, 0, 0, 2, 1, 0, 0], [0, 0, 1, 0, -3, 0, 1], [0, 0, 0, 0, 0, 1, 0.5]]
+    np.testing.assert_allclose(found.K, expected, rtol=0, atol=1e-13)
+    # round-off is no coefficient, and kept columns stand for themselves alone
+    assert np.count_nonzero(found.K) == 8
+    np.testing.assert_array_equal(found.K[:, found.kept], np.eye(3))
+    assert found.largest_dropped < 1e-14
+    assert found.smallest_kept > 0.5
+
+
+def test_order_decides_which_of_them_stand_for_the_rest():
+    W = known_case()
+    found = independent_columns(W, np.array([6, 4, 3, 0, 1, 2, 5]))
+    assert found.kept.tolist() == [6, 4, 3]
+    np.testing.assert_allclose(W[:, found.kept] @ found.K, W, rtol=0, atol=1e-12)
+    # x = 0.5 column 3, y = (x - column 4) / 3, z = 2 (column 6 - y)
+    np.testing.assert_allclose(found.K[:, 2], [0.0, -1.0 / 3.0, 1.0 / 6.0], atol=1e-13)
+
+
+def test_zero_columns_are_dropped_even_when_preferred():
+    W = known_case()
+    found = independent_columns(W, np.array([1, 0, 2, 3, 4, 5, 6]))
+    assert 1 not in found.kept
+    assert not found.K[:, 1].any()
+    noisy = W.copy()
+    noisy[:, 1] = 1e-16 * np.random.default_rng(1).normal(size=len(W))
+    again = independent_columns(noisy, np.array([1, 0, 2, 3, 4, 5, 6]))
+    assert again.kept.tolist() == found.kept.tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_units_do_not_matter(seed):
+    """Another unit of a parameter scales its column; the choice stays and ``K`` scales along, small coefficients too."""
+    W = known_case(seed)
+    units = 10.0 ** np.random.default_rng(seed).uniform(-5.0, 5.0, 7)
+    plain, scaled = independent_columns(W, columns(7)), independent_columns(W * units, columns(7))
+    assert scaled.kept.tolist() == plain.kept.tolist()
+    expected = plain.K * units / units[plain.kept, None]
+    np.testing.assert_allclose(scaled.K, expected, rtol=1e-9, atol=0)
+
+
+def test_coefficients_of_any_size_survive_between_units():
+    """A column in units of 3e-6 beside one in 3e5: the coefficient 1e-11 is no round-off."""
+    x, y = np.random.default_rng(3).normal(size=(2, 30))
+    W = np.column_stack([3e5 * x, 3e-6 * y, 3e-6 * (x + y)])
+    found = independent_columns(W, columns(3), tolerance=1e-8)
+    np.testing.assert_allclose(found.K[:, 2], [1e-11, 1.0], rtol=1e-9)
+
+
+def test_tolerance_is_relative_to_the_column():
+    x, y = np.random.default_rng(4).normal(size=(2, 50))
+    W = np.column_stack([x, x + 1e-5 * y])
+    assert independent_columns(W, columns(2)).kept.tolist() == [0, 1]
+    loose = independent_columns(W, columns(2), tolerance=1e-3)
+    assert loose.kept.tolist() == [0]
+    assert 1e-6 < loose.largest_dropped < 1e-4
+    tiny = 1e-9 * W
+    assert independent_columns(tiny, columns(2)).kept.tolist() == [0, 1]
+
+
+def test_fewer_rows_than_columns():
+    W = np.random.default_rng(5).normal(size=(3, 6))
+    found = independent_columns(W, columns(6))
+    assert found.kept.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(W[:, found.kept] @ found.K, W, atol=1e-12)
+
+
+def test_nothing_to_choose_from():
+    for W in (np.zeros((10, 4)), np.zeros((0, 4))):
+        found = independent_columns(W, columns(4))
+        assert found.kept.size == 0
+        assert found.K.shape == (0, 4)
+
+
+def test_nearly_dependent_columns_are_still_expressed_accurately():
+    rng = np.random.default_rng(6)
+    x, y, z = rng.normal(size=(3, 100))
+    W = np.column_stack([x, x + 1e-6 * y, z, x + y + z])
+    found = independent_columns(W, columns(4))
+    assert found.kept.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(W[:, found.kept] @ found.K, W, rtol=0, atol=1e-9 * np.abs(W).max())
+
+
+def test_results_are_read_only():
+    found = independent_columns(known_case(), columns(7))
+    with pytest.raises(ValueError, match="read-only"):
+        found.K[0, 0] = 5.0
