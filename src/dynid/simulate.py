@@ -5,8 +5,9 @@
 Forward dynamics is Pinocchio's articulated-body algorithm with rotor inertia, independent of the regressor that later
 explains the log. The controller knows the robot only roughly and sees quantised encoders, so tracking is imperfect.
 Its torque is held between control ticks; the motion between them is integrated by classical Runge-Kutta steps of
-fourth order, as many per tick as the fastest friction mode needs for stability (error per tick below 1e-6 of the
-motion on the demonstration arm).
+fourth order, as many per tick as the steepest friction needs. On the demonstration arm that is 2 steps of 0.5 ms, and
+the motion over 10 s differs from that with eight times as many by 6e-9 rad and 1.1e-5 rad/s, far below what encoders
+resolve.
 
 At a tick the held torque jumps. A log line stands for the middle of the jump, ``(tau_before + tau_after) / 2``, and
 the true acceleration belongs to that torque, so ``tau = Y(q, v, a) phi`` holds exactly and with no delay of half a
@@ -38,10 +39,13 @@ SLOWEST_CONTROL_HZ = 1000.0
 COULOMB_WIDTH = 0.01
 """rad/s or m/s over which a pure sign is smoothed, ``tanh(v / width)``: integration needs a slope."""
 
-LARGEST_STEP = 1.5
+LARGEST_STEP = 0.75
 """Largest product of friction rate and step; Runge-Kutta of fourth order is stable up to 2.78."""
 
 MOST_STEPS_FOR_COULOMB = 16
+WIDEST = 10.0
+"""Where friction would need more steps than that, its sign is smoothed wider, at most so many times."""
+
 MOST_STEPS = 1000
 
 VELOCITY_CUTOFF_HZ = 80.0
@@ -426,8 +430,8 @@ def _stable_steps(
     notes: tuple[str, ...] = ()
     moving, widen = smoothed(1.0), 1.0
     if substeps is None:
-        while rate(moving) * tick_s > LARGEST_STEP * MOST_STEPS_FOR_COULOMB and widen < 10.0:
-            widen *= 1.25
+        while rate(moving) * tick_s > LARGEST_STEP * MOST_STEPS_FOR_COULOMB and widen < WIDEST:
+            widen = min(1.25 * widen, WIDEST)
             moving = smoothed(widen)
         if widen > 1.0:
             notes = (f"Coulomb friction is smoothed over {COULOMB_WIDTH * widen:.3g} rad/s, inertias are small",)

@@ -325,6 +325,13 @@ def test_hygiene_is_done_and_counted(tmp_path):
     assert "2 rows with a repeated stamp" in text
 
 
+def test_a_clock_that_starts_over_is_refused(tmp_path):
+    twice = {name: np.r_[values, values] for name, values in plain().items()}
+    twice["t"][N:] += 0.003
+    with pytest.raises(InputError, match=r"the clock starts over at row 40 \(0.312 s to 0.003 s\), expected one run"):
+        read_recording(write_csv(tmp_path / "log.csv", twice), ARM)
+
+
 def test_a_quantity_without_numbers_is_left_out(tmp_path):
     columns = plain() | numbered("tau", np.full((N, 3), np.nan))
     recording = read_recording(write_csv(tmp_path / "log.csv", columns), ARM)

@@ -172,7 +172,10 @@ def test_energy_shows_the_same_base_parameters(seed, effects):
 def test_default_order_is_base_to_tip_with_inertia_before_mass():
     robot = random_tree(52, 4, effects=ALL_EFFECTS)
     base = reduce_to_base(robot)
-    place = {symbol: i for i, symbol in enumerate(["Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mx", "my", "mz", "m", "Ia", "fv", "fc", "fo"])}
+    place = {
+        symbol: i
+        for i, symbol in enumerate(["Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mx", "my", "mz", "m", "Ia", "fv", "fc", "fo"])
+    }
     keys = [(robot.parameters.columns[i].number, place[robot.parameters.columns[i].symbol]) for i in base.independent]
     assert keys == sorted(keys)
 

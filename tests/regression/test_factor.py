@@ -110,6 +110,12 @@ def test_a_stream_is_one_source(robot, samples):
     assert_grams(build_regression(robot, Halves()), grams(robot, samples))
 
 
+def test_sets_that_come_from_an_iterator_can_be_read_again(robot, samples):
+    regression = build_regression(robot, (samples[i : i + 500] for i in range(0, 1500, 500)))
+    assert_grams(regression, grams(robot, samples))
+    assert_grams(regression.refactor(), grams(robot, samples))
+
+
 def test_others_are_not_merged(robot, samples, sampled):
     other = random_tree(81, 4, effects=ALL_EFFECTS)
     mine, theirs = build_regression(robot, samples), build_regression(other, sampled(other))

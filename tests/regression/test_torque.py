@@ -41,7 +41,7 @@ def test_inverse_dynamics_is_pinocchios(peer):
 
 def test_inverse_dynamics_is_the_regressor_times_parameters(peer):
     robot = peer.robot.with_effects(ALL_EFFECTS)
-    robot = robot.with_parameters(dict.fromkeys(robot.parameters.names[robot.parameters.n_inertial:], 0.3))
+    robot = robot.with_parameters(dict.fromkeys(robot.parameters.names[robot.parameters.n_inertial :], 0.3))
     q, v, a = arrays(peer.states(30, seed=2))
     tau = torque_regressor(robot, q, v, a) @ robot.parameters.values
     np.testing.assert_allclose(inverse_dynamics(robot, q, v, a), tau, rtol=0, atol=1e-12 * np.abs(tau).max())

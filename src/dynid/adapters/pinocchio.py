@@ -40,7 +40,11 @@ def joint_screws(model: Any) -> list[Array]:
 
 
 def pinocchio_model(robot: RobotLike, *, armature: bool = True) -> Any:
-    """The same rigid robot as a ``pinocchio.Model``; ``armature`` also hands over the rotor inertias."""
+    """The same rigid robot as a ``pinocchio.Model``; ``armature`` also hands over the rotor inertias.
+
+    Joints keep the robot's numbers. Recursions over parents (``rnea``, ``aba``, regressors) take any order; Pinocchio's ``crba``
+    and ``computeMinverse`` are right only where every subtree is numbered in one run, as trees read from URDF and MJCF are.
+    """
     import pinocchio as pin
 
     model = pin.Model()

@@ -26,14 +26,14 @@ def show_json(result: Mapping[str, Any]) -> None:
     sys.stdout.write(to_json(result))
 
 
-def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
-    """A plain table; the first column is text, the others numbers."""
+def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", *, text: Sequence[int] = (0,)) -> None:
+    """A plain table; the columns ``text`` stand to the left, the others are numbers."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for index, name in enumerate(header):
-        table.add_column(name, justify="left" if index == 0 else "right", overflow="fold")
+        table.add_column(name, justify="left" if index in text else "right", overflow="fold")
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
     console = Console(file=sys.stdout, highlight=False, soft_wrap=False)

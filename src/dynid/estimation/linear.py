@@ -6,16 +6,16 @@ minimise  sum_j w_j^2 || A_j beta - b_j ||^2     over the seen base parameters, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from dynid.arrays import Array
+from dynid.arrays import Array, BoolArray, freeze
 from dynid.errors import InputError
 from dynid.estimation.completion import complete
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.estimate import Estimate, Origin
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.seen import DATA_TOLERANCE, Seen, seen_parameters
 from dynid.parameters import Parameters
@@ -33,27 +33,41 @@ class LinearProblem:
     prior: Parameters
     channels: tuple[Array, ...]
     seen: Seen
+    held: Array
+    """Values of the base parameters that are not estimated; those of the prior unless a method says otherwise."""
 
     @classmethod
     def of(
         cls, regression: Regression, base: BaseReduction, prior: Parameters, tolerance: float = DATA_TOLERANCE
     ) -> LinearProblem:
         channels = tuple(regression.channel_matrix(i, base) for i in range(len(regression.factors)))
-        return cls(regression, base, prior, channels, seen_parameters(np.vstack(channels)[:, :-1], tolerance))
+        seen = seen_parameters(np.vstack(channels)[:, :-1], tolerance)
+        return cls(regression, base, prior, channels, seen, freeze(base.base_values(prior)))
+
+    def estimating(self, mask: BoolArray, held: Array | None = None) -> LinearProblem:
+        """The same data with only these base parameters estimated and the others held, at ``held`` where it is given."""
+        origin: tuple[Origin, ...] = tuple(
+            own if chosen else "prior" for own, chosen in zip(self.seen.origin, mask, strict=True)
+        )
+        return replace(self, seen=Seen(mask, origin), held=self.held if held is None else freeze(held))
 
     def solve(self, weights: Array) -> Array:
         """Base values for given channel weights."""
         stacked = np.vstack([w * block for w, block in zip(weights, self.channels, strict=True)])
-        beta = self.base.base_values(self.prior)
+        beta = self.held.copy()
         mask = self.seen.mask
         A = stacked[:, :-1][:, mask]
-        if A.shape[0] < A.shape[1] or not mask.any():
+        if not mask.any():
+            raise InputError(f"the data show none of the {self.base.n_base} base parameters: the regressor is zero")
+        if A.shape[0] < A.shape[1]:
             raise InputError(
                 f"the data hold {self.regression.n_rows} rows, fewer than the {mask.sum()} values they should give"
             )
         b = stacked[:, -1] - stacked[:, :-1][:, ~mask] @ beta[~mask]
         scale = np.linalg.norm(A, axis=0)
-        beta[mask] = scipy.linalg.lstsq(A / scale, b, lapack_driver="gelsy")[0] / scale
+        n = A.shape[1]
+        R = triangle_of(np.column_stack([A / scale, b]))
+        beta[mask] = scipy.linalg.solve_triangular(R[:n, :n], R[:n, n]) / scale
         return beta
 
     def residual_norms(self, beta: Array) -> Array:
@@ -69,10 +83,15 @@ class LinearProblem:
         stacked = np.vstack([w * block[:, :-1][:, self.seen.mask] for w, block in zip(scale, self.channels, strict=True)])
         return triangle_of(stacked)
 
+    def inverse_triangle(self, weights: Array | None = None) -> Array:
+        """Inverse of that triangle: ``R^-1 R^-T`` is the inverse of the normal matrix."""
+        R = self.seen_triangle(weights)
+        return np.asarray(scipy.linalg.solve_triangular(R, np.eye(len(R))))
+
     def covariance(self, weights: Array, sigma: Array) -> Array:
         """``B (sum_j w_j^4 sigma_j^2 A_j^T A_j) B`` with ``B = (sum_j w_j^2 A_j^T A_j)^-1``: rows of a channel have one noise."""
         mask = self.seen.mask
-        inverse = np.linalg.pinv(self.seen_triangle(weights))
+        inverse = self.inverse_triangle(weights)
         bread = inverse @ inverse.T
         meat = self.seen_triangle(weights**2 * sigma)
         spread = meat @ bread

@@ -12,6 +12,7 @@ from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.seen import DATA_TOLERANCE
+from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
@@ -19,7 +20,10 @@ from dynid.regression.factor import Regression
 
 @dataclass(frozen=True)
 class WeightedLeastSquares:
-    """Weights from the residuals of each joint, or given as standard deviations ``sigma``, one per joint."""
+    """Weights from the residuals of each joint, or given as standard deviations ``sigma``, one per joint.
+
+    ``covariance`` as for ordinary least squares, with one noise per joint.
+    """
 
     name: ClassVar[str] = "wls"
     laws: ClassVar[frozenset[str]] = frozenset({"exact", "row_order", "units", "covers"})
@@ -27,7 +31,11 @@ class WeightedLeastSquares:
     iterations: int = 20
     settle: float = 1e-6
     """Relative change of the weights below which they count as settled."""
+    covariance: CovarianceKind = "corrected"
     tolerance: float = DATA_TOLERANCE
+
+    def __post_init__(self) -> None:
+        check_kind(self.covariance)
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
@@ -41,12 +49,13 @@ class WeightedLeastSquares:
         else:
             weights, beta, settled = self._iterate(problem)
         sigma = problem.noise_sigma(beta, pooled=False)
+        found = uncertainty(problem, beta, weights, sigma, self.covariance)
         return problem.finish(
             self.name,
             beta,
-            problem.covariance(weights, sigma),
+            found.covariance,
             outcome=None if settled else Outcome.NOT_CONVERGED,
-            details={"noise_sigma": sigma.tolist(), "weights": weights.tolist()},
+            details={**found.details, "noise_sigma": sigma.tolist(), "weights": weights.tolist()},
         )
 
     def _iterate(self, problem: LinearProblem) -> tuple[np.ndarray, np.ndarray, bool]:

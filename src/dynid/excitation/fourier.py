@@ -99,7 +99,7 @@ def random_fourier(
     fraction: float = 0.95,
     at_rest: bool = False,
 ) -> FourierTrajectory:
-    """A random series that uses up to ``fraction`` of the robot's limits.
+    """A random series that uses up to ``fraction`` of the robot's position, velocity and acceleration limits.
 
     Coefficients are normal; each joint is then scaled until its range, velocity or acceleration limit is met, and
     placed at random in what is left of its range. Where the robot states torque limits, all oscillations shrink
@@ -132,7 +132,7 @@ def random_fourier(
     room = reach - 0.5 * factor * (highest - lowest)
     offset = middle - 0.5 * factor * (highest + lowest) + rng.uniform(-1.0, 1.0, n) * room
     trajectory = replace(shape.scaled(factor), offset=freeze(offset))
-    return _within_torque(robot, trajectory, fraction)
+    return _within_torque(robot, trajectory)
 
 
 def write_trajectory(trajectory: Samples, path: str | os.PathLike[str]) -> Path:
@@ -202,11 +202,11 @@ def _extremes(trajectory: FourierTrajectory) -> tuple[Array, Array, Array, Array
     )
 
 
-def _within_torque(robot: Robot, trajectory: FourierTrajectory, fraction: float) -> FourierTrajectory:
+def _within_torque(robot: Robot, trajectory: FourierTrajectory) -> FourierTrajectory:
     """Shrink all oscillations about their offset until torque limits hold on the grid."""
     from dynid.regression.torque import inverse_dynamics
 
-    limit = fraction * robot.limits("tau_max")
+    limit = robot.limits("tau_max")
     if not np.isfinite(limit).any():
         return trajectory
     for _ in range(60):
@@ -218,7 +218,7 @@ def _within_torque(robot: Robot, trajectory: FourierTrajectory, fraction: float)
     raise InputError(
         f"joint '{robot.joints[worst].name}' needs {excess[worst] * limit[worst]:.4g} of torque near "
         f"q = {trajectory.offset[worst]:.3g} even when it hardly moves, its limit is "
-        f"{robot.limits('tau_max')[worst]:.4g}; try another seed"
+        f"{limit[worst]:.4g}; try another seed"
     )
 
 

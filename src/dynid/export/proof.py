@@ -38,6 +38,8 @@ def torque_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 10
     where = f"robot file '{description.path}'"
     root = parse_xml(description.content, where)
     model = _load(Path(path), robot, where)
+    for i in range(robot.n_joints):
+        _model_joint(model, robot, i, where)  # names what is missing before anything is held
     model = _reduced(model, robot, root, where)
     model.gravity.linear = np.array(robot.gravity)
     model.armature[:] = 0.0
@@ -94,12 +96,12 @@ def _reduced(model: Any, robot: Robot, root: Element, where: str) -> Any:
     pin.forwardKinematics(model, working, held)
     for i in extra:
         name = model.names[i]
-        if child.get(name) not in poses:
-            raise UnknownNameError("joint", name, robot.joint_names, where)
-        body, pose = poses[child[name]]
-        above = model.parents[i]
-        above_body, above_pose = poses[child[model.names[above]]] if above > 0 else (-1, np.eye(4))
-        if body != above_body:
+        above = model.names[model.parents[i]]
+        body, pose = poses.get(child.get(name, ""), (None, np.eye(4)))
+        # the ground, or a floating base that the file does not name
+        outermost = (0 if model.parents[i] > 0 else -1, np.eye(4))
+        above_body, above_pose = poses.get(child[above], (None, np.eye(4))) if above in child else outermost
+        if body is None or body != above_body:
             raise InputError(f"joint '{name}' in {where} is neither one of robot '{robot.name}' nor locked in it")
         relative = pin.SE3(np.linalg.inv(above_pose) @ pose)
         motion = pin.log6(model.jointPlacements[i].inverse() * relative)

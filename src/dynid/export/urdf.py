@@ -9,7 +9,8 @@ so a robot described by other frames (standard DH, MJCF) is written with shifted
 
 A body that was merged of several links is taken apart again: links that hang on it keep the inertials of their
 description and the moving link gets the rest, ``P = P_body - sum_k P_k``. Where that rest is no physical body, the
-others are scaled by one factor ``s``, the half of the largest for which ``P_body - s sum_k P_k >= 0``.
+others are scaled by one factor ``s``, the half of the largest for which ``P_body - s sum_k P_k >= 0``; those that are
+no physical bodies themselves are put into the moving link altogether.
 """
 
 from __future__ import annotations
@@ -135,16 +136,16 @@ def _links_taken_apart(robot: Robot, notes: list[str]) -> list[_LinkInertial]:
             for link in robot.merged
             if link.body == body and link.phi.any()
         }
-        together = sum(parts.values(), np.zeros(10))
-        own = _difference(whole, together)
-        consistent = bool(is_consistent(whole, allow_empty=True))
-        if parts and consistent and not is_consistent(own, allow_empty=True):
-            share = 0.5 * _largest_share(whole, together)
-            scale |= dict.fromkeys(parts, share)
-            own = _difference(whole, share * together)
+        own = _difference(whole, sum(parts.values(), np.zeros(10)))
+        if parts and is_consistent(whole, allow_empty=True) and not is_consistent(own, allow_empty=True):
+            share, taken = _shared_out(whole, parts)
+            scale |= {part: share if part not in taken else 0.0 for part in parts}
+            own = _difference(whole, sum((scale[part] * phi for part, phi in parts.items()), np.zeros(10)))
+            told = [f"put into it from {', '.join(taken)}"] if taken else []
+            if len(taken) < len(parts) and share < 1.0:
+                told.append(f"multiplied by {share:.4g} in {', '.join(part for part in parts if part not in taken)}")
             notes.append(
-                f"link '{name}' without {', '.join(parts)} would be no physical body: their inertials were "
-                + (f"multiplied by {share:.4g}" if share > 0.0 else f"put into link '{name}'")
+                f"link '{name}' without {', '.join(parts)} would be no physical body: inertials were {' and '.join(told)}"
             )
         apart.append(_LinkInertial(name, own, np.abs(whole) + sum((np.abs(p) for p in parts.values()), np.zeros(10))))
     apart.extend(_LinkInertial(link.name, scale[link.name] * link.phi, np.abs(link.phi)) for link in robot.merged)
@@ -155,6 +156,19 @@ def _difference(whole: Array, part: Array) -> Array:
     """What is left of numbers that cancel is no link."""
     rest = whole - part
     return np.where(np.abs(rest) <= 1e-13 * (np.abs(whole) + np.abs(part)), 0.0, rest)
+
+
+def _shared_out(whole: Array, parts: Mapping[str, Array]) -> tuple[float, tuple[str, ...]]:
+    """The factor for what hangs on a body, and the links whose inertials it must take over altogether.
+
+    Those are the ones that no physical body could be themselves, or all where the body has nothing to give.
+    """
+    bad = tuple(name for name, phi in parts.items() if not is_consistent(phi))
+    good = sum((phi for name, phi in parts.items() if name not in bad), np.zeros(10))
+    if not good.any() or is_consistent(_difference(whole, good), allow_empty=True):
+        return 1.0, bad
+    share = 0.5 * _largest_share(whole, good)
+    return (share, bad) if share > 0.0 else (0.0, tuple(parts))
 
 
 def _largest_share(whole: Array, part: Array) -> float:
@@ -283,8 +297,8 @@ def _new_text(robot: Robot, notes: list[str]) -> str:
         if joint.kind == "floating":
             notes.append(f"floating joint '{joint.name}' is not written: load the file with a floating base")
             if not np.array_equal(joint.placement, np.eye(4)):
-                pose = f"xyz {_vector(joint.placement[:3, 3])} rpy {_vector(rpy_from_rotation(joint.placement[:3, :3]))}"
-                notes.append(f"the floating base is measured from {pose}, which URDF cannot say")
+                xyz, rpy = joint.placement[:3, 3], rpy_from_rotation(joint.placement[:3, :3])
+                notes.append(f"the base is measured from xyz {_vector(xyz)}, rpy {_vector(rpy)}: URDF cannot say so")
             continue
         above = _inverse(shift[joint.parent]) if joint.parent >= 0 else np.eye(4)
         parent = robot.links[joint.parent] if joint.parent >= 0 else root

@@ -6,12 +6,12 @@ same way, in any order. Linear estimators work on the triangles and never on the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
-from scipy.linalg.lapack import dtpqrt
 
 from dynid.arrays import Array, IntArray, freeze
 from dynid.errors import InputError
@@ -20,13 +20,17 @@ from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
 from dynid.regression.independence import triangle_of
-from dynid.regression.rows import MatrixRows, RowFilter, RowSource, TorqueRows, Weights
+from dynid.regression.rows import STRETCH_ROWS, MatrixRows, RowFilter, RowSource, TorqueRows, Weights
+from dynid.regression.torque import compiled
 from dynid.robot.effects import Effect
 from dynid.robot.model import Robot
 
 BLOCK_LIMIT = 64
 """Most time blocks kept per source; neighbours are merged beyond it."""
-_PANEL = 16
+_PANEL = 12
+"""Columns that LAPACK reduces at a time; from 8 to 16 hardly matters for the few dozen columns of a channel."""
+_PART_ROWS, _MOST_PARTS = 8192, 16
+"""A long set of samples is split for an engine into at most so many parts, each of about so many samples or more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +77,8 @@ class Regression:
         """Merge what two data sets say; the order does not matter."""
         if self.parameters.names != other.parameters.names:
             raise InputError(
-                f"regressions with {len(self.parameters)} and {len(other.parameters)} parameters, or other names, cannot merge"
+                f"regressions with {len(self.parameters)} and {len(other.parameters)} parameters, or other names, "
+                "cannot merge"
             )
         if len(self.factors) != len(other.factors) or not all(
             mine.channel.matches(theirs.channel) for mine, theirs in zip(self.factors, other.factors, strict=True)
@@ -180,19 +185,41 @@ def build_regression(
 
     ``map_over`` is an engine's ``map``: each set of samples, and each part of a long one, is then factored where it says.
     """
-    if isinstance(samples, Samples) or (isinstance(samples, SampleStream) and not isinstance(samples, (list, tuple))):
+    # an iterator ends after one reading, so it is a list of sets and no stream
+    if isinstance(samples, Samples) or (
+        isinstance(samples, SampleStream) and not isinstance(samples, (list, tuple, Iterator))
+    ):
         sources: tuple[Samples | SampleStream, ...] = (samples,)
     else:
         sources = tuple(samples)
     rows = TorqueRows(robot, sources, weights, row_filter)
     if map_over is None:
         return factorise(rows)
-    parts = [replace(rows, sources=(source,)) for source in sources]
     merged: Regression | None = None
-    for part in map_over(factorise, parts):
+    for part in map_over(_triangles, _parts(rows)):
         merged = part if merged is None else merged + part
     assert merged is not None
     return replace(merged, sources=(rows,))
+
+
+def _parts(rows: TorqueRows) -> list[TorqueRows]:
+    """The same rows in contiguous parts; streams, and samples under a filter along time, stay whole."""
+    parts: list[TorqueRows] = []
+    for source in rows.sources:
+        if isinstance(source, Samples) and rows.row_filter is None:
+            n_parts = max(1, min(_MOST_PARTS, len(source) // _PART_ROWS))
+            # whole stretches, so that the rows of every part are chunked as they would be in one pass
+            n_stretches = -(-len(source) // STRETCH_ROWS)
+            edges = [STRETCH_ROWS * (n_stretches * k // n_parts) for k in range(n_parts + 1)]
+            parts.extend(replace(rows, sources=(source[a:b],)) for a, b in pairwise(edges))
+        else:
+            parts.append(replace(rows, sources=(source,)))
+    return parts
+
+
+def _triangles(rows: TorqueRows) -> Regression:
+    """The triangles without the samples that made them, which need not travel back."""
+    return factorise(rows).without_sources()
 
 
 def factorise(source: RowSource) -> Regression:
@@ -231,22 +258,25 @@ def matrix_regression(
 
 def merge_triangles(triangles: Array) -> Array:
     """One triangle with the same ``R^T R`` as all of them together."""
-    total = np.array(triangles[0], order="F")
-    for triangle in triangles[1:]:
-        total = _fold(total, np.array(triangle, order="F"), triangular=True)
-    return np.triu(total)
+    columns = np.array(np.swapaxes(triangles, 1, 2), order="C")
+    for triangle in columns[1:]:
+        _fold(columns[0], triangle, n_triangular=len(triangle))
+    return np.array(columns[0].T, order="C")
 
 
-def _fold(R: Array, rows: Array, *, triangular: bool = False) -> Array:
-    """Triangle of ``R`` stacked on ``rows``; both are overwritten."""
-    if not len(rows):
-        return R
-    folded, _, _, info = dtpqrt(
-        len(rows) if triangular else 0, min(_PANEL, R.shape[0]), R, rows, overwrite_a=True, overwrite_b=True
-    )
+def _fold(R: Array, rows: Array, n_triangular: int = 0) -> None:
+    """Triangle of ``R`` stacked on ``rows`` into ``R``; both are given by columns, and ``rows`` is overwritten.
+
+    What lies below the diagonal of ``R`` is neither read nor written: zeros stay zeros.
+    """
+    from dynid.regression import kernel
+
+    if not rows.size:
+        return
+    panel = min(_PANEL, len(R))
+    info = compiled(kernel.fold)(R, rows, n_triangular, panel, np.empty(2 * panel * len(R)))
     if info != 0:
         raise RuntimeError(f"LAPACK tpqrt refused argument {-info}")
-    return np.asarray(folded)
 
 
 class _Folder:
@@ -254,20 +284,22 @@ class _Folder:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._empty = np.zeros((channel.width + 1, channel.width + 1), order="F")
-        self._open, self._rows = self._empty.copy(order="F"), 0
+        self._open, self._rows = self._empty(), 0
         self.closed: list[Array] = []
         self._counts: list[int] = []
 
+    def _empty(self) -> Array:
+        return np.zeros((self._channel.width + 1, self._channel.width + 1))
+
     def fold(self, rows: Array) -> None:
-        self._open = _fold(self._open, rows)
+        _fold(self._open, rows.T)
         self._rows += len(rows)
 
     def close(self) -> None:
         if self._rows:
-            self.closed.append(np.triu(self._open))
+            self.closed.append(self._open.T)
             self._counts.append(self._rows)
-        self._open, self._rows = self._empty.copy(order="F"), 0
+            self._open, self._rows = self._empty(), 0
 
     def halve(self) -> None:
         """Merge neighbouring blocks pairwise."""
@@ -276,7 +308,7 @@ class _Folder:
         self.closed = [merge_triangles(np.array(self.closed[i : i + 2])) for i in pairs]
 
     def factor(self) -> Factor:
-        blocks = np.array(self.closed) if self.closed else self._empty[None]
+        blocks = np.array(self.closed) if self.closed else self._empty()[None]
         counts = self._counts or [0]
         return Factor(self._channel, freeze(blocks), freeze(counts, np.int64))
 

@@ -12,20 +12,24 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from dynid.arrays import Array, check_finite, check_shape, freeze
+from dynid.arrays import Array, check_finite, check_shape, freeze, frozen_view
 from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.channels import Channel, torque_channels
-from dynid.regression.torque import checked_motion, effect_signals, fill_torque_rows
+from dynid.regression.torque import checked_motion, compiled, effect_signals, fill_torque_rows, support_pairs
 from dynid.robot.effects import Effect
 from dynid.robot.model import Robot
 
-CHUNK_ROWS = 512
-"""Samples per chunk: small enough that the rows of one joint stay in the cache while they are triangularised."""
+CHUNK_ROWS = 520
+"""Samples per chunk: few enough that the rows of one joint stay in the cache while they are triangularised, and no power of
+two, whose columns would all begin at the same place of the cache."""
+
+STRETCH_ROWS = 8 * CHUNK_ROWS
+"""Samples whose motion is checked and whose effect signals are made at a time, for several chunks."""
 
 Weights: TypeAlias = Callable[[Samples], Array]
-"""Weight of every row of a chunk of samples, ``(samples, torques)``; rows are multiplied by it."""
+"""Weight of every row of some samples, ``(samples, torques)``; rows are multiplied by it."""
 
 
 class RowFilter(Protocol):
@@ -50,7 +54,10 @@ class RowSource(Protocol):
     def channels(self) -> tuple[Channel, ...]: ...
 
     def passes(self) -> Iterator[tuple[int, list[Array]]]:
-        """Chunks of samples: how many, and for every channel ``[W tau]`` in column-major order, free to overwrite."""
+        """Chunks of samples: how many, and for every channel ``[W tau]`` in column-major order.
+
+        They are free to overwrite, and gone when the next chunk is asked for.
+        """
         ...
 
 
@@ -69,7 +76,8 @@ class TorqueRows:
             raise InputError("a regression needs at least one set of samples")
         if self.robot.floating:
             raise InputError(
-                f"robot '{self.robot.name}' has a floating base: its logs are not defined yet, only regressor and base reduction"
+                f"robot '{self.robot.name}' has a floating base: its logs are not defined yet, "
+                "only regressor and base reduction"
             )
 
     @property
@@ -94,71 +102,79 @@ class TorqueRows:
             row_filter=self.row_filter if row_filter is None else row_filter,
         )
 
-    def pieces(self) -> Iterator[Samples]:
-        """The samples in chunks."""
+    def passes(self) -> Iterator[tuple[int, list[Array]]]:
+        maker = _RowMaker(self.robot, self.channels, self.weights)
         for source in self.sources:
             for piece in source:
-                for start in range(0, len(piece), self.chunk_rows):
-                    yield piece[start : start + self.chunk_rows]
-
-    def passes(self) -> Iterator[tuple[int, list[Array]]]:
-        maker = _RowMaker(self.robot, self.channels)
-        if self.row_filter is None:
-            for chunk in self.pieces():
-                yield len(chunk), maker.rows(chunk, self.weights)
-            return
-        for source in self.sources:
-            for whole in source:
-                for piece, part in self.row_filter.segments(whole):
-                    rows = [
-                        np.asfortranarray(self.row_filter.apply(block, piece, part))
-                        for block in maker.rows(piece, self.weights)
-                    ]
-                    yield len(rows[0]), rows
+                if self.row_filter is None:
+                    for start in range(0, len(piece), STRETCH_ROWS):
+                        yield from maker.rows(piece[start : start + STRETCH_ROWS], self.chunk_rows)
+                    continue
+                for segment, part in self.row_filter.segments(piece):
+                    for _, blocks in maker.rows(segment, len(segment)):
+                        rows = [np.asfortranarray(self.row_filter.apply(block, segment, part)) for block in blocks]
+                        yield len(rows[0]), rows
 
 
 class _RowMaker:
-    """Buffers for the rows of one chunk, reused from chunk to chunk."""
+    """The columns of all channels for one chunk, in one buffer that is reused from chunk to chunk."""
 
-    def __init__(self, robot: Robot, channels: tuple[Channel, ...]) -> None:
-        self._robot, self._channels = robot, channels
-        n_inertial = robot.parameters.n_inertial
-        width = max(channel.width for channel in channels)
-        self._target = np.full((robot.n_dof, n_inertial), -1, dtype=np.int64)
-        self._effects: list[tuple[int, int, int, float]] = []  # torque, place in its rows, effect column, coefficient
+    def __init__(self, robot: Robot, channels: tuple[Channel, ...], weights: Weights | None) -> None:
+        self._robot, self._weights = robot, weights
+        n_inertial, n_effects = robot.parameters.n_inertial, robot.effect_incidence.shape[1]
+        self._widths = [channel.width + 1 for channel in channels]
+        self._firsts = np.concatenate([[0], np.cumsum(self._widths)])
+        place = np.full((robot.n_dof, len(robot.parameters)), -1)  # column of the buffer, where a channel has that parameter
         for d, channel in enumerate(channels):
-            for place, column in enumerate(channel.columns):
-                if column < n_inertial:
-                    self._target[d, column] = place
-                else:
-                    effect = int(column - n_inertial)
-                    self._effects.append((d, place, effect, float(robot.effect_incidence[d, effect])))
-        self._buffer = np.zeros((robot.n_dof, width + 1, 0))
+            place[d, channel.columns] = self._firsts[d] + np.arange(channel.width)
+        torque, body = support_pairs(robot)
+        self._inertial = place[torque[:, None], 10 * body[:, None] + np.arange(10)]
+        # columns that are signals: effects where they act, then the torque of each channel as its last column
+        acts, effect = np.nonzero(place[:, n_inertial:] >= 0)
+        self._signal = freeze(np.concatenate([effect, n_effects + np.arange(robot.n_dof)]), np.int64)
+        self._coefficient = freeze(np.concatenate([robot.effect_incidence[acts, effect], np.ones(robot.n_dof)]))
+        self._signal_place = np.concatenate([place[acts, n_inertial + effect], self._firsts[1:] - 1])
+        self._resize(0)
 
-    def rows(self, samples: Samples, weights: Weights | None) -> list[Array]:
-        n = len(samples)
-        if self._buffer.shape[2] != n:
-            self._buffer = np.zeros((*self._buffer.shape[:2], n))
+    def _resize(self, n: int) -> None:
+        """Make room for chunks of ``n`` samples, each column in one run."""
+        self._buffer = np.zeros(n * self._firsts[-1])
+        self._targets = freeze(np.where(self._inertial < 0, -1, self._inertial * n), np.int64)
+        self._signal_targets = freeze(self._signal_place * n, np.int64)
+
+    def rows(self, samples: Samples, chunk_rows: int) -> Iterator[tuple[int, list[Array]]]:
+        """``[W tau]`` of every channel for chunks of the samples; the next chunk overwrites them."""
+        from dynid.regression import kernel
+
         if samples.torque is None:
             raise InputError("samples hold motion but no torque, so there is nothing to identify from")
-        q, v, a = checked_motion(self._robot, samples.position, samples.velocity, samples.acceleration)
-        fill_torque_rows(self._robot, q, v, a, self._target, self._buffer)
-        if self._effects:
-            signals = np.ascontiguousarray(effect_signals(self._robot, q, v, a, samples.load).T)
-            for d, place, effect, coefficient in self._effects:
-                np.multiply(signals[effect], coefficient, out=self._buffer[d, place])
-        scale = None if weights is None else np.asarray(weights(samples), dtype=np.float64)
-        if scale is not None:
-            check_shape("weights", scale, (n, self._robot.n_dof))
-            check_finite("weights", scale)
-        rows = []
-        for d, channel in enumerate(self._channels):
-            self._buffer[d, channel.width] = samples.torque[:, d]
-            block = self._buffer[d, : channel.width + 1]
-            if scale is not None:
-                block *= scale[:, d]
-            rows.append(block.T)
-        return rows
+        robot = self._robot
+        q, v, a = checked_motion(robot, samples.position, samples.velocity, samples.acceleration)
+        check_shape("torque", samples.torque, (len(q), robot.n_dof))
+        signals = samples.torque
+        if robot.effects:
+            signals = np.hstack([effect_signals(robot, q, v, a, samples.load), signals])
+        signals = frozen_view(signals)
+        weights = None if self._weights is None else np.asarray(self._weights(samples), dtype=np.float64)
+        if weights is not None:
+            check_shape("weights", weights, (len(q), robot.n_dof))
+            check_finite("weights", weights)
+        for start in range(0, len(samples), chunk_rows):
+            part = slice(start, min(start + chunk_rows, len(samples)))
+            n = part.stop - part.start
+            if len(self._buffer) != n * self._firsts[-1]:
+                self._resize(n)
+            fill_torque_rows(robot, q[part], v[part], a[part], self._targets, 1, self._buffer)
+            compiled(kernel.signal_rows)(
+                signals[part], self._signal, self._coefficient, self._signal_targets, 1, self._buffer
+            )
+            rows = []
+            for d, width in enumerate(self._widths):
+                block = self._buffer[self._firsts[d] * n :][: width * n].reshape(width, n)
+                if weights is not None:
+                    block *= weights[part, d]
+                rows.append(block.T)
+            yield n, rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from dynid.robot.model import Robot
 
 
 def static_regressor(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
-    """``(Y_M, Y_g)`` of the inertial parameters: ``(poses, torques, torques, parameters)`` and ``(poses, torques, parameters)``."""
+    """``(Y_M, Y_g)`` of the inertial parameters: ``(poses, torques, torques, parameters)`` and one axis of torques less."""
     from dynid.regression import kernel
 
     array = np.atleast_2d(np.asarray(q, dtype=np.float64))

@@ -10,32 +10,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, IntArray, check_finite, check_shape
+from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, frozen_view
+from dynid.errors import InputError
 from dynid.robot.effects import Motion
 from dynid.robot.model import Robot
 
+_SWEEP = 256
+"""Samples per sweep over a whole regressor, about a megabyte of it for an arm."""
 
-def torque_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, load: ArrayLike | None = None) -> Array:
-    """``Y`` of every sample, ``(samples, torques, parameters)``; ``load`` is the transmitted torque, where effects use it."""
+_met: set[str] = set()
+"""Kernels that were used in this process, so that nothing more is to be said about their compilation."""
+
+
+def torque_regressor(
+    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, load: ArrayLike | None = None, *, out: Array | None = None
+) -> Array:
+    """``Y`` of every sample, ``(samples, torques, parameters)``; ``load`` is the transmitted torque, where effects use it.
+
+    ``out`` is a C-ordered array of that shape to fill and return instead of a new one.
+    """
+    from dynid.regression import kernel
+
     q, v, a = checked_motion(robot, q, v, a)
-    n_inertial = robot.parameters.n_inertial
-    Y = np.zeros((len(q), robot.n_dof, len(robot.parameters)))
-    target = np.tile(np.arange(n_inertial), (robot.n_dof, 1))
-    fill_torque_rows(robot, q, v, a, target, Y.transpose(1, 2, 0))
-    if robot.effects:
-        Y[:, :, n_inertial:] = effect_signals(robot, q, v, a, load)[:, None, :] * robot.effect_incidence
+    shape = (len(q), robot.n_dof, len(robot.parameters))
+    Y = np.zeros(shape) if out is None else _checked_out(out, shape)
+    targets, step = _dense_targets(robot), shape[1] * shape[2]
+    signals = frozen_view(effect_signals(robot, q, v, a, load)) if robot.effects else None
+    acts, effect = (freeze(index, np.int64) for index in np.nonzero(robot.effect_incidence))
+    places = freeze(acts * shape[2] + robot.parameters.n_inertial + effect, np.int64)
+    coefficients = freeze(robot.effect_incidence[acts, effect])
+    for start in range(0, len(q), _SWEEP):  # in sweeps, so that all of one is written while it is in the cache
+        part = slice(start, start + _SWEEP)
+        flat = Y[part].reshape(-1)
+        if out is not None:
+            flat[:] = 0.0
+        fill_torque_rows(robot, q[part], v[part], a[part], targets, step, flat)
+        if signals is not None:
+            compiled(kernel.signal_rows)(signals[part], effect, coefficients, places, step, flat)
     return Y
 
 
 def inverse_dynamics(
     robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, load: ArrayLike | None = None, *, effects: bool = True
 ) -> Array:
-    """Torque of every sample with the robot's own parameters, ``(samples, torques)``; ``effects=False`` for rigid bodies only."""
+    """Torque with the robot's parameters, ``(samples, torques)``; that of the rigid bodies alone if not ``effects``."""
     from dynid.regression import kernel
 
     q, v, a = checked_motion(robot, q, v, a)
     tau = np.empty((len(q), robot.n_dof))
-    phi = np.ascontiguousarray(robot.parameters.inertials)
+    phi = frozen_view(np.ascontiguousarray(robot.parameters.inertials))
     compiled(kernel.inverse_dynamics_rows)(q, v, a, robot.gravity, tree_arrays(robot), phi, tau)
     if effects and robot.effects:
         values = robot.parameters.values[robot.parameters.n_inertial :]
@@ -51,15 +74,25 @@ def effect_signals(robot: Robot, q: Array, v: Array, a: Array, load: ArrayLike |
     return np.hstack([effect.signals(motion) for effect in robot.effects])
 
 
-def fill_torque_rows(robot: Robot, q: Array, v: Array, a: Array, target: IntArray, out: Array) -> None:
-    """Inertial coefficients into ``out[torque, target[torque, parameter], sample]``; negative targets are left out."""
+def fill_torque_rows(robot: Robot, q: Array, v: Array, a: Array, targets: IntArray, step: int, out: Array) -> None:
+    """Inertial coefficients of motion that was checked into a flat array.
+
+    ``targets`` names a place for each of the ten parameters of every body and torque in ``robot.tree``'s support list, for
+    the first sample; each further sample is ``step`` away. Negative targets are left out.
+    """
     from dynid.regression import kernel
 
-    compiled(kernel.torque_rows)(q, v, a, robot.gravity, tree_arrays(robot), target, out)
+    compiled(kernel.torque_rows)(q, v, a, robot.gravity, tree_arrays(robot), targets, step, out)
+
+
+def support_pairs(robot: Robot) -> tuple[IntArray, IntArray]:
+    """Torque and body of every entry of the support list; the body's parameters enter that torque."""
+    tree = robot.tree
+    return tree.support, freeze(np.repeat(np.arange(len(tree.parent)), np.diff(tree.support_start)), np.int64)
 
 
 def checked_motion(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
-    """The three arrays as C-contiguous floats of the robot's shape; one sample may be given without its sample axis."""
+    """The three arrays, read-only and C-contiguous, in the robot's shape; one sample may come without its sample axis."""
     arrays: list[Array] = []
     for name, values, width in (
         ("position", q, robot.n_position),
@@ -69,33 +102,43 @@ def checked_motion(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tu
         array = np.ascontiguousarray(np.atleast_2d(np.asarray(values, dtype=np.float64)))
         check_shape(name, array, (None if not arrays else len(arrays[0]), width))
         check_finite(name, array)
-        arrays.append(array)
+        arrays.append(frozen_view(array))  # the kernels are compiled for read-only motion
     return arrays[0], arrays[1], arrays[2]
 
 
 def tree_arrays(robot: Robot) -> tuple[Any, ...]:
-    """The kinematic tree as the flat tuple that the kernels take."""
-    tree = robot.tree
-    n = len(tree.parent)
-    return (
-        tree.parent,
-        tree.dof_start,
-        tree.dof_count,
-        tree.rotation.reshape(n, 3, 9),
-        tree.translation,
-        tree.screw,
-        tree.support_start,
-        tree.support,
-        tree.floating,
-    )
+    """The kinematic tree as the kernels take it; kept with the robot, which never changes."""
+    cached = robot.__dict__.get("_tree_arrays")
+    if cached is None:
+        from dynid.regression import kernel
+
+        cached = kernel.tree_arrays(robot.tree)
+        robot.__dict__["_tree_arrays"] = cached
+    return cached
 
 
 def compiled(kernel: Any) -> Any:
     """The kernel itself, after saying on the log that its first use on this machine compiles it."""
-    from dynid.regression.kernel import is_cached
+    name = kernel.py_func.__name__
+    if name not in _met:
+        from dynid.regression.kernel import is_cached
 
-    if not is_cached(kernel):
-        import logging
+        if not is_cached(kernel):
+            import logging
 
-        logging.getLogger("dynid").warning("compiling %s, once on this machine, a few seconds", kernel.py_func.__name__)
+            logging.getLogger("dynid").warning("compiling %s, once on this machine, a few seconds", name)
+        _met.add(name)
     return kernel
+
+
+def _dense_targets(robot: Robot) -> IntArray:
+    """Places of all coefficients in one sample's ``(torques, parameters)``."""
+    torque, body = support_pairs(robot)
+    return freeze((torque * len(robot.parameters) + 10 * body)[:, None] + np.arange(10), np.int64)
+
+
+def _checked_out(out: Array, shape: tuple[int, ...]) -> Array:
+    check_shape("out", out, shape)
+    if out.dtype != np.float64 or not (out.flags.c_contiguous and out.flags.writeable):
+        raise InputError(f"out must be a writeable C-ordered float64 array, found {out.dtype} with strides {out.strides}")
+    return out

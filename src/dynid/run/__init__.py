@@ -3,6 +3,7 @@
 from dynid.run.demo import Demo, run_demo
 from dynid.run.export import export_run
 from dynid.run.identify import Run, identify, validate_run
+from dynid.run.publish import Published, publish_run
 from dynid.run.report import report_run
 from dynid.run.settings import Settings
 from dynid.run.simulation import simulate_log
@@ -10,11 +11,13 @@ from dynid.run.store import load_run, read_model, save_run
 
 __all__ = [
     "Demo",
+    "Published",
     "Run",
     "Settings",
     "export_run",
     "identify",
     "load_run",
+    "publish_run",
     "read_model",
     "report_run",
     "run_demo",

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import InconsistentModelError
 from dynid.excitation.fourier import FourierTrajectory, random_fourier, write_trajectory
 from dynid.export.urdf import write_urdf
 from dynid.inertia import log_cholesky, phi_from_log_cholesky
@@ -20,11 +19,10 @@ from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
-from dynid.run.export import Exported, export_run
+from dynid.run.export import Exported
 from dynid.run.identify import Run, identify
-from dynid.run.report import report_run
+from dynid.run.publish import publish_run
 from dynid.run.settings import Settings
-from dynid.run.store import save_run
 from dynid.simulate import simulate
 
 PERIOD_S, HARMONICS, RATE_HZ, DRAWS = 20.0, 5, 1000.0, 40
@@ -71,26 +69,20 @@ def run_demo(folder: str | Path, *, seed: int = 0, say: Callable[[str], None] = 
         say(f"simulated log for {name}: friction, quantised encoders, torque noise: {path.name}")
 
     run = identify(description, logs[0], Settings(), validate_on=[logs[1]])
-    folder_of_run = save_run(run, target / "run")
     say(f"identified in {run.seconds:.2f} s")
-    try:
-        exported = export_run(run, folder_of_run)
-    except InconsistentModelError as error:
-        say(f"{error}; exported all the same, for the sake of the demonstration")
-        exported = export_run(run, folder_of_run, allow_inconsistent=True)
-    report = report_run(run, folder_of_run / "report.html")
+    published = publish_run(run, target / "run", allow_inconsistent=True)
     friction = np.column_stack(
         [[robot.parameters[f"{symbol}{j + 1}"] for j in range(truth.n_joints)]
          for symbol in ("fv", "fc") for robot in (truth, run.identified)]
     )  # fmt: skip
     return Demo(
         run=run,
-        exported=exported,
-        files=(description, *(path for _, _, path in motions), *logs, *(item.path for item in exported), report),
+        exported=published.exported,
+        files=(description, *(path for _, _, path in motions), *logs, *published.files),
         torque_gap_before=_torque_gap(truth, nominal),
         torque_gap_after=_torque_gap(truth, run.identified),
         friction=friction,
-        report=report,
+        report=published.report,
     )
 
 

@@ -150,7 +150,7 @@ def _read_first(robot: Robot, path: Path, settings: Settings, notes: list[str]) 
     except MissingJointsError as missing:
         cut = robot.only(missing.present)
         notes.append(
-            f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged into their parents"
+            f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged"
         )
         return _read(cut, path, settings), cut
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.estimation.estimate import estimate
-from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.linear import LinearProblem
 from dynid.recording.recording import Recording
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import build_regression
@@ -40,16 +39,29 @@ def choose_filter(
     """The filter of a run: what the settings fix, and for the rest what predicts held-out raw torque best."""
     sources = _velocity_sources(recordings, settings)
     cutoffs = _cutoffs(recordings, settings)
-    options = [
-        Filter(cutoff, settings.torque_cutoff_hz or cutoff, settings.filter_order, source)  # type: ignore[arg-type]
-        for source in sources
-        for cutoff in cutoffs
-    ]
-    if len(options) == 1:
-        return options[0], ()
+
+    def option(source: str, place: int) -> Filter:
+        cutoff = cutoffs[place]
+        return Filter(cutoff, settings.torque_cutoff_hz or cutoff, settings.filter_order, source)  # type: ignore[arg-type]
+
+    if len(sources) * len(cutoffs) == 1:
+        return option(sources[0], 0), ()
     parts = [split_recording(recording, 1.0 - _HELD_OUT) for recording in recordings]
-    trials = tuple(Trial(option, _held_out_error(robot, base, parts, option)) for option in options)
-    return min(trials, key=lambda trial: trial.error).filter, trials
+    trials: dict[tuple[str, int], Trial] = {}
+
+    def tried(source: str, place: int) -> Trial:
+        if (source, place) not in trials:
+            chosen = option(source, place)
+            trials[source, place] = Trial(chosen, _held_out_error(robot, base, parts, chosen))
+        return trials[source, place]
+
+    # The error has one valley over the cut-off: look at every third, then at the neighbours of the best.
+    coarse = range(1 if len(cutoffs) > 3 else 0, len(cutoffs), 3)
+    source, place = min(((s, p) for s in sources for p in coarse), key=lambda choice: tried(*choice).error)
+    near = range(max(place - 2, 0), min(place + 3, len(cutoffs)))
+    source, place = min(((source, p) for p in near), key=lambda choice: tried(*choice).error)
+    ordered = sorted(trials.values(), key=lambda trial: (trial.filter.velocity, trial.filter.cutoff_hz))
+    return trials[source, place].filter, tuple(ordered)
 
 
 def _velocity_sources(recordings: Sequence[Recording], settings: Settings) -> tuple[str, ...]:
@@ -78,6 +90,7 @@ def _held_out_error(
 ) -> float:
     known = [to_samples(first, option, _TRIAL_ROWS) for first, _ in parts]
     unseen = [to_samples(rest, option, _TRIAL_ROWS) for _, rest in parts]
-    result = estimate(build_regression(robot, known), base, OrdinaryLeastSquares())
-    error = validate(robot, result, unseen).relative_error_raw
+    problem = LinearProblem.of(build_regression(robot, known), base, robot.parameters)
+    beta = problem.solve(np.ones(len(problem.channels)))
+    error = validate(robot, robot.parameters.with_values(base.lift @ beta), unseen).relative_error_raw
     return float("inf") if error is None or not np.isfinite(error) else error

@@ -37,5 +37,5 @@ def base(
         show(f"note: {note}")
     units = dict(zip(model.parameters.names, model.parameters.units, strict=True))
     rows = [(str(i + 1), item["expression"], units[item["name"]]) for i, item in enumerate(reduction.as_list())]
-    show_table(("#", "base parameter", "unit"), rows)
+    show_table(("#", "base parameter", "unit"), rows, text=(1, 2))
     show(f"{model.name}: {reduction.n_parameters} parameters, {reduction.n_base} base parameters")

@@ -38,7 +38,9 @@ def check(
             )
             for link in verdict.links
         ]
-        show_table(("link", "mass kg", "consistent", "triangle slack kg m^2", "min eigenvalue", "fault"), rows)
+        show_table(
+            ("link", "mass kg", "consistent", "triangle slack kg m^2", "min eigenvalue", "fault"), rows, text=(0, 2, 5)
+        )
         bad = verdict.inconsistent
         show(f"{model.name}: " + (f"{len(bad)} inconsistent: {', '.join(bad)}" if bad else "every link is consistent"))
     if not verdict.feasible:

@@ -40,9 +40,7 @@ def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = Fal
     unseen = result.run.validation
     assert unseen is not None
     show(f"{found.rank} of {found.base.n_base} base parameters known, condition number {found.condition_number:.4g}")
-    show(
-        f"unseen simulated log predicted to {percent(unseen.relative_error)} (raw torque: {percent(unseen.relative_error_raw)})"
-    )
+    show(f"unseen simulated log: error {percent(unseen.relative_error)}, raw torque {percent(unseen.relative_error_raw)}")
     show(
         f"torque against the true robot on random states: off by {percent(result.torque_gap_before)} with the description, "
         f"by {percent(result.torque_gap_after)} with the identified model"

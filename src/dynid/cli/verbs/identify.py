@@ -70,7 +70,7 @@ def identify(
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
-    from dynid.run import Settings, save_run
+    from dynid.run import Settings, publish_run
     from dynid.run import identify as identify_robot
 
     settings = Settings(
@@ -93,12 +93,15 @@ def identify(
     if not json:
         say(f"identifying {robot.name} from {', '.join(log.name for log in logs)}")
     run = identify_robot(robot, logs, settings, validate_on=validate or ())
-    save_run(run, output)
+    published = publish_run(run, output)
     if json:
-        show_json(run.summary() | {"files": [str(output)]})
+        show_json(run.summary() | {"files": [str(path) for path in published.files]})
         return
     show_run(run)
-    show(f"written to {output}")
+    if published.refusal:
+        show(f"no model exported: {published.refusal}")
+    for path in published.files:
+        show(f"written: {path}")
 
 
 def show_run(run: object) -> None:
@@ -113,7 +116,7 @@ def show_run(run: object) -> None:
             found.base.expressions(digits=4), found.base_values, found.sigma_percent, found.origin, strict=True
         )
     ]
-    show_table(("base parameter", "value", "sigma", "from"), rows)
+    show_table(("base parameter", "value", "sigma", "from"), rows, text=(0, 3))
     for note in run.notes:
         show(f"note: {note}")
     if run.filter is not None:
@@ -124,10 +127,9 @@ def show_run(run: object) -> None:
     )
     own, unseen = run.identification, run.validation
     identified = found.relative_error if own is None else own.relative_error
-    raw = None if own is None else own.relative_error_raw
-    show(f"torque error on the identification set: {percent(identified)} filtered, {percent(raw)} raw")
+    identified_raw = None if own is None else own.relative_error_raw
+    show(f"torque error on the identification set: {percent(identified)} filtered, {percent(identified_raw)} raw")
     if unseen is not None:
-        show(
-            f"torque error on unseen data: {percent(unseen.relative_error)} filtered, {percent(unseen.relative_error_raw)} raw"
-        )
+        filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
+        show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
     show("physically consistent: " + ("yes, every link" if found.feasible else "no, see the notes"))

@@ -206,6 +206,18 @@ class ColumnMatcher:
         self.folded: dict[str, list[str]] = {}
         for name in self.shapes:
             self.folded.setdefault(fold(name), []).append(name)
+        self.numbered: dict[str, list[tuple[int, str]]] = {}
+        for folded in self.folded:
+            heads, number = _numbered(folded) or (frozenset[str](), 0)
+            for head in heads:
+                self.numbered.setdefault(head, []).append((number, folded))
+        self.named: dict[str, list[tuple[int, str]]] = {}
+        for form, index in self.forms.items():
+            for folded in self.folded:
+                if folded.endswith("_" + form):
+                    self.named.setdefault(folded[: -len(form) - 1], []).append((index, folded))
+                if folded.startswith(form + "_"):
+                    self.named.setdefault(folded[len(form) + 1 :], []).append((index, folded))
 
     # -- one column ----
 
@@ -309,16 +321,15 @@ class ColumnMatcher:
 
     def _by_name(self, alias: str) -> list[Match]:
         slots: dict[int, Slot] = {}
-        for form, index in self.forms.items():
-            for folded in (f"{alias}_{form}", f"{form}_{alias}"):
-                if (column := self._one(folded)) is None:
-                    continue
-                if index in slots and slots[index].column != column:
-                    raise InputError(
-                        f"{self.where}: columns '{slots[index]}' and '{column}' both name joint "
-                        f"'{self.joint_names[index]}', expected one of them"
-                    )
-                slots[index] = Slot(column)
+        for index, folded in self.named.get(alias, ()):
+            if (column := self._one(folded)) is None:
+                continue
+            if index in slots and slots[index].column != column:
+                raise InputError(
+                    f"{self.where}: columns '{slots[index]}' and '{column}' both name joint "
+                    f"'{self.joint_names[index]}', expected one of them"
+                )
+            slots[index] = Slot(column)
         if not slots:
             return []
         used = {slot.column for slot in slots.values()}
@@ -344,17 +355,13 @@ class ColumnMatcher:
 
     def _by_number(self, alias: str) -> list[Match]:
         columns: dict[int, str] = {}
-        for folded, names in self.folded.items():
-            parsed = _numbered(folded)
-            if parsed is None or alias not in parsed[0]:
-                continue
+        for number, folded in self.numbered.get(alias, ()):
             column = self._one(folded)
             if column is None:
                 continue
-            number = parsed[1]
-            if number in columns and columns[number] != column:
+            if number in columns:
                 raise InputError(
-                    f"{self.where}: columns '{columns[number]}' and '{names[0]}' mean the same, expected one of them"
+                    f"{self.where}: columns '{columns[number]}' and '{column}' mean the same, expected one of them"
                 )
             columns[number] = column
         if not columns:

@@ -158,8 +158,6 @@ def open_csv(path: Path, header: Sequence[str] | None = None) -> CsvTable:
     where = str(path)
     with foreign_errors(where, "cannot be read"), path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES)
-    if not sample.strip():
-        raise InputError(f"{where}: the file is empty, expected a header and rows")
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{where}: the text is UTF-16, expected UTF-8")
     if b"\x00" in sample:
@@ -168,7 +166,9 @@ def open_csv(path: Path, header: Sequence[str] | None = None) -> CsvTable:
         text = sample.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = sample.decode("latin-1")
-    lines = text.splitlines()
+    if not text.strip():
+        raise InputError(f"{where}: the file is empty, expected a header and rows")
+    lines = re.split(r"\r\n|\n|\r", text)
     if len(sample) == _SAMPLE_BYTES and len(lines) > 1:
         lines = lines[:-1]
     first = next(k for k, line in enumerate(lines) if line.strip())

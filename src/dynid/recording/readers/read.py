@@ -746,9 +746,18 @@ def _tidy(
         raise InputError(f"{reading.where}: each of the {n_nan} rows has a NaN in {', '.join(['time', *values])}")
     keep = np.flatnonzero(whole)
     clock = time[keep]
-    n_sorted = int(np.count_nonzero(np.diff(clock) < 0.0))
-    if n_sorted:
+    back = np.flatnonzero(np.diff(clock) < 0.0)
+    n_sorted = 0
+    if back.size:
         order = np.argsort(clock, kind="stable")
+        # Rows or blocks out of place leave few seams; a clock that starts over would interleave whole runs.
+        seams = int(np.count_nonzero(np.diff(order) != 1))
+        if seams > 10 * (back.size + 1):
+            row = int(keep[back[0] + 1])
+            raise InputError(
+                f"{reading.where}: the clock starts over at row {row} ({clock[back[0]]:.9g} s to "
+                f"{clock[back[0] + 1]:.9g} s), expected one run per log; split the file there"
+            )
         n_sorted = int(np.count_nonzero(order != np.arange(order.size)))
         keep, clock = keep[order], clock[order]
     if clock.size and clock[0] < after:

@@ -69,6 +69,11 @@ class Resample(LocalStep):
         behind = _grid_row(t[own.stop], window.start_s, dt) if own.stop < len(t) else 0
         if ends:
             behind = int(np.floor((t[-1] - window.start_s) / dt + _ROUNDING)) + 1
+        if behind - first > 1_000_000 + 100 * len(t):
+            raise InputError(
+                f"resampling {len(t)} rows over {t[-1] - t[0]:.4g} s to a step of {dt:.4g} s would give "
+                f"{behind - first} rows, most of them inside gaps; split the log with SplitAtGaps or choose a longer step"
+            )
         grid = window.start_s + np.arange(first, behind, dtype=np.float64) * dt
         values = _interpolated(t, window.values, np.clip(grid, t[0], t[-1]), self.method)
         return replace(window, time=grid, values=values, first_row=first, period_s=dt)
@@ -87,6 +92,12 @@ def nominal_period_s(time: Array) -> float:
 def interpolate(time: Array, values: Array, at: Array, method: str = "linear") -> Array:
     """Columns of ``values`` at the times ``at``, which lie within ``time``."""
     return _interpolated(time, {"": values}, at, method)[""]
+
+
+def uniform_grid(time: Array, dt: float) -> Array:
+    """Every ``dt`` from the first stamp to the last; of a log with pauses of hours, as much as its rows warrant."""
+    count = min(int(np.floor((time[-1] - time[0]) / dt + _ROUNDING)) + 1, 20 * len(time))
+    return np.minimum(time[0] + dt * np.arange(count), time[-1])
 
 
 def _grid_row(stamp: float, start_s: float, dt: float) -> int:

@@ -1,0 +1,174 @@
+"""Where work runs: this process, threads, or processes.
+
+    engine = engine_from("threads:4")
+    regression = build_regression(robot, samples, map_over=engine.map)
+
+Work is a function and a list of items (chunks of a log, starts of a search, replicas of a bootstrap). ``map`` yields the
+results in the order of the items, as they become ready, so whoever takes them one by one keeps what is done when the user
+interrupts. An item that fails stops the rest; the error says which item it was.
+
+The compiled kernels release the GIL, so threads serve whatever spends its time there; Python-heavy work wants processes. These
+start fresh (spawn), because Numba's threading layers and BLAS do not survive a fork; function and items travel to them, so both
+must be importable by name.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import TypeAlias, TypeVar
+
+from dynid.errors import InputError, UnknownNameError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told after every item: how many are done, and of how many."""
+
+ENGINES = ("serial", "threads", "processes")
+
+
+class Engine(ABC):
+    """Runs one function over many items."""
+
+    @property
+    @abstractmethod
+    def n_workers(self) -> int:
+        """How many items run at a time."""
+
+    @abstractmethod
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
+    ) -> Iterator[Result]:
+        """``function`` of every item, in their order; nothing runs until the first result is asked for."""
+
+
+@dataclass(frozen=True)
+class Serial(Engine):
+    """One item after another, here."""
+
+    @property
+    def n_workers(self) -> int:
+        return 1
+
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
+    ) -> Iterator[Result]:
+        waiting = list(items)
+        for index, item in enumerate(waiting):
+            try:
+                result = function(item)
+            except Exception as error:
+                _name_item(error, index, len(waiting))
+                raise
+            if progress is not None:
+                progress(index + 1, len(waiting))
+            yield result
+
+
+@dataclass(frozen=True)
+class _Pool(Engine):
+    """Several items at a time; the results wait for their turn."""
+
+    n: int = 0
+    """Workers; 0 stands for one per core this process may use."""
+
+    def __post_init__(self) -> None:
+        if self.n < 0:
+            raise InputError(
+                f"{type(self).__name__.lower()} has {self.n} workers, expected 1 or more, or 0 for one per core"
+            )
+
+    @property
+    def n_workers(self) -> int:
+        return self.n or usable_cores()
+
+    @abstractmethod
+    def _executor(self, n_workers: int) -> Executor: ...
+
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
+    ) -> Iterator[Result]:
+        waiting = list(items)
+        if not waiting:
+            return
+        executor = self._executor(min(self.n_workers, len(waiting)))
+        try:
+            # A few items ahead of the workers: enough to keep them busy, not so many that results pile up.
+            ahead = iter(enumerate(waiting))
+            running: deque[tuple[int, Future[Result]]] = deque()
+            for index, item in ahead:
+                running.append((index, executor.submit(function, item)))
+                if len(running) >= 2 * self.n_workers:
+                    break
+            while running:
+                index, future = running.popleft()
+                try:
+                    result = future.result()
+                except Exception as error:
+                    _name_item(error, index, len(waiting))
+                    raise
+                for following, item in ahead:
+                    running.append((following, executor.submit(function, item)))
+                    break
+                if progress is not None:
+                    progress(index + 1, len(waiting))
+                yield result
+        finally:  # after the last item, an error, an interrupt, or a caller who wants no more
+            executor.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class Threads(_Pool):
+    """Threads of this process: nothing is copied; good for work inside compiled kernels."""
+
+    def _executor(self, n_workers: int) -> Executor:
+        return ThreadPoolExecutor(n_workers, thread_name_prefix="dynid")
+
+
+@dataclass(frozen=True)
+class Processes(_Pool):
+    """Fresh processes: good for work in Python; each pays for starting and importing."""
+
+    def _executor(self, n_workers: int) -> Executor:
+        return ProcessPoolExecutor(n_workers, mp_context=get_context("spawn"))
+
+
+def engine_from(choice: str | int | Engine | None = None) -> Engine:
+    """An engine from what a user wrote: ``serial``, ``threads``, ``processes:4``, a number of threads, or nothing (serial)."""
+    if isinstance(choice, Engine):
+        return choice
+    if choice is None:
+        return Serial()
+    kind, separator, count = str(choice).strip().lower().partition(":")
+    if not separator and kind.lstrip("+-").isdigit():
+        kind, count = "threads", kind
+    if kind not in ENGINES:
+        raise UnknownNameError("engine", kind, ENGINES)
+    if (separator or count) and not count.lstrip("+-").isdigit():
+        raise InputError(f"engine '{choice}' has '{count}' workers, expected a number, as in '{kind}:4'")
+    n = int(count) if count else 0
+    if kind == "serial":
+        if n not in (0, 1):
+            raise InputError(f"engine '{choice}' has {n} workers, a serial one has 1; use 'threads:{n}'")
+        return Serial()
+    if kind == "processes":
+        return Processes(n)
+    return Serial() if n == 1 else Threads(n)
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on, which in a container are often fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _name_item(error: Exception, index: int, count: int) -> None:
+    """Say which item failed, without changing what kind of error it is."""
+    error.add_note(f"in item {index} of {count}")

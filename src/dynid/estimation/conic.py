@@ -1,0 +1,470 @@
+"""The set of consistent parameters in scaled coordinates, and the convex programs over it.
+
+With the sizes ``D = diag(m, m l, m l^2)`` of each link, ``phi = D x``, and ``T = diag(l, l, l, 1) sqrt(m)``,
+
+    P(phi) = T P(x) T,
+
+so the matrix inequality of every link has the same coefficients, entries of size one, and a margin that is relative to the
+link:  P(x_k) - margin 1 >= 0  (4x4, full condition) or Sousa's 6x6 matrix (17) in its place (plain condition). Problem data
+are assembled once, as sparse triplets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sparse
+
+from dynid.adapters.clarabel import (
+    Cone,
+    ConicSolution,
+    Verdict,
+    cone_rows,
+    matrix_from_rows,
+    solve_conic,
+    triangle_entries,
+)
+from dynid.arrays import Array, freeze
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints import Constraint, Rows
+from dynid.estimation.layout import Layout
+from dynid.inertia import CONDITIONS, PLAIN_BASIS, PSEUDO_BASIS
+from dynid.parameters import Parameters
+
+Sparse: TypeAlias = Any
+
+MARGIN = 1e-6
+"""Smallest eigenvalue asked for, relative to the link's own size, or in SI units where that is not known."""
+ON_BOUNDARY = 1e-9
+"""How far outside a scaled condition a solver's answer still counts as on its boundary."""
+_BASES = {"full": PSEUDO_BASIS, "plain": PLAIN_BASIS}
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistentSet:
+    """``M x + k`` in a product of cones, for scaled parameters ``x = phi / scale``."""
+
+    layout: Layout
+    condition: str
+    margin: float
+    scale: Array
+    M: Sparse
+    k: Array
+    cones: tuple[Cone, ...]
+    labels: tuple[str, ...]
+    """What each cone stands for."""
+    constrained: bool
+    """Whether there is more than consistency of the links and signs of single parameters."""
+
+    @classmethod
+    def of(
+        cls,
+        layout: Layout,
+        *,
+        condition: str = "full",
+        margin: float = MARGIN,
+        absolute: bool = False,
+        constraints: Iterable[Constraint] = (),
+        prior: Parameters | None = None,
+        scale: Array | None = None,
+        links: Sequence[int] | None = None,
+    ) -> ConsistentSet:
+        """Assemble the set.
+
+        ``margin`` is relative to each link's size in ``prior`` (or ``scale``), in SI units without one or with ``absolute``.
+        ``links`` restricts consistency to some rows of the layout.
+        """
+        if condition not in CONDITIONS:
+            raise UnknownNameError("consistency condition", condition, CONDITIONS)
+        if not (np.isfinite(margin) and margin >= 0.0):
+            raise InputError(f"margin is {margin}, expected zero or a positive number")
+        size = layout.scale(prior) if scale is None else scale
+        rows = [part for constraint in constraints for part in constraint.rows(layout)]
+        order = {"zero": 0, "nonnegative": 1, "second_order": 2}
+        rows.sort(key=lambda part: order[part.cone])
+        pieces = [_scaled_rows(part, size, margin if absolute else 0.0) for part in rows]
+        cones: list[Cone] = [(part.cone, len(part.offset)) for part in rows]
+        chosen = np.arange(len(layout.links)) if links is None else np.asarray(links, dtype=np.int64)
+        pieces.append(_matrix_inequalities(layout, chosen, condition, margin, size if absolute else None))
+        side = _BASES[condition].shape[1]
+        cones += [("semidefinite", side)] * len(chosen)
+        labels = [part.label for part in rows] + [f"consistency of link {layout.links[i]}" for i in chosen]
+        start = np.concatenate([[0], np.cumsum([len(offset) for *_, offset in pieces])])
+        M = sparse.csc_matrix(
+            (
+                np.concatenate([value for _, _, value, _ in pieces]),
+                (
+                    np.concatenate([row + first for (row, *_), first in zip(pieces, start, strict=False)]),
+                    np.concatenate([column for _, column, _, _ in pieces]),
+                ),
+            ),
+            shape=(int(start[-1]), len(layout)),
+        )
+        k = np.concatenate([offset for *_, offset in pieces])
+        more = any(part.cone != "nonnegative" or len(part.value) != len(part.offset) for part in rows)
+        return cls(layout, condition, margin, freeze(size), M, freeze(k), tuple(cones), tuple(labels), more)
+
+    @property
+    def n(self) -> int:
+        return len(self.layout)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """First row of every cone."""
+        return tuple(np.concatenate([[0], np.cumsum([cone_rows(cone) for cone in self.cones])]).astype(int).tolist())
+
+    @cached_property
+    def inward(self) -> Array:
+        """The unit of every cone: ones, ``(1, 0, ..)``, the identity; zero for equalities."""
+        unit = np.zeros(self.starts[-1])
+        for (kind, size), first in zip(self.cones, self.starts, strict=False):
+            if kind == "nonnegative":
+                unit[first : first + size] = 1.0
+            elif kind == "second_order":
+                unit[first] = 1.0
+            elif kind == "semidefinite":
+                row, column, _ = triangle_entries(size)
+                unit[first : first + len(row)] = (row == column).astype(float)
+        return unit
+
+    @cached_property
+    def _semidefinite(self) -> tuple[int, int, int]:
+        """First row, number and side of the matrix inequalities, which stand last."""
+        count = sum(kind == "semidefinite" for kind, _ in self.cones)
+        return (self.starts[len(self.cones) - count], count, self.cones[-1][1]) if count else (self.starts[-1], 0, 4)
+
+    def slacks(self, x: Array) -> Array:
+        """How far inside every cone: smallest row, ``head - ||tail||``, smallest eigenvalue; minus the error of equalities."""
+        return self._slacks_of(self.M @ x + self.k)
+
+    def _slacks_of(self, rows: Array) -> Array:
+        first, count, side = self._semidefinite
+        found = []
+        for (kind, size), start in zip(self.cones[: len(self.cones) - count], self.starts, strict=False):
+            part = rows[start : start + size]
+            if kind == "zero":
+                found.append(-np.abs(part).max())
+            elif kind == "nonnegative":
+                found.append(part.min())
+            else:
+                found.append(part[0] - np.linalg.norm(part[1:]))
+        if count:
+            found.extend(np.linalg.eigvalsh(matrix_from_rows(rows[first:].reshape(count, -1), side))[:, 0])
+        return np.array(found)
+
+    def contains(self, x: Array, tolerance: float = 0.0) -> bool:
+        """Whether every cone holds, equalities to ``ON_BOUNDARY``."""
+        slacks = self.slacks(x)
+        allowed = np.array([max(tolerance, ON_BOUNDARY) if kind == "zero" else tolerance for kind, _ in self.cones])
+        return bool((slacks >= -allowed).all())
+
+    def pushed(self, x: Array) -> tuple[Array, float]:
+        """The point with every link and sign inside its condition, and how far it had to move (scaled).
+
+        A link outside by ``d`` gets ``d`` times the body whose matrix is the identity; single parameters below their bound
+        are set on it.
+        """
+        new = np.array(x)
+        rows = self.M @ new + self.k
+        single = self._single_bounds
+        if len(single):
+            at, column, value = single.T
+            at, column = at.astype(int), column.astype(int)
+            new[column] += np.maximum(-rows[at], 0.0) / value
+        first, count, side = self._semidefinite
+        if count:
+            rows = self.M @ new + self.k
+            eigenvalues = np.linalg.eigvalsh(matrix_from_rows(rows[first:].reshape(count, -1), side))[:, 0]
+            # a little more than what is missing, so that the next look does not find round-off outside
+            missing = np.where(eigenvalues < 0.0, -eigenvalues + 1e-14, 0.0)
+            columns = self.layout.slots[self._links]
+            new[columns] += missing[:, None] * _unit_body(self.condition)
+        return new, float(np.abs(new - x).max(initial=0.0))
+
+    @cached_property
+    def _links(self) -> Array:
+        """Rows of the layout that must be consistent."""
+        numbers = [int(label.rsplit(" ", 1)[1]) for label in self.labels if label.startswith("consistency of link ")]
+        return np.array([self.layout.links.index(number) for number in numbers], dtype=np.int64)
+
+    @cached_property
+    def _single_bounds(self) -> Array:
+        """Row, column and coefficient of the inequalities on one parameter alone with a lower bound."""
+        found = []
+        by_row = self.M[: self._semidefinite[0]].tocsr()
+        for (kind, size), first in zip(self.cones, self.starts, strict=False):
+            if kind != "nonnegative":
+                continue
+            for row in range(first, first + size):
+                entries = slice(by_row.indptr[row], by_row.indptr[row + 1])
+                if by_row.indptr[row + 1] - by_row.indptr[row] == 1 and by_row.data[entries][0] > 0.0:
+                    found.append((row, by_row.indices[entries][0], by_row.data[entries][0]))
+        return np.array(found).reshape(-1, 3)
+
+
+def _scaled_rows(part: Rows, size: Array, margin: float) -> tuple[Array, Array, Array, Array]:
+    """Triplets over scaled variables; rows are normalised, those of a second-order cone together."""
+    value = part.value * size[part.column]
+    n = len(part.offset)
+    norms = np.sqrt(np.bincount(part.row, value**2, minlength=n))
+    if part.cone == "second_order":
+        norms[:] = norms.max()
+    norms[norms == 0.0] = 1.0
+    offset = part.offset - (margin if part.strict else 0.0)
+    return part.row, part.column, value / norms[part.row], offset / norms
+
+
+def _matrix_inequalities(
+    layout: Layout, links: Array, condition: str, margin: float, absolute_size: Array | None
+) -> tuple[Array, Array, Array, Array]:
+    """``P(x_k) - margin 1`` of every link as triplets, with ``margin / T^2`` for an absolute margin."""
+    basis = _BASES[condition]
+    side = basis.shape[1]
+    row, column, weight = triangle_entries(side)
+    coefficients = (basis[:, row, column] * weight).T  # (rows, 10)
+    i, j = np.nonzero(coefficients)
+    count = len(row)
+    blocks = np.arange(len(links))[:, None] * count
+    diagonal = (row == column).astype(float)
+    offset = np.tile(-margin * diagonal, (len(links), 1))
+    if absolute_size is not None:
+        sizes = absolute_size[layout.slots[links]]
+        # second moments or moments of inertia take three rows of the diagonal, the mass the others
+        squares = np.column_stack([np.repeat(sizes[:, 9:10], 3, axis=1), np.repeat(sizes[:, :1], side - 3, axis=1)])
+        offset = -margin * diagonal / squares[:, row]
+    return (
+        (blocks + i).ravel(),
+        layout.slots[links][:, j].ravel(),
+        np.tile(coefficients[i, j], len(links)),
+        offset.ravel(),
+    )
+
+
+def _unit_body(condition: str) -> Array:
+    """The scaled parameters whose matrix is the identity."""
+    moment = 2.0 if condition == "full" else 1.0
+    return np.array([1.0, 0.0, 0.0, 0.0, moment, 0.0, moment, 0.0, 0.0, moment])
+
+
+# Programs -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class EntropicPrior:
+    """``weight sum_k [tr(P0^-1 P) - log det(P0^-1 P) - 4]`` around consistent scaled bodies ``x0``."""
+
+    weight: float
+    x0: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ConicFit:
+    """The best point of the set, verified."""
+
+    verdict: Verdict
+    x: Array
+    """Scaled parameters."""
+    value: float
+    """``1/2 ||F (x - centre)||^2`` at ``x``, without pull and prior."""
+    slack: float
+    """Smallest slack of all cones after the push; negative only where a constraint cannot hold."""
+    moved: float
+    """How far the push moved the solver's answer, scaled."""
+    solution: ConicSolution
+
+    @property
+    def usable(self) -> bool:
+        return self.solution.usable and self.slack >= -1e-6
+
+
+def fit_in(
+    consistent: ConsistentSet,
+    F: Array,
+    centre: Array,
+    *,
+    pull: float | Array = 0.0,
+    entropic: EntropicPrior | None = None,
+    equalities: tuple[Array, Array] | None = None,
+    tolerance: float = 1e-9,
+) -> ConicFit:
+    """``minimise 1/2 ||F (x - centre)||^2 + 1/2 pull ||x - centre||^2 + entropic prior`` over the set.
+
+    ``equalities = (E, e)`` adds ``E x = e``. ``F`` should be scaled so that a value of one matters.
+    """
+    n = consistent.n
+    P = F.T @ F
+    P[np.diag_indices(n)] += pull
+    # around the centre the linear term vanishes and the value is the very excess, free of cancellation
+    M, k = consistent.M, consistent.M @ centre + consistent.k
+    cones = list(consistent.cones)
+    q = np.zeros(n)
+    if equalities is not None:
+        E, e = equalities
+        M = sparse.vstack([sparse.csc_matrix(E), M], format="csc")
+        k = np.concatenate([E @ centre - e, k])
+        cones.insert(0, ("zero", len(e)))
+    quadratic: Any = P
+    if entropic is not None:
+        M, k, q, more, extra = _with_entropy(consistent, M, k, entropic, centre)
+        cones += more
+        quadratic = sparse.block_diag([sparse.csc_matrix(np.triu(P)), sparse.csc_matrix((extra, extra))], format="csc")
+    solution = solve_conic(quadratic, q, M, k, cones, tolerance=tolerance)
+    return _verified(consistent, F, centre, solution)
+
+
+def _verified(consistent: ConsistentSet, F: Array, centre: Array, solution: ConicSolution) -> ConicFit:
+    step = solution.x[: consistent.n]
+    if not solution.usable or solution.verdict in ("infeasible", "unbounded"):
+        return ConicFit(solution.verdict, centre, float("nan"), -np.inf, 0.0, solution)
+    x, moved = consistent.pushed(centre + step)
+    slack = float(consistent.slacks(x).min())
+    excess = F @ (x - centre)
+    return ConicFit(solution.verdict, freeze(x), 0.5 * float(excess @ excess), slack, moved, solution)
+
+
+def _with_entropy(
+    consistent: ConsistentSet, M: Sparse, k: Array, entropic: EntropicPrior, centre: Array
+) -> tuple[Sparse, Array, Array, list[Cone], int]:
+    """Rows and variables that represent the log-determinants.
+
+        log det X >= sum_i u_i   if   [[X, Z], [Z^T, diag(Z)]] >= 0,  Z lower triangular,  u_i <= log Z_ii
+
+    with ``X = C^-1 P C^-T`` and ``P0 = C C^T``, which is the identity at the prior.
+    """
+    layout = consistent.layout
+    n, links = consistent.n, len(layout.links)
+    C = np.linalg.cholesky(np.einsum("lk,kij->lij", entropic.x0[layout.slots], PSEUDO_BASIS))
+    inverse = np.linalg.inv(C)
+    X = inverse[:, None] @ PSEUDO_BASIS @ np.swapaxes(inverse, -1, -2)[:, None]  # (links, 10, 4, 4)
+    row, column, weight = triangle_entries(8)
+    below = {(int(i), int(j)): z for z, (i, j) in enumerate(zip(*np.tril_indices(4), strict=True))}
+    n_extra = 14  # ten entries of Z, four u
+    height = len(row)
+    # what Z contributes to the 8x8 matrix: Z in the upper right block, its diagonal in the lower right one
+    z_part = np.zeros((height, n_extra))
+    for place, (i, j, w) in enumerate(zip(row, column, weight, strict=True)):
+        if i < 4 <= j and (int(i), int(j - 4)) in below:
+            z_part[place, below[int(i), int(j - 4)]] = w
+        elif i == j and i >= 4:
+            z_part[place, below[int(i - 4), int(i - 4)]] = 1.0
+    x_part = np.zeros((links, height, 10))
+    corner = np.flatnonzero(column < 4)
+    x_part[:, corner] = np.swapaxes(X[:, :, row[corner], column[corner]], 1, 2) * weight[corner, None]
+    # exponential cones (u_i, 1, Z_ii)
+    exponential = np.zeros((12, n_extra))
+    constant = np.zeros(12)
+    for i in range(4):
+        exponential[3 * i, 10 + i] = 1.0
+        exponential[3 * i + 2, below[i, i]] = 1.0
+        constant[3 * i + 1] = 1.0
+    selectors = [sparse.csc_matrix((x_part[l].ravel(), _entries(layout.slots[l], height)), shape=(height, n)) for l in range(links)]
+    first = sparse.hstack([sparse.vstack(selectors), sparse.kron(sparse.eye(links), sparse.csc_matrix(z_part))])
+    second = sparse.hstack([sparse.csc_matrix((12 * links, n)), sparse.kron(sparse.eye(links), sparse.csc_matrix(exponential))])
+    old = sparse.hstack([M, sparse.csc_matrix((M.shape[0], n_extra * links))])
+    rows = sparse.vstack([old, first, second], format="csc")
+    shift = sparse.vstack(selectors) @ centre
+    offset = np.concatenate([k, shift, np.tile(constant, links)])
+    q = np.zeros(n + n_extra * links)
+    np.add.at(q, layout.slots, entropic.weight * np.trace(X, axis1=-2, axis2=-1))
+    u = n + n_extra * np.arange(links)[:, None] + np.arange(10, 14)
+    q[u] = -entropic.weight
+    cones: list[Cone] = [("semidefinite", 8)] * links + [("exponential", 3)] * (4 * links)
+    return rows, offset, q, cones, n_extra * links
+
+
+def _entries(columns: Array, height: int) -> tuple[Array, Array]:
+    return np.repeat(np.arange(height), len(columns)), np.tile(columns, height)
+
+
+def entropic_divergence(layout: Layout, x: Array, x0: Array) -> float:
+    """``sum_k [tr(P0^-1 P) - log det(P0^-1 P) - 4]``; infinite outside the full condition."""
+    P = np.einsum("lk,kij->lij", x[layout.slots], PSEUDO_BASIS)
+    P0 = np.einsum("lk,kij->lij", x0[layout.slots], PSEUDO_BASIS)
+    C = np.linalg.cholesky(P0)
+    inverse = np.linalg.inv(C)
+    eigenvalues = np.linalg.eigvalsh(inverse @ P @ np.swapaxes(inverse, -1, -2))
+    if (eigenvalues <= 0.0).any():
+        return float("inf")
+    return float((eigenvalues - np.log(eigenvalues) - 1.0).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Deepest:
+    """The point furthest inside all conditions, and the multipliers that prove there is none further."""
+
+    verdict: Verdict
+    depth: float
+    """Common slack beyond what the conditions ask for, scaled; negative if they cannot hold together."""
+    x: Array
+    dual: Array
+    """Multipliers of the cones' rows."""
+    equality_dual: Array
+    """Multipliers of ``E x = e``."""
+    gap: float
+    status: str
+
+
+def deepest_in(
+    consistent: ConsistentSet,
+    equalities: tuple[Array, Array] | None = None,
+    *,
+    reference: Array | None = None,
+    cap: float = 1.0,
+    pull: float = 1e-13,
+    tolerance: float = 1e-10,
+) -> Deepest:
+    """``maximise t`` subject to ``M x + k - t unit`` in the cones, ``E x = e`` and ``t <= cap``.
+
+    Always solvable unless equalities contradict one another. A weak pull towards ``reference`` keeps parameters that nothing
+    bounds from running away.
+    """
+    n = consistent.n
+    E, e = equalities if equalities is not None else (np.zeros((0, n)), np.zeros(0))
+    centre = np.zeros(n) if reference is None else reference
+    unit = consistent.inward
+    M = sparse.bmat(
+        [
+            [sparse.csc_matrix(E), None],
+            [consistent.M, sparse.csc_matrix(-unit[:, None])],
+            [None, sparse.csc_matrix([[-1.0]])],
+        ],
+        format="csc",
+    )
+    k = np.concatenate([E @ centre - e, consistent.M @ centre + consistent.k, [cap]])
+    cones: list[Cone] = [*([("zero", len(e))] if len(e) else []), *consistent.cones, ("nonnegative", 1)]
+    P = sparse.diags(np.append(np.full(n, pull), 0.0), format="csc")
+    q = np.append(np.zeros(n), -1.0)
+    solution = solve_conic(P, q, M, k, cones, tolerance=tolerance)
+    x = centre + solution.x[:n]
+    rows = len(consistent.k)
+    dual = solution.dual[len(e) : len(e) + rows]
+    if solution.verdict == "infeasible" or not np.isfinite(x).all():
+        return Deepest("infeasible", -np.inf, centre, dual, solution.dual[: len(e)], solution.gap, solution.status)
+    return Deepest(
+        solution.verdict, float(solution.x[n]), freeze(x), dual, solution.dual[: len(e)], solution.gap, solution.status
+    )
+
+
+def blamed(consistent: ConsistentSet, dual: Array, share: float = 0.05) -> tuple[str, ...]:
+    """Labels of the conditions that carry an infeasibility, heaviest first."""
+    weights = np.array(
+        [np.linalg.norm(dual[a:b]) for a, b in zip(consistent.starts[:-1], consistent.starts[1:], strict=True)]
+    )
+    if not weights.size or weights.max() == 0.0:
+        return ()
+    order = np.argsort(-weights)
+    named = [consistent.labels[i] for i in order if weights[i] > share * weights.max()]
+    return tuple(dict.fromkeys(named))
+
+
+def onto_equalities(E: Array, e: Array, x: Array) -> Array:
+    """The point nearest to ``x`` with ``E x = e``."""
+    step = scipy.linalg.lstsq(E, e - E @ x, lapack_driver="gelsy")[0]
+    x = x + step
+    # once more, so that the equalities hold to round-off
+    return np.asarray(x + scipy.linalg.lstsq(E, e - E @ x, lapack_driver="gelsy")[0])

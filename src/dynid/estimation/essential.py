@@ -1,0 +1,146 @@
+"""Essential parameters: those that the data support; the others are set to zero and the rest is fitted again.
+
+The base parameter with the largest relative standard deviation above a limit is dropped and the fit repeated. Dropping ends
+when no parameter is above the limit or when the dropped set ``d`` would matter,
+
+    F = beta_d^T C_dd^-1 beta_d / |d|  >  F_{1 - significance}(|d|, freedom),
+
+with values and covariance ``C`` of the full fit. For independent noise this is the F-test on the growth of the residual
+(Khalil and Dombre); with the corrected covariance it holds for filtered data as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynid.arrays import Array, BoolArray
+from dynid.errors import InputError
+from dynid.estimation.estimate import Estimate
+from dynid.estimation.linear import LinearProblem
+from dynid.estimation.seen import DATA_TOLERANCE
+from dynid.estimation.uncertainty import CovarianceKind, Uncertainty, check_kind, uncertainty
+from dynid.parameters import Parameters
+from dynid.regression.base import BaseReduction
+from dynid.regression.factor import Regression
+
+
+@dataclass(frozen=True)
+class EssentialParameters:
+    """Weighted least squares on as few parameters as the data ask for.
+
+    Args:
+        limit_percent: relative standard deviation above which a parameter may be dropped.
+        significance: of the F-test that stops the dropping; None never stops it.
+        at_once: drop all above the limit together after the first fit instead of one after the other.
+        weighted: count joints by their own noise.
+    """
+
+    name: ClassVar[str] = "essential"
+    laws: ClassVar[frozenset[str]] = frozenset({"exact", "row_order", "units"})
+    limit_percent: float = 30.0
+    significance: float | None = 0.05
+    at_once: bool = False
+    weighted: bool = True
+    covariance: CovarianceKind = "corrected"
+    tolerance: float = DATA_TOLERANCE
+
+    def __post_init__(self) -> None:
+        if not self.limit_percent > 0.0:
+            raise InputError(f"limit of the relative standard deviation is {self.limit_percent:g} %, expected a positive number")
+        if self.significance is not None and not 0.0 < self.significance < 1.0:
+            raise InputError(f"significance of the F-test is {self.significance:g}, expected a number between 0 and 1")
+        check_kind(self.covariance)
+
+    @classmethod
+    def gaz(cls) -> EssentialParameters:
+        """Gaz et al. 2019: coefficients with a standard deviation above 30 % are discarded, all at once and without a test."""
+        return cls(limit_percent=30.0, significance=None, at_once=True, weighted=False, covariance="classical")
+
+    def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
+        problem = LinearProblem.of(regression, base, prior, self.tolerance)
+        weights = self._weights(problem)
+        full = self._fit(problem, weights)
+        dropped: list[int] = []
+        statistic, limit, stopped = 0.0, np.inf, False
+        current, fit = problem, full
+        while True:
+            candidates = self._candidates(current, fit)
+            if not candidates:
+                break
+            attempt = [*dropped, *candidates]
+            value, critical = self._test(problem, full, attempt)
+            if value > critical:
+                stopped = True
+                break
+            dropped, statistic, limit = attempt, value, critical
+            current = _without(problem, dropped)
+            if not current.seen.mask.any():
+                raise InputError(f"no base parameter has a standard deviation below {self.limit_percent:g} %")
+            fit = self._fit(current, weights)
+            if self.at_once:
+                break
+        beta, found = fit
+        return current.finish(
+            self.name,
+            beta,
+            found.covariance,
+            notes=found.notes,
+            details={
+                **found.details,
+                "dropped": tuple(base.names[i] for i in dropped),
+                "f_statistic": statistic,
+                "f_limit": limit,
+                "stopped_by_test": stopped,
+                "weights": weights.tolist(),
+            },
+        )
+
+    def _weights(self, problem: LinearProblem) -> Array:
+        weights = np.ones(len(problem.channels))
+        if not self.weighted:
+            return weights
+        floor = 1e-10 * max(float(problem.regression.torque_norms.max()), 1e-300)
+        for _ in range(5):
+            sigma = problem.noise_sigma(problem.solve(weights), pooled=False)
+            weights = 1.0 / np.maximum(sigma, floor)
+        return np.asarray(weights / np.exp(np.log(weights).mean()))
+
+    def _fit(self, problem: LinearProblem, weights: Array) -> tuple[Array, Uncertainty]:
+        beta = problem.solve(weights)
+        sigma = problem.noise_sigma(beta, pooled=not self.weighted)
+        return beta, uncertainty(problem, beta, weights, sigma, self.covariance)
+
+    def _candidates(self, problem: LinearProblem, fit: tuple[Array, Uncertainty]) -> list[int]:
+        """Base parameters to drop next: the least certain above the limit, or all of them."""
+        beta, found = fit
+        sigma = np.sqrt(np.diag(found.covariance))
+        relative = np.where(problem.seen.mask, 100.0 * sigma / np.maximum(np.abs(beta), 1e-300), 0.0)
+        above = np.flatnonzero(relative > self.limit_percent)
+        return [int(i) for i in (above if self.at_once else above[np.argsort(relative[above])[-1:]])]
+
+    def _test(self, problem: LinearProblem, full: tuple[Array, Uncertainty], dropped: list[int]) -> tuple[float, float]:
+        """The statistic and the value it may not exceed."""
+        from scipy.stats import f
+
+        if self.significance is None:
+            return 0.0, np.inf
+        beta, found = full
+        values = beta[dropped]
+        spread = found.covariance[np.ix_(dropped, dropped)]
+        scale = np.sqrt(np.diag(spread))
+        unit = values / scale
+        statistic = float(unit @ np.linalg.lstsq(spread / np.outer(scale, scale), unit, rcond=None)[0]) / len(dropped)
+        freedom = float(found.details.get("degrees_of_freedom", problem.regression.n_rows - problem.seen.rank))
+        return statistic, float(f.ppf(1.0 - self.significance, len(dropped), max(freedom, 1.0)))
+
+
+def _without(problem: LinearProblem, dropped: list[int]) -> LinearProblem:
+    """The problem with some seen base parameters held at zero."""
+    mask: BoolArray = problem.seen.mask.copy()
+    mask[dropped] = False
+    held = problem.held.copy()
+    held[dropped] = 0.0
+    return problem.estimating(mask, held)

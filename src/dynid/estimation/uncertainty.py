@@ -1,0 +1,249 @@
+"""How sure an estimate is: classical, corrected for the colour of the residual, or by resampling time blocks.
+
+All three are of the form ``B M B`` with ``B = (sum_j w_j^2 A_j^T A_j)^-1``.
+
+* *classical* (Sousa and Cortesao 2014, 81-83): every row has its own independent noise, ``M = sum_j w_j^4 sigma_j^2 A_j^T A_j``.
+  On filtered data it is far too small: neighbouring rows then share one noise.
+* *corrected*: the noise of joint ``j`` is stationary with a spectrum ``S_j(f)``, so that ``M = sum_j w_j^4 sum_f S_j(f) G_j(f)``
+  where ``G_j(f)`` is the part of ``A_j^T A_j`` at frequency ``f``. The spectrum comes from the residual, band by band,
+
+      S_j(f) = |r_j(f)|^2 / (n_j(f) - h_j(f)),      h_j(f) = w_j^2 trace(B G_j(f)),
+
+  where ``n_j`` counts real numbers in the band and ``h_j`` those that the fit has used up. Noise that a filter removed counts
+  neither in ``S`` nor as information. One band over everything is the classical formula.
+* *bootstrap*: time blocks are given random weights (Rubin 1981) and the fit is repeated on the stored triangles. It assumes
+  nothing about the noise within a block or between joints, but needs a good number of blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import scipy.fft
+
+from dynid.arrays import Array, IntArray
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.linear import LinearProblem
+from dynid.estimation.row_pass import channel_coefficients, residual_blocks, row_sources
+from dynid.regression.rows import TorqueRows
+
+CovarianceKind: TypeAlias = Literal["classical", "corrected", "bootstrap"]
+Influence: TypeAlias = Callable[[int, Array], Array]
+"""What stands for the noise of each row, from the channel's index and the residuals; the residual itself for least squares."""
+
+SEGMENT_ROWS = 8192
+"""Longest stretch that is transformed at once; the lowest frequency told from zero is its inverse."""
+CELLS_PER_OCTAVE = 2
+OCTAVES = 13
+SILENCE = 1e-5
+"""Relative power of the noise below which a frequency adds nothing to the covariance: a filter has removed it."""
+LEAST_FREEDOM = 24.0
+"""Bands are widened until at least this many real numbers are left in each after the fit."""
+LEAST_BLOCKS = 8
+REPLICAS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Covariance of the base values and how it was found."""
+
+    covariance: Array
+    notes: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_kind(kind: str) -> None:
+    """Refuse an unknown kind of covariance."""
+    if kind not in get_args(CovarianceKind):
+        raise UnknownNameError("covariance", kind, get_args(CovarianceKind))
+
+
+def uncertainty(
+    problem: LinearProblem,
+    beta: Array,
+    weights: Array,
+    sigma: Array,
+    kind: CovarianceKind,
+    influence: Influence | None = None,
+) -> Uncertainty:
+    """Covariance of a weighted least-squares solution, with the classical one beside it.
+
+    ``weights`` are those of the channels in the fit and ``sigma`` the classical noise of each. Rows without an order in time
+    (poses, energy differences, stored triangles) have no spectrum: there *corrected* is the classical formula.
+    """
+    classical = problem.covariance(weights, sigma)
+    beside = {"classical_sigma": np.sqrt(np.diag(classical)).tolist()}
+    if kind == "bootstrap":
+        covariance, n_blocks = _bootstrap(problem, weights)
+        return Uncertainty(covariance, (), {**beside, "covariance": kind, "degrees_of_freedom": n_blocks - 1})
+    timed = bool(problem.regression.sources) and all(isinstance(s, TorqueRows) for s in problem.regression.sources)
+    if kind == "classical" or not timed or problem.seen.rank == 0:
+        return Uncertainty(classical, (), {**beside, "covariance": "classical"})
+    covariance, freedom = _corrected(problem, beta, weights, influence)
+    return Uncertainty(covariance, (), {**beside, "covariance": kind, "degrees_of_freedom": freedom})
+
+
+def channel_noise(problem: LinearProblem, coefficients: tuple[Array, ...], influence: Influence) -> Array:
+    """Standard deviation of what stands for the noise in each channel, one pass over the rows."""
+    square, rows = np.zeros(len(coefficients)), problem.rows()
+    for blocks in residual_blocks(problem.regression, coefficients):
+        square += [float((influence(j, r) ** 2).sum()) for j, r in enumerate(blocks)]
+    spent = problem.seen.rank * rows / max(rows.sum(), 1.0)
+    return np.asarray(np.sqrt(square / np.maximum(rows - spent, 1.0)))
+
+
+# Corrected ----------------------------------------------------------------------------------------
+
+
+class _Spectrum:
+    """Power of one channel in cells of frequency: of its columns, of its residual, and how many numbers fell in each."""
+
+    def __init__(self, width: int, n_cells: int) -> None:
+        self.gram = np.zeros((n_cells, width, width))
+        self.power = np.zeros(n_cells)
+        self.count = np.zeros(n_cells)
+
+    def add(self, rows: Array, cells: IntArray) -> None:
+        """Rows ``[x r]`` of one stretch; ``cells`` holds the first bin of every cell and the end."""
+        n = len(rows)
+        transformed = scipy.fft.rfft(rows, axis=0, norm="ortho")
+        double = np.full(len(transformed), np.sqrt(2.0))  # all but the ends stand for two real numbers
+        double[0] = 1.0
+        if n % 2 == 0:
+            double[-1] = 1.0
+        transformed *= double[:, None]
+        taken = [(cell, first, last) for cell, (first, last) in enumerate(pairwise(cells)) if last > first]
+        starts = [first for _, first, _ in taken]
+        count = np.add.reduceat(double**2, starts)
+        power = np.add.reduceat(np.abs(transformed[:, -1]) ** 2, starts)
+        density = power / count
+        for (cell, first, last), numbers, squares in zip(taken, count, power, strict=True):
+            self.count[cell] += numbers
+            self.power[cell] += squares
+            if squares / numbers > SILENCE * density.max():
+                x = np.ascontiguousarray(transformed[first:last, :-1].T).view(np.float64)
+                self.gram[cell] += x @ x.T
+
+
+def _cell_starts(n_rows: int) -> IntArray:
+    """First bin of every cell for a stretch of ``n_rows``: half octaves down from half the sampling rate, then the rest."""
+    n_cells = CELLS_PER_OCTAVE * OCTAVES
+    edges = 0.5 * 2.0 ** ((np.arange(1, n_cells) - n_cells) / CELLS_PER_OCTAVE)
+    inner = np.ceil(edges * n_rows).astype(np.int64)
+    n_bins = n_rows // 2 + 1
+    return np.concatenate([[0], np.minimum(inner, n_bins), [n_bins]])
+
+
+def _segments(problem: LinearProblem) -> Iterator[list[Array]]:
+    """Rows of every channel in long stretches that never run over the end of a log."""
+    for source in row_sources(problem.regression):
+        assert isinstance(source, TorqueRows)
+        held: list[list[Array]] = []
+        n_held = 0
+        for n, blocks in replace(source, chunk_rows=SEGMENT_ROWS).passes():
+            if n_held and n_held + n > SEGMENT_ROWS:
+                yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
+                held, n_held = [], 0
+            held.append([np.array(block, order="F") for block in blocks])
+            n_held += n
+        if n_held:
+            yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
+
+
+def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: Influence | None) -> tuple[Array, float]:
+    mask = problem.seen.mask
+    coefficients = channel_coefficients(problem.regression, problem.base, beta)
+    channels = [factor.channel for factor in problem.regression.factors]
+    spectra = [_Spectrum(channel.width, CELLS_PER_OCTAVE * OCTAVES) for channel in channels]
+    for blocks in _segments(problem):
+        cells = _cell_starts(len(blocks[0]))
+        for j, (block, c) in enumerate(zip(blocks, coefficients, strict=True)):
+            residual = block[:, -1] - block[:, :-1] @ c
+            block[:, -1] = residual if influence is None else influence(j, residual)
+            spectra[j].add(block, cells)
+    # whitened coordinates R beta: B is the identity there, and nothing is lost to bad scaling
+    inverse = problem.inverse_triangle(weights)
+    meat = np.zeros((problem.seen.rank, problem.seen.rank))
+    uncertain = np.zeros(problem.seen.rank)
+    for spectrum, channel, w in zip(spectra, channels, weights, strict=True):
+        expand = w * (channel.expansion @ problem.base.lift[:, mask]) @ inverse
+        for gram, power, count in _bands(spectrum, expand):
+            level = w * w * power / max(count - float(np.trace(gram)), 1.0)
+            part = level * gram
+            meat += part
+            uncertain += np.diag(inverse @ part @ inverse.T) ** 2 / max(count - float(np.trace(gram)), 1.0)
+    spread = inverse @ meat @ inverse.T
+    variance = np.diag(spread)
+    # Satterthwaite: the freedom of a sum of estimated variances, that of the middle parameter
+    freedom = float(np.median(variance**2 / np.maximum(uncertain, 1e-300))) if variance.any() else np.inf
+    covariance = np.zeros((problem.base.n_base, problem.base.n_base))
+    covariance[np.ix_(mask, mask)] = 0.5 * (spread + spread.T)
+    return covariance, freedom
+
+
+def _bands(spectrum: _Spectrum, expand: Array) -> Iterator[tuple[Array, float, float]]:
+    """Neighbouring cells joined from low to high until enough numbers are left in each after the fit."""
+    bands: list[tuple[Array, float, float]] = []
+    gram: Array = np.zeros((expand.shape[1], expand.shape[1]))
+    power, count = 0.0, 0.0
+    for cell in range(len(spectrum.count)):
+        if spectrum.count[cell] == 0.0:
+            continue
+        gram = gram + expand.T @ spectrum.gram[cell] @ expand
+        power, count = power + spectrum.power[cell], count + spectrum.count[cell]
+        if count - float(np.trace(gram)) >= LEAST_FREEDOM:
+            bands.append((gram, power, count))
+            gram, power, count = np.zeros_like(gram), 0.0, 0.0
+    if count > 0.0:  # what is left at the top joins the band below it
+        if bands:
+            last = bands.pop()
+            gram, power, count = gram + last[0], power + last[1], count + last[2]
+        bands.append((gram, power, count))
+    yield from bands
+
+
+# Bootstrap ----------------------------------------------------------------------------------------
+
+
+def _bootstrap(problem: LinearProblem, weights: Array) -> tuple[Array, int]:
+    """Covariance over replicas with exponential weights of the time blocks, mean one."""
+    regression, mask = problem.regression, problem.seen.mask
+    counts = {len(factor.blocks) for factor in regression.factors}
+    n_blocks = regression.n_blocks
+    if n_blocks < LEAST_BLOCKS:
+        raise InputError(
+            f"the data hold {n_blocks} time blocks, the block bootstrap needs at least {LEAST_BLOCKS}; "
+            "record longer or use the corrected covariance"
+        )
+    aligned = len(counts) == 1
+    inverse = problem.inverse_triangle(weights)
+    rank = problem.seen.rank
+    grams, moments = [], []
+    for j, (factor, w) in enumerate(zip(regression.factors, weights, strict=True)):
+        gram = np.zeros((n_blocks, rank, rank))
+        moment = np.zeros((n_blocks, rank))
+        for k, triangle in enumerate(factor.blocks):
+            block = w * regression.channel_matrix(j, problem.base, triangle)
+            Q = block[:, :-1][:, mask] @ inverse
+            y = block[:, -1] - block[:, :-1][:, ~mask] @ problem.held[~mask]
+            gram[k], moment[k] = Q.T @ Q, Q.T @ y
+        grams.append(gram)
+        moments.append(moment)
+    rng = np.random.default_rng(0)
+    shape = (REPLICAS, n_blocks) if aligned else (REPLICAS, len(grams), n_blocks)
+    draws = rng.exponential(size=shape)
+    if aligned:
+        gram_all, moment_all = np.sum(grams, axis=0), np.sum(moments, axis=0)
+        G, m = np.tensordot(draws, gram_all, 1), draws @ moment_all
+    else:
+        G = sum((np.tensordot(draws[:, j], gram, 1) for j, gram in enumerate(grams)), np.zeros((REPLICAS, rank, rank)))
+        m = sum((draws[:, j] @ moment for j, moment in enumerate(moments)), np.zeros((REPLICAS, rank)))
+    whitened = np.linalg.solve(G, m[..., None])[..., 0]
+    values = whitened @ inverse.T
+    covariance = np.zeros((problem.base.n_base, problem.base.n_base))
+    covariance[np.ix_(mask, mask)] = np.cov(values, rowvar=False).reshape(rank, rank)
+    return covariance, n_blocks

@@ -1,0 +1,87 @@
+"""A finding of the data check: one sentence and a fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+Severity: TypeAlias = Literal["note", "warning", "error"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong or worth knowing: a sentence, and what to do about it."""
+
+    code: str
+    severity: Severity
+    sentence: str
+    fix: str
+    joints: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "sentence": self.sentence,
+            "fix": self.fix,
+            "joints": list(self.joints),
+            "values": {name: _plain(value) for name, value in self.values.items()},
+        }
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """Findings, the gravest first, and the facts they were drawn from."""
+
+    findings: tuple[Finding, ...]
+    facts: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        ranked = sorted(self.findings, key=lambda finding: SEVERITIES.index(finding.severity))
+        object.__setattr__(self, "findings", tuple(ranked))
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Codes of the findings."""
+        return tuple(finding.code for finding in self.findings)
+
+    def find(self, code: str) -> Finding | None:
+        """The finding of that code, None where there is none."""
+        return next((finding for finding in self.findings if finding.code == code), None)
+
+    def merged(self, other: DataCheck) -> DataCheck:
+        """Both together."""
+        return DataCheck(self.findings + other.findings, {**self.facts, **other.facts})
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "findings": [finding.as_dict() for finding in self.findings],
+            "facts": {name: _plain(value) for name, value in self.facts.items()},
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return [_plain(entry) for entry in value.tolist()]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,110 @@
+"""Measures of signals that findings rest on: noise, speed, and by how much one signal lags another.
+
+Two signals are compared on one uniform grid of the logged clock, both behind the same zero-phase filter, so neither jitter
+nor quantisation looks like a lag.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.recording.cutoff import motion_bandwidth_hz
+from dynid.recording.recording import Recording
+from dynid.recording.steps.resample import interpolate, nominal_period_s, uniform_grid
+from dynid.recording.steps.zero_phase import filter_window
+
+LONGEST_ROWS = 200_000
+"""Rows from the middle of a long log on which it is judged."""
+_RESOLVED_S = 0.05  # motion slower than this is seen by :func:`speed`
+
+
+@dataclass(frozen=True, eq=False)
+class Lag:
+    """``x(t) = scale y(t - lag)`` fitted per joint: the lag, the scale, and the share of ``x`` left unexplained."""
+
+    seconds: Array
+    scale: Array
+    unexplained: Array
+
+
+def noise_level(values: Array) -> Array:
+    """Standard deviation of white noise on smooth columns, from their third differences: robust against the motion."""
+    # Var(x_{k+3} - 3 x_{k+2} + 3 x_{k+1} - x_k) = 20 sigma^2
+    third = np.diff(values, n=3, axis=0)
+    return np.asarray(1.4826 * np.median(np.abs(third), axis=0) / np.sqrt(20.0))
+
+
+def speed(recording: Recording, from_position: bool = False) -> Array:
+    """Velocity for judging motion: as logged, or from position with its noise filtered out."""
+    if recording.velocity is not None and not from_position:
+        return recording.velocity
+    dt = nominal_period_s(recording.time)
+    grid = uniform_grid(recording.time, dt)
+    q = interpolate(recording.time, recording.position, grid)
+    q = filter_window(q, 4, min(0.5, 0.25 * dt / _RESOLVED_S * 2.0), True, True)
+    v = np.gradient(q, dt, axis=0)
+    return interpolate(grid, v, np.clip(recording.time, grid[0], grid[-1]))
+
+
+def velocity_lag(recording: Recording) -> Lag:
+    """How logged velocity relates to the derivative of logged position, on the logged clock."""
+    if recording.velocity is None:
+        raise InputError("the log has no velocity to compare with the derivative of position")
+    part = middle_rows(recording)
+    dt = nominal_period_s(part.time)
+    grid = uniform_grid(part.time, dt)
+    q = interpolate(part.time, part.position, grid)
+    assert part.velocity is not None
+    v = interpolate(part.time, part.velocity, grid)
+    fraction = smoothing_fraction(part, dt)
+    derived = np.gradient(filter_window(q, 4, fraction, True, True), dt, axis=0)
+    return lag_between(filter_window(v, 4, fraction, True, True), derived, dt)
+
+
+def lag_between(x: Array, y: Array, dt: float, longest_s: float = 0.25) -> Lag:
+    """``x(t) = scale y(t - lag)`` by column: the peak of the cross-correlation, then Gauss-Newton below one step."""
+    n = len(x)
+    reach = max(2, min(int(longest_s / dt), n // 8))
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    size = 1 << int(np.ceil(np.log2(n + 2 * reach)))
+    correlation = np.fft.irfft(np.fft.rfft(x, size, axis=0) * np.conj(np.fft.rfft(y, size, axis=0)), size, axis=0)
+    correlation = np.concatenate([correlation[-reach:], correlation[: reach + 1]])
+    inner = slice(reach + 2, n - reach - 2)
+    slope = np.gradient(y, dt, axis=0)
+    rows = np.arange(n) * dt
+    count = x.shape[1]
+    seconds, scale, unexplained = np.zeros(count), np.zeros(count), np.ones(count)
+    for j in range(count):
+        if not (x[:, j].any() and y[:, j].any()):
+            continue
+        lag = (int(np.argmax(np.abs(correlation[:, j]))) - reach) * dt
+        for _ in range(6):
+            at = rows[inner] - lag
+            shifted = np.stack([np.interp(at, rows, y[:, j]), np.interp(at, rows, slope[:, j])], axis=1)
+            # x = s y(t - lag - d) = s y(t - lag) - s d y'(t - lag)
+            (s, sd), *_ = np.linalg.lstsq(shifted, x[inner, j], rcond=None)
+            step = float(np.clip(-sd / s if s else 0.0, -dt, dt))
+            lag = float(np.clip(lag + step, -reach * dt, reach * dt))
+            if abs(step) < 1e-4 * dt:
+                break
+        fitted = np.interp(rows[inner] - lag, rows, y[:, j])
+        s = float(fitted @ x[inner, j]) / float(fitted @ fitted)
+        left = float(np.linalg.norm(x[inner, j] - s * fitted) / np.linalg.norm(x[inner, j]))
+        seconds[j], scale[j], unexplained[j] = lag, s, left
+    return Lag(seconds, scale, unexplained)
+
+
+def middle_rows(recording: Recording) -> Recording:
+    """At most so many rows from the middle of the log: where it moves, most likely."""
+    spare = recording.n_samples - LONGEST_ROWS
+    return recording if spare <= 0 else recording.rows(spare // 2, spare // 2 + LONGEST_ROWS)
+
+
+def smoothing_fraction(recording: Recording, dt: float) -> float:
+    """A cut-off far above the motion and below the noise, as a fraction of half the rate."""
+    band = float(motion_bandwidth_hz(recording).max())
+    return float(np.clip(20.0 * band * 2.0 * dt, 1e-3, 0.5))

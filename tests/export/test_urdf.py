@@ -1,0 +1,409 @@
+"""URDF export: a robot's own file keeps all but its numbers, new files move alike, impossible bodies are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from dynid.errors import InconsistentModelError, InputError, UnknownNameError
+from dynid.export.proof import PARITY, torque_parity
+from dynid.export.urdf import rpy_from_rotation, write_urdf
+from dynid.inertia import is_consistent, phi_from_mass_com_inertia
+from dynid.robot.links import links_of
+from dynid.robot.model import Source
+from dynid.robot.read import read_robot
+from dynid.robot.urdf import rotation_from_rpy
+from problems import ARM_MJCF, ARM_URDF, demo_arm, planar_2r, random_rotation, random_tree
+
+ALL = "viscous,coulomb,offset,armature"
+
+
+@pytest.fixture
+def arm(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM_URDF)
+    return path
+
+
+def changed(robot, seed=0):
+    """Heavier links, each by a factor of its own, and some friction: as an identification would leave them."""
+    rng = np.random.default_rng(seed)
+    values = robot.parameters.values.copy()
+    n = robot.parameters.n_inertial
+    values[:n] *= np.repeat(rng.uniform(1.05, 1.4, robot.n_joints), 10)
+    values[n:] += rng.uniform(0.1, 0.3, len(values) - n)
+    return robot.with_parameters(robot.parameters.with_values(values))
+
+
+def test_unchanged_robot_gives_the_same_bytes(arm, tmp_path):
+    written = write_urdf(read_robot(arm), tmp_path / "same.urdf")
+    assert written.path.read_bytes() == arm.read_bytes()
+    assert written.patched
+    assert torque_parity(read_robot(arm), written.path) < 1e-14
+
+
+def test_changed_robot_reloads_with_parity(arm, tmp_path):
+    robot = read_robot(arm, effects=ALL)
+    new = changed(robot)
+    written = write_urdf(new, tmp_path / "new.urdf")
+    assert torque_parity(new, written.path) < 1e-13
+    # the proof can fail: the old robot is not the new file
+    assert torque_parity(robot, written.path) > 1e-3
+    again = read_robot(written.path, effects=ALL)
+    np.testing.assert_allclose(again.parameters.inertials, new.parameters.inertials, rtol=1e-12, atol=1e-15)
+    for joint in range(1, robot.n_joints + 1):
+        assert again.parameters[f"fv{joint}"] == new.parameters[f"fv{joint}"]
+        assert again.parameters[f"fc{joint}"] == new.parameters[f"fc{joint}"]
+    assert any("rotor inertia" in note for note in written.notes)
+    assert any("torque offset" in note for note in written.notes)
+
+
+def test_everything_else_in_the_file_stays(tmp_path):
+    text = (
+        "<?xml version='1.0'?>\r\n<!-- ours > theirs -->\r\n<robot name='r' >\r\n"
+        '\t<link name="base"/>\r\n\t<link name=\'arm\'><!-- "quoted" -->\r\n'
+        '\t\t<visual><geometry><mesh filename="package://there/a.dae" scale="1 1 1"/></geometry></visual>\r\n'
+        "\t\t<inertial> <!-- by hand -->\r\n\t\t\t<mass\r\n\t\t\t\tvalue = '1.0' />\r\n"
+        '\t\t\t<inertia izz="0.3" ixx="0.1" iyy="0.25" ixy="0" ixz="0" iyz="0" note="a > b"/>\r\n'
+        "\t\t</inertial>\r\n\t</link>\r\n"
+        "\t<joint name='j' type='continuous'><parent link='base'/><child link='arm'/><axis xyz='0 1 0'/></joint>\r\n"
+        "\t<gazebo reference='arm'><mu1>0.2</mu1></gazebo>\r\n</robot>\r\n<!-- end -->\r\n"
+    )
+    source = tmp_path / "r.urdf"
+    source.write_bytes(text.encode())
+    robot = read_robot(source, effects="viscous").with_parameters(
+        {"m1": 2.0, "mx1": 0.5, "Iyy1": 0.5, "Izz1": 0.6, "fv1": 0.7}
+    )
+    written = write_urdf(robot, tmp_path / "out.urdf").path.read_bytes().decode()
+    expected = (
+        text.replace("value = '1.0'", "value = '2.0'")
+        .replace("<inertial>", '<inertial>\r\n\t\t\t<origin xyz="0.25 0.0 0.0" rpy="0 0 0"/>')
+        .replace('iyy="0.25"', 'iyy="0.375"')
+        .replace('ixx="0.1"', 'ixx="0.1"')
+        .replace('izz="0.3"', 'izz="0.475"')
+        .replace('ixy="0" ixz="0" iyz="0"', 'ixy="0.0" ixz="0.0" iyz="0.0"')
+        .replace("<axis xyz='0 1 0'/>", "<axis xyz='0 1 0'/><dynamics damping=\"0.7\"/>")
+    )
+    assert written == expected
+    assert torque_parity(robot, tmp_path / "out.urdf") < 1e-13
+
+
+def test_link_without_inertial_gets_one(tmp_path):
+    source = tmp_path / "r.urdf"
+    source.write_text(
+        '<robot name="r">\n  <link name="base"/>\n  <link name="arm"/>\n'
+        '  <joint name="j" type="continuous">\n    <parent link="base"/>\n    <child link="arm"/>\n  </joint>\n</robot>\n'
+    )
+    phi = phi_from_mass_com_inertia(1.5, np.array([0.1, 0.0, 0.2]), np.diag([0.1, 0.12, 0.05]))
+    robot = read_robot(source, effects="coulomb")
+    robot = robot.with_parameters(robot.parameters.with_values([*phi, 0.25]))
+    written = write_urdf(robot, tmp_path / "out.urdf").path
+    assert torque_parity(robot, written) < 1e-13
+    lines = written.read_text().splitlines()
+    assert lines[2:4] == ['  <link name="arm">', "    <inertial>"]
+    assert lines[8] == "  </link>"
+    assert '    <dynamics friction="0.25"/>' in lines
+
+
+def test_links_hanging_on_a_moving_one_keep_their_own_inertials(arm, tmp_path):
+    robot = read_robot(arm)
+    new = changed(robot)
+    path = write_urdf(new, tmp_path / "new.urdf").path
+    before, after = ({link.name: link.phi for link in read_robot(p).merged} for p in (arm, path))
+    assert before.keys() == after.keys() >= {"base", "camera"}
+    for name, phi in before.items():
+        np.testing.assert_array_equal(after[name], phi)
+
+
+def test_a_body_lighter_than_what_hangs_on_it_is_shared_out(tmp_path):
+    source = tmp_path / "arm.urdf"
+    camera = 'ixx="0.001" ixy="{}" ixz="{}" iyy="0.002" iyz="{}" izz="0.0025"'
+    source.write_text(ARM_URDF.replace(camera.format("0.01", "-0.005", "0.002"), camera.format(0, 0, 0)))
+    robot = read_robot(source)
+    light = robot.parameters.values.copy()
+    light[:10] *= 0.08  # upper and camera together weigh less than the camera's description
+    new = robot.with_parameters(robot.parameters.with_values(light))
+    written = write_urdf(new, tmp_path / "light.urdf")
+    assert any("link 'upper' without camera would be no physical body" in note for note in written.notes)
+    assert torque_parity(new, written.path) < 1e-12
+    again = read_robot(written.path)
+    (camera,) = [link for link in again.merged if link.name == "camera"]
+    assert is_consistent(camera.phi, margin=1e-6)
+    assert 0.0 < camera.phi[0] < 0.3
+    (upper,) = [link.phi for link in links_of(again) if link.name == "upper"]
+    assert is_consistent(upper, margin=1e-6)
+    model = pin.buildModelFromUrdf(str(written.path))
+    assert model.inertias[1].mass == pytest.approx(new.parameters["m1"], rel=1e-12)
+
+
+def test_an_impossible_link_that_cannot_be_taken_off_is_put_into_its_body(arm, tmp_path):
+    robot = read_robot(arm)
+    (camera,) = [link for link in robot.merged if link.name == "camera"]
+    assert not is_consistent(camera.phi)
+    values = robot.parameters.values.copy()
+    values[:10] *= 0.08
+    new = robot.with_parameters(robot.parameters.with_values(values))
+    written = write_urdf(new, tmp_path / "light.urdf")
+    assert any("inertials were put into it from camera" in note for note in written.notes)
+    assert torque_parity(new, written.path) < 1e-12
+    again = read_robot(written.path)
+    (camera,) = [link for link in again.merged if link.name == "camera"]
+    assert not camera.phi.any()
+    np.testing.assert_allclose(again.parameters.inertials[0], new.parameters.inertials[0], rtol=1e-12)
+
+
+def test_locked_joints_of_a_floating_robot(arm, tmp_path):
+    robot = changed(read_robot(arm, effects="none", floating=True).lock({"turn": 0.4, "slide": 0.03}))
+    written = write_urdf(robot, tmp_path / "floating.urdf")
+    assert torque_parity(robot, written.path) < 1e-12
+
+
+def test_locked_joints_stay_joints_of_the_file(arm, tmp_path):
+    robot = read_robot(arm, effects=ALL, joints=["turn", "spin"], lock={"slide": 0.07})
+    new = changed(robot)
+    written = write_urdf(new, tmp_path / "cut.urdf")
+    assert torque_parity(new, written.path) < 1e-13
+    model = pin.buildModelFromUrdf(str(written.path))
+    assert set(model.names) >= {"turn", "spin", "slide", "other_slide"}
+    elsewhere = read_robot(arm, effects=ALL, joints=["turn", "spin"], lock={"slide": 0.0})
+    moved = elsewhere.with_parameters(new.parameters)
+    assert torque_parity(moved, written.path) > 1e-6
+
+
+def test_negative_friction_is_not_handed_to_simulators(arm, tmp_path):
+    robot = read_robot(arm, effects=ALL).with_parameters({"fv1": -0.2, "fc1": 0.5})
+    written = write_urdf(robot, tmp_path / "new.urdf")
+    assert "fv1 = -0.2 of joint 'turn' is negative and was written as 0" in written.notes
+    assert '<dynamics damping="0.0" friction="0.5"/>' in written.path.read_text()
+
+
+def test_rotor_inertia_that_a_file_states_is_kept_up_to_date(tmp_path):
+    source = tmp_path / "arm.urdf"
+    source.write_text(ARM_URDF.replace('damping="0.4"', 'damping="0.4" armature="0.05"'))
+    robot = read_robot(source, effects=ALL).with_parameters({"Ia1": 0.125})
+    assert 'armature="0.125"' in write_urdf(robot, tmp_path / "new.urdf").path.read_text()
+
+
+def test_inconsistent_links_are_refused_by_name(arm, tmp_path):
+    robot = read_robot(arm).with_parameters({"Ixx2": -1.0, "m3": -0.1})
+    target = tmp_path / "bad.urdf"
+    with pytest.raises(InconsistentModelError, match="2 of 4 links that no physical body could be: fore, "):
+        write_urdf(robot, target)
+    assert not target.exists()
+    written = write_urdf(robot, target, allow_inconsistent=True)
+    assert any("not physically consistent" in note for note in written.notes)
+    assert torque_parity(robot, target) < 1e-12
+
+
+def test_first_moments_without_mass_cannot_be_written(arm, tmp_path):
+    robot = read_robot(arm).with_parameters({"m2": 0.0, "mx2": 0.3})
+    with pytest.raises(InputError, match=r"first moments .* but no mass; URDF cannot hold that"):
+        write_urdf(robot, tmp_path / "bad.urdf", allow_inconsistent=True)
+
+
+def test_source_that_changed_or_vanished(arm, tmp_path):
+    robot = changed(read_robot(arm))
+    kept = arm.read_text()
+    arm.write_text(kept.replace("0.4", "0.5"))
+    with pytest.raises(InputError, match="has changed since the robot was read"):
+        write_urdf(robot, tmp_path / "new.urdf")
+    assert write_urdf(robot, tmp_path / "new.urdf", source=arm).patched
+    arm.unlink()
+    written = write_urdf(robot, tmp_path / "new.urdf")
+    assert not written.patched
+    assert any("no longer there" in note for note in written.notes)
+    assert torque_parity(robot, written.path) < 1e-12
+
+
+def test_source_of_another_robot_is_refused(arm, tmp_path):
+    with pytest.raises(UnknownNameError, match="unknown link 'turret'"):
+        write_urdf(demo_arm(), tmp_path / "new.urdf", source=arm)
+
+
+def test_relative_meshes_are_pointed_out(tmp_path):
+    source = tmp_path / "arm.urdf"
+    source.write_text(ARM_URDF.replace("package://nowhere/upper.dae", "meshes/upper.dae"))
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    robot = read_robot(source)
+    assert any("'meshes/upper.dae' are named relative" in note for note in write_urdf(robot, other / "a.urdf").notes)
+    assert not any("relative" in note for note in write_urdf(robot, tmp_path / "b.urdf").notes)
+
+
+def test_xacro_source_is_expanded(tmp_path):
+    pytest.importorskip("xacro")
+    source = tmp_path / "arm.urdf.xacro"
+    source.write_text(
+        ARM_URDF.replace(
+            '<robot name="arm">',
+            '<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="grip" value="20"/>',
+        ).replace('effort="20"', 'effort="${grip}"')
+    )
+    robot = changed(read_robot(source))
+    written = write_urdf(robot, tmp_path / "arm.urdf")
+    assert "written as the text that xacro expands to" in written.notes
+    assert "${" not in written.path.read_text()
+    assert torque_parity(robot, written.path) < 1e-12
+
+
+# New files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("floating", [False, True])
+def test_any_tree_can_be_written_anew(tmp_path, seed, floating):
+    robot = random_tree(seed, 7, floating=floating)
+    written = write_urdf(robot, tmp_path / "tree.urdf")
+    assert not written.patched
+    assert torque_parity(robot, written.path) < 1e-12
+    assert any("URDF has no gravity" in note for note in written.notes)
+    assert any("shifted onto their joint axes" in note for note in written.notes)
+    assert any("floating" in note for note in written.notes) == floating
+
+
+def test_demo_arm_is_written_with_limits_and_friction(tmp_path):
+    robot = demo_arm()
+    path = write_urdf(robot, tmp_path / "demo.urdf").path
+    assert torque_parity(robot, path) < PARITY
+    again = read_robot(path)
+    assert again.joint_names == robot.joint_names
+    assert again.links == robot.links
+    np.testing.assert_array_equal(again.position_limits, robot.position_limits)
+    for limit in ("dq_max", "tau_max"):
+        np.testing.assert_array_equal(again.limits(limit), robot.limits(limit))
+    for name in ("fv3", "fc6"):
+        assert again.parameters[name] == robot.parameters[name]
+    (flange,) = [link for link in robot.merged if link.body == 6]
+    (reread,) = [link for link in again.merged if link.name == flange.name]
+    np.testing.assert_allclose(reread.placement, flange.placement, atol=1e-12)
+
+
+def test_standard_dh_frames_are_moved_to_the_joints(tmp_path):
+    from dynid.robot.dh import robot_from_table
+
+    joints = [
+        {
+            "name": f"j{k}",
+            "type": kind,
+            "a": a,
+            "alpha": alpha,
+            "d": d,
+            "inertial": {
+                "mass": 2.0,
+                "com": [-0.1, 0.02, 0.03],
+                "inertia": {"ixx": 0.02, "ixy": 0.001, "ixz": 0.0, "iyy": 0.03, "iyz": 0.002, "izz": 0.025},
+            },
+        }
+        for k, (kind, a, alpha, d) in enumerate(
+            [("revolute", 0.4, 1.5707963267948966, 0.3), ("prismatic", 0.1, 0.3, 0.2), ("revolute", 0.25, -0.7, 0.1)]
+        )
+    ]
+    robot = robot_from_table(
+        {"name": "standard", "gravity": [0.0, 0.0, -9.81], "dh_convention": "standard", "joint": joints}
+    )
+    written = write_urdf(robot, tmp_path / "dh.urdf")
+    assert torque_parity(robot, written.path) < 1e-13
+    assert any("written as continuous" in note for note in written.notes)
+    # a massive link frame at the distal end would put the centre of mass at a - 0.1
+    model = pin.buildModelFromUrdf(str(written.path))
+    assert model.inertias[1].lever[0] == pytest.approx(0.3)
+
+
+def test_mjcf_robot_is_written_anew(tmp_path):
+    source = tmp_path / "arm.xml"
+    source.write_text(ARM_MJCF)
+    robot = changed(read_robot(source))
+    written = write_urdf(robot, tmp_path / "arm.urdf")
+    assert not written.patched
+    assert torque_parity(robot, written.path) < 1e-13
+
+
+def test_screw_joint_has_no_urdf(tmp_path):
+    robot = planar_2r()
+    screw = np.array([0.0, 0.01, 0.0, 0.0, 1.0, 0.0])
+    helical = replace(robot, joints=(robot.joints[0], replace(robot.joints[1], screw=screw)))
+    with pytest.raises(InputError, match=r"joint 'elbow' is a screw that advances 0\.01 m/rad"):
+        write_urdf(helical, tmp_path / "screw.urdf")
+
+
+def test_names_with_markup_survive(tmp_path):
+    robot = replace(planar_2r(), name='a "b" & <c>', links=("upper & co", "lower"))
+    path = write_urdf(robot, tmp_path / "odd.urdf").path
+    again = read_robot(path)
+    assert again.name == 'a "b" & <c>'
+    assert again.links == ("upper & co", "lower")
+
+
+def test_angles_are_accurate_everywhere():
+    rng = np.random.default_rng(0)
+    rotations = [random_rotation(rng) for _ in range(50)]
+    for pitch in (np.pi / 2, -np.pi / 2, np.pi / 2 - 1e-9, -np.pi / 2 + 1e-7):
+        rotations += [rotation_from_rpy(roll, pitch, yaw) for roll, yaw in rng.uniform(-3, 3, (10, 2))]
+    for rotation in rotations:
+        np.testing.assert_allclose(rotation_from_rpy(*rpy_from_rotation(rotation)), rotation, atol=2e-15)
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_complete_or_not_there(arm, tmp_path, monkeypatch):
+    robot = changed(read_robot(arm))
+    target = tmp_path / "out.urdf"
+    target.write_text("before")
+
+    def full(self, other):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(InputError, match=r"cannot write '.*out\.urdf': No space left on device"):
+        write_urdf(robot, target)
+    assert target.read_text() == "before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["arm.urdf", "out.urdf"]
+
+
+def test_places_that_cannot_be_written(arm, tmp_path):
+    robot = read_robot(arm)
+    with pytest.raises(InputError, match="there is no folder"):
+        write_urdf(robot, tmp_path / "no" / "out.urdf")
+    with pytest.raises(InputError, match="it is a folder"):
+        write_urdf(robot, tmp_path)
+
+
+def test_proof_refuses_a_file_of_another_robot(arm, tmp_path):
+    with pytest.raises(UnknownNameError, match=r"unknown joint 'shoulder' in .*; available: turn, spin, "):
+        torque_parity(planar_2r(), arm)
+    more = tmp_path / "more.urdf"
+    tail = '<link name="tail"/><joint name="wag" type="continuous"><parent link="fore"/><child link="tail"/></joint></robot>'
+    more.write_text(ARM_URDF.replace("</robot>", tail))
+    with pytest.raises(InputError, match=r"joint 'wag' in .* is neither one of robot 'arm' nor locked in it"):
+        torque_parity(read_robot(arm), more)
+    broken = tmp_path / "broken.urdf"
+    broken.write_text('<robot name="x"><link name="a"/><link name="b"/></robot>')
+    with pytest.raises(InputError, match="cannot be loaded by Pinocchio"):
+        torque_parity(planar_2r(), broken)
+
+
+def example_urdf(name: str) -> Path:
+    files = metadata.files("example-robot-data") or []
+    return next(Path(str(file.locate())) for file in files if str(file).endswith(name))
+
+
+@pytest.mark.parametrize(
+    "name", ["panda.urdf", "ur5_robot.urdf", "talos_full_v2.urdf", "anymal_c_simple_description/urdf/anymal.urdf"]
+)
+def test_published_robots_keep_their_files_and_reload(tmp_path, name):
+    source = example_urdf(name)
+    robot = read_robot(source, effects=ALL)
+    same = write_urdf(robot, tmp_path / "same.urdf", allow_inconsistent=True)
+    assert same.path.read_bytes() == source.read_bytes()
+    new = changed(robot)
+    patched = write_urdf(new, tmp_path / "patched.urdf", allow_inconsistent=True)
+    assert torque_parity(new, patched.path, n_states=20) < 1e-11
+    fresh = write_urdf(replace(new, source=Source()), tmp_path / "fresh.urdf", allow_inconsistent=True)
+    assert not fresh.patched
+    assert torque_parity(new, fresh.path, n_states=20) < 1e-11

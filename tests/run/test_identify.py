@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import Bench
+from dynid.errors import InputError
+from dynid.recording.recording import StaticRecording, write_recording
+from dynid.recording.samples import Samples
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.static import static_regressor
+from dynid.regression.torque import inverse_dynamics
+from dynid.robot.read import read_robot
+from dynid.run import Settings, identify, load_run, save_run, validate_run
+
+
+@pytest.fixture(scope="module")
+def run(bench: Bench):
+    return identify(bench.urdf, bench.log, Settings(), validate_on=[bench.other_log])
+
+
+def test_predicts_the_true_robot(bench: Bench, run) -> None:
+    q, v, a = random_states_within_limits(bench.truth, 300, seed=5)
+    true, found = inverse_dynamics(bench.truth, q, v, a), inverse_dynamics(run.identified, q, v, a)
+    assert np.linalg.norm(found - true) < 0.03 * np.linalg.norm(true)
+    assert run.validation.relative_error < 0.03
+
+
+def test_errors_name_what_they_were_measured_against(run) -> None:
+    summary = run.summary()
+    assert summary["relative_error"]["validation"] == run.validation.relative_error
+    assert summary["relative_error_raw"]["validation"] > summary["relative_error"]["validation"]
+    assert len(summary["rmse"]) == 4
+    assert summary["filter"]["cutoff_hz"] in {trial.filter.cutoff_hz for trial in run.trials}
+
+
+def test_chosen_filter_is_the_best_of_those_tried(run) -> None:
+    assert run.filter == min(run.trials, key=lambda trial: trial.error).filter
+
+
+def test_split_validates_on_the_later_part(bench: Bench) -> None:
+    split = identify(bench.urdf, bench.log, Settings(split=0.6, cutoff_hz=10.0))
+    assert split.samples[0].time[-1] < split.unseen[0].time[0]
+    assert split.validation is not None
+
+
+def test_save_and_load_keep_every_number(run, tmp_path: Path) -> None:
+    again = load_run(save_run(run, tmp_path / "run"))
+    np.testing.assert_array_equal(again.estimate.standard.values, run.estimate.standard.values)
+    np.testing.assert_array_equal(again.estimate.covariance, run.estimate.covariance)
+    np.testing.assert_array_equal(again.estimate.base_values, run.estimate.base_values)
+    assert again.robot.parameters.names == run.robot.parameters.names
+    assert again.robot.effects == run.robot.effects
+    assert again.filter == run.filter
+    assert again.settings == run.settings
+
+
+def test_loaded_run_validates_as_it_did(bench: Bench, run, tmp_path: Path) -> None:
+    again = load_run(save_run(run, tmp_path / "run"))
+    verdict = validate_run(again, [bench.other_log])
+    assert verdict.relative_error == pytest.approx(run.validation.relative_error, rel=1e-12)
+
+
+def test_loaded_run_gets_its_samples_back(run, tmp_path: Path) -> None:
+    again = load_run(save_run(run, tmp_path / "run"), with_samples=True)
+    np.testing.assert_array_equal(again.samples[0].torque, run.samples[0].torque)
+    assert again.validation.relative_error == run.validation.relative_error
+
+
+def test_joints_the_log_lacks_are_locked(bench: Bench, tmp_path: Path) -> None:
+    import polars as pl
+
+    table = pl.read_parquet(bench.log)
+    columns = [name for name in table.columns if not name.endswith(("4", "elbow"))]
+    assert len(columns) < len(table.columns)
+    table.select(columns).write_parquet(tmp_path / "three.parquet")
+    run = identify(bench.urdf, tmp_path / "three.parquet", Settings(cutoff_hz=10.0))
+    assert run.robot.joint_names == ("shoulder_yaw", "shoulder_pitch", "upper_arm_roll")
+    assert any("elbow" in note and "locked" in note for note in run.notes)
+
+
+def test_table_of_poses_recovers_base_parameters(bench: Bench, tmp_path: Path) -> None:
+    robot = read_robot(bench.urdf, "none")
+    q, _, _ = random_states_within_limits(robot, 60)
+    Y_inertia, Y_gravity = static_regressor(robot, q)
+    phi = robot.parameters.values
+    poses = StaticRecording(q, robot.joint_names, inertia=Y_inertia @ phi, gravity=Y_gravity @ phi)
+    path = write_recording(poses, tmp_path / "poses.csv")
+    run = identify(bench.urdf, path)
+    np.testing.assert_allclose(run.estimate.base_values, run.estimate.base.base_values(robot.parameters), atol=1e-9)
+    assert run.filter is None
+    assert run.robot.effects == ()
+
+
+def test_same_log_twice_is_refused(bench: Bench) -> None:
+    with pytest.raises(InputError, match="same content"):
+        identify(bench.urdf, [bench.log, bench.log])
+    with pytest.raises(InputError, match="same content as the identification set"):
+        identify(bench.urdf, bench.log, validate_on=[bench.log])
+
+
+def test_split_and_validation_logs_exclude_each_other(bench: Bench) -> None:
+    with pytest.raises(InputError, match="expected one of the two"):
+        identify(bench.urdf, bench.log, Settings(split=0.5), validate_on=[bench.other_log])
+
+
+def test_too_short_a_log_is_said(bench: Bench, tmp_path: Path) -> None:
+    import polars as pl
+
+    pl.read_parquet(bench.log).head(20).write_parquet(tmp_path / "short.parquet")
+    with pytest.raises(InputError, match=r"too short|no row is left|rows"):
+        identify(bench.urdf, tmp_path / "short.parquet")
+
+
+def test_run_folder_that_is_damaged_is_said(run, tmp_path: Path) -> None:
+    folder = save_run(run, tmp_path / "run")
+    (folder / "estimate.npz").write_bytes(b"not an archive")
+    with pytest.raises(InputError, match=r"estimate\.npz"):
+        load_run(folder)
+    (folder / "run.json").write_text("{")
+    with pytest.raises(InputError, match="not valid JSON"):
+        load_run(folder)
+
+
+def test_unseen_parameters_keep_the_nominal_value(bench: Bench) -> None:
+    """A joint that stands still shows neither its friction nor its own inertia."""
+    from dynid.estimation.estimate import estimate
+    from dynid.excitation.fourier import random_fourier
+    from dynid.regression.base import reduce_to_base
+    from dynid.regression.factor import build_regression
+
+    robot = bench.truth
+    motion = random_fourier(robot, 5.0, 4, seed=8).samples(100.0)
+    v, a = motion.velocity.copy(), motion.acceleration.copy()
+    q = motion.position.copy()
+    q[:, 3], v[:, 3], a[:, 3] = 0.3, 0.0, 0.0
+    still = Samples(motion.time, q, v, a, inverse_dynamics(robot, q, v, a))
+    base = reduce_to_base(robot)
+    wrong = robot.parameters.with_values(robot.parameters.values * 1.5)
+    result = estimate(build_regression(robot, still), base, prior=wrong)
+    place = base.index("fv4")
+    assert result.origin[place] == "prior"
+    assert result.base_values[place] == pytest.approx(base.base_values(wrong)[place])
+    assert result.rank < base.n_base
+    assert result.outcome.name == "RANK_DEFICIENT"
+    np.testing.assert_allclose(inverse_dynamics(robot.with_parameters(result.standard), q, v, a), still.torque, atol=1e-6)
