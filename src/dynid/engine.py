@@ -7,14 +7,15 @@ Work is a function and a list of items (chunks of a log, starts of a search, rep
 results in the order of the items, as they become ready, so whoever takes them one by one keeps what is done when the user
 interrupts. An item that fails stops the rest; the error says which item it was.
 
-The compiled kernels release the GIL, so threads serve whatever spends its time there; Python-heavy work wants processes. These
-start fresh (spawn), because Numba's threading layers and BLAS do not survive a fork; function and items travel to them, so both
-must be importable by name.
+The compiled kernels release the GIL, so threads serve whatever spends its time there; Python-heavy work wants processes.
+These start fresh (spawn), because Numba's threading layers and BLAS do not survive a fork; the function and the items travel
+to them, so the function must be one that a fresh process can import by name.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -80,9 +81,7 @@ class _Pool(Engine):
 
     def __post_init__(self) -> None:
         if self.n < 0:
-            raise InputError(
-                f"{type(self).__name__.lower()} has {self.n} workers, expected 1 or more, or 0 for one per core"
-            )
+            raise InputError(f"{type(self).__name__} has {self.n} workers, expected 1 or more, or 0 for one per core")
 
     @property
     def n_workers(self) -> int:
@@ -136,11 +135,11 @@ class Processes(_Pool):
     """Fresh processes: good for work in Python; each pays for starting and importing."""
 
     def _executor(self, n_workers: int) -> Executor:
-        return ProcessPoolExecutor(n_workers, mp_context=get_context("spawn"))
+        return ProcessPoolExecutor(n_workers, mp_context=get_context("spawn"), initializer=_begin_process)
 
 
 def engine_from(choice: str | int | Engine | None = None) -> Engine:
-    """An engine from what a user wrote: ``serial``, ``threads``, ``processes:4``, a number of threads, or nothing (serial)."""
+    """An engine from what a user wrote: ``serial``, ``threads``, ``processes:4``, a number of threads; serial without."""
     if isinstance(choice, Engine):
         return choice
     if choice is None:
@@ -167,6 +166,15 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _begin_process() -> None:
+    """What a fresh process does first."""
+    # The interrupt key reaches the workers too: they end at once and in silence, the answer is given by the caller.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # The workers are the parallelism; BLAS, when it is loaded later, is not to add its own.
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 
 def _name_item(error: Exception, index: int, count: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,26 +15,41 @@ import numpy as np
 from dynid.errors import InputError
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then give it its name; a failure leaves what was there."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
+    """Let ``write`` fill a temporary file beside ``path``, then give it its name.
+
+    Readers see the old file or the new one, never a part; a failure leaves what was there. The temporary file is made by
+    ``write`` itself, so that its permissions follow the user's mask, and has the suffix of ``path``.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write '{target}': there is no folder '{target.parent}'")
+    if target.is_dir():
+        raise InputError(f"cannot write '{target}': it is a folder")
+    temporary = target.with_name(f".{target.stem}.{uuid.uuid4().hex}{target.suffix}")
     try:
         write(temporary)
-        temporary.replace(path)
+        temporary.replace(target)
     except OSError as error:
-        raise InputError(f"'{path}' cannot be written: {error.strerror or error}") from None
+        raise InputError(f"cannot write '{target}': {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+    return target
 
 
-def write_text(path: Path, text: str) -> None:
-    """Text in UTF-8, atomically."""
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Bytes, atomically."""
+    return write_atomically(path, lambda temporary: temporary.write_bytes(content))
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Text in UTF-8 with its line ends as they are, atomically."""
+    return write_bytes(path, text.encode())
+
+
+def write_json(path: str | os.PathLike[str], value: Mapping[str, Any]) -> Path:
     """One JSON object, atomically."""
-    write_text(path, to_json(value))
+    return write_text(path, to_json(value))
 
 
 def to_json(value: Mapping[str, Any]) -> str:

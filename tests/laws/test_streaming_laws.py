@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def as_stream(recording: Recording, bounds: Sequence[int]) -> RecordingStream:
 
     def pieces(rows: int) -> Iterator[tuple[Recording | None, int]]:
         edges = [0, *bounds, recording.n_samples]
-        for first, stop in zip(edges[:-1], edges[1:], strict=True):
+        for first, stop in pairwise(edges):
             for start in range(first, stop, rows):
                 yield recording.rows(start, min(start + rows, stop)), 0
 

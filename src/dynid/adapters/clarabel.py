@@ -98,12 +98,29 @@ def solve_conic(
     *,
     tolerance: float = 1e-9,
     max_iterations: int = 200,
-    equilibrate: bool = False,
+    quick: bool = False,
 ) -> ConicSolution:
-    """Solve; ``P`` dense symmetric, or sparse with its upper triangle, ``M`` sparse.
+    """Solve; ``P`` dense symmetric, or sparse with its upper triangle, ``M`` sparse; all entries of about the size of one.
 
-    ``equilibrate`` lets the solver rescale the problem; not needed for one that is already scaled.
+    ``quick`` first tries without iterative refinement, which well-scaled problems do not need.
     """
+    if quick:
+        found = _solve(P, q, M, k, cones, tolerance, max_iterations, refine=False)
+        if found.verdict == "solved":
+            return found
+    return _solve(P, q, M, k, cones, tolerance, max_iterations, refine=True)
+
+
+def _solve(
+    P: Array | Any,
+    q: Array,
+    M: Any,
+    k: Array,
+    cones: Sequence[Cone],
+    tolerance: float,
+    max_iterations: int,
+    refine: bool,
+) -> ConicSolution:
     import clarabel
 
     settings = clarabel.DefaultSettings()
@@ -111,7 +128,10 @@ def solve_conic(
     settings.max_threads = 1
     settings.max_iter = max_iterations
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    settings.equilibrate_enable = equilibrate
+    settings.equilibrate_enable = False  # the problems come scaled
+    if not refine:
+        settings.iterative_refinement_enable = False
+        settings.static_regularization_constant = 1e-10
     settings.presolve_enable = False
     # blocks are 4x4 or 6x6 and dense: there is nothing to decompose
     settings.chordal_decomposition_enable = False

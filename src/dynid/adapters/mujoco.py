@@ -59,13 +59,13 @@ def mjcf_text(robot: RobotLike, *, armature: bool = True, friction: bool = True,
     bodies: list[Element] = []
     for i, joint in enumerate(robot.joints):
         above = bodies[joint.parent] if joint.parent >= 0 else world
-        body = SubElement(above, "body", {"name": robot.links[i]} | _pose(joint.placement))
+        body = SubElement(above, "body", {"name": robot.links[i]} | pose_attributes(joint.placement))
         bodies.append(body)
         _add_joint(body, robot, i, armature=armature, friction=friction, limits=limits)
         _add_inertial(body, robot, i)
     for link in robot.merged:
         above = bodies[link.body] if link.body >= 0 else world
-        SubElement(above, "site", {"name": link.name} | _pose(link.placement))
+        SubElement(above, "site", {"name": link.name} | pose_attributes(link.placement))
     indent(root)
     return serialize_xml(root)
 
@@ -134,9 +134,7 @@ def _add_joint(body: Element, robot: RobotLike, index: int, *, armature: bool, f
     if joint.kind == "floating":
         SubElement(body, "freejoint", name=joint.name)
         return
-    if pitch(joint) != 0.0:
-        raise InputError(f"joint '{joint.name}' is a helical joint, which MuJoCo does not have")
-    element = SubElement(body, "joint", {"name": joint.name} | _motion(joint))
+    element = SubElement(body, "joint", {"name": joint.name} | motion_attributes(joint))
     if limits and joint.kind != "continuous" and np.isfinite([joint.q_min, joint.q_max]).all():
         element.set("range", _join([joint.q_min, joint.q_max]))
     if limits and np.isfinite(joint.tau_max):
@@ -151,7 +149,10 @@ def _add_joint(body: Element, robot: RobotLike, index: int, *, armature: bool, f
             element.set(attribute, repr(value))
 
 
-def _motion(joint: JointLike) -> dict[str, str]:
+def motion_attributes(joint: JointLike) -> dict[str, str]:
+    """Type, axis and point of a joint with one degree of freedom."""
+    if pitch(joint) != 0.0:
+        raise InputError(f"joint '{joint.name}' is a helical joint, which MuJoCo does not have")
     if joint.kind == "prismatic":
         return {"type": "slide", "axis": _join(joint.screw[:3])}
     return {"type": "hinge", "axis": _join(joint.screw[3:]), "pos": _join(axis_point(joint))}
@@ -161,22 +162,24 @@ def _add_inertial(body: Element, robot: RobotLike, index: int) -> None:
     from xml.etree.ElementTree import SubElement
 
     mass, com, inertia = mass_parts(robot, index)
-    if mass == 0.0 and not np.any(inertia):
-        return
+    if mass != 0.0 or np.any(inertia):
+        SubElement(body, "inertial", inertial_attributes(mass, com, inertia))
+
+
+def inertial_attributes(mass: float, com: ArrayLike, inertia: ArrayLike) -> dict[str, str]:
+    """Mass, centre, principal axes and moments of a body; ``inertia`` is about the centre of mass."""
     # diagonalised here and not by MuJoCo's compiler, whose iteration stops at fewer digits
     moments, axes = np.linalg.eigh(inertia)
     axes[:, 0] *= np.sign(np.linalg.det(axes))
     flat = moments[0] + moments[1]
     if flat < moments[2] <= flat * (1.0 + 1e-12):  # a flat body that rounding pushed over the triangle inequality
         moments[2] = flat
-    SubElement(
-        body,
-        "inertial",
-        mass=repr(mass),
-        pos=_join(com),
-        quat=_join(_quaternions(axes)[[3, 0, 1, 2]]),
-        diaginertia=_join(moments),
-    )
+    return {
+        "mass": repr(mass),
+        "pos": _join(com),
+        "quat": _join(_quaternions(axes)[[3, 0, 1, 2]]),
+        "diaginertia": _join(moments),
+    }
 
 
 def _base_pose(robot: RobotLike, q: Array) -> tuple[Array, Array]:
@@ -204,7 +207,8 @@ def _quaternions(R: Array) -> Array:
     return np.asarray(Rotation.from_matrix(R).as_quat(), dtype=np.float64)
 
 
-def _pose(placement: Array) -> dict[str, str]:
+def pose_attributes(placement: Array) -> dict[str, str]:
+    """Position, and quaternion where there is a rotation."""
     pose = {"pos": _join(placement[:3, 3])}
     if not np.array_equal(placement[:3, :3], np.eye(3)):
         pose["quat"] = _join(_quaternions(placement[:3, :3])[[3, 0, 1, 2]])

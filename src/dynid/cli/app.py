@@ -9,6 +9,7 @@ import typer
 from dynid.cli.console import log_to_stderr, show
 from dynid.cli.verbs.base import base
 from dynid.cli.verbs.check import check
+from dynid.cli.verbs.data import data
 from dynid.cli.verbs.demo import demo
 from dynid.cli.verbs.export import export
 from dynid.cli.verbs.identify import identify
@@ -43,5 +44,5 @@ def _common(
     log_to_stderr()
 
 
-for verb in (demo, identify, validate, report, export, base, check, simulate):
+for verb in (demo, data, identify, validate, report, export, base, check, simulate):
     app.command()(verb)

@@ -18,6 +18,16 @@ RobotFile: TypeAlias = Annotated[
 LogFiles: TypeAlias = Annotated[
     list[Path], typer.Argument(metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP.", show_default=False)
 ]
+LogFile: TypeAlias = Annotated[Path, typer.Argument(metavar="LOG", help="Log: CSV, parquet, npz, MCAP.", show_default=False)]
+DriveGains: TypeAlias = Annotated[
+    str | None, typer.Option("--drive-gains", metavar="K1,K2,..", help="N m per A: torque from motor current.")
+]
+Preset: TypeAlias = Annotated[
+    str | None, typer.Option("--preset", help="Vendor's columns and units: libfranka, rtde, fri, joint_states.")
+]
+Mapping: TypeAlias = Annotated[
+    Path | None, typer.Option("--mapping", help="TOML or JSON file that names the log's columns.", show_default=False)
+]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
 Effects: TypeAlias = Annotated[
     str, typer.Option("--effects", help="Joint effects in the model, or 'none' for rigid bodies only.")

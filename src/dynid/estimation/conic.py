@@ -12,7 +12,7 @@ are assembled once, as sparse triplets.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -29,7 +29,7 @@ from dynid.adapters.clarabel import (
     solve_conic,
     triangle_entries,
 )
-from dynid.arrays import Array, freeze
+from dynid.arrays import Array, IntArray, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints import Constraint, Rows
 from dynid.estimation.layout import Layout
@@ -42,6 +42,8 @@ MARGIN = 1e-6
 """Smallest eigenvalue asked for, relative to the link's own size, or in SI units where that is not known."""
 ON_BOUNDARY = 1e-9
 """How far outside a scaled condition a solver's answer still counts as on its boundary."""
+CLEARLY = 5.0
+"""Standard deviations from a bound at which a parameter counts as far from it."""
 _BASES = {"full": PSEUDO_BASIS, "plain": PLAIN_BASIS}
 
 
@@ -138,6 +140,11 @@ class ConsistentSet:
         count = sum(kind == "semidefinite" for kind, _ in self.cones)
         return (self.starts[len(self.cones) - count], count, self.cones[-1][1]) if count else (self.starts[-1], 0, 4)
 
+    @property
+    def first_matrix_row(self) -> int:
+        """Where the matrix inequalities begin."""
+        return self._semidefinite[0]
+
     def slacks(self, x: Array) -> Array:
         """How far inside every cone: smallest row, ``head - ||tail||``, smallest eigenvalue; minus the error of equalities."""
         return self._slacks_of(self.M @ x + self.k)
@@ -171,7 +178,7 @@ class ConsistentSet:
         """
         new = np.array(x)
         rows = self.M @ new + self.k
-        single = self._single_bounds
+        single = self.single_bounds
         if len(single):
             at, column, value = single.T
             at, column = at.astype(int), column.astype(int)
@@ -193,7 +200,7 @@ class ConsistentSet:
         return np.array([self.layout.links.index(number) for number in numbers], dtype=np.int64)
 
     @cached_property
-    def _single_bounds(self) -> Array:
+    def single_bounds(self) -> Array:
         """Row, column and coefficient of the inequalities on one parameter alone with a lower bound."""
         found = []
         by_row = self.M[: self._semidefinite[0]].tocsr()
@@ -290,15 +297,21 @@ def fit_in(
     pull: float | Array = 0.0,
     entropic: EntropicPrior | None = None,
     equalities: tuple[Array, Array] | None = None,
-    tolerance: float = 1e-9,
+    freedom: float | None = None,
+    tolerance: float = 1e-8,
 ) -> ConicFit:
     """``minimise 1/2 ||F (x - centre)||^2 + 1/2 pull ||x - centre||^2 + entropic prior`` over the set.
 
-    ``equalities = (E, e)`` adds ``E x = e``. ``F`` should be scaled so that a value of one matters.
+    ``equalities = (E, e)`` adds ``E x = e``. ``F`` should be scaled so that a value of one matters. ``freedom`` says that
+    ``x`` is known to ``(F^T F)^-1 / freedom``: parameters far from their bound are then left out of the program.
     """
     n = consistent.n
     P = F.T @ F
     P[np.diag_indices(n)] += pull
+    if freedom is not None and entropic is None and equalities is None:
+        easy = _without_free_variables(consistent, P, centre, freedom, tolerance)
+        if easy is not None:
+            return _verified(consistent, F, centre, easy)
     # around the centre the linear term vanishes and the value is the very excess, free of cancellation
     M, k = consistent.M, consistent.M @ centre + consistent.k
     cones = list(consistent.cones)
@@ -313,8 +326,74 @@ def fit_in(
         M, k, q, more, extra = _with_entropy(consistent, M, k, entropic, centre)
         cones += more
         quadratic = sparse.block_diag([sparse.csc_matrix(np.triu(P)), sparse.csc_matrix((extra, extra))], format="csc")
-    solution = solve_conic(quadratic, q, M, k, cones, tolerance=tolerance)
+    solution = solve_conic(quadratic, q, M, k, cones, tolerance=tolerance, quick=freedom is not None and entropic is None)
     return _verified(consistent, F, centre, solution)
+
+
+def _without_free_variables(
+    consistent: ConsistentSet, P: Array, centre: Array, freedom: float, tolerance: float
+) -> ConicSolution | None:
+    """The same program with the variables eliminated that no constraint will hold; None where there are none.
+
+    Friction and rotor inertia with a comfortable value enter no matrix inequality: ``x_u = -P_uu^-1 P_uv x_v``, and what is
+    left is smaller. Their bounds are looked at afterwards, and those that do not hold are put back.
+    """
+    bounds = consistent.single_bounds
+    if not len(bounds):
+        return None
+    first = consistent.first_matrix_row
+    at, column = bounds[:, 0].astype(int), bounds[:, 1].astype(int)
+    linear, offset = consistent.M[:first], consistent.k[:first]
+    slack = (linear @ centre + offset)[at] / bounds[:, 2]
+    loose = slack > CLEARLY * np.sqrt(_conditional_variances(P, column) / freedom)
+    for _ in range(len(bounds)):
+        found = _eliminated(consistent, P, centre, at[loose], tolerance)
+        if found is None or not found.usable:
+            return None
+        broken = (linear @ (centre + found.x) + offset)[at] < 0.0
+        if not (broken & loose).any():
+            return found
+        loose &= ~broken
+    return None
+
+
+def _conditional_variances(P: Array, columns: IntArray) -> Array:
+    """Variances of these variables with all others held."""
+    block = P[np.ix_(columns, columns)]
+    try:
+        inverse = scipy.linalg.cho_solve(scipy.linalg.cho_factor(block), np.eye(len(columns)))
+    except np.linalg.LinAlgError:
+        return np.full(len(columns), np.inf)  # the data do not see one of them: leave all to the solver
+    return np.asarray(np.diag(inverse))
+
+
+def _eliminated(
+    consistent: ConsistentSet, P: Array, centre: Array, dropped: IntArray, tolerance: float
+) -> ConicSolution | None:
+    """Solve without the dropped rows and without the variables that no other row touches."""
+    kept = np.setdiff1d(np.arange(len(consistent.k)), dropped)
+    rows = consistent.M.tocsr()[kept].tocsc()
+    held = np.diff(rows.indptr) > 0
+    if held.all():
+        return None
+    u, v = np.flatnonzero(~held), np.flatnonzero(held)
+    try:
+        factor = scipy.linalg.cho_factor(P[np.ix_(u, u)])
+    except np.linalg.LinAlgError:
+        return None
+    follow = -scipy.linalg.cho_solve(factor, P[np.ix_(u, v)])
+    smaller = P[np.ix_(v, v)] + P[np.ix_(v, u)] @ follow
+    cones: list[Cone] = []
+    for cone, start, stop in zip(consistent.cones, consistent.starts[:-1], consistent.starts[1:], strict=True):
+        left = int(np.count_nonzero((kept >= start) & (kept < stop)))
+        if left:
+            cones.append(cone if left == stop - start else (cone[0], left))
+    k = (consistent.M @ centre + consistent.k)[kept]
+    found = solve_conic(0.5 * (smaller + smaller.T), np.zeros(len(v)), rows[:, v], k, cones, tolerance=tolerance, quick=True)
+    step = np.zeros(consistent.n)
+    step[v] = found.x
+    step[u] = follow @ found.x
+    return replace(found, x=freeze(step))
 
 
 def _verified(consistent: ConsistentSet, F: Array, centre: Array, solution: ConicSolution) -> ConicFit:

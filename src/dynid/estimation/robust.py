@@ -114,7 +114,7 @@ class IteratedReweighted:
         slope, total, rejected = self._slopes(problem, coefficients, scale, weight)
 
         def influence(j: int, r: Array) -> Array:
-            return r * weight(r / scale[j]) / slope[j]
+            return np.asarray(r * weight(r / scale[j]) / slope[j])
 
         weights = np.sqrt(slope) / scale
         noise = channel_noise(problem, coefficients, influence)

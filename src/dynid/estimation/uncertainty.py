@@ -17,7 +17,7 @@ All three are of the form ``B M B`` with ``B = (sum_j w_j^2 A_j^T A_j)^-1``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
@@ -29,13 +29,13 @@ from dynid.arrays import Array, IntArray
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.row_pass import channel_coefficients, residual_blocks, row_sources
-from dynid.regression.rows import TorqueRows
+from dynid.regression.rows import STRETCH_ROWS, TorqueRows
 
 CovarianceKind: TypeAlias = Literal["classical", "corrected", "bootstrap"]
 Influence: TypeAlias = Callable[[int, Array], Array]
 """What stands for the noise of each row, from the channel's index and the residuals; the residual itself for least squares."""
 
-SEGMENT_ROWS = 8192
+SEGMENT_ROWS = 2 * STRETCH_ROWS
 """Longest stretch that is transformed at once; the lowest frequency told from zero is its inverse."""
 CELLS_PER_OCTAVE = 2
 OCTAVES = 13
@@ -138,51 +138,67 @@ def _cell_starts(n_rows: int) -> IntArray:
     return np.concatenate([[0], np.minimum(inner, n_bins), [n_bins]])
 
 
-def _segments(problem: LinearProblem) -> Iterator[list[Array]]:
-    """Rows of every channel in long stretches that never run over the end of a log."""
-    for source in row_sources(problem.regression):
-        assert isinstance(source, TorqueRows)
-        held: list[list[Array]] = []
-        n_held = 0
-        for n, blocks in replace(source, chunk_rows=SEGMENT_ROWS).passes():
-            if n_held and n_held + n > SEGMENT_ROWS:
-                yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
-                held, n_held = [], 0
-            held.append([np.array(block, order="F") for block in blocks])
-            n_held += n
-        if n_held:
+def stretches(source: TorqueRows) -> Iterator[list[Array]]:
+    """Rows of every channel of one log in long stretches; copies, free to keep."""
+    held: list[list[Array]] = []
+    n_held = 0
+    for n, blocks in replace(source, chunk_rows=SEGMENT_ROWS).passes():
+        if n_held and n_held + n > SEGMENT_ROWS:
             yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
+            held, n_held = [], 0
+        held.append([np.array(block, order="F") for block in blocks])
+        n_held += n
+    if n_held:
+        yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
 
 
-def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: Influence | None) -> tuple[Array, float]:
+def coloured_covariance(
+    problem: LinearProblem, rows: Iterable[list[Array]], weights: Array, whiten: Array, left: Array
+) -> tuple[Array, float]:
+    """``left (sum_j w_j^4 sum_f S_j(f) whiten^T G_j(f) whiten) left^T`` and its degrees of freedom.
+
+    ``rows`` are stretches ``[x noise]`` of every channel and ``whiten`` turns the weighted normal matrix of ``x`` into the
+    identity; for least squares both ``whiten`` and ``left`` are the inverse of its triangle.
+    """
     mask = problem.seen.mask
-    coefficients = channel_coefficients(problem.regression, problem.base, beta)
     channels = [factor.channel for factor in problem.regression.factors]
     spectra = [_Spectrum(channel.width, CELLS_PER_OCTAVE * OCTAVES) for channel in channels]
-    for blocks in _segments(problem):
+    for blocks in rows:
         cells = _cell_starts(len(blocks[0]))
-        for j, (block, c) in enumerate(zip(blocks, coefficients, strict=True)):
-            residual = block[:, -1] - block[:, :-1] @ c
-            block[:, -1] = residual if influence is None else influence(j, residual)
-            spectra[j].add(block, cells)
-    # whitened coordinates R beta: B is the identity there, and nothing is lost to bad scaling
-    inverse = problem.inverse_triangle(weights)
+        for spectrum, block in zip(spectra, blocks, strict=True):
+            spectrum.add(block, cells)
     meat = np.zeros((problem.seen.rank, problem.seen.rank))
     uncertain = np.zeros(problem.seen.rank)
     for spectrum, channel, w in zip(spectra, channels, weights, strict=True):
-        expand = w * (channel.expansion @ problem.base.lift[:, mask]) @ inverse
+        expand = w * (channel.expansion @ problem.base.lift[:, mask]) @ whiten
         for gram, power, count in _bands(spectrum, expand):
-            level = w * w * power / max(count - float(np.trace(gram)), 1.0)
-            part = level * gram
+            left_over = max(count - float(np.trace(gram)), 1.0)
+            part = (w * w * power / left_over) * gram
             meat += part
-            uncertain += np.diag(inverse @ part @ inverse.T) ** 2 / max(count - float(np.trace(gram)), 1.0)
-    spread = inverse @ meat @ inverse.T
+            uncertain += np.einsum("ij,jk,ik->i", left, part, left, optimize=True) ** 2 / left_over
+    spread = left @ meat @ left.T
     variance = np.diag(spread)
     # Satterthwaite: the freedom of a sum of estimated variances, that of the middle parameter
-    freedom = float(np.median(variance**2 / np.maximum(uncertain, 1e-300))) if variance.any() else np.inf
+    freedom = float(np.median(variance**2 / np.maximum(uncertain, 1e-300))) if variance.any() else float("inf")
     covariance = np.zeros((problem.base.n_base, problem.base.n_base))
     covariance[np.ix_(mask, mask)] = 0.5 * (spread + spread.T)
     return covariance, freedom
+
+
+def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: Influence | None) -> tuple[Array, float]:
+    coefficients = channel_coefficients(problem.regression, problem.base, beta)
+
+    def rows() -> Iterator[list[Array]]:
+        for source in row_sources(problem.regression):
+            assert isinstance(source, TorqueRows)
+            for blocks in stretches(source):
+                for j, (block, c) in enumerate(zip(blocks, coefficients, strict=True)):
+                    residual = block[:, -1] - block[:, :-1] @ c
+                    block[:, -1] = residual if influence is None else influence(j, residual)
+                yield blocks
+
+    inverse = problem.inverse_triangle(weights)
+    return coloured_covariance(problem, rows(), weights, inverse, inverse)
 
 
 def _bands(spectrum: _Spectrum, expand: Array) -> Iterator[tuple[Array, float, float]]:

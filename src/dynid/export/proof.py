@@ -53,6 +53,11 @@ def torque_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 10
     permuted_v[:, order], permuted_a[:, order] = v, a
     for k in range(n_states):
         theirs[k] = pin.rnea(model, working, position[k], permuted_v[k], permuted_a[k])[order]
+    return largest_gap(ours, theirs)
+
+
+def largest_gap(ours: Array, theirs: Array) -> float:
+    """Largest relative difference of torques ``(states, joints)``; see :data:`SMALLEST_SHARE`."""
     largest = np.abs(ours).max(axis=0)
     scale = np.maximum(largest, SMALLEST_SHARE * largest.max())
     if largest.max() == 0.0:

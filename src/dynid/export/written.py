@@ -1,15 +1,16 @@
-"""What every exporter shares: complete files or none, refusal of impossible bodies, and what is told about a file."""
+"""What every exporter shares: refusal of impossible bodies, and what is told about a file."""
 
 from __future__ import annotations
 
-import os
-import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from dynid.errors import InconsistentModelError, InputError
+from dynid.adapters.tree import effect_value
+from dynid.arrays import Array
+from dynid.errors import InconsistentModelError
 from dynid.inertia import is_consistent
 from dynid.robot.model import Robot
 
@@ -23,31 +24,8 @@ class WrittenModel:
     patched: bool
     """True where the robot's own file was edited, False where the file was written anew."""
     notes: tuple[str, ...] = ()
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write a file under a temporary name and rename it: readers see the old file or the new one, never a part."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"cannot write '{target}': there is no folder '{target.parent}'")
-    if target.is_dir():
-        raise InputError(f"cannot write '{target}': it is a folder")
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        # a temporary file is private; what users keep follows their own mask
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write '{target}': {error.strerror or error}") from error
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-    return target
+    companions: tuple[Path, ...] = ()
+    """Files that belong to it, such as a header or arrays."""
 
 
 def inconsistent_links(robot: Robot) -> tuple[str, ...]:
@@ -65,3 +43,51 @@ def refuse_inconsistent(robot: Robot, allow_inconsistent: bool) -> tuple[str, ..
             f"{', '.join(bad)}; choose a method that keeps links consistent, or allow inconsistent ones"
         )
     return bad
+
+
+def left_out(robot: Robot, format: str, held: Collection[str], *, gravity: bool = True) -> list[str]:
+    """What the robot has and a format has no place for: parameters whose symbols are not ``held``, and perhaps gravity."""
+    notes = []
+    columns = {column.symbol for column in robot.parameters.columns if column.kind != "inertial"}
+    for symbol in sorted(columns - set(held)):
+        if any(
+            value != 0.0
+            for column, value in zip(robot.parameters.columns, robot.parameters.values.tolist(), strict=True)
+            if column.symbol == symbol
+        ):
+            what = {"Ia": "rotor inertia", "fo": "torque offset"}.get(symbol, f"parameter {symbol}")
+            notes.append(f"{format} has no place for {what} ({symbol}1 ..)")
+    if gravity and not np.array_equal(robot.gravity, [0.0, 0.0, -9.81]):
+        notes.append(f"{format} has no gravity; this robot's is {' '.join(map(repr, robot.gravity.tolist()))} m/s^2")
+    return notes
+
+
+def joint_dynamics(robot: Robot, i: int, notes: list[str]) -> dict[str, float]:
+    """Viscous and Coulomb friction and rotor inertia of a joint, where the robot or its description has them.
+
+    Simulators want numbers that are not negative, so such ones become zero.
+    """
+    joint = robot.joints[i]
+    symbols = {column.symbol for column in robot.parameters.columns if column.number == i + 1}
+    values: dict[str, float] = {}
+    for name, symbol in (("damping", "fv"), ("friction", "fc"), ("armature", "Ia")):
+        if symbol in symbols:
+            value = effect_value(robot, symbol, i)
+        elif symbol in joint.nominal:
+            value = joint.nominal[symbol]
+        else:
+            continue
+        if value < 0.0:
+            notes.append(f"{symbol}{i + 1} = {value:.4g} of joint '{joint.name}' is negative and was written as 0")
+        values[name] = max(value, 0.0)
+    return values
+
+
+def number(value: float) -> str:
+    """Shortest text that reads back as the same double; no negative zero."""
+    return repr(value + 0.0)
+
+
+def vector(values: Array) -> str:
+    """Numbers separated by spaces."""
+    return " ".join(number(float(value)) for value in values)

@@ -6,7 +6,7 @@ The parser reports where elements begin and end in the original bytes; edits are
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.parsers import expat
 from xml.sax.saxutils import escape
@@ -46,15 +46,23 @@ class XmlText:
         self.indent_step = "\t" if b"\n\t" in content else "  "
         self.root = self._spans()
 
-    def set_attributes(self, element: ElementSpan, values: Mapping[str, str]) -> None:
-        """Replace the values of attributes where they stand; those the tag lacks are added behind the others."""
+    def set_attributes(self, element: ElementSpan, values: Mapping[str, str], drop: Collection[str] = ()) -> None:
+        """Replace the values of attributes where they stand; those the tag lacks are added behind the others.
+
+        Attributes to ``drop`` are taken out.
+        """
         missing = dict(values)
         first = element.start + 1 + len(element.tag.encode())
         last = element.start + 1 + len(element.tag.encode())
         for match in _ATTRIBUTE.finditer(self._content, first, element.tag_end):
             name, quoted = match.group(1).decode(), match.group(3)
             last = match.end()
-            if name in missing:
+            if name in drop:
+                start = match.start()
+                while self._content[start - 1 : start].isspace():
+                    start -= 1
+                self._edits.append((start, match.end(), b""))
+            elif name in missing:
                 quote = quoted[:1]
                 value = escape(missing.pop(name), {quote.decode(): "&quot;" if quote == b'"' else "&apos;"})
                 self._edits.append((match.start(3), match.end(3), quote + value.encode() + quote))

@@ -13,7 +13,7 @@ import numpy as np
 from dynid.arrays import Array, BoolArray
 from dynid.recording.cutoff import motion_bandwidth_hz
 from dynid.recording.finding import DataCheck, Finding
-from dynid.recording.lag import LONGEST_ROWS, Lag, middle_rows, noise_level, speed, velocity_lag
+from dynid.recording.lag import Lag, longest_part, noise_level, speed, velocity_lag
 from dynid.recording.recording import Recording
 from dynid.recording.steps.repeated import repeated_rows
 from dynid.robot.model import Robot
@@ -34,7 +34,7 @@ def check_signals(recording: Recording, robot: Robot | None = None) -> DataCheck
     findings += _reading(recording)
     if robot is not None:
         findings += _names(recording, robot)
-    if recording.n_samples < 16:
+    if recording.n_samples < 64:
         findings.append(Finding("short", "error", f"log has only {recording.n_samples} rows", "record a longer motion"))
         return DataCheck(tuple(findings), facts)
     findings += _clock(recording, facts)
@@ -135,7 +135,7 @@ def _clock(recording: Recording, facts: dict[str, Any]) -> list[Finding]:
                 "warning" if irregular > 0.01 else "note",
                 f"sampling is irregular: steps from {1e3 * steps.min():.2g} to {1e3 * steps.max():.2g} ms, "
                 f"median {1e3 * median:.4g} ms, {recording.rate_hz:.4g} Hz on average",
-                f"resample on the logged clock, for instance Resample(period_s={median:.3g})",
+                f"resample on the logged clock, for instance Resample(period_s={median:.2g})",
                 values={"share": irregular, "step_min_s": float(steps.min()), "step_max_s": float(steps.max())},
             )
         )
@@ -178,6 +178,10 @@ def _repeated(recording: Recording, facts: dict[str, Any]) -> list[Finding]:
 
 
 def _motion(recording: Recording, facts: dict[str, Any]) -> list[Finding]:
+    if longest_part(recording).n_samples < 64:
+        return []
+    if recording.velocity is None:
+        recording = longest_part(recording)
     v = np.abs(speed(recording))
     fastest = np.quantile(v, 0.98, axis=0)
     noise = np.zeros_like(fastest) if recording.velocity is None else noise_level(recording.velocity)
@@ -200,7 +204,7 @@ def _motion(recording: Recording, facts: dict[str, Any]) -> list[Finding]:
         "velocity_noise": noise,
         "torque_noise": None if recording.torque is None else noise_level(recording.torque),
         "range": spread,
-        "bandwidth_hz": motion_bandwidth_hz(recording.rows(0, LONGEST_ROWS)),
+        "bandwidth_hz": motion_bandwidth_hz(longest_part(recording)),
     }
     findings = []
     if share > 0.02:
@@ -250,7 +254,9 @@ def _jumps(recording: Recording, robot: Robot | None) -> list[Finding]:
 
 
 def _quantisation(recording: Recording, facts: dict[str, Any]) -> list[Finding]:
-    part = middle_rows(recording)
+    part = longest_part(recording)
+    if part.n_samples < 64:
+        return []
     grain = {
         name: np.array([_grain(column) for column in getattr(part, name).T])
         for name in ("position", "velocity", "torque", "current")
@@ -259,7 +265,7 @@ def _quantisation(recording: Recording, facts: dict[str, Any]) -> list[Finding]:
     facts["grain"] = grain
     findings = []
     median = float(np.median(np.diff(recording.time)))
-    v = speed(recording)
+    v = speed(part)
     moving = np.sqrt(np.mean(v**2, axis=0))
     # A grain is spread evenly over +-1/2, so its standard deviation is 1/sqrt(12) of it.
     blur = grain["position"] / np.sqrt(12.0) / (np.sqrt(2.0) * median)
@@ -399,6 +405,8 @@ def _velocity(recording: Recording, facts: dict[str, Any]) -> list[Finding]:
                 "it is taken from position: Differentiate(velocity='position')",
             )
         ]
+    if longest_part(recording).n_samples < 64:
+        return []
     lag = velocity_lag(recording)
     moves = np.ptp(recording.position, axis=0) > 1e-3
     facts |= {"velocity_lag_s": lag.seconds, "velocity_scale": lag.scale, "velocity_mismatch": lag.unexplained}

@@ -41,7 +41,7 @@ def fourier_cutoff_hz(fundamental_hz: float, harmonics: int) -> float:
 
 def motion_bandwidth_hz(recording: Recording | RecordingStream) -> Array:
     """Frequency below which 99 % of the power of each joint's velocity lies; zero for a joint that does not move."""
-    part = _first_rows(recording)
+    part = first_rows(recording)
     dt = nominal_period_s(part.time)
     grid = uniform_grid(part.time, dt)
     n = len(grid)
@@ -68,7 +68,7 @@ def candidate_cutoffs(recording: Recording | RecordingStream, count: int = 10) -
     band = float(motion_bandwidth_hz(recording).max())
     if band == 0.0:
         raise InputError("no joint moves in the log, so no cut-off can be chosen from it")
-    highest = min(60.0 * band, 0.8 * 0.5 / nominal_period_s(_first_rows(recording).time))
+    highest = min(60.0 * band, 0.8 * 0.5 / nominal_period_s(first_rows(recording).time))
     lowest = min(2.0 * band, 0.25 * highest)
     return tuple(float(f"{cutoff:.3g}") for cutoff in np.geomspace(lowest, highest, count))
 
@@ -100,12 +100,13 @@ def _best(tried: dict[float, float]) -> float:
     return min(finite, key=lambda cutoff: (finite[cutoff], cutoff))
 
 
-def _first_rows(recording: Recording | RecordingStream) -> Recording:
+def first_rows(recording: Recording | RecordingStream, rows: int = _SPECTRUM_ROWS) -> Recording:
+    """The head of a log, however long it is."""
     if isinstance(recording, Recording):
-        return recording.rows(0, _SPECTRUM_ROWS)
+        return recording.rows(0, rows)
     parts: list[Recording] = []
     for part in recording:
         parts.append(part)
-        if sum(piece.n_samples for piece in parts) >= _SPECTRUM_ROWS:
+        if sum(piece.n_samples for piece in parts) >= rows:
             break
-    return Recording.concatenate(parts).rows(0, _SPECTRUM_ROWS)
+    return Recording.concatenate(parts).rows(0, rows)

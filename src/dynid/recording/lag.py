@@ -18,7 +18,7 @@ from dynid.recording.steps.resample import interpolate, nominal_period_s, unifor
 from dynid.recording.steps.zero_phase import filter_window
 
 LONGEST_ROWS = 200_000
-"""Rows from the middle of a long log on which it is judged."""
+"""Most rows on which a log is judged."""
 _RESOLVED_S = 0.05  # motion slower than this is seen by :func:`speed`
 
 
@@ -54,7 +54,9 @@ def velocity_lag(recording: Recording) -> Lag:
     """How logged velocity relates to the derivative of logged position, on the logged clock."""
     if recording.velocity is None:
         raise InputError("the log has no velocity to compare with the derivative of position")
-    part = middle_rows(recording)
+    part = longest_part(recording)
+    if part.n_samples < 32:
+        raise InputError(f"the longest part of the log without a gap has {part.n_samples} rows, expected at least 32")
     dt = nominal_period_s(part.time)
     grid = uniform_grid(part.time, dt)
     q = interpolate(part.time, part.position, grid)
@@ -98,10 +100,15 @@ def lag_between(x: Array, y: Array, dt: float, longest_s: float = 0.25) -> Lag:
     return Lag(seconds, scale, unexplained)
 
 
-def middle_rows(recording: Recording) -> Recording:
-    """At most so many rows from the middle of the log: where it moves, most likely."""
-    spare = recording.n_samples - LONGEST_ROWS
-    return recording if spare <= 0 else recording.rows(spare // 2, spare // 2 + LONGEST_ROWS)
+def longest_part(recording: Recording) -> Recording:
+    """The longest part without a gap of half a second, and of it at most so many rows from the middle."""
+    steps = np.diff(recording.time)
+    cuts = 1 + np.flatnonzero(steps > max(0.5, 20.0 * float(np.median(steps)))) if steps.size else steps[:0]
+    bounds = np.concatenate([[0], cuts, [recording.n_samples]]).astype(np.int64)
+    k = int(np.argmax(np.diff(bounds)))
+    start, stop = int(bounds[k]), int(bounds[k + 1])
+    spare = max(0, stop - start - LONGEST_ROWS)
+    return recording.rows(start + spare // 2, stop - (spare - spare // 2))
 
 
 def smoothing_fraction(recording: Recording, dt: float) -> float:

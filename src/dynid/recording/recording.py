@@ -8,7 +8,6 @@ order.
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array, check_finite, check_shape, freeze, matrix
 from dynid.errors import InputError, UnknownNameError
+from dynid.files import write_atomically
 
 #: Quantities of a motion log with one column per joint, and the column name each is written under.
 COLUMN_OF_QUANTITY: Mapping[str, str] = {
@@ -453,17 +453,7 @@ def write_recording(
     suffix = target.suffix.lower()
     if suffix not in (".csv", ".parquet", ".npz"):
         raise InputError(f"cannot write a recording to '{target}': expected the suffix .csv, .parquet or .npz")
-    if not target.parent.is_dir():
-        raise InputError(f"cannot write '{target}': there is no folder '{target.parent}'")
-    temporary = target.with_name(f".{target.stem}.{uuid.uuid4().hex}{suffix}")
-    try:
-        _write_columns(columns, temporary, suffix)
-        temporary.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write '{target}': {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return target
+    return write_atomically(target, lambda temporary: _write_columns(columns, temporary, suffix))
 
 
 def _write_columns(columns: Mapping[str, NDArray[Any]], path: Path, suffix: str) -> None:

@@ -15,8 +15,8 @@ from dynid.errors import InputError
 from dynid.robot.effects import Motion
 from dynid.robot.model import Robot
 
-_SWEEP = 256
-"""Samples per sweep over a whole regressor, about a megabyte of it for an arm."""
+_SWEEP_NUMBERS = 250_000
+"""Numbers per sweep over a whole regressor: two megabytes stay in the cache from clearing to the last column."""
 
 _met: set[str] = set()
 """Kernels that were used in this process, so that nothing more is to be said about their compilation."""
@@ -39,8 +39,9 @@ def torque_regressor(
     acts, effect = (freeze(index, np.int64) for index in np.nonzero(robot.effect_incidence))
     places = freeze(acts * shape[2] + robot.parameters.n_inertial + effect, np.int64)
     coefficients = freeze(robot.effect_incidence[acts, effect])
-    for start in range(0, len(q), _SWEEP):  # in sweeps, so that all of one is written while it is in the cache
-        part = slice(start, start + _SWEEP)
+    sweep = kernel.LANES * max(1, _SWEEP_NUMBERS // (kernel.LANES * step))
+    for start in range(0, len(q), sweep):
+        part = slice(start, start + sweep)
         flat = Y[part].reshape(-1)
         if out is not None:
             flat[:] = 0.0

@@ -51,9 +51,9 @@ def robot_from_mjcf(description: Description) -> Robot:
     if root.tag != "mujoco":
         raise InputError(f"{where} has the outermost element <{root.tag}>, expected <mujoco>")
     folder = description.path.resolve().parent
-    _expand_includes(root, folder, folder, {description.path.resolve()}, where)
+    expand_includes(root, folder, folder, {description.path.resolve()}, where)
     notes = [f"not modelled: {what}" for tag, what in _IGNORED.items() if any(len(e) for e in root.findall(tag))]
-    needs_mesh = _cut_to_dynamics(root, folder, where)
+    needs_mesh = cut_to_dynamics(root, folder, where)
     try:
         model = compile_mjcf(serialize_xml(root), where)
     except InputError as error:
@@ -242,12 +242,12 @@ def _rotation(quaternion: Array) -> Array:
 # The text before it is compiled ---------------------------------------------------------------
 
 
-def _expand_includes(element: Element, folder: Path, beside: Path, seen: set[Path], where: str) -> None:
+def expand_includes(element: Element, folder: Path, beside: Path, seen: set[Path], where: str) -> None:
     """Put included files in place; only from the main file's folder and below, each once."""
     for index in range(len(element) - 1, -1, -1):
         child = element[index]
         if child.tag != "include":
-            _expand_includes(child, folder, beside, seen, where)
+            expand_includes(child, folder, beside, seen, where)
             continue
         name = child.get("file", "")
         if not name:
@@ -262,11 +262,11 @@ def _expand_includes(element: Element, folder: Path, beside: Path, seen: set[Pat
         included = parse_xml(read_description(file).content, f"included file '{file}'")
         if included.tag not in ("mujoco", "mujocoinclude"):
             raise InputError(f"included file '{file}' has the outermost element <{included.tag}>")
-        _expand_includes(included, folder, file.parent, seen, where)
+        expand_includes(included, folder, file.parent, seen, where)
         element[index : index + 1] = list(included)
 
 
-def _cut_to_dynamics(root: Element, folder: Path, where: str) -> list[str]:
+def cut_to_dynamics(root: Element, folder: Path, where: str) -> list[str]:
     """Keep what moves and weighs; returns the bodies whose mass comes from meshes."""
     for tag in _NOT_RIGID:
         if next(root.iter(tag), None) is not None:

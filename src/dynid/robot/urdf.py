@@ -68,8 +68,8 @@ def robot_from_urdf(description: Description, *, floating: bool = False) -> Robo
     if root.tag != "robot":
         raise InputError(f"{where} has the outermost element <{root.tag}>, expected <robot>")
     notes: list[str] = []
-    if description.path.suffix.lower() == ".xacro" or _uses_xacro(root):
-        root = parse_xml(_expanded_xacro(description.path), f"{where} expanded by xacro")
+    if description.path.suffix.lower() == ".xacro" or uses_xacro(root):
+        root = parse_xml(expanded_xacro(description.path), f"{where} expanded by xacro")
         notes.append("expanded by xacro")
     name = root.get("name") or description.path.stem
     elements = _links(root, where)
@@ -77,7 +77,7 @@ def robot_from_urdf(description: Description, *, floating: bool = False) -> Robo
     outermost = _check_tree(tuple(elements), joints, where)
     if floating and any(joint.kind == "floating" for joint in joints):
         raise InputError(f"{where} already has a floating joint; do not ask for another")
-    phi = {link: _link_phi(element, f"link '{link}' in {where}") for link, element in elements.items()}
+    phi = {link: link_phi(element, f"link '{link}' in {where}") for link, element in elements.items()}
     return _assemble(name, joints, phi, outermost, floating, description, notes, where)
 
 
@@ -185,7 +185,7 @@ def _check_tree(links: tuple[str, ...], joints: list[_UrdfJoint], where: str) ->
     return roots[0]
 
 
-def _link_phi(link: Element, where: str) -> Array:
+def link_phi(link: Element, where: str) -> Array:
     """Ten parameters in the link's frame; zero without ``<inertial>``."""
     inertial = link.find("inertial")
     if inertial is None:
@@ -314,11 +314,12 @@ def _refuse_twice(what: str, names: list[str], where: str) -> None:
 # Xacro --------------------------------------------------------------------------------------------
 
 
-def _uses_xacro(root: Element) -> bool:
+def uses_xacro(root: Element) -> bool:
+    """Whether an element of the file is xacro's."""
     return any(element.tag.startswith(_XACRO_NAMESPACES) for element in root.iter())
 
 
-def _expanded_xacro(path: Path) -> bytes:
+def expanded_xacro(path: Path) -> bytes:
     """The URDF that xacro makes of the file, its arguments at their defaults."""
     try:
         import xacro

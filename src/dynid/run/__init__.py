@@ -3,6 +3,7 @@
 from dynid.run.demo import Demo, run_demo
 from dynid.run.export import export_run
 from dynid.run.identify import Run, identify, validate_run
+from dynid.run.inspect import inspect_log
 from dynid.run.publish import Published, publish_run
 from dynid.run.report import report_run
 from dynid.run.settings import Settings
@@ -16,6 +17,7 @@ __all__ = [
     "Settings",
     "export_run",
     "identify",
+    "inspect_log",
     "load_run",
     "publish_run",
     "read_model",

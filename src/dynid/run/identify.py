@@ -12,6 +12,7 @@ from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate, Method, estimate
 from dynid.estimation.least_squares import OrdinaryLeastSquares
 from dynid.estimation.weighted import WeightedLeastSquares
+from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording, StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
@@ -22,6 +23,7 @@ from dynid.robot.read import read_robot
 from dynid.run.prepare import Filter, Logs, read_logs, refuse_repeats, split_recording, to_samples, with_dead_zone
 from dynid.run.settings import Settings
 from dynid.run.tune import Trial, choose_filter
+from dynid.validation.data_check import check_recording
 from dynid.validation.torque import TorqueError, Validation, validate
 
 
@@ -40,6 +42,8 @@ class Run:
     logs: tuple[tuple[str, str], ...] = ()
     """Path and hash of every log identified on."""
     validation_logs: tuple[tuple[str, str], ...] = ()
+    checks: tuple[DataCheck, ...] = ()
+    """What was found wrong with each log."""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     samples: tuple[Samples, ...] = ()
@@ -133,6 +137,7 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) ->
             raise InputError(f"{validate_on[0]} is a table of poses, expected a motion log to validate on")
         unseen_recordings = list(others.recordings)
         validation_files = list(zip((str(path) for path in validate_on), hashes, strict=True))
+    checks = tuple(check_recording(recording, robot) for recording in logs.recordings)
     base = reduce_to_base(robot)
     chosen_filter, trials = choose_filter(robot, base, known, settings)
     robot = with_dead_zone(robot, known, chosen_filter, settings)
@@ -149,7 +154,8 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) ->
         trials=trials,
         logs=tuple(zip(logs.paths, logs.hashes, strict=True)),
         validation_logs=tuple(validation_files),
-        notes=(*robot.source.notes, *logs.notes, *_gate(result)),
+        checks=checks,
+        notes=(*robot.source.notes, *logs.notes, *_findings(logs, checks), *_gate(result)),
         samples=samples,
         unseen=unseen,
     )
@@ -221,6 +227,16 @@ def _recordings(run: Run, paths: list[str]) -> list[Recording]:
 
 def _unchanged(path: str, digest: str) -> bool:
     return Path(path).is_file() and refuse_repeats([Path(path)]) == [digest]
+
+
+def _findings(logs: Logs, checks: Sequence[DataCheck]) -> list[str]:
+    """What is wrong with the logs, with the file that it is about."""
+    return [
+        f"{Path(path).name}: {finding.sentence}. {finding.fix}"
+        for path, check in zip(logs.paths, checks, strict=True)
+        for finding in check.findings
+        if finding.severity != "note"
+    ]
 
 
 def _gate(result: Estimate) -> tuple[str, ...]:

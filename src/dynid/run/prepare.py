@@ -68,7 +68,7 @@ def read_logs(robot: Robot, paths: Sequence[Path], settings: Settings) -> Logs |
         raise InputError("no log was given, expected at least one")
     hashes = refuse_repeats(paths)
     notes: list[str] = []
-    first, robot = _read_first(robot, paths[0], settings, notes)
+    first, robot = read_first(robot, paths[0], settings, notes)
     if isinstance(first, StaticRecording):
         if len(paths) > 1:
             raise InputError(f"{paths[0]} is a table of poses; {len(paths)} files were given, expected that one alone")
@@ -143,7 +143,7 @@ def with_dead_zone(robot: Robot, recordings: Sequence[Recording], filtered: Filt
     return robot.with_effects(effects)
 
 
-def _read_first(robot: Robot, path: Path, settings: Settings, notes: list[str]) -> tuple[Recording | StaticRecording, Robot]:
+def read_first(robot: Robot, path: Path, settings: Settings, notes: list[str]) -> tuple[Recording | StaticRecording, Robot]:
     """The first log decides which joints move."""
     try:
         return _read(robot, path, settings), robot

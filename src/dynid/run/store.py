@@ -15,7 +15,7 @@ import numpy as np
 from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate
 from dynid.estimation.outcome import Outcome
-from dynid.files import read_json, write_atomically, write_json
+from dynid.files import read_json, write_atomically, write_bytes, write_json
 from dynid.regression.base import BaseReduction
 from dynid.robot.builtin import demo_robot
 from dynid.robot.effects import Coulomb
@@ -75,7 +75,9 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
         notes, seconds = tuple(record["result"]["notes"]), float(record["result"]["seconds"])
     except (KeyError, TypeError) as error:
         raise InputError(f"run '{source}' is damaged: run.json lacks or misstates {error}") from None
-    run = Run(settings, robot, result, None, None, chosen, (), logs, unseen, notes, seconds)
+    run = Run(
+        settings, robot, result, None, None, chosen, logs=logs, validation_logs=unseen, notes=notes, seconds=seconds
+    )
     return resampled(run) if with_samples else run
 
 
@@ -166,7 +168,7 @@ def _copy_description(robot: Robot, folder: Path) -> str | None:
     except OSError as error:
         raise InputError(f"robot description '{source}' can no longer be read: {error.strerror or error}") from None
     name = f"robot{source.suffix}"
-    write_atomically(folder / name, lambda temporary: temporary.write_bytes(content))
+    write_bytes(folder / name, content)
     return name
 
 

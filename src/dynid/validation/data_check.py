@@ -18,10 +18,11 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.recording.check import check_signals
+from dynid.recording.cutoff import first_rows
 from dynid.recording.finding import DataCheck, Finding
-from dynid.recording.lag import middle_rows, smoothing_fraction
+from dynid.recording.lag import longest_part, smoothing_fraction
 from dynid.recording.process import process
-from dynid.recording.recording import Recording
+from dynid.recording.recording import Recording, RecordingStream
 from dynid.recording.samples import Samples
 from dynid.recording.steps.differentiate import Differentiate
 from dynid.recording.steps.lowpass import LowPass
@@ -31,6 +32,7 @@ from dynid.robot.model import Robot
 
 _LONGEST_LAG_S = 0.1
 _ROWS = 4000  # rows that the comparison is made on: a motion has no more to say
+_STREAM_ROWS = 1_000_000
 _LAGS = 81  # lags that are tried
 _UNLIKE = 1.6  # factor of torque against the nominal model that is worth a word
 
@@ -55,8 +57,13 @@ class ModelFit:
     """Standard error of the common lag, from how the joints disagree."""
 
 
-def check_recording(recording: Recording, robot: Robot | None = None) -> DataCheck:
-    """Everything that can be said about a log; with a robot, also against its names, limits and nominal dynamics."""
+def check_recording(recording: Recording | RecordingStream, robot: Robot | None = None) -> DataCheck:
+    """Everything that can be said about a log; with a robot, also against its names, limits and nominal dynamics.
+
+    Of a stream the first million rows are looked at.
+    """
+    if isinstance(recording, RecordingStream):
+        recording = first_rows(recording, _STREAM_ROWS)
     check = check_signals(recording, robot)
     if robot is None:
         return check
@@ -65,6 +72,7 @@ def check_recording(recording: Recording, robot: Robot | None = None) -> DataChe
 
 def check_against_model(recording: Recording, robot: Robot) -> DataCheck:
     """Findings on the torque, or the motor current, against the nominal model."""
+    recording = longest_part(recording)
     signal = recording.torque if recording.torque is not None else recording.current
     comparable = recording.joint_names == robot.joint_names and not robot.floating and signal is not None
     if not comparable or recording.n_samples < 64 or not np.ptp(recording.position, axis=0).any():
@@ -101,7 +109,7 @@ def check_against_model(recording: Recording, robot: Robot) -> DataCheck:
 
 def fit_nominal(recording: Recording, robot: Robot) -> ModelFit:
     """Coefficients of the nominal model in the recorded torque (or current), and how late it comes."""
-    samples = _smooth_samples(recording)
+    samples = _smooth_samples(longest_part(recording))
     assert samples.torque is not None
     dt = float(samples.time[-1] - samples.time[0]) / (len(samples) - 1)
     reach = max(1, min(int(np.ceil(_LONGEST_LAG_S / dt)), len(samples) // 8))
@@ -135,12 +143,13 @@ def fit_nominal(recording: Recording, robot: Robot) -> ModelFit:
     for j in range(n):
         y = samples.torque[rows + late, j]
         coefficients[j] = _coefficients(bases[j], names[j], y - y.mean(), bool(loaded[j]))
-    return ModelFit(*coefficients.T, explained, lag_s, common, error)
+    found, inertia_found, share = coefficients.T
+    return ModelFit(found, inertia_found, share, explained, lag_s, common, error)
 
 
 def _smooth_samples(recording: Recording) -> Samples:
     """Motion from position alone, so that a late velocity does not hide a late torque; all filtered alike."""
-    part = middle_rows(recording)
+    part = recording
     if part.torque is None:
         part = part.with_(torque=part.current)
     dt = nominal_period_s(part.time)
@@ -230,7 +239,8 @@ def _judged(recording: Recording, fit: ModelFit, amperes: bool) -> list[Finding]
 
     loaded = np.isfinite(fit.gravity_share)
     share = float(np.median(fit.gravity_share[loaded])) if loaded.any() else 1.0
-    if share < 0.1 and not amperes:
+    blank = loaded.any() and float(np.median(fit.explained[loaded])) < 0.3
+    if (share < 0.1 or blank) and not amperes:
         if float(np.median(fit.explained)) > 0.5:
             findings.append(
                 Finding(
@@ -308,12 +318,13 @@ def _torque_lag(recording: Recording, fit: ModelFit, what: str) -> list[Finding]
     uncertain = not np.isfinite(lag) or (recording.n_joints > 1 and not abs(lag) > 3.0 * fit.lag_error_s)
     if uncertain or abs(lag) <= max(3e-3, 0.5 * nominal_period_s(recording.time)):
         return []
+    error = f" (+-{1e3 * fit.lag_error_s:.1f})" if np.isfinite(fit.lag_error_s) else ""
     return [
         Finding(
             "torque_lag",
             "warning",
-            f"{what} {'lags' if lag > 0 else 'leads'} position by {1e3 * abs(lag):.1f} ms (+-{1e3 * fit.lag_error_s:.1f}), judged by the nominal model "
-            "with friction",
+            f"{what} {'lags' if lag > 0 else 'leads'} position by {1e3 * abs(lag):.1f} ms{error}, judged by the nominal "
+            "model with friction",
             f"shift it: Shift({lag:.3g}, signals=('torque',))",
             values={"lag_s": fit.lag_s},
         )

@@ -11,11 +11,14 @@ from dynid.cli.console import percent, say, show, show_json, show_table
 from dynid.cli.options import (
     DEFAULT_EFFECTS,
     AsJson,
+    DriveGains,
     Effects,
     Gravity,
     Lock,
     LogFiles,
+    Mapping,
     Output,
+    Preset,
     RobotFile,
     number_or_auto,
     numbers,
@@ -53,15 +56,9 @@ def identify(
     ] = "auto",
     from_s: Annotated[float | None, typer.Option("--from", help="Use each log from this time, s.")] = None,
     to_s: Annotated[float | None, typer.Option("--to", help="Use each log up to this time, s.")] = None,
-    drive_gains: Annotated[
-        str | None, typer.Option("--drive-gains", metavar="K1,K2,..", help="N m per A: torque from motor current.")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option("--preset", help="Vendor's columns and units: libfranka, rtde, fri, joint_states.")
-    ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option("--mapping", help="TOML or JSON file that names the log's columns.")
-    ] = None,
+    drive_gains: DriveGains = None,
+    preset: Preset = None,
+    mapping: Mapping = None,
     json: AsJson = False,
 ) -> None:
     """Identify the dynamic model of a robot from logs of its motion, or from a table of poses (M and g).

@@ -97,7 +97,7 @@ def interpolate(time: Array, values: Array, at: Array, method: str = "linear") -
 def uniform_grid(time: Array, dt: float) -> Array:
     """Every ``dt`` from the first stamp to the last; of a log with pauses of hours, as much as its rows warrant."""
     count = min(int(np.floor((time[-1] - time[0]) / dt + _ROUNDING)) + 1, 20 * len(time))
-    return np.minimum(time[0] + dt * np.arange(count), time[-1])
+    return np.asarray(np.minimum(time[0] + dt * np.arange(count), time[-1]), dtype=np.float64)
 
 
 def _grid_row(stamp: float, start_s: float, dt: float) -> int:

@@ -1,0 +1,129 @@
+"""Consistent estimation by semidefinite programming against the same problem written in cvxpy, both solved by Clarabel.
+
+Arms of 7, 20 and 50 links with viscous and Coulomb friction, offset and rotor inertia (14 parameters per link), noise strong
+enough that least squares is not consistent. cvxpy is written twice: with one matrix map per link, and with ``bmat`` entry by
+entry; it is timed with its canonicalisation, as a user pays it. Both sides start from the same whitened triangle, whose own time
+is given apart. Beside the full condition (4x4) the plain one (6x6).
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import measure
+
+import cvxpy
+import numpy as np
+
+from dynid.estimation.linear import LinearProblem
+from dynid.estimation.sdp import FeasibleSDP, solve_whitened
+from dynid.estimation.whitened import WhitenedFit
+from dynid.inertia import PLAIN_BASIS, PSEUDO_BASIS, phi_from_principal
+from dynid.recording.samples import Samples
+from dynid.regression.base import reduce_to_base
+from dynid.regression.factor import build_regression
+from dynid.regression.torque import inverse_dynamics
+from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
+from dynid.robot.model import Joint, Robot, make_robot
+
+POSITIVE = ("Ia", "fv", "fc")
+
+
+def arm(n_links: int, seed: int = 0) -> Robot:
+    """A serial arm whose neighbouring axes are parallel or at right angles, with bodies of random shape."""
+    rng = np.random.default_rng(seed)
+    joints, bodies = [], []
+    for i in range(n_links):
+        turn = rng.choice([0.0, 0.5 * np.pi, -0.5 * np.pi])
+        pose = np.eye(4)
+        pose[1:3, 1:3] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
+        pose[:3, 3] = [rng.uniform(0.0, 0.1), 0.0, rng.uniform(0.0, 0.3)]
+        screw = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+        nominal = {"fv": 1.0, "fc": 1.0, "fo": 0.05, "Ia": 0.1}
+        joints.append(Joint(f"joint{i + 1}", "revolute", i - 1, pose, screw, nominal=nominal))
+        mass = rng.uniform(0.5, 5.0)
+        axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        axes[:, 0] *= np.linalg.det(axes)
+        bodies.append(phi_from_principal(mass, rng.uniform(-0.2, 0.2, 3), axes, mass * rng.uniform(0.01, 0.15, 3) ** 2))
+    return make_robot(f"arm{n_links}", joints, bodies, effects=[Viscous(), Coulomb(), Offset(), Armature()])
+
+
+def linear_problem(robot: Robot, noise: float, seed: int = 0) -> LinearProblem:
+    """Random motion with noise on the torque, as a small triangle over base parameters."""
+    rng = np.random.default_rng(seed)
+    n, count = robot.n_dof, 1000
+    q, v, a = rng.uniform(-2.0, 2.0, (count, n)), rng.normal(size=(count, n)), rng.normal(size=(count, n))
+    tau = inverse_dynamics(robot, q, v, a) + noise * rng.normal(size=(count, n))
+    samples = Samples(time=0.01 * np.arange(count), position=q, velocity=v, acceleration=a, torque=tau)
+    return LinearProblem.of(build_regression(robot, samples), reduce_to_base(robot), robot.parameters)
+
+
+def in_cvxpy(fit: WhitenedFit, form: str, condition: str = "full", tolerance: float | None = None) -> float:
+    """The value of the same program written in cvxpy."""
+    layout, n = fit.consistent.layout, fit.consistent.n
+    basis = PSEUDO_BASIS if condition == "full" else PLAIN_BASIS
+    side = basis.shape[1]
+    x = cvxpy.Variable(n)
+    constraints = [x[layout.with_symbol(POSITIVE)] >= 0.0]
+    flat = basis.reshape(10, -1).T
+    for slots in layout.slots:
+        if form == "map":
+            matrix = cvxpy.reshape(flat @ x[slots], (side, side), order="C")
+        else:
+            m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (x[int(i)] for i in slots)
+            half = 0.5 * (xx + yy + zz)
+            matrix = cvxpy.bmat(
+                [[half - xx, -xy, -xz, hx], [-xy, half - yy, -yz, hy], [-xz, -yz, half - zz, hz], [hx, hy, hz, m]]
+            )
+        constraints.append(matrix - fit.consistent.margin * np.eye(side) >> 0)
+    step = x - fit.centre
+    cost = 0.5 * cvxpy.sum_squares(fit.F @ step) + 0.5 * cvxpy.sum_squares(cvxpy.multiply(np.sqrt(fit.pull), step))
+    program = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
+    options = {} if tolerance is None else dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "may be inaccurate", at a tolerance asked for to compare with
+        program.solve(solver=cvxpy.CLARABEL, **options)
+    return float(program.value)
+
+
+def solved(fit: WhitenedFit) -> np.ndarray:
+    """Our answer to the program."""
+    x, _, _, outcome = solve_whitened(fit)
+    assert x is not None
+    assert outcome is None
+    return x
+
+
+def main() -> None:
+    """Measure and print."""
+    arguments = measure.parser(__doc__).parse_args()
+    repeats = 1 if arguments.smoke else 5
+    result: dict[str, object] = {}
+    gaps = []
+    for n_links in (7,) if arguments.smoke else (7, 20, 50):
+        problem = linear_problem(arm(n_links), noise=2.0)
+        for condition in ("full", "plain"):
+            method = FeasibleSDP(condition=condition)
+            fit = method.whiten(problem)
+            x = solved(fit)
+            seconds = measure.median_time(lambda f=fit: solved(f), repeats)
+            whitening = measure.median_time(lambda m=method, p=problem: m.whiten(p), repeats)
+            mapped = measure.median_time(lambda f=fit, c=condition: in_cvxpy(f, "map", c), repeats)
+            best = min(fit.value(x), in_cvxpy(fit, "map", condition, tolerance=1e-11))
+            # relative to the whole sum of squares, of which least squares leaves one half in these units
+            gaps.append((fit.value(x) - best) / (0.5 + best))
+            suffix = f"{n_links}" if condition == "full" else f"plain_{n_links}"
+            result[f"milliseconds_{suffix}"] = 1e3 * seconds
+            result[f"cvxpy_milliseconds_{suffix}"] = 1e3 * mapped
+            result[f"whitening_milliseconds_{suffix}"] = 1e3 * whitening
+            result[f"speedup_{suffix}"] = mapped / seconds
+            if condition == "full":
+                entries = measure.median_time(lambda f=fit: in_cvxpy(f, "bmat"), repeats)
+                result[f"speedup_bmat_{n_links}"] = entries / seconds
+                result[f"chi_square_excess_{n_links}"] = fit.chi_square_excess(x)
+    result["gap_max"] = max(gaps)
+    measure.print_result(result, arguments.json)
+
+
+if __name__ == "__main__":
+    main()

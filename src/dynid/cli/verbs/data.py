@@ -1,0 +1,58 @@
+"""``dynid data``: what is in a log and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.console import show, show_json
+from dynid.cli.options import AsJson, DriveGains, LogFile, Mapping, Preset, numbers
+
+
+def data(
+    log: LogFile,
+    robot: Annotated[
+        Path,
+        typer.Option("--robot", metavar="ROBOT", help="Its description: names, limits and torque are compared.", show_default=False),
+    ],
+    drive_gains: DriveGains = None,
+    preset: Preset = None,
+    mapping: Mapping = None,
+    json: AsJson = False,
+) -> None:
+    """What is in a log, what is wrong with it, and what to do about it.
+
+    Example: [bold]dynid data run.csv --robot arm.urdf[/bold]
+    """
+    from dynid.run import inspect_log
+
+    gains = None if drive_gains is None else tuple(numbers(drive_gains, "--drive-gains"))
+    recording, check = inspect_log(log, robot, drive_gains=gains, preset=preset, mapping=mapping)
+    if json:
+        show_json(
+            {
+                "file": str(log),
+                "n_samples": recording.n_samples,
+                "duration_s": recording.duration_s,
+                "rate_hz": recording.rate_hz,
+                "joints": recording.joint_names,
+                "quantities": recording.quantities,
+                "findings": [finding.as_dict() for finding in check.findings],
+                "facts": check.facts,
+                "notes": recording.source.notes,
+            }
+        )
+        return
+    show(
+        f"{log.name}: {recording.n_samples} rows, {recording.duration_s:.4g} s at {recording.rate_hz:.4g} Hz, "
+        f"{recording.n_joints} joints; {', '.join(recording.quantities)}"
+    )
+    for note in recording.source.notes:
+        show(f"note: {note}")
+    for finding in check.findings:
+        show(f"{finding.severity}: {finding.sentence}")
+        show(f"    {finding.fix}")
+    if not check.findings:
+        show("nothing to complain about")

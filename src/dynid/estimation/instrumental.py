@@ -1,0 +1,357 @@
+"""Instrumental variables (IDIM-IV, Janot et al. 2014): rows that share the motion but not the noise.
+
+Noise on the measured motion enters ``W`` and biases least squares. Instruments ``Z``, the regressor of a *simulated* motion, have
+none of it:
+
+    Z^T W beta = Z^T tau,      cov = (Z^T W)^-1 Z^T Gamma Z (Z^T W)^-T
+
+The simulation closes the loop: the current model, under computed torque with that same model, tracks the logged reference or
+the low-passed motion. It is never driven open-loop by the logged torque, which would drift away. Model and controller are made
+again from each new estimate until the values settle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import scipy.linalg
+
+from dynid.arrays import Array
+from dynid.errors import DynidError, InputError
+from dynid.estimation.completion import complete
+from dynid.estimation.estimate import Estimate
+from dynid.estimation.linear import LinearProblem
+from dynid.estimation.outcome import Outcome
+from dynid.estimation.row_pass import channel_coefficients
+from dynid.estimation.seen import DATA_TOLERANCE
+from dynid.estimation.uncertainty import coloured_covariance, stretches
+from dynid.parameters import Parameters
+from dynid.recording.samples import Samples, SampleStream
+from dynid.recording.steps.zero_phase import filter_window
+from dynid.regression.base import BaseReduction
+from dynid.regression.factor import Regression
+from dynid.regression.rows import TorqueRows
+from dynid.robot.effects import Armature
+from dynid.robot.model import Robot
+from dynid.simulate import ComputedTorque, Controller, simulate
+
+MOTION_SHARE = 0.9999
+"""Share of the power of the positions that lies below the frequency taken for that of the motion."""
+CUTOFF_OVER_MOTION = 3.0
+WORST_CONDITION = 1e12
+
+
+@dataclass(frozen=True)
+class InstrumentalVariables:
+    """Least squares with instruments from a closed-loop simulation of the current model.
+
+    Args:
+        cutoff_hz: low-pass of the logged motion that the simulated robot tracks; None for three times the frequency below
+            which the positions have practically all their power.
+        reference: the logged reference instead, one set of motion per set of samples, over the same times.
+        controller: None for computed torque with the current model. That cancels friction, which is therefore left out of
+            model and controller alike; any other controller moves the model with all its effects.
+        weighted: count joints by their own noise.
+    """
+
+    name: ClassVar[str] = "iv"
+    laws: ClassVar[frozenset[str]] = frozenset({"exact", "units", "covers"})
+    cutoff_hz: float | None = None
+    reference: tuple[Samples, ...] | None = None
+    controller: Controller | None = None
+    weighted: bool = True
+    iterations: int = 10
+    settle: float = 1e-3
+    """Change of the prediction, relative to the residual, below which the iteration counts as settled."""
+    tolerance: float = DATA_TOLERANCE
+
+    def __post_init__(self) -> None:
+        if self.cutoff_hz is not None and not self.cutoff_hz > 0.0:
+            raise InputError(f"cut-off of the tracked motion is {self.cutoff_hz:g} Hz, expected a positive number")
+        if self.iterations < 1:
+            raise InputError(f"{self.iterations} iterations asked for, expected at least 1")
+
+    def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
+        problem = LinearProblem.of(regression, base, prior, self.tolerance)
+        logs = _logs(regression)
+        if self.reference is not None and len(self.reference) != len(logs):
+            raise InputError(f"{len(self.reference)} references were given for {len(logs)} sets of samples")
+        tracked = [
+            log.tracked(self.cutoff_hz) if self.reference is None else log.aligned(self.reference[i])
+            for i, log in enumerate(logs)
+        ]
+        beta = problem.solve(np.ones(len(problem.channels)))
+        weights = self._weights(problem, beta)
+        notes: list[str] = []
+        settled, moments, simulated = False, None, None
+        for _ in range(self.iterations):
+            motion = self._simulate(problem, beta, logs, tracked, notes, simulated)
+            if motion is None:
+                break
+            simulated = motion
+            moments = _moments(problem, logs, simulated, weights)
+            new = _solve(problem, moments)
+            moved = np.linalg.norm(np.vstack(problem.channels)[:, :-1] @ (new - beta))
+            rest = np.linalg.norm(problem.residual_norms(new))
+            beta = new
+            # on exact data the last digits never rest
+            settled = bool(moved <= self.settle * rest + 1e-9 * np.linalg.norm(regression.torque_norms))
+            if settled:
+                break
+        assert moments is not None
+        assert simulated is not None
+        covariance, freedom = _covariance(problem, logs, simulated, weights, moments, beta)
+        return problem.finish(
+            self.name,
+            beta,
+            covariance,
+            outcome=None if settled or notes else Outcome.NOT_CONVERGED,
+            notes=notes,
+            details={
+                "moments": moments.of_data,
+                "degrees_of_freedom": freedom,
+                "weights": weights.tolist(),
+                "tracking_error": [_tracking_error(s, t) for s, t in zip(simulated, tracked, strict=True)],
+            },
+        )
+
+    def _weights(self, problem: LinearProblem, beta: Array) -> Array:
+        if not self.weighted:
+            return np.ones(len(problem.channels))
+        floor = 1e-10 * max(float(problem.regression.torque_norms.max()), 1e-300)
+        weights = 1.0 / np.maximum(problem.noise_sigma(beta, pooled=False), floor)
+        return np.asarray(weights / np.exp(np.log(weights).mean()))
+
+    def _simulate(
+        self,
+        problem: LinearProblem,
+        beta: Array,
+        logs: list[_Log],
+        tracked: list[Samples],
+        notes: list[str],
+        last: list[Samples] | None,
+    ) -> list[Samples] | None:
+        """Motion of the current model, of the prior where the current one cannot move; None to stay with the last."""
+        current = complete(problem.base, beta, problem.prior)
+        try:
+            return [self._track(log.robot.with_parameters(current), t) for log, t in zip(logs, tracked, strict=True)]
+        except DynidError as reason:
+            if last is not None:
+                notes.append(f"instruments are those of an earlier iterate: {reason}")
+                return None
+            notes.append(f"instruments are those of the prior: {reason}")
+        return [self._track(log.robot.with_parameters(problem.prior), t) for log, t in zip(logs, tracked, strict=True)]
+
+    def _track(self, robot: Robot, tracked: Samples) -> Samples:
+        """Closed-loop motion of a robot along a motion, on the same clock."""
+        if self.controller is None:
+            robot = robot.with_effects([effect for effect in robot.effects if isinstance(effect, Armature)])
+            controller: Controller = ComputedTorque(model_error=0.0, friction_compensation=0.0)
+        else:
+            controller = self.controller
+        rate_hz = (len(tracked) - 1) / tracked.duration_s
+        moved = simulate(
+            _unlimited(robot),
+            tracked,
+            controller=controller,
+            rate_hz=rate_hz,
+            torque_noise=0.0,
+            encoder_counts=None,
+            velocity_noise=0.0,
+        ).truth
+        return _on_clock(moved, tracked.time)
+
+
+# Logs and the motion to track ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Log:
+    """One set of samples, whole, and how its rows are made."""
+
+    source: TorqueRows
+    samples: Samples
+
+    @property
+    def robot(self) -> Robot:
+        return self.source.robot
+
+    def rows(self, samples: Samples | None = None) -> TorqueRows:
+        """Row source of the log itself or, without weights, of another motion."""
+        if samples is None:
+            return replace(self.source, sources=(self.samples,))
+        still = samples.with_torque(np.zeros_like(samples.velocity))
+        return replace(self.source, sources=(still if self.samples.load is None else still.with_load(self.samples.load),), weights=None)
+
+    def tracked(self, cutoff_hz: float | None) -> Samples:
+        """The logged positions after a zero-phase low-pass, with the derivatives of a spline through them."""
+        time = np.linspace(self.samples.time[0], self.samples.time[-1], len(self.samples))
+        q = _columnwise(time, self.samples.time, self.samples.position)
+        nyquist_hz = 0.5 * (len(time) - 1) / (time[-1] - time[0])
+        cutoff = cutoff_hz if cutoff_hz is not None else CUTOFF_OVER_MOTION * motion_frequency_hz(q, nyquist_hz)
+        if cutoff < 0.95 * nyquist_hz:
+            q = filter_window(q, 4, cutoff / nyquist_hz, True, True)
+        return _differentiated(time, q)
+
+    def aligned(self, reference: Samples) -> Samples:
+        """A logged reference on a uniform clock over the times of the log."""
+        if reference.position.shape[1] != self.samples.position.shape[1]:
+            raise InputError(
+                f"reference has {reference.position.shape[1]} joints, the log {self.samples.position.shape[1]}"
+            )
+        if reference.time[0] > self.samples.time[0] + 1e-9 or reference.time[-1] < self.samples.time[-1] - 1e-9:
+            raise InputError(
+                f"reference lasts from {reference.time[0]:g} s to {reference.time[-1]:g} s, the log from "
+                f"{self.samples.time[0]:g} s to {self.samples.time[-1]:g} s"
+            )
+        time = np.linspace(self.samples.time[0], self.samples.time[-1], len(self.samples))
+        return _on_clock(reference, time)
+
+
+def _logs(regression: Regression) -> list[_Log]:
+    if not regression.sources or not all(isinstance(source, TorqueRows) for source in regression.sources):
+        raise InputError("instruments need the torque rows of a robot again, and this regression cannot make them")
+    logs = []
+    for source in regression.sources:
+        assert isinstance(source, TorqueRows)
+        for samples in source.sources:
+            whole = _whole(samples)
+            if len(whole) < 12:
+                raise InputError(f"a set of samples has {len(whole)} rows, instruments need at least 12")
+            logs.append(_Log(source, whole))
+    return logs
+
+
+def _whole(samples: Samples | SampleStream) -> Samples:
+    if isinstance(samples, Samples):
+        return samples
+    pieces = list(samples)
+    joined = {
+        name: None if getattr(pieces[0], name) is None else np.concatenate([getattr(piece, name) for piece in pieces])
+        for name in ("time", "position", "velocity", "acceleration", "torque", "load")
+    }
+    return Samples(**joined)  # type: ignore[arg-type]
+
+
+def motion_frequency_hz(q: Array, nyquist_hz: float) -> float:
+    """Frequency below which practically all power of the positions lies, that of the fastest joint."""
+    n = len(q)
+    line = np.linspace(0.0, 1.0, n)[:, None]
+    moving = (q - q[0] - line * (q[-1] - q[0])) * np.hanning(n)[:, None]
+    power = np.abs(np.fft.rfft(moving, axis=0)) ** 2
+    total = power.sum(axis=0)
+    moves = total > 1e-16 * max(float(total.max()), 1e-300)
+    share = np.cumsum(power[:, moves], axis=0) / total[moves]
+    bins = (share < MOTION_SHARE).sum(axis=0).max(initial=1)
+    return float(max(bins, 2) / (len(power) - 1) * nyquist_hz)
+
+
+def _differentiated(time: Array, q: Array) -> Samples:
+    from scipy.interpolate import make_interp_spline
+
+    spline = make_interp_spline(time, q, k=5)
+    return Samples(time, q, spline.derivative()(time), spline.derivative(2)(time))
+
+
+def _columnwise(time: Array, known: Array, values: Array) -> Array:
+    if len(time) == len(known) and np.allclose(time, known, rtol=0.0, atol=1e-9):
+        return np.array(values)
+    return np.column_stack([np.interp(time, known, column) for column in values.T])
+
+
+def _on_clock(motion: Samples, time: Array) -> Samples:
+    q, v, a = (_columnwise(time, motion.time, x) for x in (motion.position, motion.velocity, motion.acceleration))
+    return Samples(time, q, v, a)
+
+
+def _unlimited(robot: Robot) -> Robot:
+    """The robot without torque limits: instruments should follow the motion, not a wrong model's saturation."""
+    return replace(robot, joints=tuple(replace(joint, tau_max=np.inf) for joint in robot.joints))
+
+
+def _tracking_error(motion: Samples, tracked: Samples) -> float:
+    return float(np.sqrt(np.mean((motion.position - tracked.position) ** 2)))
+
+
+# Moments ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """``Z^T [W tau]`` and ``Z^T Z`` over base parameters, joints weighted."""
+
+    of_data: Array
+    of_instruments: Array
+
+
+def _paired(log: _Log, motion: Samples) -> Iterator[tuple[list[Array], list[Array]]]:
+    """Stretches of the rows of a log and of its instruments, side by side."""
+    yield from zip(stretches(log.rows()), stretches(log.rows(motion)), strict=True)
+
+
+def _moments(problem: LinearProblem, logs: list[_Log], simulated: list[Samples], weights: Array) -> _Moments:
+    channels = [factor.channel for factor in problem.regression.factors]
+    data = [np.zeros((c.width, c.width + 1)) for c in channels]
+    own = [np.zeros((c.width, c.width)) for c in channels]
+    for log, motion in zip(logs, simulated, strict=True):
+        for rows, instruments in _paired(log, motion):
+            for j, (W, Z) in enumerate(zip(rows, instruments, strict=True)):
+                data[j] += Z[:, :-1].T @ W
+                own[j] += Z[:, :-1].T @ Z[:, :-1]
+    n = problem.base.n_base
+    of_data, of_instruments = np.zeros((n, n + 1)), np.zeros((n, n))
+    for j, channel in enumerate(channels):
+        expand = channel.expansion @ problem.base.lift
+        square = weights[j] ** 2
+        of_data += square * expand.T @ np.hstack([data[j][:, :-1] @ expand, data[j][:, -1:]])
+        of_instruments += square * expand.T @ own[j] @ expand
+    return _Moments(of_data, of_instruments)
+
+
+def _square(problem: LinearProblem, moments: _Moments) -> tuple[Array, Array, Array]:
+    """``Z^T W`` over the seen parameters in unit columns, with the scales of its rows and columns."""
+    mask = problem.seen.mask
+    rows = 1.0 / np.sqrt(np.diag(moments.of_instruments)[mask])
+    columns = 1.0 / np.linalg.norm(np.vstack(problem.channels)[:, :-1][:, mask], axis=0)
+    S = rows[:, None] * moments.of_data[:, :-1][np.ix_(mask, mask)] * columns
+    condition = float(np.linalg.cond(S)) if np.isfinite(S).all() else np.inf
+    if condition > WORST_CONDITION:
+        raise InputError(
+            f"instruments do not show what the data show (condition number {condition:.1e}): the tracked motion is too smooth; "
+            "raise its cut-off"
+        )
+    return S, rows, columns
+
+
+def _solve(problem: LinearProblem, moments: _Moments) -> Array:
+    mask = problem.seen.mask
+    S, rows, columns = _square(problem, moments)
+    beta = problem.held.copy()
+    right = moments.of_data[mask, -1] - moments.of_data[np.ix_(mask, ~mask)] @ beta[~mask] if mask.any() else np.zeros(0)
+    beta[mask] = columns * np.linalg.solve(S, rows * right)
+    return beta
+
+
+def _covariance(
+    problem: LinearProblem, logs: list[_Log], simulated: list[Samples], weights: Array, moments: _Moments, beta: Array
+) -> tuple[Array, float]:
+    """``S^-1 (sum_j w_j^4 sum_f S_j(f) G_j(f)) S^-T``, ``G_j`` of the instruments, ``S_j`` of the residual."""
+    mask = problem.seen.mask
+    coefficients = channel_coefficients(problem.regression, problem.base, beta)
+    S, rows, columns = _square(problem, moments)
+    own = rows[:, None] * moments.of_instruments[np.ix_(mask, mask)] * rows
+    triangle = np.linalg.cholesky(own).T  # whitens the instruments in unit rows
+    whiten = rows[:, None] * scipy.linalg.solve_triangular(triangle, np.eye(len(own)))
+    left = columns[:, None] * np.linalg.solve(S, triangle.T)
+
+    def blocks() -> Iterator[list[Array]]:
+        for log, motion in zip(logs, simulated, strict=True):
+            for data, instruments in _paired(log, motion):
+                for W, Z, c in zip(data, instruments, coefficients, strict=True):
+                    Z[:, -1] = W[:, -1] - W[:, :-1] @ c
+                yield instruments
+
+    return coloured_covariance(problem, blocks(), weights, whiten, left)

@@ -1,0 +1,241 @@
+"""How good a motion is for identification, as a function of the information ``A = W^T W`` of its base regressor ``W``.
+
+With singular values ``s_1 >= .. >= s_b`` of ``W`` (eigenvalues ``s^2`` of ``A``), smaller is better:
+
+    LogDet              -(1/b) sum log s_i                    volume of the confidence ellipsoid (D)
+    TraceInverse         1/2 log sum 1 / s_i^2                 sum of the parameters' variances (A)
+    SmallestSingular    -log s_b                               the worst direction (E)
+    ConditionNumber      log (s_1 / s_b)                       the amplification of relative errors
+    FrobeniusCondition   1/2 log (||A||_F ||A^-1||_F)          Gautier and Khalil's third measure (21), smooth
+    PivotedCondition     log |R_11 / R_bb| of QR with pivoting, their second measure
+    Scaling              log (max |W_ij| / min |W_ij|)         their measure of equilibrium S (19)
+
+All but the last two are functions of ``A`` alone, with ``df = <M, dA>`` and therefore ``df/dW = 2 W M``. ``s_1`` and ``s_b`` have
+kinks where singular values meet; a finite ``power`` p replaces ``max`` by the p-norm of the eigenvalues, which has none and bounds
+the sharp value from above.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import scipy.linalg
+
+from dynid.arrays import Array
+from dynid.errors import InputError, UnknownNameError
+
+ColumnScaling: TypeAlias = Literal["none", "columns"]
+
+
+class Criterion(ABC):
+    """What a design makes small; holds options only."""
+
+    @abstractmethod
+    def of_regressor(self, W: Array) -> tuple[float, Array]:
+        """Value and ``df/dW``."""
+
+    def value(self, W: Array) -> float:
+        return self.of_regressor(W)[0]
+
+
+class InformationCriterion(Criterion):
+    """A criterion of ``A = W^T W``."""
+
+    @abstractmethod
+    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
+        """Value and its derivative by each eigenvalue of ``A``, which come in rising order."""
+
+    def of_information(self, A: Array) -> tuple[float, Array]:
+        """Value and ``M`` with ``df = <M, dA>``."""
+        eigenvalues, vectors = np.linalg.eigh(A)
+        value, slope = self.of_spectrum(np.maximum(eigenvalues, _floor(eigenvalues)))
+        return value, (vectors * slope) @ vectors.T
+
+    def of_regressor(self, W: Array) -> tuple[float, Array]:
+        value, M = self.of_information(W.T @ W)
+        return value, 2.0 * (W @ M)
+
+
+@dataclass(frozen=True)
+class LogDet(InformationCriterion):
+    """``-(1 / 2b) sum log(lambda_i + ridge mean(lambda))``: the ridge keeps a motion that sees nothing differentiable."""
+
+    ridge: float = 0.0
+
+    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
+        b = len(eigenvalues)
+        lifted = eigenvalues + self.ridge * eigenvalues.mean()
+        share = self.ridge * (1.0 / lifted).sum() / b
+        return float(-0.5 * np.log(lifted).mean()), -0.5 / b * (1.0 / lifted + share)
+
+
+@dataclass(frozen=True)
+class TraceInverse(InformationCriterion):
+    """``1/2 log sum 1 / lambda_i``."""
+
+    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
+        total = (1.0 / eigenvalues).sum()
+        return float(0.5 * np.log(total)), -0.5 / (eigenvalues**2 * total)
+
+
+@dataclass(frozen=True)
+class SmallestSingular(InformationCriterion):
+    """``-log s_b``, or ``1/2p log sum lambda_i^-p``."""
+
+    power: float = np.inf
+
+    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
+        value, slope = _soft_largest(-np.log(eigenvalues), self.power)
+        return 0.5 * value, -0.5 * slope / eigenvalues
+
+
+@dataclass(frozen=True)
+class ConditionNumber(InformationCriterion):
+    """``log (s_1 / s_b)``, or ``1/2p (log sum lambda_i^p + log sum lambda_i^-p)``."""
+
+    power: float = np.inf
+
+    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
+        logarithm = np.log(eigenvalues)
+        high, up = _soft_largest(logarithm, self.power)
+        low, down = _soft_largest(-logarithm, self.power)
+        return 0.5 * (high + low), 0.5 * (up - down) / eigenvalues
+
+
+@dataclass(frozen=True)
+class FrobeniusCondition(InformationCriterion):
+    """``1/2 log (||A||_F ||A^-1||_F)``: the condition number with ``power = 2``, times one half less of its logarithm."""
+
+    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
+        return ConditionNumber(power=2.0).of_spectrum(eigenvalues)
+
+
+@dataclass(frozen=True)
+class PivotedCondition(Criterion):
+    """``log |R_11 / R_bb|`` of ``W P = Q R``: cheap, and differentiable while the pivots stay the same."""
+
+    def of_regressor(self, W: Array) -> tuple[float, Array]:
+        Q, R, pivots = scipy.linalg.qr(W, mode="economic", pivoting=True)
+        first, last = R[0, 0], R[-1, -1]
+        gradient = np.zeros_like(W)
+        gradient[:, pivots[0]] += Q[:, 0] / first
+        # R_bb is the distance of the last column to the span of the others, at the combination c
+        c = scipy.linalg.solve_triangular(R[:-1, :-1], R[:-1, -1])
+        gradient[:, pivots[-1]] -= Q[:, -1] / last
+        gradient[:, pivots[:-1]] += np.outer(Q[:, -1], c) / last
+        return float(np.log(abs(first / last))), gradient
+
+
+@dataclass(frozen=True)
+class Scaling(Criterion):
+    """``log (max |W_ij| / min |W_ij|)`` over entries that are not zero; with a finite ``power`` p-norms of both."""
+
+    power: float = np.inf
+
+    def of_regressor(self, W: Array) -> tuple[float, Array]:
+        size = np.abs(W)
+        seen = size > 1e-12 * size.max(initial=0.0)
+        logarithm = np.log(size[seen])
+        high, up = _soft_largest(logarithm, self.power)
+        low, down = _soft_largest(-logarithm, self.power)
+        gradient = np.zeros_like(W)
+        gradient[seen] = (up - down) / W[seen]
+        return high + low, gradient
+
+
+@dataclass(frozen=True)
+class Mix(Criterion):
+    """``sum_k weight_k criterion_k``."""
+
+    parts: tuple[tuple[float, Criterion], ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise InputError("a mix of 0 criteria was asked for, expected at least 1")
+        for weight, criterion in self.parts:
+            if not (np.isfinite(weight) and weight >= 0.0):
+                raise InputError(f"weight of {type(criterion).__name__} is {weight:g}, expected zero or a positive number")
+
+    def of_regressor(self, W: Array) -> tuple[float, Array]:
+        total, gradient = 0.0, np.zeros_like(W)
+        for weight, criterion in self.parts:
+            value, slope = criterion.of_regressor(W)
+            total += weight * value
+            gradient += weight * slope
+        return total, gradient
+
+
+@dataclass(frozen=True)
+class ScaledColumns(Criterion):
+    """A criterion of ``W`` with every column divided by its norm: what is left when each parameter's unit is free."""
+
+    criterion: Criterion
+
+    def of_regressor(self, W: Array) -> tuple[float, Array]:
+        norms = np.linalg.norm(W, axis=0)
+        norms = np.where(norms > 0.0, norms, 1.0)
+        scaled = W / norms
+        value, slope = self.criterion.of_regressor(scaled)
+        return value, (slope - scaled * (scaled * slope).sum(axis=0)) / norms
+
+
+CRITERIA = ("condition", "logdet", "smallest", "trace", "frobenius")
+
+
+def criterion_from(choice: str | Criterion, power: float = np.inf, ridge: float = 0.0) -> Criterion:
+    """A criterion by its name, or a mix such as ``condition+0.5*logdet``."""
+    if isinstance(choice, Criterion):
+        return choice
+    parts: list[tuple[float, Criterion]] = []
+    for term in choice.split("+"):
+        left, star, right = term.strip().partition("*")
+        name = (right if star else left).strip()
+        try:
+            weight = float(left) if star else 1.0
+        except ValueError:
+            raise InputError(f"criterion '{choice}' has the weight '{left}', expected a number, as in 0.5*logdet") from None
+        known: dict[str, Criterion] = {
+            "condition": ConditionNumber(power),
+            "logdet": LogDet(ridge),
+            "smallest": SmallestSingular(power),
+            "trace": TraceInverse(),
+            "frobenius": FrobeniusCondition(),
+        }
+        if name not in known:
+            raise UnknownNameError("criterion", name, CRITERIA)
+        parts.append((weight, known[name]))
+    return parts[0][1] if len(parts) == 1 and parts[0][0] == 1.0 else Mix(tuple(parts))
+
+
+def condition_number(W: Array, *, scaled: bool = False) -> float:
+    """2-norm condition number, of the matrix itself or of its columns scaled to length one."""
+    if scaled:
+        norms = np.linalg.norm(W, axis=0)
+        W = W / np.where(norms > 0.0, norms, 1.0)
+    singular = np.linalg.svd(np.linalg.qr(W, mode="r"), compute_uv=False)
+    return float(singular[0] / singular[-1]) if singular[-1] > 0.0 else float("inf")
+
+
+def describe(criteria: Sequence[Criterion]) -> str:
+    """What was made small, in words."""
+    return ", then ".join(type(criterion).__name__ for criterion in criteria)
+
+
+def _soft_largest(logarithms: Array, power: float) -> tuple[float, Array]:
+    """``1/p log sum exp(p x)`` and its derivative by each ``x``; the largest itself for infinite ``p``."""
+    largest = logarithms.max()
+    if np.isinf(power):
+        top = logarithms == largest
+        return float(largest), top / np.count_nonzero(top)
+    weights = np.exp(power * (logarithms - largest))
+    total = weights.sum()
+    return float(largest + np.log(total) / power), weights / total
+
+
+def _floor(eigenvalues: Array) -> float:
+    """Eigenvalues below rounding of the largest are rounding: a motion that does not see a direction, not a negative one."""
+    return float(max(eigenvalues[-1], 0.0) * 1e-15 + 1e-300)

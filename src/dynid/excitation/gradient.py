@@ -1,0 +1,143 @@
+"""Derivatives of regressors by the motion, contracted with weights: what a gradient-based design needs.
+
+For ``g = sum_{s, d, c} G[s, d, c] Y[s, d, c](q, v, a)`` these functions give ``dg/dq``, ``dg/dv``, ``dg/da`` of every sample, exactly:
+the rigid bodies by the reverse sweep of :mod:`dynid.excitation.adjoint_kernel`, joint effects by their own derivatives.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, check_shape, frozen_view
+from dynid.errors import InputError
+from dynid.regression.torque import checked_motion
+from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
+from dynid.robot.model import Robot
+
+
+def torque_gradient(
+    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, weights: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """``dg/dq, dg/dv, dg/da`` for weights of the shape of :func:`dynid.torque_regressor`, effect columns included."""
+    from dynid.excitation import adjoint_kernel
+
+    refuse_floating(robot)
+    q, v, a = checked_motion(robot, q, v, a)
+    G = np.ascontiguousarray(weights, dtype=np.float64)
+    check_shape("weights", G, (len(q), robot.n_dof, len(robot.parameters)))
+    q_bar, v_bar, a_bar = (np.empty(v.shape) for _ in range(3))
+    adjoint_kernel.torque_adjoint(q, v, a, robot.gravity, tree_tuple(robot), frozen_view(G), q_bar, v_bar, a_bar)
+    if robot.effects:
+        _add_effects(robot, q, v, a, G, q_bar, v_bar, a_bar)
+    return q_bar, v_bar, a_bar
+
+
+def inverse_dynamics_gradient(
+    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, weights: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """The same of ``sum_{s, d} weights[s, d] tau[s, d]``, the torque with the robot's own parameters."""
+    per_torque = np.asarray(weights, dtype=np.float64)
+    return torque_gradient(robot, q, v, a, per_torque[:, :, None] * robot.parameters.values)
+
+
+def energy_gradient(robot: Robot, q: ArrayLike, v: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
+    """``dg/dq, dg/dv`` of ``g = sum_{s, c} weights[s, c] h[s, c]``, ``h`` that of :func:`dynid.energy_regressor`."""
+    return _energy_gradient(robot, q, v, weights, robot.gravity)
+
+
+def point_speeds(robot: Robot, q: Array, v: Array, body: int, point: ArrayLike) -> tuple[Array, Array]:
+    """Squared speed of a point fixed to a body, and the weights that make it an energy: twice a unit mass's kinetic one."""
+    from dynid.regression.energy import kinetic_and_potential
+
+    weights = np.zeros(robot.parameters.n_inertial)
+    weights[10 * body : 10 * body + 10] = 2.0 * point_mass(point)
+    kinetic, _ = kinetic_and_potential(robot, q, v)
+    return kinetic @ weights, weights
+
+
+def point_speed_gradient(robot: Robot, q: Array, v: Array, weights: Array) -> tuple[Array, Array]:
+    """``d/dq, d/dv`` of a weighted sum of squared speeds, weights ``(samples, parameters)`` built on :func:`point_speeds`."""
+    return _energy_gradient(robot, q, v, weights, np.zeros(3))
+
+
+def point_mass(point: ArrayLike) -> Array:
+    """Ten parameters of a unit mass at a point of a body."""
+    x, y, z = np.asarray(point, dtype=np.float64)
+    return np.array([1.0, x, y, z, y * y + z * z, -x * y, x * x + z * z, -x * z, -y * z, x * x + y * y])
+
+
+def refuse_floating(robot: Robot) -> None:
+    """Excitation is motion of driven joints."""
+    if robot.floating:
+        raise InputError(f"robot '{robot.name}' floats; an exciting motion is defined for driven joints on a fixed base")
+
+
+def tree_tuple(robot: Robot) -> tuple[Any, ...]:
+    """The tree as the reverse sweep takes it."""
+    tree = robot.tree
+    return tree.parent, tree.rotation, tree.translation, tree.screw, tree.support_start, tree.support
+
+
+def _energy_gradient(robot: Robot, q: ArrayLike, v: ArrayLike, weights: ArrayLike, gravity: Array) -> tuple[Array, Array]:
+    from dynid.excitation import adjoint_kernel
+
+    refuse_floating(robot)
+    q, v, _ = checked_motion(robot, q, v, v)
+    G = np.ascontiguousarray(weights, dtype=np.float64)
+    check_shape("weights", G, (len(q), robot.parameters.n_inertial))
+    q_bar, v_bar = np.empty(v.shape), np.empty(v.shape)
+    adjoint_kernel.energy_adjoint(q, v, frozen_view(gravity), tree_tuple(robot), frozen_view(G), q_bar, v_bar)
+    return q_bar, v_bar
+
+
+def _add_effects(
+    robot: Robot, q: Array, v: Array, a: Array, G: Array, q_bar: Array, v_bar: Array, a_bar: Array
+) -> None:
+    motion = Motion(q, v, a)
+    column = robot.parameters.n_inertial
+    for effect in robot.effects:
+        C = effect.incidence(robot.n_joints)
+        weights = (G[:, :, column : column + C.shape[1]] * C).sum(axis=1)  # of each signal
+        column += C.shape[1]
+        for bar, slope in zip((q_bar, v_bar, a_bar), signal_slopes(effect, motion), strict=True):
+            if slope is not None:
+                bar += weights * slope
+
+
+@singledispatch
+def signal_slopes(effect: Effect, motion: Motion) -> tuple[Array | None, Array | None, Array | None]:
+    """How each joint's signal changes with that joint's position, velocity and acceleration; None for not at all."""
+    raise InputError(
+        f"effect '{effect.name}' has no derivative for the design of a motion; design with viscous, coulomb, offset and "
+        "armature, whose motion serves other friction models too"
+    )
+
+
+@signal_slopes.register
+def _(effect: Viscous, motion: Motion) -> tuple[Array | None, Array | None, Array | None]:
+    return None, np.ones_like(motion.velocity), None
+
+
+@signal_slopes.register
+def _(effect: Armature, motion: Motion) -> tuple[Array | None, Array | None, Array | None]:
+    return None, None, np.ones_like(motion.acceleration)
+
+
+@signal_slopes.register
+def _(effect: Offset, motion: Motion) -> tuple[Array | None, Array | None, Array | None]:
+    return None, None, None
+
+
+@signal_slopes.register
+def _(effect: Coulomb, motion: Motion) -> tuple[Array | None, Array | None, Array | None]:
+    """That of the smooth sign; a pure sign is flat wherever it has a derivative."""
+    width = np.asarray(effect.smooth_width)
+    if not np.any(width > 0.0):
+        return None, None, None
+    scale = np.where(width > 0.0, width, 1.0)
+    slope = np.where(width > 0.0, (1.0 - np.tanh(motion.velocity / scale) ** 2) / scale, 0.0)
+    return None, np.where(np.abs(motion.velocity) < np.asarray(effect.dead_zone), 0.0, slope), None

@@ -1,0 +1,463 @@
+"""Regression by polynomial approximation: rows from position and torque alone, no signal is differentiated.
+
+Lomakin and Deutscher (2020), (28)-(37), for any robot with a fixed base. With the momentum ``A phi = dL/dv`` and
+the drift ``B phi = dL/dq - friction`` the equation of motion is ``tau = d/dt (A phi) - B phi``; multiplied with the
+kernel ``g`` of a sliding window and integrated by parts,
+
+    g * tau = (g' * A(q, v) - g * B(q, v)) phi                                              (28), (35)
+
+An effect that is a rate, rotor inertia ``Ia a = d/dt (Ia v)``, is a column of ``A``; friction and offsets ``s(q, v)``
+are columns ``-s`` of ``B``. ``q`` and ``v`` come from measured positions in one of two ways:
+
+* ``"pointwise"``, the composition rule (21): ``q_hat = g * q`` and ``v_hat = g' * q``, then ``W = g' * A(q_hat,
+  v_hat) - g * B(q_hat, v_hat)`` and ``g * g * tau``. One evaluation of the dynamics per row; everything is filtered
+  twice.
+* ``"product"``, the product rule (22)-(23) with the ``N* + 1`` nodes of the window: ``W = sum_m A(q_m, u_m) - b_m
+  B(q_m, v_m)`` and ``g * tau``. Two evaluations per node and row; everything is filtered once.
+
+What depends in every state depends in these rows too, since ``A`` and ``B`` are evaluated at states: the channels
+are those of torque rows. Neighbouring rows share most of their window, so their errors are coloured like those of
+any filtered log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, frozen_view
+from dynid.errors import InputError, UnknownNameError
+from dynid.parameters import Parameters
+from dynid.recording.kernel_filter import OnlineFilter, OnlineRowFilter, RowKernel, Rule, SampledKernel, sample_kernel
+from dynid.recording.polynomial import PolynomialApproximation
+from dynid.recording.recording import Recording, RecordingStream
+from dynid.recording.samples import Samples, SampleStream
+from dynid.regression.channels import Channel, torque_channels
+from dynid.regression.factor import Regression, factorise
+from dynid.regression.momentum import momentum_regressor
+from dynid.regression.rows import CHUNK_ROWS
+from dynid.regression.torque import effect_signals
+from dynid.robot.effects import Armature, Effect, Motion
+from dynid.robot.model import Robot
+
+Composition: TypeAlias = Literal["pointwise", "product"]
+COMPOSITIONS: tuple[Composition, ...] = ("pointwise", "product")
+
+Log: TypeAlias = Recording | RecordingStream | Samples | SampleStream
+"""Where positions and torques come from. What else it holds is not looked at, but for the load of samples."""
+
+_UNEVEN = 0.01  # of the sample period that a step may differ
+_GAP = 1.5  # steps longer than so many sample periods interrupt a log
+_WHOLE = 1e-5  # of a sample by which a window may miss a whole number of them for the rounding of the stamps
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximatedRows:
+    """Some rows of (35) and the times they belong to; ``blocks`` is ``[W tau]`` of every channel over its columns."""
+
+    time: Array
+    channels: tuple[Channel, ...]
+    blocks: tuple[Array, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "time", frozen_view(self.time))
+        object.__setattr__(self, "blocks", tuple(frozen_view(block) for block in self.blocks))
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def regressor(self) -> Array:
+        """``W`` over all parameters, ``(rows, torques, parameters)``."""
+        wide = [block[:, :-1] @ channel.expansion for block, channel in zip(self.blocks, self.channels, strict=True)]
+        return np.stack(wide, axis=1)
+
+    @property
+    def torque(self) -> Array:
+        """``tau`` filtered like the rows, ``(rows, torques)``."""
+        return np.stack([block[:, -1] for block in self.blocks], axis=1)
+
+
+@dataclass(frozen=True)
+class PolynomialRows:
+    """Rows (35) of one robot over logs; a row source like any other, whose triangles merge with those of torque rows.
+
+    Args:
+        robot: stands on a fixed base.
+        sources: logs on a uniform clock; a gap starts a new window, an uneven clock is refused.
+        settings: kernels and window.
+        composition: how positions enter nonlinear expressions, see the module.
+        every: keep every so many-th row.
+        rule: quadrature that samples the kernels.
+        exact: correct the taps so that they are exact on polynomials.
+        chunk_rows: samples that are worked on at a time; the rows do not depend on it.
+    """
+
+    robot: Robot
+    sources: tuple[Log, ...]
+    settings: PolynomialApproximation = field(default_factory=PolynomialApproximation)
+    composition: Composition = "pointwise"
+    every: int = 1
+    rule: Rule = "trapezoidal"
+    exact: bool = True
+    chunk_rows: int = CHUNK_ROWS
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise InputError("a regression needs at least one log")
+        _check_rows(self.robot, self.settings, self.composition, self.every)
+        if self.chunk_rows < 1:
+            raise InputError(f"chunk_rows is {self.chunk_rows}, expected at least 1")
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.robot.parameters
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return torque_channels(self.robot)
+
+    def with_effects(self, effects: Sequence[Effect]) -> PolynomialRows:
+        """The same logs under other effects."""
+        return replace(self, robot=self.robot.with_effects(effects))
+
+    def rows(self) -> Iterator[ApproximatedRows]:
+        """Rows chunk by chunk, with their times."""
+        for source in self.sources:
+            n_samples, n_rows = 0, 0
+            rows: OnlinePolynomialRows | None = None
+            for starts, period_s, piece in _uniform_pieces(_pieces(source, self.robot)):
+                if starts or rows is None:
+                    rows = self.online(period_s, float(piece.time[0]))
+                n_samples += len(piece.time)
+                for start in range(0, len(piece.time), self.chunk_rows):
+                    part = slice(start, start + self.chunk_rows)
+                    block = piece.rows(part)
+                    made = rows.push(block.position, block.torque, block.load)
+                    n_rows += len(made)
+                    if len(made):
+                        yield made
+            if n_rows == 0:
+                needed = "" if rows is None else f" without a gap, expected at least {rows.n_dropped + 1}"
+                raise InputError(
+                    f"log has {n_samples} samples{needed} for a window of {self.settings.window_s:g} s ({self.composition})"
+                )
+
+    def passes(self) -> Iterator[tuple[int, list[Array]]]:
+        for made in self.rows():
+            yield len(made), [np.array(block, order="F") for block in made.blocks]
+
+    def online(self, sample_period_s: float, start_s: float = 0.0) -> OnlinePolynomialRows:
+        """The same rows from samples as they come."""
+        return OnlinePolynomialRows(
+            self.robot,
+            self.settings,
+            sample_period_s,
+            composition=self.composition,
+            every=self.every,
+            rule=self.rule,
+            exact=self.exact,
+            start_s=start_s,
+        )
+
+
+def polynomial_regression(
+    robot: Robot,
+    logs: Log | Iterable[Log],
+    settings: PolynomialApproximation | None = None,
+    *,
+    composition: Composition = "pointwise",
+    every: int = 1,
+    rule: Rule = "trapezoidal",
+    exact: bool = True,
+) -> Regression:
+    """Factor the rows (35) of one or several logs, from their positions and torques alone.
+
+    The default settings are the paper's: a window of 44 ms, N = 1, N* = 2, alpha = beta = 3.
+    """
+    single = isinstance(logs, (Recording, RecordingStream, Samples)) or (
+        isinstance(logs, SampleStream) and not isinstance(logs, (list, tuple, Iterator))
+    )
+    sources: tuple[Log, ...] = (logs,) if single else tuple(logs)  # type: ignore[assignment, arg-type]
+    chosen = settings or PolynomialApproximation()
+    return factorise(PolynomialRows(robot, sources, chosen, composition, every, rule, exact))
+
+
+class OnlinePolynomialRows:
+    """Rows (35) while the robot moves: push samples one by one or in blocks, take the rows that they complete.
+
+    It remembers the last ``n_dropped`` samples. A row belongs to a time ``delay_s`` before its newest sample.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: PolynomialApproximation,
+        sample_period_s: float,
+        *,
+        composition: Composition = "pointwise",
+        every: int = 1,
+        rule: Rule = "trapezoidal",
+        exact: bool = True,
+        start_s: float = 0.0,
+    ) -> None:
+        _check_rows(robot, settings, composition, every)
+        self.robot, self.every = robot, every
+        period_s = _whole_period(sample_period_s, settings.window_s)
+        chosen = (robot, settings, period_s, rule, exact, start_s)
+        self._rows: _PointwiseRows | _ProductRows
+        self._rows = _PointwiseRows(*chosen) if composition == "pointwise" else _ProductRows(*chosen)
+        self._loaded: bool | None = None
+        self._n_made = 0
+
+    @property
+    def n_dropped(self) -> int:
+        """Samples at the start that complete no row."""
+        return self._rows.n_dropped
+
+    @property
+    def delay_s(self) -> float:
+        return self._rows.delay_s
+
+    def push(self, position: ArrayLike, torque: ArrayLike, load: ArrayLike | None = None) -> ApproximatedRows:
+        """Take one sample ``(joints,)`` or a block ``(samples, joints)`` and give the rows that it completes.
+
+        ``load`` is the torque transmitted by each joint, for friction that depends on it: with every sample or with none.
+        """
+        n = self.robot.n_dof
+        q, tau = (np.atleast_2d(np.asarray(values, dtype=np.float64)) for values in (position, torque))
+        carried = None if load is None else np.atleast_2d(np.asarray(load, dtype=np.float64))
+        check_shape("position", q, (None, n))
+        for name, values in (("torque", tau), ("load", carried)):
+            if values is not None:
+                check_shape(name, values, (len(q), n))
+                check_finite(name, values)
+        check_finite("position", q)
+        if self._loaded not in (None, carried is not None):
+            raise InputError("load came with some samples and not with others, expected it with all or with none")
+        self._loaded = carried is not None
+        keep = slice(-self._n_made % self.every, None, self.every)
+        n_complete, made = self._rows.push(q, tau, carried, keep)
+        self._n_made += n_complete
+        return made
+
+
+# The two compositions -----------------------------------------------------------------------------
+
+
+class _Dynamics:
+    """``A`` and ``B`` of all channels side by side, each over its own columns, and their effects."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot, self.channels = robot, torque_channels(robot)
+        n_inertial = robot.parameters.n_inertial
+        self._n_dense = robot.n_dof * n_inertial
+        self._ends = np.cumsum([channel.width for channel in self.channels])
+        self.width = int(self._ends[-1])
+        torque = np.repeat(np.arange(robot.n_dof), [channel.width for channel in self.channels])
+        column = np.concatenate([channel.columns for channel in self.channels])
+        inertial = np.flatnonzero(column < n_inertial)
+        self._inertial: IntArray = freeze(inertial, np.int64)
+        self._inertial_from: IntArray = freeze(torque[inertial] * n_inertial + column[inertial], np.int64)
+        self._effect: IntArray = freeze(np.flatnonzero(column >= n_inertial), np.int64)
+        self._signal: IntArray = freeze(column[self._effect] - n_inertial, np.int64)
+        self._coefficient = freeze(robot.effect_incidence[torque[self._effect], self._signal])
+        widths = [effect.incidence(robot.n_dof).shape[1] for effect in robot.effects]
+        self._is_rate = np.repeat([isinstance(effect, Armature) for effect in robot.effects], widths).astype(bool)
+
+    def momentum(self, q: Array, v: Array) -> Array:
+        """``A(q, v)``, ``(samples, columns)``; linear in ``v``."""
+        return self._columns(momentum_regressor(self.robot, q, v)[0], self._momentum_signals(v))
+
+    def drift(self, q: Array, v: Array, load: Array | None) -> Array:
+        """``B(q, v)``, ``(samples, columns)``."""
+        return self._columns(momentum_regressor(self.robot, q, v)[1], self._drift_signals(q, v, load))
+
+    def both(self, q: Array, v: Array, load: Array | None) -> tuple[Array, Array]:
+        A, B = momentum_regressor(self.robot, q, v)
+        return self._columns(A, self._momentum_signals(v)), self._columns(B, self._drift_signals(q, v, load))
+
+    def blocks(self, W: Array, tau: Array) -> tuple[Array, ...]:
+        """``[W tau]`` of every channel."""
+        parts = np.split(W, self._ends[:-1], axis=1)
+        return tuple(np.column_stack([part, tau[:, d]]) for d, part in enumerate(parts))
+
+    def _columns(self, inertial: Array, signals: Array | None) -> Array:
+        out = np.empty((len(inertial), self.width))
+        out[:, self._inertial] = inertial.reshape(len(inertial), self._n_dense)[:, self._inertial_from]
+        if signals is not None:
+            out[:, self._effect] = signals[:, self._signal] * self._coefficient
+        return out
+
+    def _momentum_signals(self, v: Array) -> Array | None:
+        """``Ia a = d/dt (Ia v)``: velocity where an effect is a rate, nothing elsewhere."""
+        if not self.robot.effects:
+            return None
+        return np.where(self._is_rate, effect_signals(self.robot, np.zeros_like(v), np.zeros_like(v), v, v), 0.0)
+
+    def _drift_signals(self, q: Array, v: Array, load: Array | None) -> Array | None:
+        if not self.robot.effects:
+            return None
+        return np.where(self._is_rate, 0.0, -effect_signals(self.robot, q, v, np.zeros_like(v), load))
+
+
+class _PointwiseRows:
+    """(21): motion is approximated first, rows are made of it sample by sample and then filtered."""
+
+    def __init__(
+        self, robot: Robot, settings: PolynomialApproximation, period_s: float, rule: Rule, exact: bool, start_s: float
+    ) -> None:
+        self._dynamics, n = _Dynamics(robot), robot.n_dof
+        kernel = RowKernel.of(settings, period_s, rule, exact)
+        self._start_s, self._kernel = start_s, kernel
+        self._position, self._velocity = OnlineFilter(kernel.g, n), OnlineFilter(kernel.g_dot, n)
+        self._torque, self._load = OnlineFilter(kernel.g, n), OnlineFilter(kernel.g, n)
+        self._row_torque = OnlineFilter(kernel.g, n, start_s + kernel.n_dropped * period_s - kernel.delay_s)
+        self._rows = OnlineRowFilter(kernel, self._dynamics.width)
+        self.n_dropped, self.delay_s = 2 * kernel.n_dropped, 2.0 * kernel.delay_s
+
+    def push(self, q: Array, tau: Array, load: Array | None, keep: slice) -> tuple[int, ApproximatedRows]:
+        q_hat, v_hat = self._position.push(q).values, self._velocity.push(q).values
+        tau_hat = self._torque.push(tau).values
+        load_hat = None if load is None else self._load.push(load).values
+        W = self._rows.push(*self._dynamics.both(q_hat, v_hat, load_hat)).values
+        right = self._row_torque.push(tau_hat)
+        blocks = self._dynamics.blocks(W[keep], right.values[keep])
+        return len(W), ApproximatedRows(right.time[keep], self._dynamics.channels, blocks)
+
+
+class _ProductRows:
+    """(22)-(23): rows are sums over the nodes of the window, made of motion approximated there."""
+
+    def __init__(
+        self, robot: Robot, settings: PolynomialApproximation, period_s: float, rule: Rule, exact: bool, start_s: float
+    ) -> None:
+        self._dynamics, n = _Dynamics(robot), robot.n_dof
+        self._weights = settings.node_weights
+        nodes = range(settings.product_order + 1)
+
+        def bank(kernels: Iterable[SampledKernel]) -> list[OnlineFilter]:
+            return [OnlineFilter(kernel, n, start_s) for kernel in kernels]
+
+        def taps(derivative: int) -> list[SampledKernel]:
+            return [sample_kernel(settings.node_kernel(m, derivative), period_s, rule, exact) for m in nodes]
+
+        self._position, self._load, self._velocity = bank(taps(0)), bank(taps(0)), bank(taps(1))
+        self._weighted_velocity = bank(
+            sample_kernel(settings.node_product_kernel(m, derivative=1, outer=1), period_s, rule, exact) for m in nodes
+        )
+        g = sample_kernel(settings.kernel(), period_s, rule, exact)
+        self._torque = OnlineFilter(g, n, start_s)
+        self.n_dropped, self.delay_s = g.n_dropped, g.delay_s
+
+    def push(self, q: Array, tau: Array, load: Array | None, keep: slice) -> tuple[int, ApproximatedRows]:
+        right = self._torque.push(tau)
+        time = right.time[keep]
+        W = np.zeros((len(time), self._dynamics.width))
+        filters = zip(self._weights, self._position, self._velocity, self._weighted_velocity, self._load, strict=True)
+        for b_m, position, velocity, weighted_velocity, carried in filters:
+            q_m, v_m, u_m = (bank.push(q).values[keep] for bank in (position, velocity, weighted_velocity))
+            load_m = None if load is None else carried.push(load).values[keep]
+            W += self._dynamics.momentum(q_m, u_m)
+            W -= b_m * self._dynamics.drift(q_m, v_m, load_m)
+        blocks = self._dynamics.blocks(W, right.values[keep])
+        return len(right.time), ApproximatedRows(time, self._dynamics.channels, blocks)
+
+
+# Logs ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Consecutive samples of what the rows are made from."""
+
+    time: Array
+    position: Array
+    torque: Array
+    load: Array | None
+
+    def rows(self, part: slice) -> _Piece:
+        load = None if self.load is None else self.load[part]
+        return _Piece(self.time[part], self.position[part], self.torque[part], load)
+
+
+def _pieces(source: Log, robot: Robot) -> Iterator[_Piece]:
+    logs: Iterable[Recording | Samples] = (source,) if isinstance(source, Recording) else source
+    for log in logs:
+        if isinstance(log, Recording) and log.joint_names != robot.joint_names:
+            log = log.select(robot.joint_names)
+        if log.torque is None:
+            raise InputError("log holds positions but no torque, so there is nothing to identify from")
+        if log.position.shape[1] != robot.n_dof:
+            raise InputError(f"log has {log.position.shape[1]} joints, robot has {robot.n_dof} joints")
+        yield _Piece(log.time, log.position, log.torque, log.load if isinstance(log, Samples) else None)
+
+
+def _uniform_pieces(pieces: Iterable[_Piece]) -> Iterator[tuple[bool, float, _Piece]]:
+    """Pieces of equally spaced samples, each with the sample period and whether an uninterrupted part starts with it."""
+    last_s = period_s = np.nan
+    held: _Piece | None = None  # a single first sample, from which no period can be told
+    for piece in pieces:
+        if held is not None:
+            piece = _joined(held, piece)
+        held = piece if np.isnan(period_s) and len(piece.time) < 2 else None
+        if held is not None or len(piece.time) == 0:
+            continue
+        steps = np.diff(piece.time, prepend=last_s)
+        if np.isnan(period_s):
+            usual = float(np.median(steps[1:]))
+            # The mean feels the rounding of the stamps least, the median no gap.
+            period_s = float(np.mean(steps[1:][steps[1:] <= _GAP * usual]))
+        late = steps > _GAP * period_s
+        uneven = ~late & (np.abs(steps - period_s) > _UNEVEN * period_s)
+        if uneven.any():
+            row = int(np.argmax(uneven))
+            raise InputError(
+                f"log is not equally spaced: a step of {1e3 * steps[row]:.6g} ms at {piece.time[row]:.6g} s among steps of "
+                f"{1e3 * period_s:.6g} ms; resample it first, such as with process(recording, [Resample(), Differentiate()])"
+            )
+        bounds = [0, *(int(row) for row in np.flatnonzero(late) if row > 0), len(piece.time)]
+        for k, (start, stop) in enumerate(pairwise(bounds)):
+            yield k > 0 or bool(np.isnan(last_s)) or bool(late[0]), period_s, piece.rows(slice(start, stop))
+        last_s = float(piece.time[-1])
+    if held is not None:
+        raise InputError("log has 1 sample, too few for a window")
+
+
+def _joined(one: _Piece, other: _Piece) -> _Piece:
+    return _Piece(
+        np.concatenate([one.time, other.time]),
+        np.concatenate([one.position, other.position]),
+        np.concatenate([one.torque, other.torque]),
+        None if one.load is None or other.load is None else np.concatenate([one.load, other.load]),
+    )
+
+
+def _whole_period(period_s: float, window_s: float) -> float:
+    """The sample period, less the rounding of the stamps where the window is meant as a whole number of samples."""
+    if not (np.isfinite(period_s) and period_s > 0.0):
+        raise InputError(f"sample period is {period_s} s, expected a positive finite number")
+    count = round(window_s / period_s)
+    return window_s / count if count and abs(window_s / period_s - count) < _WHOLE else period_s
+
+
+def _check_rows(robot: Robot, settings: PolynomialApproximation, composition: str, every: int) -> None:
+    if robot.floating:
+        raise InputError(f"robot '{robot.name}' has a floating base, whose velocity is no derivative of its position")
+    if composition not in COMPOSITIONS:
+        raise UnknownNameError("composition", composition, COMPOSITIONS)
+    if every != int(every) or every < 1:
+        raise InputError(f"every is {every}, expected a whole number of rows, 1 or more")
+    # Kernels refuse exponents that are too small for the derivative they need: one here, two in the product rule.
+    settings.kernel(1) if composition == "pointwise" else settings.kernel(2)
+    rng = np.random.default_rng(0)
+    q, v, a, load = rng.normal(size=(4, 8, robot.n_dof))
+    for effect in robot.effects:
+        one, other = (effect.signals(Motion(q, v, sign * a, load)) for sign in (1.0, -1.0))
+        if not isinstance(effect, Armature) and not np.array_equal(one, other):
+            raise InputError(f"effect '{effect.name}' depends on acceleration, of which polynomial approximation makes none")

@@ -1,0 +1,320 @@
+"""The data check on logs with one known fault each, and on the public logs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.recording.check import check_signals
+from dynid.recording.finding import DataCheck, Finding
+from dynid.recording.lag import lag_between, noise_level, velocity_lag
+from dynid.recording.readers.read import read_recording
+from dynid.recording.recording import Recording, RecordingSource
+from dynid.robot.read import read_robot
+from problems import planar_2r
+from shared_data import shared
+
+NAMES = ("shoulder", "elbow")
+
+
+def motion(t: Array) -> tuple[Array, Array]:
+    q = np.stack([0.8 * np.sin(2.1 * t), 0.5 * np.cos(1.3 * t) + 0.2 * np.sin(3.0 * t)], axis=1)
+    v = np.stack([1.68 * np.cos(2.1 * t), -0.65 * np.sin(1.3 * t) + 0.6 * np.cos(3.0 * t)], axis=1)
+    return q, v
+
+
+def clean(n: int = 5000, rate_hz: float = 250.0, **changes: Any) -> Recording:
+    t = np.arange(n) / rate_hz
+    q, v = motion(t)
+    noise = np.random.default_rng(0).normal(size=(2, n, 2))
+    tau = 20.0 * np.cos(q) + 2.0 * np.tanh(v / 0.05) + 0.1 * noise[0]
+    recording = Recording(time=t, position=q, velocity=v + 1e-4 * noise[1], torque=tau, joint_names=NAMES)
+    return recording.with_(**changes)
+
+
+def found(check: DataCheck, code: str) -> Finding:
+    finding = check.find(code)
+    assert finding is not None, f"{code} not among {check.codes}"
+    assert finding.sentence
+    assert finding.fix
+    return finding
+
+
+def test_a_clean_log_has_no_finding() -> None:
+    check = check_signals(clean(), planar_2r())
+    assert check.codes == ()
+    assert check.facts["rate_hz"] == pytest.approx(250.0)
+    np.testing.assert_allclose(check.facts["velocity_noise"], 1e-4, rtol=0.1)
+    np.testing.assert_allclose(check.facts["torque_noise"], 0.1, rtol=0.1)
+    json.dumps(check.as_dict(), allow_nan=False)
+
+
+def test_jitter() -> None:
+    t = np.cumsum(np.random.default_rng(1).uniform(0.002, 0.006, 5000))
+    q, v = motion(t)
+    check = check_signals(clean(time=t, position=q, velocity=v))
+    finding = found(check, "jitter")
+    assert finding.severity == "warning"
+    assert "steps from 2 to 6 ms" in finding.sentence
+    assert "Resample(period_s=0.004)" in finding.fix
+    assert check.find("velocity_lag") is None
+
+
+def test_gaps() -> None:
+    recording = clean()
+    t = recording.time.copy()
+    t[3000:] += 0.5
+    q, v = motion(t)
+    finding = found(check_signals(clean(time=t, position=q, velocity=v)), "gaps")
+    assert "missing in 1 places: up to 504 ms, at 12" in finding.sentence
+    assert "SplitAtGaps(0.25)" in finding.fix
+
+
+@pytest.mark.parametrize(("scale", "severity"), [(1000.0, "error"), (1e-6, "warning")])
+def test_unit_of_time(scale: float, severity: str) -> None:
+    recording = clean()
+    check = check_signals(recording.with_(time=recording.time * scale))
+    assert found(check, "time_unit").severity == severity
+
+
+def test_repeated_rows() -> None:
+    recording = clean()
+    stale = np.arange(10, 5000, 20)
+    values = {}
+    for name in ("position", "velocity", "torque"):
+        array = getattr(recording, name).copy()
+        array[stale] = array[stale - 1]
+        values[name] = array
+    finding = found(check_signals(recording.with_(**values)), "repeated_rows")
+    assert finding.values["rows"] == len(stale)
+    assert "5.0 %" in finding.sentence
+    assert "DropRepeated()" in finding.fix
+
+
+def test_rows_dropped_in_reading() -> None:
+    source = RecordingSource(path="x.csv", n_rows_in_file=5200, n_dropped=200)
+    finding = found(check_signals(clean(source=source)), "dropped_rows")
+    assert "200 of 5200 rows" in finding.sentence
+    assert finding.severity == "warning"
+
+
+def test_saturation() -> None:
+    recording = clean()
+    assert recording.torque is not None
+    check = check_signals(recording.with_(torque=np.minimum(recording.torque, [np.inf, 19.0])))
+    finding = found(check, "saturation")
+    assert finding.joints == ("elbow",)
+    assert finding.values["share"][0] == 0.0
+    limited = planar_2r()
+    assert check_signals(recording, limited).find("saturation") is None
+
+
+@pytest.mark.parametrize(("grain", "severity"), [(2e-4, "note"), (2e-3, "warning")])
+def test_quantised_position(grain: float, severity: str) -> None:
+    recording = clean()
+    check = check_signals(recording.with_(position=np.round(recording.position / grain) * grain))
+    finding = found(check, "quantised_position")
+    assert finding.severity == severity
+    np.testing.assert_allclose(finding.values["grain"], grain, rtol=1e-6)
+    np.testing.assert_allclose(finding.values["velocity_error"], grain / np.sqrt(12.0) / np.sqrt(2.0) * 250.0, rtol=1e-6)
+
+
+def test_quantised_torque_and_digits() -> None:
+    recording = clean()
+    assert recording.torque is not None
+    check = check_signals(recording.with_(torque=np.round(recording.torque)))
+    assert found(check, "quantised_torque").severity in ("note", "warning")
+    digits = check_signals(recording.with_(position=np.round(recording.position, 5)))
+    np.testing.assert_allclose(digits.facts["grain"]["position"], 1e-5)
+    np.testing.assert_array_equal(check.facts["grain"]["velocity"], 0.0)
+
+
+def test_standstill() -> None:
+    t = np.arange(5000) / 250.0
+    q, v = motion(np.clip(t, 4.0, 14.0))
+    v[(t < 4.0) | (t > 14.0)] = 0.0
+    v += 1e-4 * np.random.default_rng(0).normal(size=v.shape)
+    check = check_signals(clean(position=q, velocity=v))
+    finding = found(check, "standstill")
+    assert finding.severity == "warning"
+    assert finding.values["share"] == pytest.approx(0.5, abs=0.01)
+    assert finding.values["head_s"] == pytest.approx(4.0, abs=0.05)
+    assert finding.values["tail_s"] == pytest.approx(6.0, abs=0.05)
+    assert "TrimToMotion()" in finding.fix
+    bare = check_signals(clean(position=q, velocity=None))
+    assert found(bare, "standstill").values["share"] == pytest.approx(0.5, abs=0.02)
+    assert found(bare, "no_velocity").severity == "note"
+
+
+def test_resting_joint_and_dead_signal() -> None:
+    recording = clean()
+    q = recording.position.copy()
+    q[:, 1] = 0.3
+    v = np.array(recording.velocity)
+    v[:, 1] = 0.0
+    assert found(check_signals(recording.with_(position=q, velocity=v)), "resting_joint").joints == ("elbow",)
+    tau = np.array(recording.torque)
+    tau[:, 0] = 0.0
+    finding = found(check_signals(recording.with_(torque=tau)), "dead_signal")
+    assert finding.severity == "error"
+    assert finding.joints == ("shoulder",)
+
+
+@pytest.mark.parametrize("lag", [0.005, -0.012, 0.0305])
+@pytest.mark.parametrize("jitter", [False, True])
+def test_velocity_lag_to_a_fraction_of_a_step(lag: float, jitter: bool) -> None:
+    random = np.random.default_rng(0)
+    t = np.cumsum(random.uniform(0.002, 0.006, 6000)) if jitter else np.arange(6000) / 250.0
+    q, _ = motion(t)
+    _, v = motion(t - lag)
+    recording = Recording(
+        time=t, position=q + 1e-5 * random.normal(size=q.shape), velocity=v + 0.01 * random.normal(size=v.shape),
+        torque=q, joint_names=NAMES,
+    )  # fmt: skip
+    measured = velocity_lag(recording)
+    np.testing.assert_allclose(measured.seconds, lag, atol=3e-4)
+    np.testing.assert_allclose(measured.scale, 1.0, atol=2e-3)
+    finding = found(check_signals(recording), "velocity_lag")
+    assert ("lags" if lag > 0 else "leads") in finding.sentence
+    said = float(finding.sentence.split(" by ")[1].split(" ms")[0])
+    assert said == pytest.approx(1e3 * abs(lag), abs=0.3)
+    assert "Shift(" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        (180.0 / np.pi, "degrees per second"),
+        (-1.0, "opposite sign"),
+        (30.0 / np.pi, "revolutions per minute"),
+        (100.0, "gearbox"),
+    ],
+)
+def test_velocity_scale(scale: float, words: str) -> None:
+    recording = clean()
+    check = check_signals(recording.with_(velocity=scale * np.array(recording.velocity)))
+    finding = found(check, "velocity_scale")
+    assert words in finding.sentence
+    np.testing.assert_allclose(finding.values["scale"], scale, rtol=0.01)
+    assert check.find("velocity_lag") is None
+
+
+def test_velocity_of_something_else() -> None:
+    recording = clean()
+    random = np.random.default_rng(0)
+    v = np.array(recording.velocity)
+    v[:, 1] = random.normal(size=5000)
+    assert found(check_signals(recording.with_(velocity=v)), "velocity_mismatch").joints == ("elbow",)
+    v = random.normal(size=v.shape)
+    assert found(check_signals(recording.with_(velocity=v)), "velocity_unrelated").severity == "error"
+
+
+@pytest.mark.parametrize("with_robot", [False, True])
+def test_degrees(with_robot: bool) -> None:
+    recording = clean()
+    degrees = recording.with_(position=np.rad2deg(recording.position))
+    check = check_signals(degrees, planar_2r() if with_robot else None)
+    finding = found(check, "degrees")
+    assert finding.severity == "error"
+    assert "deg" in finding.fix
+    assert "position is in degrees" in found(check, "velocity_scale").sentence
+
+
+def test_wrapped_angle() -> None:
+    recording = clean()
+    turning = np.stack([np.angle(np.exp(2j * recording.time)), recording.position[:, 1]], axis=1)
+    finding = found(check_signals(recording.with_(position=turning, velocity=None)), "wrapped_angle")
+    assert finding.joints == ("shoulder",)
+    assert "Unwrap()" in finding.fix
+
+
+def test_current_and_external_torque_are_no_torque() -> None:
+    recording = clean()
+    current = recording.with_(torque=None, current=recording.torque)
+    assert "drive gains" in found(check_signals(current), "current_only").fix
+    outside = recording.with_(torque=None, external_torque=recording.torque)
+    assert "external torque" in found(check_signals(outside), "no_torque").sentence
+
+
+def test_limits() -> None:
+    recording = clean()
+    check = check_signals(
+        recording.with_(position=4.0 * recording.position, velocity=4.0 * np.array(recording.velocity)), planar_2r()
+    )
+    finding = found(check, "position_limit")
+    assert "joint shoulder runs from -3.2 to 3.2, its limits are -3 and 3" in finding.sentence
+    assert "reaches 6.7" in found(check, "velocity_limit").sentence
+
+
+def test_joint_names() -> None:
+    recording = clean()
+    check = check_signals(recording.with_(joint_names=("shoulder", "wrist")), planar_2r())
+    assert "log names joints wrist, which robot 'planar_2r' does not have" in found(check, "joint_names").sentence
+    assert found(check, "absent_joints").joints == ("elbow",)
+    swapped = check_signals(recording.with_(joint_names=("elbow", "shoulder")), planar_2r())
+    assert "order elbow, shoulder" in found(swapped, "joint_order").sentence
+
+
+def test_a_very_short_log_is_only_called_short() -> None:
+    assert check_signals(clean().rows(0, 10)).codes == ("short",)
+
+
+def test_findings_are_ranked_and_merge() -> None:
+    note, fault = Finding("a", "note", "one", "do"), Finding("b", "error", "two", "do")
+    check = DataCheck((note,), {"x": 1}).merged(DataCheck((fault,), {"y": np.array([1.0, np.nan])}))
+    assert check.codes == ("b", "a")
+    assert len(check) == 2
+    assert check.as_dict()["facts"] == {"x": 1, "y": [1.0, None]}
+    assert check.find("c") is None
+
+
+def test_noise_level_ignores_the_motion() -> None:
+    t = np.arange(4000) / 500.0
+    x = np.stack([3.0 * np.sin(t), t**2], axis=1) + np.random.default_rng(0).normal(size=(4000, 2)) * [0.01, 0.2]
+    np.testing.assert_allclose(noise_level(x), [0.01, 0.2], rtol=0.06)
+
+
+def test_lag_of_a_signal_that_is_not_there() -> None:
+    x = np.stack([np.sin(np.arange(1000) / 50.0), np.zeros(1000)], axis=1)
+    lag = lag_between(x, x, 0.01)
+    assert lag.unexplained[0] < 1e-9
+    assert lag.unexplained[1] == 1.0
+    with pytest.raises(InputError, match="no velocity to compare"):
+        velocity_lag(clean(velocity=None))
+
+
+# Public logs -------------------------------------------------------------------------------------
+
+
+def test_panda_log() -> None:
+    robot = read_robot(shared("panda_gaz/robot.toml"))
+    recording = read_recording(shared("panda_gaz/exciting_traj_1.parquet"), robot)
+    assert isinstance(recording, Recording)
+    check = check_signals(recording, robot)
+    assert set(check.codes) == {"jitter", "repeated_rows", "velocity_lag", "gaps"}
+    assert "steps from 0.7 to 8.8 ms" in found(check, "jitter").sentence
+    assert 0.05 < found(check, "repeated_rows").values["share"] < 0.065
+    lag = check.facts["velocity_lag_typical_s"]
+    assert 0.0045 < lag < 0.006
+    assert found(check, "gaps").severity == "note"
+    assert check.facts["standstill_share"] < 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("20_02_10_30sec_12harm", 0.22), ("20_01_17_ptp_10_points", 0.29), ("20_02_19_14harm50sec", 0.10)]
+)
+def test_ur10e_logs(name: str, share: float) -> None:
+    robot = read_robot(shared("ur10e_mamedov/robot.urdf"))
+    recording = read_recording(shared(f"ur10e_mamedov/traj/{name}.parquet"), robot)
+    assert isinstance(recording, Recording)
+    check = check_signals(recording, robot)
+    assert 93.0 < check.facts["rate_hz"] < 96.0
+    assert "irregular" in found(check, "jitter").sentence
+    assert found(check, "standstill").values["share"] == pytest.approx(share, abs=0.02)
+    assert "drive gains" in found(check, "current_only").fix
+    assert check.find("velocity_lag") is None

@@ -1,0 +1,273 @@
+"""Recorded torque against the nominal model: sign, scale, gravity, lag, on simulated faults and public logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.recording.finding import DataCheck, Finding
+from dynid.recording.process import process
+from dynid.recording.readers.read import read_recording
+from dynid.recording.recording import Recording, RecordingStream
+from dynid.recording.steps import (
+    Differentiate,
+    LowPass,
+    PeriodAverage,
+    SavitzkyGolay,
+    SmoothingSpline,
+    SplitAtGaps,
+    TrimToMotion,
+)
+from dynid.regression.torque import inverse_dynamics
+from dynid.robot.model import Robot, make_robot
+from dynid.robot.read import read_robot
+from dynid.validation.data_check import check_against_model, check_recording, fit_nominal
+from problems import demo_arm, planar_2r
+from shared_data import shared
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return demo_arm("none")
+
+
+def motion(robot: Robot, t: Array) -> tuple[Array, Array, Array]:
+    random = np.random.default_rng(5)
+    n = robot.n_dof
+    w = random.uniform(0.8, 2.0, (3, n))
+    size, phase = random.uniform(0.15, 0.35, (3, n)), random.uniform(0.0, 6.0, (3, n))
+    angle = t[:, None, None] * w + phase
+    q = (size * np.sin(angle)).sum(axis=1) + 0.5 * robot.position_limits.mean(axis=1)
+    return q, (size * w * np.cos(angle)).sum(axis=1), -(size * w**2 * np.sin(angle)).sum(axis=1)
+
+
+def torque(robot: Robot, t: Array, friction: float = 1.0, gravity: bool = True) -> Array:
+    q, v, a = motion(robot, t)
+    tau = inverse_dynamics(robot, q, v, a, effects=False)
+    if not gravity:
+        tau -= inverse_dynamics(robot, q, 0 * v, 0 * a, effects=False)
+    return tau + friction * (0.4 * v + 0.6 * np.tanh(v / 0.02))
+
+
+@pytest.fixture(scope="module")
+def recording(robot: Robot) -> Recording:
+    t = np.arange(8000) / 400.0
+    q, v, _ = motion(robot, t)
+    noise = np.random.default_rng(0).normal(size=(2, *q.shape))
+    return Recording(
+        time=t,
+        position=q + 1e-5 * noise[0],
+        velocity=v,
+        torque=torque(robot, t) + 0.05 * noise[1],
+        joint_names=robot.joint_names,
+    )
+
+
+def found(check: DataCheck, code: str) -> Finding:
+    finding = check.find(code)
+    assert finding is not None, f"{code} not among {check.codes}"
+    return finding
+
+
+def test_a_log_that_agrees_has_no_finding(robot: Robot, recording: Recording) -> None:
+    check = check_recording(recording, robot)
+    assert check.codes == ()
+    gravity = check.facts["model_gravity"]
+    assert np.isfinite(gravity).sum() >= 3
+    np.testing.assert_allclose(gravity[np.isfinite(gravity)], 1.0, atol=0.1)
+    assert abs(check.facts["torque_lag_common_s"]) < 1e-3
+    assert check_recording(recording).codes == ()
+
+
+def test_sign(robot: Robot, recording: Recording) -> None:
+    assert recording.torque is not None
+    finding = found(check_against_model(recording.with_(torque=-recording.torque), robot), "torque_sign")
+    assert finding.severity == "error"
+    flipped = np.ones(robot.n_dof)
+    flipped[1] = -1.0
+    finding = found(check_against_model(recording.with_(torque=flipped * recording.torque), robot), "torque_sign")
+    assert finding.joints == (robot.joint_names[1],)
+
+
+@pytest.mark.parametrize("ratio", [10.0, 160.0])
+def test_gear_ratio_or_amperes(robot: Robot, recording: Recording, ratio: float) -> None:
+    assert recording.torque is not None
+    check = check_against_model(recording.with_(torque=recording.torque / ratio), robot)
+    finding = found(check, "torque_scale")
+    assert "ampere or torque at the motor side" in finding.sentence
+    suggested = float(finding.fix.split("about ")[1].rstrip(")"))
+    assert suggested == pytest.approx(ratio, rel=0.05)
+    assert check.find("gravity_free") is None
+    sizes = finding.values["ratio"]
+    np.testing.assert_allclose(sizes[np.isfinite(sizes)], ratio, rtol=0.15)
+
+
+def test_current_suggests_drive_gains(robot: Robot, recording: Recording) -> None:
+    assert recording.torque is not None
+    check = check_against_model(recording.with_(torque=None, current=recording.torque / 12.0), robot)
+    assert check.find("torque_scale") is None
+    gains = found(check, "drive_gains").values["gains"]
+    np.testing.assert_allclose(gains, 12.0, rtol=0.1)
+
+
+def test_torque_without_gravity(robot: Robot, recording: Recording) -> None:
+    noise = 0.05 * np.random.default_rng(1).normal(size=recording.position.shape)
+    tau = torque(robot, recording.time, gravity=False) + noise
+    check = check_against_model(recording.with_(torque=tau), robot)
+    assert "gravity is likely already taken off" in found(check, "gravity_free").sentence
+    assert check.find("external_torque") is None
+
+
+def test_external_torque(robot: Robot, recording: Recording) -> None:
+    pushes = np.cumsum(np.random.default_rng(2).normal(size=recording.position.shape), axis=0) * 0.01
+    check = check_against_model(recording.with_(torque=pushes), robot)
+    assert "external torque" in found(check, "external_torque").sentence
+
+
+@pytest.mark.parametrize("lag", [0.012, -0.02])
+def test_torque_lag(robot: Robot, recording: Recording, lag: float) -> None:
+    noise = 0.05 * np.random.default_rng(1).normal(size=recording.position.shape)
+    late = recording.with_(torque=torque(robot, recording.time - lag) + noise)
+    finding = found(check_against_model(late, robot), "torque_lag")
+    assert ("lags" if lag > 0 else "leads") in finding.sentence
+    assert fit_nominal(late, robot).common_lag_s == pytest.approx(lag, abs=1.5e-3)
+
+
+def test_a_description_without_masses_is_said(robot: Robot, recording: Recording) -> None:
+    bare = make_robot("bare", robot.joints, np.zeros((robot.n_joints, 10)))
+    assert check_against_model(recording, bare).codes == ("no_nominal",)
+
+
+def test_logs_that_cannot_be_compared_are_left_to_the_other_checks(robot: Robot, recording: Recording) -> None:
+    names = (*robot.joint_names[:-1], "other")
+    assert check_against_model(recording.with_(joint_names=names), robot).codes == ()
+    assert check_against_model(recording.with_(torque=None), robot).codes == ()
+    assert check_against_model(recording.rows(0, 20), robot).codes == ()
+    assert found(check_recording(recording.with_(joint_names=names), robot), "joint_names").joints == ("other",)
+
+
+def test_panda_log_agrees_with_its_published_model() -> None:
+    robot = read_robot(shared("panda_gaz/robot.urdf"))
+    recording = read_recording(shared("panda_gaz/exciting_traj_1.parquet"), robot)
+    assert isinstance(recording, Recording)
+    assert recording.torque is not None
+    check = check_against_model(recording, robot)
+    assert check.codes == ()
+    gravity = check.facts["model_gravity"]
+    np.testing.assert_allclose(gravity[np.isfinite(gravity)], 1.0, atol=0.1)
+    still = np.zeros_like(recording.position)
+    weight = inverse_dynamics(robot, recording.position, still, still, effects=False)
+    without = recording.with_(torque=recording.torque - weight)
+    assert check_against_model(without, robot).codes == ("gravity_free",)
+
+
+def test_ur10e_current_read_as_torque_is_noticed() -> None:
+    robot = read_robot(shared("ur10e_mamedov/robot.urdf"))
+    recording = read_recording(shared("ur10e_mamedov/traj/20_02_10_30sec_12harm.parquet"), robot)
+    assert isinstance(recording, Recording)
+    gains = found(check_against_model(recording, robot), "drive_gains").values["gains"]
+    # shoulder lift, elbow and wrist 1; the authors estimate 10.70, 8.46 and 9.00
+    np.testing.assert_allclose(gains, [10.6956, 8.4566, 9.0029], rtol=0.15)
+    mistaken = recording.with_(torque=recording.current, current=None)
+    assert "likely motor current in ampere" in found(check_against_model(mistaken, robot), "torque_scale").sentence
+
+
+# Anything a file may hold ------------------------------------------------------------------------
+
+
+def column(kind: str, n: int, random: np.random.Generator) -> Array:
+    k = np.arange(n, dtype=np.float64)
+    return {
+        "zero": 0.0 * k,
+        "constant": 0.0 * k + 3.3,
+        "noise": random.normal(size=n),
+        "wave": np.sin(k / 20.0),
+        "huge": 1e12 * random.normal(size=n),
+        "tiny": 1e-14 * random.normal(size=n),
+        "ramp": 0.01 * k,
+        "coarse": np.round(5.0 * np.sin(k / 9.0)),
+    }[kind]
+
+
+def clock(kind: str, n: int, random: np.random.Generator) -> Array:
+    k = np.arange(n)
+    return {
+        "uniform": 0.004 * k,
+        "jittery": np.cumsum(random.uniform(0.001, 0.01, n)),
+        "paused": 0.004 * k + 5e4 * (k > n // 2),
+        "nanoseconds": 1e6 * k,
+        "slow": 7.0 * k,
+    }[kind]
+
+
+KINDS = st.sampled_from(["zero", "constant", "noise", "wave", "huge", "tiny", "ramp", "coarse"])
+PAIR = st.tuples(KINDS, KINDS)
+CHAINS = (
+    [LowPass(5.0), Differentiate()],
+    [SmoothingSpline(3.0)],
+    [SavitzkyGolay()],
+    [TrimToMotion(), LowPass(cutoff_nyquist=0.1), Differentiate()],
+    [PeriodAverage(0.5), Differentiate()],
+    [SplitAtGaps(1.0), LowPass(3.0), Differentiate()],
+)
+
+
+@settings(max_examples=80)
+@given(
+    n=st.sampled_from([1, 2, 3, 17, 63, 64, 300, 1000]),
+    position=PAIR,
+    velocity=st.none() | PAIR,
+    tau=st.none() | PAIR,
+    stamps=st.sampled_from(["uniform", "jittery", "paused", "nanoseconds", "slow"]),
+    seed=st.integers(0, 5),
+)
+def test_any_numbers_give_findings_and_samples_or_one_sentence(
+    n: int,
+    position: tuple[str, str],
+    velocity: tuple[str, str] | None,
+    tau: tuple[str, str] | None,
+    stamps: str,
+    seed: int,
+) -> None:
+    random = np.random.default_rng(seed)
+
+    def columns(kinds: tuple[str, str] | None) -> Array | None:
+        return None if kinds is None else np.stack([column(kind, n, random) for kind in kinds], axis=1)
+
+    robot = planar_2r()
+    q = columns(position)
+    assert q is not None
+    log = Recording(
+        time=clock(stamps, n, random),
+        position=q,
+        velocity=columns(velocity),
+        torque=columns(tau),
+        joint_names=robot.joint_names,
+    )
+    for description in (robot, None):
+        check = check_recording(log, description)
+        json.dumps(check.as_dict(), allow_nan=False)
+        assert all(finding.sentence and finding.fix for finding in check)
+    for steps in CHAINS:
+        try:
+            samples = process(log, steps)
+        except InputError as refusal:
+            assert "\n" not in str(refusal)
+        else:
+            assert np.isfinite(samples.acceleration).all()
+
+
+def test_a_stream_is_checked_by_its_head(robot: Robot, recording: Recording) -> None:
+    def pieces(rows: int) -> Iterator[tuple[Recording | None, int]]:
+        for start in range(0, recording.n_samples, rows):
+            yield recording.rows(start, start + rows), 0
+
+    stream = RecordingStream(recording.joint_names, recording.quantities, recording.source, 700, pieces)
+    assert check_recording(stream, robot).as_dict() == check_recording(recording, robot).as_dict()
