@@ -16,6 +16,9 @@ from dynid.recording.steps.edges import DropEdges
 from dynid.recording.steps.resample import Resample
 from dynid.recording.steps.step import Extent, Step
 
+PIECE_ROWS = 16_384
+"""Rows of a stream that are processed at a time, however many are read: steps hold a few such pieces each."""
+
 
 @overload
 def process(recording: Recording, steps: Sequence[Step], *, edge_s: float | None = None) -> Samples: ...
@@ -117,7 +120,9 @@ class _Chunks:
         row = 0
         for part in self.recording:
             start_s = float(part.time[0]) if start_s is None else start_s
-            yield _signals(part, start_s, row)
+            signals = _signals(part, start_s, row)
+            for first in range(0, len(signals), PIECE_ROWS):
+                yield signals.cut(slice(first, first + PIECE_ROWS))
             row += part.n_samples
 
 

@@ -208,8 +208,7 @@ def _parts(rows: TorqueRows) -> list[TorqueRows]:
     for source in rows.sources:
         if isinstance(source, Samples) and rows.row_filter is None:
             n_parts = max(1, min(_MOST_PARTS, len(source) // _PART_ROWS))
-            # whole stretches, so that the rows of every part are chunked as they would be in one pass
-            n_stretches = -(-len(source) // STRETCH_ROWS)
+            n_stretches = -(-len(source) // STRETCH_ROWS)  # cut between whole ones, so that only the last chunk is short
             edges = [STRETCH_ROWS * (n_stretches * k // n_parts) for k in range(n_parts + 1)]
             parts.extend(replace(rows, sources=(source[a:b],)) for a, b in pairwise(edges))
         else:

@@ -25,6 +25,9 @@ CHUNK_ROWS = 520
 """Samples per chunk: few enough that the rows of one joint stay in the cache while they are triangularised, and no power of
 two, whose columns would all begin at the same place of the cache."""
 
+LONG_CHUNK_ROWS, LONG_ROWS = 2 * CHUNK_ROWS, 64 * CHUNK_ROWS
+"""Samples per chunk of a piece that has so many: longer chunks are a little faster, and enough time blocks are left."""
+
 STRETCH_ROWS = 8 * CHUNK_ROWS
 """Samples whose motion is checked and whose effect signals are made at a time, for several chunks."""
 
@@ -69,7 +72,8 @@ class TorqueRows:
     sources: tuple[Samples | SampleStream, ...]
     weights: Weights | None = None
     row_filter: RowFilter | None = None
-    chunk_rows: int = CHUNK_ROWS
+    chunk_rows: int | None = None
+    """Samples per chunk, and so the shortest time block of a factor; without, chosen by the length of each piece."""
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -107,8 +111,10 @@ class TorqueRows:
         for source in self.sources:
             for piece in source:
                 if self.row_filter is None:
-                    for start in range(0, len(piece), STRETCH_ROWS):
-                        yield from maker.rows(piece[start : start + STRETCH_ROWS], self.chunk_rows)
+                    chunk = self.chunk_rows or (LONG_CHUNK_ROWS if len(piece) >= LONG_ROWS else CHUNK_ROWS)
+                    stretch = chunk * max(1, STRETCH_ROWS // chunk)
+                    for start in range(0, len(piece), stretch):
+                        yield from maker.rows(piece[start : start + stretch], chunk)
                     continue
                 for segment, part in self.row_filter.segments(piece):
                     for _, blocks in maker.rows(segment, len(segment)):

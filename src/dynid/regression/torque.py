@@ -16,24 +16,25 @@ from dynid.robot.effects import Motion
 from dynid.robot.model import Robot
 
 _SWEEP_NUMBERS = 250_000
-"""Numbers per sweep over a whole regressor: two megabytes stay in the cache from clearing to the last column."""
+"""Numbers per sweep over a whole regressor: two megabytes stay in the cache from the first column to the last."""
 
 _met: set[str] = set()
 """Kernels that were used in this process, so that nothing more is to be said about their compilation."""
 
 
 def torque_regressor(
-    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, load: ArrayLike | None = None, *, out: Array | None = None
+    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, load: ArrayLike | None = None, *, reuse: Array | None = None
 ) -> Array:
     """``Y`` of every sample, ``(samples, torques, parameters)``; ``load`` is the transmitted torque, where effects use it.
 
-    ``out`` is a C-ordered array of that shape to fill and return instead of a new one.
+    ``reuse`` is an array that an earlier call for the same robot and number of samples returned: it is filled again, and its
+    structural zeros, most of it for a robot with many branches, are left as they are.
     """
     from dynid.regression import kernel
 
     q, v, a = checked_motion(robot, q, v, a)
     shape = (len(q), robot.n_dof, len(robot.parameters))
-    Y = np.zeros(shape) if out is None else _checked_out(out, shape)
+    Y = np.zeros(shape) if reuse is None else _reusable(reuse, shape)
     targets, step = _dense_targets(robot), shape[1] * shape[2]
     signals = frozen_view(effect_signals(robot, q, v, a, load)) if robot.effects else None
     acts, effect = (freeze(index, np.int64) for index in np.nonzero(robot.effect_incidence))
@@ -43,8 +44,6 @@ def torque_regressor(
     for start in range(0, len(q), sweep):
         part = slice(start, start + sweep)
         flat = Y[part].reshape(-1)
-        if out is not None:
-            flat[:] = 0.0
         fill_torque_rows(robot, q[part], v[part], a[part], targets, step, flat)
         if signals is not None:
             compiled(kernel.signal_rows)(signals[part], effect, coefficients, places, step, flat)
@@ -138,8 +137,10 @@ def _dense_targets(robot: Robot) -> IntArray:
     return freeze((torque * len(robot.parameters) + 10 * body)[:, None] + np.arange(10), np.int64)
 
 
-def _checked_out(out: Array, shape: tuple[int, ...]) -> Array:
-    check_shape("out", out, shape)
-    if out.dtype != np.float64 or not (out.flags.c_contiguous and out.flags.writeable):
-        raise InputError(f"out must be a writeable C-ordered float64 array, found {out.dtype} with strides {out.strides}")
-    return out
+def _reusable(array: Array, shape: tuple[int, ...]) -> Array:
+    check_shape("array to reuse", array, shape)
+    if array.dtype != np.float64 or not (array.flags.c_contiguous and array.flags.writeable):
+        raise InputError(
+            f"array to reuse is {array.dtype} with strides {array.strides}, expected a C-ordered float64 array to write to"
+        )
+    return array
