@@ -22,11 +22,18 @@ def short_arm() -> Robot:
     return arm.only(arm.joint_names[:3])
 
 
-@lru_cache(maxsize=16)
 def exact_log(robot: Robot | None = None, seconds: float = 5.0, rate_hz: float = 100.0, seed: int = 2) -> Samples:
-    """A random exciting motion with the torque that the robot's own parameters need."""
-    arm = short_arm() if robot is None else robot
-    return exact_motion(arm, random_fourier(arm, seconds, 5, seed).samples(rate_hz))
+    """A random exciting motion with the torque that the robot's own parameters need; the short arm's are kept."""
+    return _short_arm_log(seconds, rate_hz, seed) if robot is None else _log_of(robot, seconds, rate_hz, seed)
+
+
+@lru_cache(maxsize=16)
+def _short_arm_log(seconds: float, rate_hz: float, seed: int) -> Samples:
+    return _log_of(short_arm(), seconds, rate_hz, seed)
+
+
+def _log_of(robot: Robot, seconds: float, rate_hz: float, seed: int) -> Samples:
+    return exact_motion(robot, random_fourier(robot, seconds, 5, seed).samples(rate_hz))
 
 
 def noise(samples: Samples, sigma: float | Array, seed: int, cutoff_nyquist: float | None = None) -> Array:

@@ -45,6 +45,7 @@ EXEMPT: dict[str, dict[str, str]] = {
         "covers": "a prior biases; its intervals are those of the posterior",
     },
     "essential": {
+        "row_order": "what is dropped depends on the corrected covariance, which looks at the order in time",
         "equal_weights": "parameters that the data do not support are set to zero",
         "covers": "the interval of a dropped parameter is the point zero",
     },

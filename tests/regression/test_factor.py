@@ -316,7 +316,7 @@ def test_bad_data_are_refused(robot, samples):
     with pytest.raises(InputError, match="robot 'tree83' has a floating base"):
         build_regression(floating, samples)
     wide = Samples(samples.time, *(np.zeros((1500, 6)) for _ in range(4)))
-    with pytest.raises(InputError, match=r"position has shape \(512, 6\), expected \(any, 4\)"):
+    with pytest.raises(InputError, match=r"position has shape \(1500, 6\), expected \(any, 4\)"):
         build_regression(robot, wide)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,10 +20,12 @@ from dynid.excitation.fourier import random_fourier
 from dynid.parameters import Kind
 from dynid.recording.kernel_filter import RowKernel, approximate_derivatives, window_motion
 from dynid.recording.polynomial import PolynomialApproximation
+from dynid.recording.process import process
 from dynid.recording.recording import Recording, RecordingSource, RecordingStream
 from dynid.recording.samples import Samples
+from dynid.recording.steps.savitzky_golay import SavitzkyGolay
 from dynid.regression.base import reduce_to_base
-from dynid.regression.factor import build_regression
+from dynid.regression.factor import Regression, build_regression
 from dynid.regression.momentum import momentum_regressor
 from dynid.regression.polynomial_rows import (
     COMPOSITIONS,
@@ -33,16 +35,17 @@ from dynid.regression.polynomial_rows import (
     PolynomialRows,
     polynomial_regression,
 )
-from dynid.regression.torque import inverse_dynamics
+from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
 from dynid.robot.effects.effect import JointwiseEffect
 from dynid.robot.model import Joint, Robot, make_robot
-from dynid.simulate import exact_motion
+from dynid.simulate import exact_motion, simulate
 from problems import demo_arm, planar_2r, random_tree
 
 DT = 0.004
 PAPER = PolynomialApproximation()
 SMOOTH: tuple[Effect, ...] = (Viscous(), Coulomb(smooth_width=0.5), Offset(), Armature())
+OTHER = replace(PAPER, alpha=5.0, beta=5.0)
 LONG = replace(PAPER, window_s=0.4)  # 101 taps: filtered by FFT
 
 
@@ -233,6 +236,47 @@ def test_friction_that_depends_on_load(composition: Composition) -> None:
     online.push(samples.position[:5], load[:5], load[:5])
     with pytest.raises(InputError, match="load came with some samples and not with others"):
         online.push(samples.position[5], load[5])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("counts", "better"), [(2**20, True), (2**14, False)])
+def test_against_savitzky_golay_on_a_simulated_arm(counts: int, better: bool) -> None:
+    """Section VII holds with fine encoders, and not with coarse ones: medians over three logs of 10 s at 4 ms."""
+    rows: dict[str, Callable[[Robot, Recording], Regression]] = {
+        "savitzky-golay": lambda robot, log: build_regression(robot, process(log, [SavitzkyGolay(11, 2, "position")])),
+        "other savitzky-golay": lambda robot, log: build_regression(robot, process(log, [SavitzkyGolay(11, 4, "position")])),
+        "pointwise": lambda robot, log: polynomial_regression(robot, log),
+        "product": lambda robot, log: polynomial_regression(robot, log, composition="product"),
+        "other pointwise": lambda robot, log: polynomial_regression(robot, log, OTHER),
+        "other product": lambda robot, log: polynomial_regression(robot, log, OTHER, composition="product"),
+    }
+    errors: dict[str, list[float]] = {name: [] for name in rows}
+    changes: dict[str, list[float]] = {"savitzky-golay": [], "pointwise": [], "product": []}
+    for seed in range(3):
+        arm = demo_arm()
+        made = simulate(
+            arm, random_fourier(arm, 10.0, 15, seed=seed).samples(250.0), rate_hz=250.0, encoder_counts=counts, seed=seed
+        )
+        robot, base = made.robot, reduce_to_base(made.robot)
+        unseen = random_fourier(robot, 10.0, 15, seed=1000).samples(50.0)
+        Y = torque_regressor(robot, unseen.position, unseen.velocity, unseen.acceleration)
+        Y_base = Y.reshape(-1, len(robot.parameters)) @ base.lift
+        truth = base.base_values(robot.parameters)
+        size = np.linalg.norm(Y_base @ truth)
+        found = {}
+        for name, make in rows.items():
+            stack = make(robot, made.recording).stacked(base)
+            found[name] = np.linalg.lstsq(stack[:, :-1], stack[:, -1])[0]
+            errors[name].append(float(np.linalg.norm(Y_base @ (found[name] - truth)) / size))
+        for name, change in changes.items():
+            change.append(float(np.linalg.norm(Y_base @ (found[name] - found[f"other {name}"])) / size))
+    error = {name: np.median(values) for name, values in errors.items()}
+    change = {name: np.median(values) for name, values in changes.items()}
+    assert max(error.values()) < 0.5
+    for name in ("pointwise", "product"):
+        assert (error[name] < 0.8 * error["savitzky-golay"]) == better
+    if better:
+        assert max(change["pointwise"], change["product"]) < 0.5 * change["savitzky-golay"]
 
 
 # Online and in pieces -----------------------------------------------------------------------------

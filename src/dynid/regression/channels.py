@@ -57,9 +57,10 @@ def torque_channels(robot: Robot) -> tuple[Channel, ...]:
 
 
 def _find_torque_channels(robot: Robot) -> tuple[Channel, ...]:
-    n_parameters = len(robot.parameters)
     order = robot.parameters.grouping()
-    n_states = n_parameters + 40
+    # more states than any torque has columns: its bodies' ten each, and the effects that act on it
+    carried = 10 * np.bincount(robot.tree.support, minlength=robot.n_dof)
+    n_states = int((carried + np.count_nonzero(robot.effect_incidence, axis=1)).max()) + 40
     Y = torque_regressor(robot, *random_states(robot, n_states, seed=1))
     channels = []
     for d, name in enumerate(robot.dof_names):

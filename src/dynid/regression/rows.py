@@ -38,8 +38,11 @@ Weights: TypeAlias = Callable[[Samples], Array]
 class RowFilter(Protocol):
     """A linear filter along time on regressor and torque together (filter and decimate, polynomial approximation)."""
 
-    def segments(self, samples: Samples) -> Iterator[tuple[Samples, slice]]:
-        """Overlapping pieces of the samples, each with the part of its rows that the piece answers for."""
+    def segments(self, samples: Samples | SampleStream) -> Iterator[tuple[Samples, slice]]:
+        """Overlapping pieces of the samples, each with the part of its rows that the piece answers for.
+
+        A stream is handed over whole: its pieces belong together. Row weights are applied before the filter.
+        """
         ...
 
     def apply(self, rows: Array, piece: Samples, part: slice) -> Array:
@@ -109,17 +112,17 @@ class TorqueRows:
     def passes(self) -> Iterator[tuple[int, list[Array]]]:
         maker = _RowMaker(self.robot, self.channels, self.weights)
         for source in self.sources:
-            for piece in source:
-                if self.row_filter is None:
-                    chunk = self.chunk_rows or (LONG_CHUNK_ROWS if len(piece) >= LONG_ROWS else CHUNK_ROWS)
-                    stretch = chunk * max(1, STRETCH_ROWS // chunk)
-                    for start in range(0, len(piece), stretch):
-                        yield from maker.rows(piece[start : start + stretch], chunk)
-                    continue
-                for segment, part in self.row_filter.segments(piece):
+            if self.row_filter is not None:
+                for segment, part in self.row_filter.segments(source):
                     for _, blocks in maker.rows(segment, len(segment)):
                         rows = [np.asfortranarray(self.row_filter.apply(block, segment, part)) for block in blocks]
                         yield len(rows[0]), rows
+                continue
+            for piece in source:
+                chunk = self.chunk_rows or (LONG_CHUNK_ROWS if len(piece) >= LONG_ROWS else CHUNK_ROWS)
+                stretch = chunk * max(1, STRETCH_ROWS // chunk)
+                for start in range(0, len(piece), stretch):
+                    yield from maker.rows(piece[start : start + stretch], chunk)
 
 
 class _RowMaker:

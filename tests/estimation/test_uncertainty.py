@@ -1,0 +1,163 @@
+"""Claimed uncertainty against what repeated logs do: spread, coverage, and where the classical formula fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from noisy_logs import exact_log, noisy_log, short_arm
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.estimation.estimate import Method, estimate
+from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.robust import IteratedReweighted
+from dynid.estimation.weighted import WeightedLeastSquares
+from dynid.recording.samples import Samples
+from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.decimate import FilterAndDecimate
+from dynid.regression.factor import build_regression
+from dynid.robot.builtin import demo_robot
+from dynid.robot.model import Robot
+
+ARM = short_arm()
+BASE = reduce_to_base(ARM)
+TRUTH = BASE.base_values(ARM.parameters)
+SIGMA = np.array([0.3, 0.6, 0.1])
+CLASSICAL = OrdinaryLeastSquares(covariance="classical")
+
+
+def coverage(
+    robot: Robot,
+    base: BaseReduction,
+    exact: Samples,
+    sigma: float | Array,
+    n_logs: int,
+    methods: dict[str, Method],
+    cutoff_nyquist: float | None,
+) -> dict[str, Array]:
+    """Share of logs in which the 95 % interval of each base parameter holds the truth, method by method."""
+    truth = base.base_values(robot.parameters)
+    hits = {name: np.zeros(base.n_base) for name in methods}
+    for seed in range(n_logs):
+        regression = build_regression(robot, noisy_log(exact, sigma, seed, cutoff_nyquist))
+        for name, method in methods.items():
+            low, high = estimate(regression, base, method).interval(0.95).T
+            hits[name] += (low <= truth) & (truth <= high)
+    return {name: count / n_logs for name, count in hits.items()}
+
+
+def assert_covers(shares: Array) -> None:
+    assert 0.90 <= shares.mean() <= 0.98
+    assert shares.min() >= 0.80
+
+
+@pytest.mark.parametrize("cutoff_nyquist", [None, 0.2])
+def test_intervals_cover_on_white_and_on_filtered_noise(cutoff_nyquist: float | None) -> None:
+    """Eighty logs of the short arm, torque noise only, every joint with its own; the slow test has two hundred."""
+    methods: dict[str, Method] = {"ols": OrdinaryLeastSquares(), "wls": WeightedLeastSquares(), "classical": CLASSICAL}
+    shares = coverage(ARM, BASE, exact_log(), SIGMA, 80, methods, cutoff_nyquist)
+    assert_covers(shares["ols"])
+    assert_covers(shares["wls"])
+    if cutoff_nyquist is not None:
+        assert shares["classical"].mean() < 0.75
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cutoff_nyquist", [None, 0.08])
+def test_intervals_cover_on_the_seven_joint_arm(cutoff_nyquist: float | None) -> None:
+    arm = demo_robot()
+    base = reduce_to_base(arm)
+    exact = exact_log(arm, 10.0, 200.0, 0)
+    sigma = np.array([1.0, 1.0, 0.8, 0.5, 0.3, 0.2, 0.1])
+    methods: dict[str, Method] = {
+        "ols": OrdinaryLeastSquares(),
+        "wls": WeightedLeastSquares(),
+        "robust": IteratedReweighted(),
+        "classical": CLASSICAL,
+    }
+    shares = coverage(arm, base, exact, sigma, 200, methods, cutoff_nyquist)
+    for name in ("ols", "wls", "robust"):
+        assert_covers(shares[name])
+    if cutoff_nyquist is not None:
+        assert shares["classical"].mean() < 0.6
+
+
+@pytest.mark.parametrize("cutoff_nyquist", [None, 0.3, 0.05])
+def test_claimed_sigma_is_the_spread_of_repeated_logs(cutoff_nyquist: float | None) -> None:
+    values, claimed = [], []
+    for seed in range(120):
+        found = estimate(build_regression(ARM, noisy_log(exact_log(), SIGMA, seed, cutoff_nyquist)), BASE)
+        values.append(found.base_values)
+        claimed.append(found.sigma)
+    ratio = np.mean(claimed, axis=0) / np.std(values, axis=0)
+    assert 0.9 < np.median(ratio) < 1.15
+    assert 0.7 < ratio.min()
+    assert ratio.max() < 1.5
+
+
+def test_white_noise_shared_by_all_joints_needs_no_correction() -> None:
+    ratios = []
+    for seed in range(10):
+        found = estimate(build_regression(ARM, noisy_log(exact_log(None, 20.0), 0.3, seed)), BASE)
+        ratios.append(found.sigma / np.array(found.details["classical_sigma"]))
+    mean = np.mean(ratios, axis=0)
+    assert 0.95 < np.median(mean) < 1.05
+    assert 0.85 < mean.min()
+    assert mean.max() < 1.2
+
+
+def test_an_offset_is_not_certain_because_the_residual_has_no_mean() -> None:
+    """The fit removes the mean of the residual; what noise does at that frequency has to come from its neighbours."""
+    for cutoff in (None, 0.2):
+        spread = [
+            estimate(build_regression(ARM, noisy_log(exact_log(), SIGMA, seed, cutoff)), BASE).sigma[BASE.index("fo1")]
+            for seed in range(5)
+        ]
+        assert np.mean(spread) == pytest.approx(0.3 / np.sqrt(len(exact_log())), rel=0.25)
+
+
+def test_rows_filtered_and_decimated_are_covered_too() -> None:
+    """A row filter colours the noise of the rows although the torque itself has white noise."""
+    exact, n_logs = exact_log(None, 10.0, 500.0, 2), 40
+    hits = np.zeros(BASE.n_base)
+    for seed in range(n_logs):
+        regression = build_regression(
+            ARM, noisy_log(exact, SIGMA, seed), row_filter=FilterAndDecimate(every=5, cutoff_hz=10.0)
+        )
+        low, high = estimate(regression, BASE, WeightedLeastSquares()).interval().T
+        hits += (low <= TRUTH) & (TRUTH <= high)
+    assert 0.88 <= hits.mean() / n_logs <= 0.99
+
+
+def test_several_logs_add_their_information() -> None:
+    logs = [noisy_log(exact_log(), SIGMA, seed, 0.2) for seed in range(4)]
+    one, four = (estimate(build_regression(ARM, chosen), BASE) for chosen in (logs[:1], logs))
+    assert np.median(one.sigma / four.sigma) == pytest.approx(2.0, rel=0.15)
+    merged = estimate(build_regression(ARM, logs[:2]) + build_regression(ARM, logs[2:]), BASE)
+    assert np.allclose(merged.sigma, four.sigma, rtol=1e-9)
+
+
+def test_the_bootstrap_agrees_on_a_long_log() -> None:
+    exact = exact_log(None, 20.0, 1000.0, 2)
+    ratios = []
+    for seed in range(4):
+        regression = build_regression(ARM, noisy_log(exact, SIGMA, seed, 0.02))
+        bootstrap, corrected = (
+            estimate(regression, BASE, OrdinaryLeastSquares(covariance=kind)) for kind in ("bootstrap", "corrected")
+        )
+        ratios.append(bootstrap.sigma / corrected.sigma)
+        assert bootstrap.details["degrees_of_freedom"] == regression.n_blocks - 1
+    assert 0.8 < np.median(ratios) < 1.25
+    assert np.median(np.abs(np.log(ratios))) < 0.3
+
+
+def test_the_bootstrap_needs_blocks() -> None:
+    with pytest.raises(InputError, match="the data hold 1 time blocks, the block bootstrap needs at least 8"):
+        estimate(build_regression(ARM, exact_log()), BASE, OrdinaryLeastSquares(covariance="bootstrap"))
+
+
+def test_triangles_alone_have_the_classical_formula() -> None:
+    regression = build_regression(ARM, noisy_log(exact_log(), SIGMA, seed=1))
+    found = estimate(regression.without_sources(), BASE)
+    assert found.details["covariance"] == "classical"
+    assert np.array_equal(found.covariance, estimate(regression, BASE, CLASSICAL).covariance)
