@@ -16,6 +16,7 @@ from dynid.recording.samples import Samples
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Armature, Coulomb, Viscous
+from engine_work import process_of, sixth_of
 from problems import random_tree
 
 HERE = [Serial(), Threads(1), Threads(3)]
@@ -83,10 +84,10 @@ def test_processes_start_fresh_and_keep_order():
     results = list(Processes(2).map(operator.neg, [3, 1, 2], progress=lambda done, count: told.append(done)))
     assert results == [-3, -1, -2]
     assert told == [1, 2, 3]
-    (other,) = Processes(1).map(_process_of, [0])
+    (other,) = Processes(1).map(process_of, [0])
     assert other != os.getpid()
     with pytest.raises(ZeroDivisionError) as caught:
-        list(Processes(1).map(_sixth_of, [1, 0]))
+        list(Processes(1).map(sixth_of, [1, 0]))
     assert "in item 1 of 2" in caught.value.__notes__
 
 
@@ -201,11 +202,3 @@ def test_split_samples_make_the_same_triangles(robot, samples, engine):
         assert mine.n_rows == theirs.n_rows
         gram = theirs.R.T @ theirs.R
         np.testing.assert_allclose(mine.R.T @ mine.R, gram, rtol=0, atol=1e-12 * np.abs(gram).max())
-
-
-def _process_of(_):
-    return os.getpid()
-
-
-def _sixth_of(k):
-    return 6 // k
