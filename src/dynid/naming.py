@@ -15,11 +15,13 @@ from collections.abc import Iterable
 from dynid.errors import InputError
 from dynid.parameters import INERTIAL_SYMBOLS
 
-_KHALIL = {
-    **{"XX": "Ixx", "XY": "Ixy", "XZ": "Ixz", "YY": "Iyy", "YZ": "Iyz", "ZZ": "Izz"},
-    **{"MX": "mx", "MY": "my", "MZ": "mz", "M": "m"},
-    **{"IA": "Ia", "FV": "fv", "FS": "fc", "FC": "fc", "OFF": "fo"},
-}
+_KHALIL = dict(
+    zip(
+        ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M", "IA", "FV", "FS", "FC", "OFF"),
+        ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mx", "my", "mz", "m", "Ia", "fv", "fc", "fc", "fo"),
+        strict=True,
+    )
+)
 _SYMBOLS = frozenset(INERTIAL_SYMBOLS) | {"Ia", "fv", "fc", "fo"}
 
 _SYMBOL_FIRST = re.compile(r"([A-Za-z]+)_?(\d+)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from noisy_logs import exact_log, noisy_log, short_arm
 
 from dynid.errors import InputError
 from dynid.estimation.essential import EssentialParameters
@@ -13,6 +12,7 @@ from dynid.estimation.least_squares import OrdinaryLeastSquares
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.simulate import exact_motion
+from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
 BASE = reduce_to_base(ARM)
@@ -40,9 +40,7 @@ def test_parameters_that_do_not_exist_are_dropped() -> None:
 
 def test_what_matters_is_never_dropped_however_low_the_limit() -> None:
     """With a limit of 0.1 % nearly everything is a candidate; the F-test has to stop the dropping."""
-    found = estimate(
-        build_regression(ARM, noisy_log(LEAN_LOG, SIGMA, seed=2)), BASE, EssentialParameters(limit_percent=0.1)
-    )
+    found = estimate(build_regression(ARM, noisy_log(LEAN_LOG, SIGMA, seed=2)), BASE, EssentialParameters(limit_percent=0.1))
     assert found.details["stopped_by_test"]
     full = estimate(build_regression(ARM, noisy_log(LEAN_LOG, SIGMA, seed=2)), BASE)
     assert found.relative_error < 1.05 * full.relative_error
@@ -80,6 +78,18 @@ def test_the_thirty_percent_rule_drops_all_at_once() -> None:
     above = [name for name, spread in zip(BASE.names, first.sigma_percent, strict=True) if spread > 30.0]
     assert found.details["dropped"] == tuple(above)
     assert above
+
+
+def test_the_spread_after_dropping_is_that_of_the_smaller_fit() -> None:
+    """Classical and unweighted: ``sigma^2 (W_r^T W_r)^-1`` over the kept columns, with the noise of the full fit."""
+    regression = build_regression(ARM, noisy_log(LEAN_LOG, 0.3, seed=6))
+    found = estimate(regression, BASE, EssentialParameters.gaz())
+    full = estimate(regression, BASE, OrdinaryLeastSquares(covariance="classical"))
+    kept = found.seen
+    A = regression.stacked(BASE)[:, :-1][:, kept]
+    wanted = full.details["noise_sigma"][0] ** 2 * np.linalg.inv(A.T @ A)
+    assert not kept.all()
+    assert np.allclose(found.sigma[kept], np.sqrt(np.diag(wanted)), rtol=1e-7)
 
 
 def test_wrong_options_are_refused_in_words() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from noisy_logs import exact_log, noisy_log, short_arm
 
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
@@ -16,6 +15,7 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.energy import energy_regression
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import torque_regressor
+from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
 BASE = reduce_to_base(ARM)

@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from noisy_logs import exact_log, locked, noisy_log, short_arm
 
 from dynid.arrays import Array
 from dynid.errors import InputError
@@ -23,6 +22,7 @@ from dynid.regression.torque import torque_regressor
 from dynid.robot.builtin import demo_robot
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from dynid.simulate import exact_motion
+from noisy_logs import exact_log, locked, noisy_log, short_arm
 
 ARM = short_arm()
 BASE = reduce_to_base(ARM)
@@ -122,7 +122,7 @@ def test_flags_depend_on_the_order_of_the_base() -> None:
 
 @pytest.mark.parametrize("joint", [0, 1, 2])
 def test_noise_on_a_locked_joint_identifies_nothing(joint: int) -> None:
-    """Noisy velocity and acceleration for a minute: what the locked joint hides keeps its initial value, without a warning."""
+    """Noisy velocity and acceleration for 20 s: what the locked joint hides keeps its initial value, without a warning."""
     velocity_noise, acceleration_noise = 2e-3, 0.05
     arm = ARM.with_effects([Viscous(), Coulomb(), Offset(), Armature()])
     base = reduce_to_base(arm)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import demo_arm, planar_2r, random_motion, random_tree
 
 from dynid.adapters.pinocchio import pinocchio_model
 from dynid.errors import InputError, UnknownNameError
@@ -24,6 +23,7 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.static import static_regressor
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Armature, Coulomb, LoadCoulomb, Offset, Viscous
+from problems import demo_arm, planar_2r, random_motion, random_tree
 
 ORACLES = {"pinocchio": pinocchio_oracle, "mujoco": mujoco_oracle}
 
@@ -48,7 +48,9 @@ def test_rotor_inertia_of_a_foreign_model_is_taken_off():
     assert robot.parameters["Ia1"] > 0.0
     rigid = robot.with_effects(())
     with_rotors = pinocchio_oracle(robot, pinocchio_model(robot, armature=True))
-    np.testing.assert_allclose(with_rotors.inertia_at(np.zeros((1, 7))), pinocchio_oracle(rigid).inertia_at(np.zeros((1, 7))))
+    np.testing.assert_allclose(
+        with_rotors.inertia_at(np.zeros((1, 7))), pinocchio_oracle(rigid).inertia_at(np.zeros((1, 7)))
+    )
     found = reverse_engineer(robot, with_rotors, poses=100)
     np.testing.assert_allclose(found.estimate.base_values, found.estimate.base.base_values(rigid.parameters), atol=1e-8)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from noisy_logs import exact_log, locked, noisy_log, short_arm
 
 from dynid.errors import InputError
 from dynid.estimation.completion import parameter_scale
@@ -15,6 +14,7 @@ from dynid.parameters import Parameters
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import torque_regressor
+from noisy_logs import exact_log, locked, noisy_log, short_arm
 
 ARM = short_arm()
 BASE = reduce_to_base(ARM)
@@ -62,9 +62,7 @@ def test_a_good_prior_helps_poor_data() -> None:
         size = base_scale(BASE, prior)
         ordinary = estimate(regression, BASE, WeightedLeastSquares(), prior)
         ridge = estimate(regression, BASE, Ridge(), prior)
-        better += np.linalg.norm((ridge.base_values - TRUTH) / size) < np.linalg.norm(
-            (ordinary.base_values - TRUTH) / size
-        )
+        better += np.linalg.norm((ridge.base_values - TRUTH) / size) < np.linalg.norm((ordinary.base_values - TRUTH) / size)
     assert better >= 5
 
 

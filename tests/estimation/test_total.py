@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from noisy_logs import exact_log, noisy_log, short_arm
 
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
@@ -13,6 +12,7 @@ from dynid.parameters import Column, Parameters
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import Regression, build_regression, matrix_regression
 from dynid.regression.torque import torque_regressor
+from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
 BASE = reduce_to_base(ARM)

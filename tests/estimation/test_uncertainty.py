@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from noisy_logs import exact_log, noisy_log, short_arm
 
 from dynid.arrays import Array
 from dynid.errors import InputError
@@ -18,6 +17,7 @@ from dynid.regression.decimate import FilterAndDecimate
 from dynid.regression.factor import build_regression
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
+from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
 BASE = reduce_to_base(ARM)
@@ -91,7 +91,7 @@ def test_claimed_sigma_is_the_spread_of_repeated_logs(cutoff_nyquist: float | No
         claimed.append(found.sigma)
     ratio = np.mean(claimed, axis=0) / np.std(values, axis=0)
     assert 0.9 < np.median(ratio) < 1.15
-    assert 0.7 < ratio.min()
+    assert ratio.min() > 0.7
     assert ratio.max() < 1.5
 
 
@@ -102,7 +102,7 @@ def test_white_noise_shared_by_all_joints_needs_no_correction() -> None:
         ratios.append(found.sigma / np.array(found.details["classical_sigma"]))
     mean = np.mean(ratios, axis=0)
     assert 0.95 < np.median(mean) < 1.05
-    assert 0.85 < mean.min()
+    assert mean.min() > 0.85
     assert mean.max() < 1.2
 
 
@@ -125,7 +125,7 @@ def test_rows_filtered_and_decimated_are_covered_too() -> None:
             ARM, noisy_log(exact, SIGMA, seed), row_filter=FilterAndDecimate(every=5, cutoff_hz=10.0)
         )
         low, high = estimate(regression, BASE, WeightedLeastSquares()).interval().T
-        hits += (low <= TRUTH) & (TRUTH <= high)
+        hits += (low <= TRUTH) & (high >= TRUTH)
     assert 0.88 <= hits.mean() / n_logs <= 0.99
 
 

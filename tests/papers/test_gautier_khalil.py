@@ -1,8 +1,13 @@
 """Gautier and Khalil 1992: what a good motion is worth under noise (tables 2 to 12), relation (12) and the appendix.
 
-The energy model of the three-joint arm with the published 15 base parameter values. Joint limits are not printed; those used
-here are a full turn and 2 rad/s. Motions are sequences of points, and noise is drawn as in section 6.3: ``k/4`` times the
-largest ``|Y|`` on ``Y``, ``k/4`` times the range of position and the largest speed on the points that ``W`` is made of.
+The energy model of the three-joint arm with the published 15 base parameter values. Motions are sequences of points,
+and noise is drawn as in section 6.3: ``k/4`` times the largest ``|Y|`` on ``Y``, ``k/4`` times the range of position
+and the largest speed on the points that ``W`` is made of.
+
+Joint limits are not printed, nor how random motions were drawn. A full turn and 2 rad/s allow optima as good as the
+published ones. Random motions that use all of that speed are far better than the published random ones (mean
+condition number 92 instead of 954 for r = 30); with speeds up to 0.6 rad/s they have the condition numbers of Table
+2, so these stand for them. Against random motions at full speed the optimum still gains a factor of about five.
 """
 
 from __future__ import annotations
@@ -30,12 +35,13 @@ VALUES = {
 X = np.array(list(VALUES.values()))
 NOISE_LEVELS = (0.001, 0.01, 0.1)
 TURN, SPEED = np.pi, 2.0
+RANDOM_SPEED = 0.6
 CLASSICAL = OrdinaryLeastSquares(covariance="classical")
 
 
 @lru_cache(maxsize=1)
 def arm() -> tuple[Robot, BaseReduction]:
-    """Table 1: modified DH, the second axis at right angles to the vertical first, the third 0.5 m and 0.2 m away from it."""
+    """Table 1: modified DH, the second axis horizontal, the third parallel to it at 0.5 m and 0.2 m along it."""
     spin = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     second, third = np.eye(4), np.eye(4)
     second[:3, :3] = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]  # alpha = -90 degrees
@@ -64,14 +70,14 @@ def identify(points: Array, Y: Array) -> Estimate:
     return estimate(matrix_regression(robot.parameters, ["energy"], [matrix]), base, CLASSICAL)
 
 
-def random_points(r: int, seed: int) -> Array:
+def random_points(r: int, seed: int, speed: float = RANDOM_SPEED) -> Array:
     rng = np.random.default_rng(seed)
-    return np.hstack([rng.uniform(-TURN, TURN, (r + 1, 3)), rng.uniform(-SPEED, SPEED, (r + 1, 3))])
+    return np.hstack([rng.uniform(-TURN, TURN, (r + 1, 3)), rng.uniform(-speed, speed, (r + 1, 3))])
 
 
 @lru_cache(maxsize=4)
 def optimum_points(r: int) -> Array:
-    """Points that minimise the condition number of ``W^T W`` in the Frobenius norm (21), within limits by their change (4.2)."""
+    """Points that minimise the Frobenius condition number of ``W^T W`` (21), within limits by change of variables (4.2)."""
     robot, base = arm()
     lift = base.lift
 
@@ -143,13 +149,17 @@ def test_the_default_grouping_is_the_published_one() -> None:
     assert by_name["Ixx3"] == "Ixx3 - Iyy3"
 
 
-@pytest.mark.parametrize(("r", "published", "random_mean"), [(15, 53.0, 2.8e4), (30, 11.0, 9.5e2)])
-def test_optimised_points_are_as_well_conditioned_as_published(r: int, published: float, random_mean: float) -> None:
-    """Table 2; ours need not be the same points, only not worse, and random ones lie where theirs do."""
+@pytest.mark.parametrize(("r", "published"), [(15, 53.0), (30, 11.0)])
+def test_optimised_points_are_as_well_conditioned_as_published(r: int, published: float) -> None:
+    """Table 2, last column: not the same points, but not worse."""
     assert np.linalg.cond(base_rows(optimum_points(r))) <= published
-    random = [np.linalg.cond(base_rows(random_points(r, seed))) for seed in range(10)]
-    assert random_mean / 30.0 < np.mean(random) < random_mean * 30.0
-    assert min(random) > 3.0 * published
+
+
+@pytest.mark.parametrize(("r", "mean"), [(15, 27994.0), (20, 1945.0), (30, 953.98), (50, 586.09), (200, 438.67)])
+def test_random_points_are_as_badly_conditioned_as_published(r: int, mean: float) -> None:
+    """Table 2, mean of ten random sequences; a few rows more than parameters scatter widely."""
+    random = np.mean([np.linalg.cond(base_rows(random_points(r, seed))) for seed in range(40)])
+    assert mean / 2.5 < random < 2.5 * mean
 
 
 @pytest.mark.parametrize("r", [15, 30])
@@ -172,7 +182,8 @@ def test_noise_on_the_torque_hurts_a_random_motion_ten_times_more(k: float) -> N
     good = np.median(relative_errors(optimum_points(30), k, 30, True, False))
     random = np.median([relative_errors(random_points(30, seed), k, 3, True, False, seed) for seed in range(10)])
     assert 10.0 * good <= random
-    assert good < 10.0 * k
+    fast = np.median([relative_errors(random_points(30, seed, SPEED), k, 3, True, False, seed) for seed in range(10)])
+    assert 4.0 * good <= fast
 
 
 @pytest.mark.parametrize("on_torque", [False, True])
@@ -180,8 +191,11 @@ def test_noise_on_the_torque_hurts_a_random_motion_ten_times_more(k: float) -> N
 def test_noise_on_the_motion_hurts_a_random_motion_twice_as_much(k: float, on_torque: bool) -> None:
     """Tables 4 and 5, r = 30: 0.0041, 0.0384, 0.4691 for the optimum against 0.013, 0.1853, 2.0129."""
     good = np.median(relative_errors(optimum_points(30), k, 30, on_torque, True))
-    random = np.median([relative_errors(random_points(30, seed), k, 3, on_torque, True, seed) for seed in range(10)])
-    assert 2.0 * good <= random
+    for speed in (RANDOM_SPEED, SPEED):
+        random = np.median(
+            [relative_errors(random_points(30, seed, speed), k, 3, on_torque, True, seed) for seed in range(10)]
+        )
+        assert 2.0 * good <= random
 
 
 @pytest.mark.parametrize("k", NOISE_LEVELS)

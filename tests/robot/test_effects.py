@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from problems import random_motion, random_tree
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.regression.base import reduce_to_base
@@ -29,6 +28,7 @@ from dynid.robot.effects import (
     effect_to_dict,
     effects_from_names,
 )
+from problems import random_motion, random_tree
 
 N = 4
 WRIST = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, -1.0))
@@ -126,7 +126,9 @@ def test_friction_that_needs_a_load_says_so():
     bare = Motion(m.position, m.velocity, m.acceleration)
     for effect in (LoadCoulomb(), LoadViscous(), Coupled(LoadViscous(), WRIST)):
         assert effect.loaded
-        with pytest.raises(InputError, match=r"depends on the torque that each joint transmits, but the samples carry no load"):
+        with pytest.raises(
+            InputError, match=r"depends on the torque that each joint transmits, but the samples carry no load"
+        ):
             effect.signals(bare)
     assert not Coulomb().loaded
     robot = random_tree(1, n_joints=4, effects=[LoadCoulomb()])
@@ -186,9 +188,9 @@ def test_names_and_options_are_checked():
     assert effects_from_names("sigmoid,load_coulomb,armature") == (Sigmoid(), LoadCoulomb(), Armature())
     with pytest.raises(UnknownNameError, match="unknown effect 'coupled'"):
         effects_from_names("coupled")
-    with pytest.raises(InputError, match="SmoothCoulomb smooth_width is -1.0, expected zero or positive numbers"):
+    with pytest.raises(InputError, match=r"SmoothCoulomb smooth_width is -1\.0, expected zero or positive numbers"):
         SmoothCoulomb(smooth_width=-1.0)
-    with pytest.raises(InputError, match="Sigmoid slope is 0.0, expected positive numbers"):
+    with pytest.raises(InputError, match=r"Sigmoid slope is 0\.0, expected positive numbers"):
         Sigmoid(slope=0.0)
     with pytest.raises(InputError, match="viscous polynomial has powers"):
         ViscousPolynomial(powers=(1, 2))

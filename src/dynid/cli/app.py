@@ -9,10 +9,14 @@ import typer
 from dynid.cli.console import log_to_stderr, show
 from dynid.cli.verbs.base import base
 from dynid.cli.verbs.check import check
+from dynid.cli.verbs.compare import compare
 from dynid.cli.verbs.data import data
 from dynid.cli.verbs.demo import demo
+from dynid.cli.verbs.doctor import doctor
 from dynid.cli.verbs.export import export
 from dynid.cli.verbs.identify import identify
+from dynid.cli.verbs.init import init
+from dynid.cli.verbs.repair import repair
 from dynid.cli.verbs.report import report
 from dynid.cli.verbs.simulate import simulate
 from dynid.cli.verbs.validate import validate
@@ -44,5 +48,5 @@ def _common(
     log_to_stderr()
 
 
-for verb in (demo, data, identify, validate, report, export, base, check, simulate):
+for verb in (demo, init, doctor, data, base, check, repair, simulate, identify, validate, compare, export, report):
     app.command()(verb)

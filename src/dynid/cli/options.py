@@ -73,6 +73,17 @@ def numbers(text: str, option: str) -> list[float]:
         raise InputError(f"{option} is '{text}', expected numbers separated by commas") from None
 
 
+def effect_names(text: str) -> tuple[str, ...]:
+    """Names of effects; none for ``none``."""
+    return () if text == "none" else tuple(name.strip() for name in text.split(","))
+
+
 def number_or_auto(text: str, option: str) -> float | Literal["auto"]:
     """A number, or the word ``auto``."""
     return "auto" if text == "auto" else numbers(text, option)[0]
+
+
+def given(context: typer.Context, name: str) -> bool:
+    """Whether an option stood on the command line, rather than being its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

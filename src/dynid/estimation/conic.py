@@ -146,7 +146,7 @@ class ConsistentSet:
         return self._semidefinite[0]
 
     def slacks(self, x: Array) -> Array:
-        """How far inside every cone: smallest row, ``head - ||tail||``, smallest eigenvalue; minus the error of equalities."""
+        """How far inside every cone: smallest row, ``head - ||tail||`` or eigenvalue; minus the error of an equality."""
         return self._slacks_of(self.M @ x + self.k)
 
     def _slacks_of(self, rows: Array) -> Array:
@@ -190,11 +190,11 @@ class ConsistentSet:
             # a little more than what is missing, so that the next look does not find round-off outside
             missing = np.where(eigenvalues < 0.0, -eigenvalues + 1e-14, 0.0)
             columns = self.layout.slots[self._links]
-            new[columns] += missing[:, None] * _unit_body(self.condition)
+            new[columns] += missing[:, None] * unit_body(self.condition)
         return new, float(np.abs(new - x).max(initial=0.0))
 
     @cached_property
-    def _links(self) -> Array:
+    def _links(self) -> IntArray:
         """Rows of the layout that must be consistent."""
         numbers = [int(label.rsplit(" ", 1)[1]) for label in self.labels if label.startswith("consistency of link ")]
         return np.array([self.layout.links.index(number) for number in numbers], dtype=np.int64)
@@ -214,7 +214,11 @@ class ConsistentSet:
         return np.array(found).reshape(-1, 3)
 
 
-def _scaled_rows(part: Rows, size: Array, margin: float) -> tuple[Array, Array, Array, Array]:
+Triplets: TypeAlias = tuple[IntArray, IntArray, Array, Array]
+"""Rows, columns, values and offsets."""
+
+
+def _scaled_rows(part: Rows, size: Array, margin: float) -> Triplets:
     """Triplets over scaled variables; rows are normalised, those of a second-order cone together."""
     value = part.value * size[part.column]
     n = len(part.offset)
@@ -227,8 +231,8 @@ def _scaled_rows(part: Rows, size: Array, margin: float) -> tuple[Array, Array, 
 
 
 def _matrix_inequalities(
-    layout: Layout, links: Array, condition: str, margin: float, absolute_size: Array | None
-) -> tuple[Array, Array, Array, Array]:
+    layout: Layout, links: IntArray, condition: str, margin: float, absolute_size: Array | None
+) -> Triplets:
     """``P(x_k) - margin 1`` of every link as triplets, with ``margin / T^2`` for an absolute margin."""
     basis = _BASES[condition]
     side = basis.shape[1]
@@ -252,7 +256,7 @@ def _matrix_inequalities(
     )
 
 
-def _unit_body(condition: str) -> Array:
+def unit_body(condition: str) -> Array:
     """The scaled parameters whose matrix is the identity."""
     moment = 2.0 if condition == "full" else 1.0
     return np.array([1.0, 0.0, 0.0, 0.0, moment, 0.0, moment, 0.0, 0.0, moment])
@@ -441,9 +445,13 @@ def _with_entropy(
         exponential[3 * i, 10 + i] = 1.0
         exponential[3 * i + 2, below[i, i]] = 1.0
         constant[3 * i + 1] = 1.0
-    selectors = [sparse.csc_matrix((x_part[l].ravel(), _entries(layout.slots[l], height)), shape=(height, n)) for l in range(links)]
+    selectors = [
+        sparse.csc_matrix((part.ravel(), _entries(slots, height)), shape=(height, n))
+        for part, slots in zip(x_part, layout.slots, strict=True)
+    ]
     first = sparse.hstack([sparse.vstack(selectors), sparse.kron(sparse.eye(links), sparse.csc_matrix(z_part))])
-    second = sparse.hstack([sparse.csc_matrix((12 * links, n)), sparse.kron(sparse.eye(links), sparse.csc_matrix(exponential))])
+    cone_part = sparse.kron(sparse.eye(links), sparse.csc_matrix(exponential))
+    second = sparse.hstack([sparse.csc_matrix((12 * links, n)), cone_part])
     old = sparse.hstack([M, sparse.csc_matrix((M.shape[0], n_extra * links))])
     rows = sparse.vstack([old, first, second], format="csc")
     shift = sparse.vstack(selectors) @ centre
@@ -452,11 +460,11 @@ def _with_entropy(
     np.add.at(q, layout.slots, entropic.weight * np.trace(X, axis1=-2, axis2=-1))
     u = n + n_extra * np.arange(links)[:, None] + np.arange(10, 14)
     q[u] = -entropic.weight
-    cones: list[Cone] = [("semidefinite", 8)] * links + [("exponential", 3)] * (4 * links)
+    cones: list[Cone] = [*(("semidefinite", 8) for _ in range(links)), *(("exponential", 3) for _ in range(4 * links))]
     return rows, offset, q, cones, n_extra * links
 
 
-def _entries(columns: Array, height: int) -> tuple[Array, Array]:
+def _entries(columns: IntArray, height: int) -> tuple[IntArray, IntArray]:
     return np.repeat(np.arange(height), len(columns)), np.tile(columns, height)
 
 
@@ -470,6 +478,25 @@ def entropic_divergence(layout: Layout, x: Array, x0: Array) -> float:
     if (eigenvalues <= 0.0).any():
         return float("inf")
     return float((eigenvalues - np.log(eigenvalues) - 1.0).sum())
+
+
+def nearest_in(consistent: ConsistentSet, G: Array, centre: Array, *, pull: float) -> ConicFit:
+    """Nearest point in the metric ``||G (x - centre)||``; asked again where the first guess of its size was far off."""
+    size = max(float(np.linalg.norm(G @ centre)), 1e-12)
+    scale = 1e-3 * size
+    best, distance = fit_in(consistent, G / scale, centre, pull=pull, tolerance=1e-9), np.inf
+    fit = best
+    for _ in range(8):
+        found = float(np.sqrt(2.0 * fit.value)) if fit.usable else np.inf
+        solved = fit.verdict == "solved"
+        if (solved, -found * scale) > (best.verdict == "solved", -distance):
+            best, distance = fit, found * scale
+        if not np.isfinite(found) or 0.1 < found < 10.0 or distance < 1e-9 * size:
+            break
+        # between the guess and what it led to: a poor answer must not throw the next guess far off
+        scale *= float(np.clip(found, 1e-2, 1e2))
+        fit = fit_in(consistent, G / scale, centre, pull=pull, tolerance=1e-9)
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -515,7 +542,9 @@ def deepest_in(
         format="csc",
     )
     k = np.concatenate([E @ centre - e, consistent.M @ centre + consistent.k, [cap]])
-    cones: list[Cone] = [*([("zero", len(e))] if len(e) else []), *consistent.cones, ("nonnegative", 1)]
+    cones: list[Cone] = [*consistent.cones, ("nonnegative", 1)]
+    if len(e):
+        cones.insert(0, ("zero", len(e)))
     P = sparse.diags(np.append(np.full(n, pull), 0.0), format="csc")
     q = np.append(np.zeros(n), -1.0)
     solution = solve_conic(P, q, M, k, cones, tolerance=tolerance)
@@ -529,16 +558,16 @@ def deepest_in(
     )
 
 
-def blamed(consistent: ConsistentSet, dual: Array, share: float = 0.05) -> tuple[str, ...]:
-    """Labels of the conditions that carry an infeasibility, heaviest first."""
+def blamed(consistent: ConsistentSet, dual: Array, share: float = 0.01) -> tuple[str, ...]:
+    """Labels of the conditions that carry an infeasibility: constraints before consistency, the heaviest first."""
     weights = np.array(
         [np.linalg.norm(dual[a:b]) for a, b in zip(consistent.starts[:-1], consistent.starts[1:], strict=True)]
     )
     if not weights.size or weights.max() == 0.0:
         return ()
-    order = np.argsort(-weights)
-    named = [consistent.labels[i] for i in order if weights[i] > share * weights.max()]
-    return tuple(dict.fromkeys(named))
+    natural = np.array([kind == "semidefinite" for kind, _ in consistent.cones])
+    order = np.lexsort((-weights, natural))
+    return tuple(dict.fromkeys(consistent.labels[i] for i in order if weights[i] > share * weights.max()))
 
 
 def onto_equalities(E: Array, e: Array, x: Array) -> Array:

@@ -4,16 +4,16 @@ Each constraint is a value that says its name, its links and its numbers, and wr
 lie in a cone: zero (equalities), not negative (inequalities), or second-order (``||tail|| <= head``). A link is named by its
 number from 1, by its own name or by that of its joint.
 
-    with (m, h = m c):   centre of mass in a box        h - m lower >= 0,  m upper - h >= 0             (Sousa 26)
+    with (m, h = m c):   centre of mass in a box        h - m lower >= 0,  m upper - h >= 0    (Sousa 26)
                          in a sphere                    || h - m centre || <= m radius
-                         density in an ellipsoid        tr(P Q) >= 0                                    (Wensing and others 2018)
+                         density in an ellipsoid        tr(P Q) >= 0                           (Wensing and others 2018)
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -72,7 +72,7 @@ def _vector(name: str, values: Sequence[float]) -> Vector:
     numbers = tuple(float(value) for value in values)
     if len(numbers) != 3 or not np.isfinite(numbers).all():
         raise InputError(f"{name} is {list(values)}, expected three finite numbers")
-    return numbers  # type: ignore[return-value]
+    return numbers[0], numbers[1], numbers[2]
 
 
 def _positive(name: str, value: float) -> float:
@@ -433,7 +433,7 @@ class Linear:
 
 
 KINDS: dict[str, type[Any]] = {
-    constraint.kind: constraint  # type: ignore[attr-defined]
+    constraint.kind: constraint
     for constraint in (
         MassBounds,
         TotalMass,
@@ -500,9 +500,10 @@ def table_from_constraints(constraints: Sequence[Constraint]) -> dict[str, list[
     """The inverse of :func:`constraints_from_table`, to be stored with a run; infinite bounds are left out."""
     table: dict[str, list[dict[str, Any]]] = {}
     for constraint in constraints:
+        values = {item.name: getattr(constraint, item.name) for item in fields(type(constraint))}  # type: ignore[arg-type]
         entry = {
             key: value
-            for key, value in asdict(constraint).items()  # type: ignore[call-overload]
+            for key, value in values.items()
             if not (isinstance(value, float) and np.isinf(value)) and value is not None
         }
         table.setdefault(constraint.kind, []).append(entry)

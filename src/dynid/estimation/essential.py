@@ -20,6 +20,7 @@ from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.outcome import Outcome
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, Uncertainty, check_kind, uncertainty
 from dynid.parameters import Parameters
@@ -39,7 +40,7 @@ class EssentialParameters:
     """
 
     name: ClassVar[str] = "essential"
-    laws: ClassVar[frozenset[str]] = frozenset({"exact", "row_order", "units"})
+    laws: ClassVar[frozenset[str]] = frozenset({"exact", "units"})
     limit_percent: float = 30.0
     significance: float | None = 0.05
     at_once: bool = False
@@ -49,29 +50,34 @@ class EssentialParameters:
 
     def __post_init__(self) -> None:
         if not self.limit_percent > 0.0:
-            raise InputError(f"limit of the relative standard deviation is {self.limit_percent:g} %, expected a positive number")
+            raise InputError(
+                f"limit of the relative standard deviation is {self.limit_percent:g} %, expected a positive number"
+            )
         if self.significance is not None and not 0.0 < self.significance < 1.0:
             raise InputError(f"significance of the F-test is {self.significance:g}, expected a number between 0 and 1")
         check_kind(self.covariance)
 
     @classmethod
     def gaz(cls) -> EssentialParameters:
-        """Gaz et al. 2019: coefficients with a standard deviation above 30 % are discarded, all at once and without a test."""
+        """Gaz et al. 2019: coefficients with a standard deviation above 30 % are discarded, at once and untested."""
         return cls(limit_percent=30.0, significance=None, at_once=True, weighted=False, covariance="classical")
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
         weights = self._weights(problem)
-        full = self._fit(problem, weights)
+        values = problem.solve(weights)
+        sigma = problem.noise_sigma(values, pooled=not self.weighted)
+        full = uncertainty(problem, values, weights, sigma, self.covariance)
+        noise = _noise_moment(problem, weights, full.covariance)
         dropped: list[int] = []
         statistic, limit, stopped = 0.0, np.inf, False
-        current, fit = problem, full
+        current, beta, covariance = problem, values, full.covariance
         while True:
-            candidates = self._candidates(current, fit)
+            candidates = self._candidates(current, beta, covariance)
             if not candidates:
                 break
             attempt = [*dropped, *candidates]
-            value, critical = self._test(problem, full, attempt)
+            value, critical = self._test(problem, values, full, attempt)
             if value > critical:
                 stopped = True
                 break
@@ -79,17 +85,17 @@ class EssentialParameters:
             current = _without(problem, dropped)
             if not current.seen.mask.any():
                 raise InputError(f"no base parameter has a standard deviation below {self.limit_percent:g} %")
-            fit = self._fit(current, weights)
+            beta, covariance = current.solve(weights), _reduced_covariance(current, weights, noise)
             if self.at_once:
                 break
-        beta, found = fit
         return current.finish(
             self.name,
             beta,
-            found.covariance,
-            notes=found.notes,
+            covariance,
+            outcome=Outcome.SOLVED if problem.seen.mask.all() else None,
+            notes=(f"set to zero: {', '.join(base.names[i] for i in dropped)}",) if dropped else (),
             details={
-                **found.details,
+                **full.details,
                 "dropped": tuple(base.names[i] for i in dropped),
                 "f_statistic": statistic,
                 "f_limit": limit,
@@ -108,26 +114,19 @@ class EssentialParameters:
             weights = 1.0 / np.maximum(sigma, floor)
         return np.asarray(weights / np.exp(np.log(weights).mean()))
 
-    def _fit(self, problem: LinearProblem, weights: Array) -> tuple[Array, Uncertainty]:
-        beta = problem.solve(weights)
-        sigma = problem.noise_sigma(beta, pooled=not self.weighted)
-        return beta, uncertainty(problem, beta, weights, sigma, self.covariance)
-
-    def _candidates(self, problem: LinearProblem, fit: tuple[Array, Uncertainty]) -> list[int]:
+    def _candidates(self, problem: LinearProblem, beta: Array, covariance: Array) -> list[int]:
         """Base parameters to drop next: the least certain above the limit, or all of them."""
-        beta, found = fit
-        sigma = np.sqrt(np.diag(found.covariance))
+        sigma = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         relative = np.where(problem.seen.mask, 100.0 * sigma / np.maximum(np.abs(beta), 1e-300), 0.0)
         above = np.flatnonzero(relative > self.limit_percent)
         return [int(i) for i in (above if self.at_once else above[np.argsort(relative[above])[-1:]])]
 
-    def _test(self, problem: LinearProblem, full: tuple[Array, Uncertainty], dropped: list[int]) -> tuple[float, float]:
+    def _test(self, problem: LinearProblem, beta: Array, found: Uncertainty, dropped: list[int]) -> tuple[float, float]:
         """The statistic and the value it may not exceed."""
         from scipy.stats import f
 
         if self.significance is None:
             return 0.0, np.inf
-        beta, found = full
         values = beta[dropped]
         spread = found.covariance[np.ix_(dropped, dropped)]
         scale = np.sqrt(np.diag(spread))
@@ -135,6 +134,26 @@ class EssentialParameters:
         statistic = float(unit @ np.linalg.lstsq(spread / np.outer(scale, scale), unit, rcond=None)[0]) / len(dropped)
         freedom = float(found.details.get("degrees_of_freedom", problem.regression.n_rows - problem.seen.rank))
         return statistic, float(f.ppf(1.0 - self.significance, len(dropped), max(freedom, 1.0)))
+
+
+def _noise_moment(problem: LinearProblem, weights: Array, covariance: Array) -> Array:
+    """``M`` of ``covariance = B M B``, over all base parameters: what the noise does to the normal equations."""
+    mask = problem.seen.mask
+    R = problem.seen_triangle(weights)
+    whitened = R @ covariance[np.ix_(mask, mask)] @ R.T
+    moment = np.zeros_like(covariance)
+    moment[np.ix_(mask, mask)] = R.T @ whitened @ R
+    return moment
+
+
+def _reduced_covariance(problem: LinearProblem, weights: Array, noise: Array) -> Array:
+    """``B M B`` over fewer parameters; the noise is that of the full fit, so no further pass over the rows is needed."""
+    mask = problem.seen.mask
+    inverse = problem.inverse_triangle(weights)
+    whitened = inverse.T @ noise[np.ix_(mask, mask)] @ inverse
+    covariance = np.zeros_like(noise)
+    covariance[np.ix_(mask, mask)] = inverse @ whitened @ inverse.T
+    return covariance
 
 
 def _without(problem: LinearProblem, dropped: list[int]) -> LinearProblem:

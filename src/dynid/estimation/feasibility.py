@@ -22,11 +22,11 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.conic import (
     MARGIN,
     ON_BOUNDARY,
-    ConicFit,
     ConsistentSet,
     blamed,
     deepest_in,
     fit_in,
+    nearest_in,
     onto_equalities,
 )
 from dynid.estimation.constraints import Constraint, PositiveEffects
@@ -45,6 +45,10 @@ PULL = 1e-13
 
 The nearest feasible base values are often approached only as some mass grows without end; a pull of 1e-9 would move the
 distance by a percent, this one by less than a thousandth."""
+PULL_TO_PRIOR = 1e-9
+"""The same where a prior says where to start and how large things are."""
+ALTERNATIONS = 100
+"""Most rounds of projecting in turns."""
 NEAR = 1e-4
 """Depth (scaled) within which a negative answer is asked for again by a sharper program."""
 
@@ -137,29 +141,32 @@ def feasibility(
     """Whether some consistent robot has these base values (BPFT), also under extra constraints.
 
     ``margin`` is the smallest eigenvalue asked of every link, relative to the link's size in ``prior`` (that of ``robot`` if
-    given), in SI units without one or with ``absolute`` (the paper's 1e-6). With ``robot`` the verdict is corroborated by
-    its inertia matrix at random positions.
+    given), in SI units without one or with ``absolute`` (the paper's 1e-6); half of it absorbs the solver's tolerance. With
+    ``robot`` the verdict is corroborated by its inertia matrix at random positions.
     """
     start = _prior(base, prior, robot)
     values = _base_values(base, beta)
-    consistent = _consistent_set(base, start, robot, condition, constraints, margin, absolute, effects_positive)
+    known = tuple(constraints)
+    consistent = _consistent_set(base, start, robot, condition, known, margin, absolute, effects_positive)
+    # half of the margin is what the answer must keep, the other half is the solver's
+    required = _consistent_set(base, start, robot, condition, known, 0.5 * margin, absolute, effects_positive)
     E = base_rows(base, consistent)
     reference = _reference(consistent, E, values, start)
     best = deepest_in(consistent, (E, values), reference=reference, cap=max(1.0, 10.0 * margin), pull=PULL)
     x, slack = best.x, -np.inf
     if best.verdict != "infeasible":
         x = onto_equalities(E, values, best.x)
-        slack = float(consistent.slacks(x).min())
+        slack = float(required.slacks(x).min())
     if slack < 0.0 and best.depth > -NEAR:
-        x, slack = _sharper(consistent, E, values, reference, x, slack)
+        x, slack = _sharper(consistent, required, (E, values), reference, x, slack)
     feasible = slack >= -10.0 * ON_BOUNDARY
     check = None if robot is None else mass_matrix_check(robot, base, values)
     if feasible:
         phi = consistent.scale * x
         return Feasibility(
             feasible=True,
-            depth=max(best.depth, slack),
-            min_eigenvalue=max(best.depth, slack) + margin,
+            depth=best.depth,
+            min_eigenvalue=best.depth + margin,
             standard=_named(consistent.layout, phi, start),
             bodies=freeze(consistent.layout.inertials(phi)),
             direction=None,
@@ -213,7 +220,7 @@ def closest_feasible(
             freeze(values), 0.0, *_result(consistent, centre, start), feasible_before=True, outcome=Outcome.SOLVED
         )
     root = _metric_root(base, metric, robot, gram)
-    fit, scale = _nearest(consistent, root @ E, centre)
+    fit = nearest_in(consistent, root @ E, centre, pull=PULL if start is None else PULL_TO_PRIOR)
     if not fit.usable:
         return ClosestFeasible(
             freeze(values),
@@ -229,7 +236,7 @@ def closest_feasible(
     size = max(float(np.linalg.norm(root @ values)), 1e-300)
     if distance < 1e-6 * size:
         # nearly feasible: perhaps wholly so, with another phi
-        x, slack = _sharper(consistent, E, values, centre, centre, -np.inf)
+        x, slack = _sharper(consistent, consistent, (E, values), centre, centre, -np.inf)
         if slack >= -10.0 * ON_BOUNDARY:
             return ClosestFeasible(
                 freeze(values), 0.0, *_result(consistent, x, start), feasible_before=True, outcome=Outcome.SOLVED
@@ -276,32 +283,39 @@ def base_rows(base: BaseReduction, consistent: ConsistentSet) -> Array:
 
 
 def _sharper(
-    consistent: ConsistentSet, E: Array, values: Array, reference: Array, x: Array, slack: float
+    consistent: ConsistentSet,
+    required: ConsistentSet,
+    equalities: tuple[Array, Array],
+    reference: Array,
+    x: Array,
+    slack: float,
 ) -> tuple[Array, float]:
-    """The better of ``x`` and the points nearest to ``reference``: near the boundary the pull costs more depth than there is."""
-    for pull in (1e-6, 1e-12):
-        nearest = fit_in(consistent, np.zeros((0, consistent.n)), reference, pull=pull, equalities=(E, values))
+    """The better of ``x`` and points nearest to ``reference``: on the boundary the pull costs more depth than there is.
+
+    Points are looked for in ``consistent`` and judged by ``required``, which asks for less.
+    """
+    E, values = equalities
+    for pull in (1e-6, 1e-9, 1e-12):
+        nearest = fit_in(consistent, np.zeros((0, consistent.n)), reference, pull=pull, equalities=equalities)
         if nearest.solution.usable and np.isfinite(nearest.slack):
             other = onto_equalities(E, values, nearest.x)
-            found = float(consistent.slacks(other).min())
+            found = float(required.slacks(other).min())
             if found > slack:
                 x, slack = other, found
         if slack >= 0.0:
+            return x, slack
+    # project in turns on the equalities and into the set: mends what a solver's tolerance left outside
+    back = np.linalg.pinv(E)
+    new = np.array(x)
+    for _ in range(ALTERNATIONS):
+        new, _ = consistent.pushed(new)
+        new = onto_equalities(E, values, new - back @ (E @ new - values))
+        found = float(required.slacks(new).min())
+        if found > slack:
+            x, slack = new, found
+        if slack >= 0.0:
             break
     return x, slack
-
-
-def _nearest(consistent: ConsistentSet, G: Array, centre: Array) -> tuple[ConicFit, float]:
-    """Nearest point in the metric ``||G (x - centre)||``; asked a second time where the first guess of its size was far off."""
-    scale = 1e-3 * max(float(np.linalg.norm(G @ centre)), 1e-12)
-    fit = fit_in(consistent, G / scale, centre, pull=PULL, tolerance=1e-9)
-    for _ in range(3):
-        size = np.sqrt(2.0 * fit.value) if np.isfinite(fit.value) else 1.0
-        if not fit.usable or 0.1 < size < 10.0 or size * scale < 1e-9 * np.linalg.norm(G @ centre):
-            break
-        scale *= size
-        fit = fit_in(consistent, G / scale, centre, pull=PULL, tolerance=1e-9)
-    return fit, scale
 
 
 def _consistent_set(
@@ -316,9 +330,7 @@ def _consistent_set(
 ) -> ConsistentSet:
     layout = Layout.of(base.parameter_names) if prior is None else Layout.of_parameters(prior, robot.links if robot else ())
     known = (*((PositiveEffects(),) if effects_positive else ()), *constraints)
-    return ConsistentSet.of(
-        layout, condition=condition, margin=margin, absolute=absolute, constraints=known, prior=prior
-    )
+    return ConsistentSet.of(layout, condition=condition, margin=margin, absolute=absolute, constraints=known, prior=prior)
 
 
 def _prior(base: BaseReduction, prior: Parameters | None, robot: Robot | None) -> Parameters | None:

@@ -1,13 +1,13 @@
 """Instrumental variables (IDIM-IV, Janot et al. 2014): rows that share the motion but not the noise.
 
-Noise on the measured motion enters ``W`` and biases least squares. Instruments ``Z``, the regressor of a *simulated* motion, have
-none of it:
+Noise on the measured motion enters ``W`` and biases least squares. Instruments ``Z``, the regressor of a *simulated*
+motion, have none of it:
 
     Z^T W beta = Z^T tau,      cov = (Z^T W)^-1 Z^T Gamma Z (Z^T W)^-T
 
-The simulation closes the loop: the current model, under computed torque with that same model, tracks the logged reference or
-the low-passed motion. It is never driven open-loop by the logged torque, which would drift away. Model and controller are made
-again from each new estimate until the values settle.
+The simulation closes the loop: the current model, under computed torque with that same model, tracks the logged
+reference or the low-passed motion. It is never driven open-loop by the logged torque, which would drift away. Model
+and controller are made again from each new estimate until the values settle.
 """
 
 from __future__ import annotations
@@ -184,7 +184,9 @@ class _Log:
         if samples is None:
             return replace(self.source, sources=(self.samples,))
         still = samples.with_torque(np.zeros_like(samples.velocity))
-        return replace(self.source, sources=(still if self.samples.load is None else still.with_load(self.samples.load),), weights=None)
+        return replace(
+            self.source, sources=(still if self.samples.load is None else still.with_load(self.samples.load),), weights=None
+        )
 
     def tracked(self, cutoff_hz: float | None) -> Samples:
         """The logged positions after a zero-phase low-pass, with the derivatives of a spline through them."""
@@ -199,9 +201,7 @@ class _Log:
     def aligned(self, reference: Samples) -> Samples:
         """A logged reference on a uniform clock over the times of the log."""
         if reference.position.shape[1] != self.samples.position.shape[1]:
-            raise InputError(
-                f"reference has {reference.position.shape[1]} joints, the log {self.samples.position.shape[1]}"
-            )
+            raise InputError(f"reference has {reference.position.shape[1]} joints, the log {self.samples.position.shape[1]}")
         if reference.time[0] > self.samples.time[0] + 1e-9 or reference.time[-1] < self.samples.time[-1] - 1e-9:
             raise InputError(
                 f"reference lasts from {reference.time[0]:g} s to {reference.time[-1]:g} s, the log from "
@@ -320,8 +320,8 @@ def _square(problem: LinearProblem, moments: _Moments) -> tuple[Array, Array, Ar
     condition = float(np.linalg.cond(S)) if np.isfinite(S).all() else np.inf
     if condition > WORST_CONDITION:
         raise InputError(
-            f"instruments do not show what the data show (condition number {condition:.1e}): the tracked motion is too smooth; "
-            "raise its cut-off"
+            f"instruments do not show what the data show (condition number {condition:.1e}): "
+            "the tracked motion is too smooth; raise its cut-off"
         )
     return S, rows, columns
 

@@ -89,7 +89,7 @@ class LinearProblem:
         return np.asarray(scipy.linalg.solve_triangular(R, np.eye(len(R))))
 
     def covariance(self, weights: Array, sigma: Array) -> Array:
-        """``B (sum_j w_j^4 sigma_j^2 A_j^T A_j) B`` with ``B = (sum_j w_j^2 A_j^T A_j)^-1``: rows of a channel have one noise."""
+        """``B (sum_j w_j^4 sigma_j^2 A_j^T A_j) B`` with ``B = (sum_j w_j^2 A_j^T A_j)^-1``: one noise per channel."""
         mask = self.seen.mask
         inverse = self.inverse_triangle(weights)
         bread = inverse @ inverse.T

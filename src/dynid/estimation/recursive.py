@@ -1,14 +1,17 @@
 """Recursive least squares with flags: Lomakin and Deutscher 2020, section V and Fig. 1, with three repairs.
 
-Data come in blocks ``tau_k = Y_k theta``. Columns are taken in order, and the part of each that is orthogonal to those before it
-tells whether its parameter is identified (flag 1), not excited (0) or linearly dependent (-1). With the identified set ``S``
+Data come in blocks ``tau_k = Y_k theta``. Columns are taken in order, and the part of each that is orthogonal to
+those before it tells whether its parameter is identified (flag 1), not excited (0) or linearly dependent (-1). With
+the identified set ``S``
 
     theta_S = K_SS^-1 (b_S - K_SS' theta0_S'),    theta_S' = theta0_S',    K = sum Y^T Y,    b = sum Y^T tau.
 
-Against the print: (41) and line 37 use the torque of the new block, ``tau_{k+1}``. The printed update adds to ``theta_k`` with the
-inverse of the moment, which leaves the batch solution for good once columns wake up one after the other; ``K`` and ``b`` kept side
-by side do not. And one absolute threshold cannot serve columns of different units and grows with the length of the log, so that
-noise on a locked joint becomes an identified parameter in time: thresholds here are per column and per sample.
+Against the print: (41) and line 37 use the torque of the new block, ``tau_{k+1}``. The printed update adds to
+``theta_k`` with the inverse of the moment, which leaves the batch solution for good once columns wake up one after
+the other (by 1e-6 to 5e-3 on an arm whose joints start one by one); ``K`` and ``b`` kept side by side do not. And one
+absolute threshold cannot serve columns of different units, and sums of squares grow past it with the length of the
+log, so that noise on a locked joint becomes an identified parameter in time: thresholds here are per column and per
+sample.
 
 ``K`` and ``b`` are kept as the triangle ``R`` of ``[Y tau]``, ``R^T R = [K b; b^T .]``, which is twice as accurate.
 """
@@ -17,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -54,12 +56,14 @@ Flags: TypeAlias = NDArray[np.int8]
 
 NOISE_MARGIN = 3.0
 """A column must exceed the error that motion noise causes in it by this factor."""
+ROUND_OFF = 1e-9
+"""A column below this fraction of the largest one is zero but for rounding."""
 _MIXED = 1e-3
 
 
 @dataclass(frozen=True)
 class MotionNoise:
-    """Standard deviations of position, velocity and acceleration as they enter the regressor, one number or one per joint."""
+    """Standard deviations of position, velocity and acceleration in the regressor, one number or one per joint."""
 
     position: float | tuple[float, ...] = 0.0
     velocity: float | tuple[float, ...] = 0.0
@@ -73,8 +77,8 @@ class RecursiveLeastSquares:
     Args:
         threshold: root mean square per sample that a column, and its independent part, must exceed, relative to its size at
             random states within the robot's limits. For the literal form: ``sigma^2``, absolute.
-        motion_noise: noise of the measured motion; columns must then also exceed what it causes in them, measured on the very
-            samples by disturbing them once more.
+        motion_noise: noise of the measured motion; columns must then also exceed what it causes in them, measured on
+            the very samples by disturbing them once more.
         bounds: box constraints ``name: (lowest, highest)`` on parameters. They are carried to base parameters by interval
             arithmetic and clip what is returned; the state stays unclipped (except in the literal form).
         over: identify ``base`` parameters, or the ``standard`` ones in the default grouping order.
@@ -95,7 +99,9 @@ class RecursiveLeastSquares:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.threshold) and self.threshold >= 0.0):
-            raise InputError(f"threshold of recursive least squares is {self.threshold:g}, expected zero or a positive number")
+            raise InputError(
+                f"threshold of recursive least squares is {self.threshold:g}, expected zero or a positive number"
+            )
         for option, known in (("over", ("base", "standard")), ("form", ("repaired", "literal"))):
             if getattr(self, option) not in known:
                 raise UnknownNameError(f"{option} of recursive least squares", getattr(self, option), known)
@@ -105,7 +111,7 @@ class RecursiveLeastSquares:
         if self.sigma is not None and not min(self.sigma, default=0.0) > 0.0:
             raise InputError(f"torque noise of recursive least squares is {self.sigma}, expected positive numbers")
         check_kind(self.covariance)
-        object.__setattr__(self, "bounds", MappingProxyType(dict(self.bounds)))
+        object.__setattr__(self, "bounds", dict(self.bounds))
 
     def start(self, robot: Robot, base: BaseReduction, prior: Parameters | None = None) -> OnlineEstimator:
         """An estimator to feed with samples as they come."""
@@ -115,7 +121,7 @@ class RecursiveLeastSquares:
         return OnlineEstimator(self, robot, base, start)
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
-        """Go through the stored time blocks one by one; the literal form depends on how they were cut, the repaired does not."""
+        """Go through the stored time blocks; the literal form depends on how they were cut, the repaired does not."""
         columns = _Columns.of(self, prior, base)
         robot = _robot_of(regression)
         weights = self._weights(regression.channel_names)
@@ -167,7 +173,9 @@ class RecursiveLeastSquares:
         else:
             beta = found.values
             mask = found.flags == 1
-            problem = replace(problem, seen=Seen(mask, _origins(np.vstack(problem.channels)[:, :-1], found.flags)), held=beta)
+            problem = replace(
+                problem, seen=Seen(mask, _origins(np.vstack(problem.channels)[:, :-1], found.flags)), held=beta
+            )
         sigma = problem.noise_sigma(beta, pooled=self.sigma is None)
         details: dict[str, Any] = {
             "flags": dict(zip(columns.names, found.flags.tolist(), strict=True)),
@@ -178,9 +186,7 @@ class RecursiveLeastSquares:
         if mask.any():
             spread = uncertainty(problem, beta, weights, sigma, self.covariance)
             covariance, details = spread.covariance, {**spread.details, **details}
-        return problem.finish(
-            self.name, beta, covariance, standard=standard, notes=_notes(columns, found), details=details
-        )
+        return problem.finish(self.name, beta, covariance, standard=standard, notes=_notes(columns, found), details=details)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +200,7 @@ class RecursiveEstimate:
     clipped: BoolArray
     n_samples: int
     residual_rms: float
-    """Root mean square torque (over its noise, where that was given) that the unclipped values leave, all joints together."""
+    """Root mean square torque that the unclipped values leave, all joints together; over its noise where that is given."""
 
     @property
     def identified(self) -> tuple[str, ...]:
@@ -234,7 +240,7 @@ class OnlineEstimator:
         return self._state.n_samples
 
     def regression(self) -> Regression:
-        """Everything seen so far as a regression of one channel that other methods can use; its rows cannot be made again."""
+        """Everything seen so far as one channel that other methods can use; its rows cannot be made again."""
         if self.method.form == "literal":
             raise InputError("the literal form keeps no triangle; use the repaired form")
         if self._state.n_samples == 0:
@@ -324,7 +330,9 @@ def _scale(method: RecursiveLeastSquares, columns: _Columns, robot: Robot | None
     load = np.ones_like(v)
     Y = torque_regressor(robot, q, v, a, load) * weights[:, None]
     rows = columns.select(Y.reshape(-1, Y.shape[2]))
-    return np.asarray(np.sqrt((rows**2).sum(axis=0) / len(q)))
+    scale = np.sqrt((rows**2).sum(axis=0) / len(q))
+    # a column of round-off has no size of its own
+    return np.asarray(np.maximum(scale, ROUND_OFF * scale.max(initial=0.0) / max(method.threshold, ROUND_OFF)))
 
 
 def _origins(A: Array, flags: Flags) -> tuple[Origin, ...]:
@@ -403,9 +411,7 @@ class _State:
         n = len(self._columns.names)
         values, flags = np.empty(n), np.empty(n, dtype=np.int8)
         method, start = self._method, self._columns.initial
-        squares = solve_identified(
-            self.R, start, self._bound(), method.tolerance, self._T, self._buffer, flags, values
-        )
+        squares = solve_identified(self.R, start, self._bound(), method.tolerance, self._T, self._buffer, flags, values)
         return values, flags, float(np.sqrt(squares / max(self.n_rows, 1)))
 
     def _bound(self) -> Array:
@@ -481,9 +487,7 @@ class _RowsOf:
         signals = samples.torque
         if robot.effects:
             signals = np.hstack([effect_signals(robot, q, v, a, samples.load), signals])
-        compiled(kernel.signal_rows)(
-            frozen_view(signals), self._signal, self._coefficient, self._signal_targets, step, flat
-        )
+        compiled(kernel.signal_rows)(frozen_view(signals), self._signal, self._coefficient, self._signal_targets, step, flat)
         if self._weights is not None:
             rows *= self._weights
         if self._lift is not None:

@@ -50,8 +50,9 @@ def solve_identified(R, start, bound, relative, T, buffer, flags, values) -> flo
     """Flags in column order, values of the identified columns with the others at ``start``, and the squared residual.
 
     Column ``i`` is identified (1) if the square of its part outside the span of the identified ones before it exceeds
-    ``bound[i]`` and ``relative^2`` times its own square; otherwise it is dependent (-1) if its own square exceeds the bound, and
-    not excited (0) if not. ``T`` is scratch of the shape of ``R``; its last column is the torque that ``start`` leaves.
+    ``bound[i]`` and ``relative^2`` times its own square; otherwise it is dependent (-1) if its own square exceeds the
+    bound, and not excited (0) if not. ``T`` is scratch of the shape of ``R``; its last column is the torque that
+    ``start`` leaves.
     """
     n = R.shape[0] - 1
     for p in range(n + 1):

@@ -2,9 +2,9 @@
 
     minimise  sum_j || A_j beta - b_j ||^2 / sigma_j^2  +  || D^-1 (beta - beta0) ||^2 / spread^2
 
-``D`` is the size of each base parameter, from the masses and radii of gyration of the prior's links, so that a kilogram and a
-gram square metre count alike; ``spread`` says how far the prior may be wrong, in those sizes. The covariance is that of the
-posterior: ``(sum_j A_j^T A_j / sigma_j^2 + D^-2 / spread^2)^-1``.
+``D`` is the size of each base parameter, from the masses and radii of gyration of the prior's links, so that a
+kilogram and a gram square metre count alike; ``spread`` says how far the prior may be wrong, in those sizes. The
+covariance is that of the posterior: ``(sum_j A_j^T A_j / sigma_j^2 + D^-2 / spread^2)^-1``.
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ def _origins(from_data: Array) -> tuple[Origin, ...]:
 def _solve(A: Array, b: Array, strength: float) -> tuple[Array, Array]:
     """``argmin |A z - b|^2 + strength^2 |z|^2`` and the inverse of its triangle."""
     n = A.shape[1]
-    R = triangle_of(
-        np.vstack([np.column_stack([A, b]), np.column_stack([strength * np.eye(n), np.zeros(n)])])
-    )
+    R = triangle_of(np.vstack([np.column_stack([A, b]), np.column_stack([strength * np.eye(n), np.zeros(n)])]))
     return (
         np.asarray(scipy.linalg.solve_triangular(R[:n, :n], R[:n, n])),
         np.asarray(scipy.linalg.solve_triangular(R[:n, :n], np.eye(n))),

@@ -1,7 +1,7 @@
 """One more pass over the rows of a regression: their residuals, and the same rows under other weights.
 
-A row of channel ``j`` is ``[x tau]`` over the channel's own columns; its residual is ``tau - x E_j L beta`` with the channel's
-expansion ``E_j`` and the lift ``L`` of the base reduction.
+A row of channel ``j`` is ``[x tau]`` over the channel's own columns; its residual is ``tau - x E_j L beta`` with the
+channel's expansion ``E_j`` and the lift ``L`` of the base reduction.
 """
 
 from __future__ import annotations

@@ -29,21 +29,18 @@ from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
-from dynid.estimation.whitened import PULL, PriorKind, WhitenedFit, check_prior
+from dynid.estimation.whitened import NEARLY_FREE, PULL, PriorKind, WhitenedFit, check_prior
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
-
-NEARLY_FREE = 1e-2
-"""Excess of chi^2 below which the unconstrained solution itself is tried again."""
 
 
 @dataclass(frozen=True)
 class FeasibleSDP:
     """The consistent parameters that fit best.
 
-    ``condition`` is the full one or Sousa's plain one; ``margin`` the smallest eigenvalue of every link relative to its size in
-    the prior, or in SI units with ``absolute``. ``prior`` regularises towards the prior parameters (see
+    ``condition`` is the full one or Sousa's plain one; ``margin`` the smallest eigenvalue of every link relative to its
+    size in the prior, or in SI units with ``absolute``. ``prior`` regularises towards the prior parameters (see
     :mod:`dynid.estimation.whitened`), ``strength`` in units of the noise: 1 says that the prior is as uncertain as each
     parameter's size. The covariance is that of the unconstrained fit: constraints only ever take from it.
     """
@@ -86,17 +83,22 @@ class FeasibleSDP:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
         fit = self.whiten(problem)
         x, details, notes, outcome = solve_whitened(fit)
-        return fit.finish(self.name, x, self.covariance, outcome, notes, details)
+        free = fit.data_only and not details.get("constraints_active", True)
+        return fit.finish(self.name, x, self.covariance, outcome, notes, details, free=free)
 
 
 def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]:
     """The best consistent point, what there is to say of it, and the outcome (None: nothing out of the ordinary)."""
     consistent = fit.consistent
     if fit.entropic is None and consistent.contains(fit.centre):
-        return fit.centre, {"constraints_active": False, "iterations": 0, "gap": 0.0}, (), None
-    found = fit_in(
-        consistent, fit.F, fit.centre, pull=fit.pull, entropic=fit.entropic, freedom=fit.freedom
-    )
+        details = {
+            "constraints_active": False,
+            "iterations": 0,
+            "gap": 0.0,
+            "chi_square_excess": fit.chi_square_excess(fit.centre),
+        }
+        return fit.centre, details, (), None
+    found = fit_in(consistent, fit.F, fit.centre, pull=fit.pull, entropic=fit.entropic, freedom=fit.freedom)
     if not found.usable and found.verdict != "infeasible":
         found = _again(fit, found)
     if not found.usable:
@@ -107,7 +109,7 @@ def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tupl
             return None, {"depth": best.depth}, notes, Outcome.INFEASIBLE
         return None, {}, (f"the solver ended with '{found.solution.status}'",), Outcome.STALLED
     x, active = found.x, True
-    if fit.entropic is None and fit.chi_square_excess(x) < NEARLY_FREE and fit.data_rows == len(fit.F):
+    if fit.data_only and fit.chi_square_excess(x) < NEARLY_FREE:
         same = _unconstrained_base(fit, x)
         x, active = (x, True) if same is None else (same, False)
     details = {
@@ -135,11 +137,10 @@ def _again(fit: WhitenedFit, found: ConicFit) -> ConicFit:
 
 def _unconstrained_base(fit: WhitenedFit, x: Array) -> Array | None:
     """A consistent point with exactly the unconstrained base values, if there is one: nearest to the centre, or to ``x``."""
-    base = fit.problem.base
-    E = base.K * fit.consistent.scale
-    nearby = onto_equalities(E, fit.beta, x)
-    if fit.consistent.contains(nearby):
+    nearby = fit.with_free_base(x)
+    if nearby is not None:
         return nearby
+    E = fit.problem.base.K * fit.consistent.scale
     empty = np.zeros((0, fit.consistent.n))
     same = fit_in(fit.consistent, empty, fit.centre, pull=1e-3, equalities=(E, fit.beta))
     if not same.usable:

@@ -2,10 +2,10 @@
 
     minimise || [E D^-1, e / d] ||_F   subject to   (W + E) beta = tau + e
 
-The solution is the right singular vector of ``[W D, tau d]`` with the smallest singular value. The weighting ``D, d`` says how
-large errors are, column by column: by default as the columns themselves, so that all have the same relative error; the
-answer then does not depend on units. Columns known without error (the ones of an offset) are eliminated first by a QR
-factorisation (Golub, Hoffman and Stewart 1987).
+The solution is the right singular vector of ``[W D, tau d]`` with the smallest singular value. The weighting ``D, d``
+says how large errors are, column by column: by default as the columns themselves, so that all have the same relative
+error; the answer then does not depend on units. Columns known without error (the ones of an offset) are eliminated
+first by a QR factorisation (Golub, Hoffman and Stewart 1987).
 """
 
 from __future__ import annotations
@@ -72,10 +72,8 @@ class TotalLeastSquares:
         spread[np.ix_(mask, mask)] = covariance * np.outer(scale, scale) / torque_scale**2
         notes: Sequence[str] = ()
         if ratio > NEARLY_SINGULAR:
-            notes = (
-                f"errors are as large as the weakest part of the regressor (ratio {ratio:.2f}): total least squares hardly has "
-                "a solution here",
-            )
+            size = f"errors are as large as the weakest part of the regressor (ratio {ratio:.2f})"
+            notes = (f"{size}: total least squares hardly has a solution here",)
         return problem.finish(self.name, beta, spread, notes=notes, details={"singular_ratio": ratio})
 
     def _errors(
@@ -114,13 +112,15 @@ def solve_total(A: Array, b: Array, exact: BoolArray, n_rows: int) -> tuple[Arra
     smallest = float(singular[-1]) if len(singular) == trailing.shape[1] else 0.0
     weakest = float(np.linalg.svd(trailing[:, :-1], compute_uv=False)[-1])
     if abs(v[-1]) < 1e-12:
-        raise InputError("total least squares has no solution: the errors hide the weakest direction of the regressor completely")
+        raise InputError(
+            "total least squares has no solution: the errors hide the weakest direction of the regressor completely"
+        )
     values = np.empty(n)
     values[n_exact:] = -v[:-1] / v[-1]
     values[:n_exact] = scipy.linalg.solve_triangular(
         R[:n_exact, :n_exact], R[:n_exact, n] - R[:n_exact, n_exact:n] @ values[n_exact:]
     )
-    # first order: the regressor without its errors has A^T A - s^2 on the columns in error, each row the error sigma^2 (1 + |x|^2)
+    # first order: without its errors the regressor has A^T A - s^2 on the columns in error; a row's is sigma^2 (1 + |x|^2)
     gram = R[:n, :n].T @ R[:n, :n]
     gram[range(n_exact, n), range(n_exact, n)] -= smallest**2
     variance = smallest**2 / max(n_rows - n, 1)

@@ -2,15 +2,16 @@
 
 All three are of the form ``B M B`` with ``B = (sum_j w_j^2 A_j^T A_j)^-1``.
 
-* *classical* (Sousa and Cortesao 2014, 81-83): every row has its own independent noise, ``M = sum_j w_j^4 sigma_j^2 A_j^T A_j``.
-  On filtered data it is far too small: neighbouring rows then share one noise.
-* *corrected*: the noise of joint ``j`` is stationary with a spectrum ``S_j(f)``, so that ``M = sum_j w_j^4 sum_f S_j(f) G_j(f)``
-  where ``G_j(f)`` is the part of ``A_j^T A_j`` at frequency ``f``. The spectrum comes from the residual, band by band,
+* *classical* (Sousa and Cortesao 2014, 81-83): every row has its own independent noise, ``M = sum_j w_j^4 sigma_j^2
+  A_j^T A_j``. On filtered data it is far too small: neighbouring rows then share one noise.
+* *corrected*: the noise of joint ``j`` is stationary with a spectrum ``S_j(f)``, so that ``M = sum_j w_j^4 sum_f
+  S_j(f) G_j(f)`` where ``G_j(f)`` is the part of ``A_j^T A_j`` at frequency ``f``. The spectrum comes from the
+  residual, band by band,
 
       S_j(f) = |r_j(f)|^2 / (n_j(f) - h_j(f)),      h_j(f) = w_j^2 trace(B G_j(f)),
 
-  where ``n_j`` counts real numbers in the band and ``h_j`` those that the fit has used up. Noise that a filter removed counts
-  neither in ``S`` nor as information. One band over everything is the classical formula.
+  where ``n_j`` counts real numbers in the band and ``h_j`` those that the fit has used up. Noise that a filter
+  removed counts neither in ``S`` nor as information. One band over everything is the classical formula.
 * *bootstrap*: time blocks are given random weights (Rubin 1981) and the fit is repeated on the stored triangles. It assumes
   nothing about the noise within a block or between joints, but needs a good number of blocks.
 """
@@ -33,7 +34,7 @@ from dynid.regression.rows import STRETCH_ROWS, TorqueRows
 
 CovarianceKind: TypeAlias = Literal["classical", "corrected", "bootstrap"]
 Influence: TypeAlias = Callable[[int, Array], Array]
-"""What stands for the noise of each row, from the channel's index and the residuals; the residual itself for least squares."""
+"""What stands for the noise of each row, from the channel's index and the residuals; for least squares these themselves."""
 
 SEGMENT_ROWS = 2 * STRETCH_ROWS
 """Longest stretch that is transformed at once; the lowest frequency told from zero is its inverse."""
@@ -41,10 +42,12 @@ CELLS_PER_OCTAVE = 2
 OCTAVES = 13
 SILENCE = 1e-5
 """Relative power of the noise below which a frequency adds nothing to the covariance: a filter has removed it."""
-LEAST_FREEDOM = 24.0
+LEAST_FREEDOM = 12.0
 """Bands are widened until at least this many real numbers are left in each after the fit."""
 LEAST_BLOCKS = 8
 REPLICAS = 400
+LEAST_FREE = 0.05
+"""Least share of a direction that must come from other blocks; below it a block decides alone and hides its noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +124,12 @@ class _Spectrum:
         count = np.add.reduceat(double**2, starts)
         power = np.add.reduceat(np.abs(transformed[:, -1]) ** 2, starts)
         density = power / count
-        for (cell, first, last), numbers, squares in zip(taken, count, power, strict=True):
-            self.count[cell] += numbers
-            self.power[cell] += squares
-            if squares / numbers > SILENCE * density.max():
+        # only the top may be silent: at the bottom it is the fit that leaves no residual
+        loudest = np.flatnonzero(density > SILENCE * density.max()).max(initial=-1)
+        for k, (cell, first, last) in enumerate(taken):
+            self.count[cell] += count[k]
+            self.power[cell] += power[k]
+            if k <= loudest:
                 x = np.ascontiguousarray(transformed[first:last, :-1].T).view(np.float64)
                 self.gram[cell] += x @ x.T
 
@@ -167,15 +172,17 @@ def coloured_covariance(
         cells = _cell_starts(len(blocks[0]))
         for spectrum, block in zip(spectra, blocks, strict=True):
             spectrum.add(block, cells)
-    meat = np.zeros((problem.seen.rank, problem.seen.rank))
-    uncertain = np.zeros(problem.seen.rank)
-    for spectrum, channel, w in zip(spectra, channels, weights, strict=True):
-        expand = w * (channel.expansion @ problem.base.lift[:, mask]) @ whiten
-        for gram, power, count in _bands(spectrum, expand):
-            left_over = max(count - float(np.trace(gram)), 1.0)
-            part = (w * w * power / left_over) * gram
-            meat += part
-            uncertain += np.einsum("ij,jk,ik->i", left, part, left, optimize=True) ** 2 / left_over
+    bands = [
+        _Band(w * w, *band)
+        for spectrum, channel, w in zip(spectra, channels, weights, strict=True)
+        for band in _bands(spectrum, w * (channel.expansion @ problem.base.lift[:, mask]) @ whiten)
+    ]
+    rank = problem.seen.rank
+    meat = sum((band.square * band.level * band.gram for band in bands), np.zeros((rank, rank)))
+    uncertain = np.zeros(rank)
+    for band in bands:
+        share = band.square * band.level * np.einsum("ij,jk,ik->i", left, band.gram, left, optimize=True)
+        uncertain += share**2 / band.left_over
     spread = left @ meat @ left.T
     variance = np.diag(spread)
     # Satterthwaite: the freedom of a sum of estimated variances, that of the middle parameter
@@ -183,6 +190,27 @@ def coloured_covariance(
     covariance = np.zeros((problem.base.n_base, problem.base.n_base))
     covariance[np.ix_(mask, mask)] = 0.5 * (spread + spread.T)
     return covariance, freedom
+
+
+@dataclass(frozen=True, eq=False)
+class _Band:
+    """One band of one channel, in whitened coordinates."""
+
+    square: float
+    """Square of the channel's weight."""
+    gram: Array
+    power: float
+    count: float
+
+    @property
+    def left_over(self) -> float:
+        """``n_j(f) - h_j(f)``: the trace of the whitened part is what the fit has used up."""
+        return max(self.count - float(np.trace(self.gram)), 1.0)
+
+    @property
+    def level(self) -> float:
+        """``S_j(f)``, the noise per real number."""
+        return self.power / self.left_over
 
 
 def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: Influence | None) -> tuple[Array, float]:
@@ -249,17 +277,28 @@ def _bootstrap(problem: LinearProblem, weights: Array) -> tuple[Array, int]:
             gram[k], moment[k] = Q.T @ Q, Q.T @ y
         grams.append(gram)
         moments.append(moment)
-    rng = np.random.default_rng(0)
-    shape = (REPLICAS, n_blocks) if aligned else (REPLICAS, len(grams), n_blocks)
-    draws = rng.exponential(size=shape)
-    if aligned:
-        gram_all, moment_all = np.sum(grams, axis=0), np.sum(moments, axis=0)
-        G, m = np.tensordot(draws, gram_all, 1), draws @ moment_all
-    else:
-        G = sum((np.tensordot(draws[:, j], gram, 1) for j, gram in enumerate(grams)), np.zeros((REPLICAS, rank, rank)))
-        m = sum((draws[:, j] @ moment for j, moment in enumerate(moments)), np.zeros((REPLICAS, rank)))
+    if aligned:  # a time block is drawn for all joints together, so that what they share in it stays together
+        grams, moments = [np.sum(grams, axis=0)], [np.sum(moments, axis=0)]
+    fit = np.sum(moments, axis=(0, 1))  # whitened: all blocks together have the identity for their normal matrix
+    moments = [_unfitted(gram, moment, fit) for gram, moment in zip(grams, moments, strict=True)]
+    draws = np.random.default_rng(0).exponential(size=(REPLICAS, len(grams), n_blocks))
+    G = np.tensordot(draws, np.array(grams), 2)
+    m = np.tensordot(draws, np.array(moments), 2)
     whitened = np.linalg.solve(G, m[..., None])[..., 0]
     values = whitened @ inverse.T
     covariance = np.zeros((problem.base.n_base, problem.base.n_base))
     covariance[np.ix_(mask, mask)] = np.cov(values, rowvar=False).reshape(rank, rank)
     return covariance, n_blocks
+
+
+def _unfitted(gram: Array, moment: Array, fit: Array) -> Array:
+    """Moments of every block with its residual made as large as its noise.
+
+    A block pulls the fit towards itself: with the whitened part ``H`` of the normal matrix its residual moment has only
+    ``1 - H`` of the variance of its noise (Bell and McCaffrey 2002), so it is multiplied by ``(1 - H)^-1/2``.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    grow = 1.0 / np.sqrt(np.clip(1.0 - values, LEAST_FREE, 1.0))
+    residual = moment - gram @ fit
+    along = np.einsum("bij,bi->bj", vectors, residual)
+    return np.asarray(gram @ fit + np.einsum("bij,bj->bi", vectors, grow * along))

@@ -42,7 +42,8 @@ class WeightedLeastSquares:
         if self.sigma is not None:
             if len(self.sigma) != len(problem.channels) or min(self.sigma) <= 0.0:
                 raise InputError(
-                    f"weighted least squares got {len(self.sigma)} standard deviations, expected {len(problem.channels)} positive ones"
+                    f"weighted least squares got {len(self.sigma)} standard deviations, "
+                    f"expected {len(problem.channels)} positive ones"
                 )
             weights = 1.0 / np.array(self.sigma)
             beta, settled = problem.solve(weights), True

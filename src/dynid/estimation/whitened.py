@@ -38,6 +38,8 @@ from dynid.regression.independence import triangle_of
 PriorKind: TypeAlias = Literal["none", "euclidean", "scaled", "entropic"]
 PULL = 1e-4
 """Default pull, in units of chi^2."""
+NEARLY_FREE = 1e-2
+"""Excess of chi^2 below which the unconstrained solution itself is tried again."""
 NOISE_FLOOR = 1e-4
 """Smallest residual, relative to torque, that counts as noise: data without any would make everything else count nothing."""
 
@@ -81,6 +83,7 @@ class WhitenedFit:
     ) -> WhitenedFit:
         weights = channel_weights(problem) if weighted else np.ones(len(problem.channels))
         triangle = triangle_of(np.vstack([w * block for w, block in zip(weights, problem.channels, strict=True)]))
+        # one triangle serves the solution and the factor: merging the channels is the dearest step of a large robot
         beta = replace(problem, channels=(triangle,)).solve(np.ones(1))
         links = problem.regression.robot.links if problem.regression.sources and _has_robot(problem) else ()
         layout = Layout.of_parameters(problem.prior, links)
@@ -114,6 +117,11 @@ class WhitenedFit:
             problem, weights, beta, consistent, F, freeze(centre), freeze(free), freeze(pulls), entropic, freedom, data_rows
         )
 
+    @property
+    def data_only(self) -> bool:
+        """Whether no prior takes part."""
+        return self.entropic is None and self.data_rows == len(self.F)
+
     def value(self, x: Array) -> float:
         """``J``, less its value at the unconstrained solution of data and quadratic prior."""
         step = x - self.centre
@@ -128,6 +136,13 @@ class WhitenedFit:
         excess = self.F[: self.data_rows] @ (x - self.free)
         return self.freedom * float(excess @ excess)
 
+    def with_free_base(self, x: Array) -> Array | None:
+        """The point nearest to ``x`` with exactly the unconstrained base values, if it is in the set."""
+        if not self.data_only or self.chi_square_excess(x) > NEARLY_FREE:
+            return None
+        nearby = onto_equalities(self.problem.base.K * self.consistent.scale, self.beta, x)
+        return nearby if self.consistent.contains(nearby) else None
+
     def phi(self, x: Array) -> Array:
         return np.asarray(self.consistent.scale * x)
 
@@ -139,14 +154,16 @@ class WhitenedFit:
         outcome: Outcome | None,
         notes: Sequence[str],
         details: Mapping[str, Any],
+        *,
+        free: bool = False,
     ) -> Estimate:
-        """The estimate of a consistent method; without an answer, the unconstrained one with the outcome that says so."""
+        """The estimate of a consistent method; without an answer, the unconstrained one with the outcome that says so.
+
+        ``free`` says that ``x`` has the unconstrained base values, which are then given to the last digit.
+        """
         problem = self.problem
         standard = None if x is None else problem.prior.with_values(self.phi(x))
-        beta = self.beta
-        # where constraints do not bind, the same numbers as without them, not ones that agree to round-off
-        if standard is not None and details.get("constraints_active", True):
-            beta = problem.base.base_values(standard)
+        beta = problem.solve(self.weights) if free or standard is None else problem.base.base_values(standard)
         sigma = problem.noise_sigma(self.beta, pooled=bool((self.weights == 1.0).all()))
         found = uncertainty(problem, self.beta, self.weights, sigma, covariance)
         return problem.finish(

@@ -18,17 +18,13 @@ the sharp value from above.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy.linalg
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-
-ColumnScaling: TypeAlias = Literal["none", "columns"]
 
 
 class Criterion(ABC):
@@ -108,7 +104,7 @@ class ConditionNumber(InformationCriterion):
 
 @dataclass(frozen=True)
 class FrobeniusCondition(InformationCriterion):
-    """``1/2 log (||A||_F ||A^-1||_F)``: the condition number with ``power = 2``, times one half less of its logarithm."""
+    """``1/2 log (||A||_F ||A^-1||_F)``, which is the condition number of ``W`` with ``power = 2``."""
 
     def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
         return ConditionNumber(power=2.0).of_spectrum(eigenvalues)
@@ -170,6 +166,22 @@ class Mix(Criterion):
 
 
 @dataclass(frozen=True)
+class SumOfRatios(Criterion):
+    """``sum_k weight_k exp(criterion_k)``: Gautier and Khalil's ``lambda_1 cond(W) + lambda_2 S`` (18), from logarithms."""
+
+    parts: tuple[tuple[float, Criterion], ...]
+
+    def of_regressor(self, W: Array) -> tuple[float, Array]:
+        total, gradient = 0.0, np.zeros_like(W)
+        for weight, criterion in self.parts:
+            value, slope = criterion.of_regressor(W)
+            ratio = weight * float(np.exp(min(value, 200.0)))
+            total += ratio
+            gradient += ratio * slope
+        return total, gradient
+
+
+@dataclass(frozen=True)
 class ScaledColumns(Criterion):
     """A criterion of ``W`` with every column divided by its norm: what is left when each parameter's unit is free."""
 
@@ -218,11 +230,6 @@ def condition_number(W: Array, *, scaled: bool = False) -> float:
         W = W / np.where(norms > 0.0, norms, 1.0)
     singular = np.linalg.svd(np.linalg.qr(W, mode="r"), compute_uv=False)
     return float(singular[0] / singular[-1]) if singular[-1] > 0.0 else float("inf")
-
-
-def describe(criteria: Sequence[Criterion]) -> str:
-    """What was made small, in words."""
-    return ", then ".join(type(criterion).__name__ for criterion in criteria)
 
 
 def _soft_largest(logarithms: Array, power: float) -> tuple[float, Array]:

@@ -12,12 +12,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, check_finite, check_shape, freeze, matrix
+from dynid.arrays import Array, freeze, matrix
 from dynid.errors import InputError
+from dynid.excitation.shape import LinearShape, Trajectory, times
 from dynid.recording.recording import Recording, write_recording
 from dynid.recording.samples import Samples
 from dynid.robot.checks import require_limits
@@ -28,7 +30,7 @@ GRID_PER_HARMONIC = 64
 
 
 @dataclass(frozen=True, eq=False)
-class FourierTrajectory:
+class FourierTrajectory(Trajectory):
     """Coefficients of the series: ``a``, ``b`` (joints, harmonics) in rad/s or m/s, ``offset`` in rad or m."""
 
     period_s: float
@@ -62,32 +64,108 @@ class FourierTrajectory:
         """``w = 2 pi / period``."""
         return 2.0 * np.pi / self.period_s
 
-    def evaluate(self, time: ArrayLike) -> tuple[Array, Array, Array]:
-        """Position, velocity and acceleration at the given times, ``(times, joints)`` each."""
-        t = np.atleast_1d(np.asarray(time, dtype=np.float64))
-        check_shape("time", t, (None,))
-        check_finite("time", t)
-        w_l = self.fundamental_rad_s * np.arange(1, self.n_harmonics + 1)
-        sine, cosine = np.sin(np.outer(t, w_l)), np.cos(np.outer(t, w_l))
-        q = self.offset + sine @ (self.a / w_l).T - cosine @ (self.b / w_l).T
-        dq = cosine @ self.a.T + sine @ self.b.T
-        ddq = cosine @ (self.b * w_l).T - sine @ (self.a * w_l).T
-        return q, dq, ddq
+    @property
+    def duration_s(self) -> float:
+        """One period."""
+        return self.period_s
 
-    def samples(self, rate_hz: float, periods: float = 1.0) -> Samples:
-        """The motion sampled from time zero, both ends of the last period included."""
-        if not (np.isfinite(rate_hz) and rate_hz > 0.0 and np.isfinite(periods) and periods > 0.0):
-            raise InputError(f"cannot sample {periods:g} periods at {rate_hz:g} Hz, expected positive numbers")
-        n = round(periods * self.period_s * rate_hz)
-        if n < 1:
-            raise InputError(f"{periods:g} periods of {self.period_s:g} s hold no sample at {rate_hz:g} Hz")
-        time = np.arange(n + 1) / rate_hz
-        return Samples(time, *self.evaluate(time))
+    def derivative(self, time: ArrayLike, order: int) -> Array:
+        """Position or one of its time derivatives, ``(times, joints)``."""
+        basis = _series(times(time), self.fundamental_rad_s, self.n_harmonics, order)
+        coefficients = np.hstack([self.a, self.b, self.offset[:, None]])
+        return np.asarray(basis @ coefficients.T)
+
+    def as_json(self) -> dict[str, Any]:
+        """Coefficients as in Swevers's series."""
+        return {
+            "kind": "fourier",
+            "period_s": self.period_s,
+            "a": self.a.tolist(),
+            "b": self.b.tolist(),
+            "q0": self.offset.tolist(),
+        }
+
+    def shifted(self, start_s: float) -> FourierTrajectory:
+        """The same periodic motion, begun ``start_s`` later."""
+        angle = self.fundamental_rad_s * np.arange(1, self.n_harmonics + 1) * start_s
+        c, s = np.cos(angle), np.sin(angle)
+        return replace(self, a=freeze(c * self.a + s * self.b), b=freeze(c * self.b - s * self.a))
 
     def scaled(self, factor: ArrayLike) -> FourierTrajectory:
         """Oscillations about the same offset, times one factor or one per joint."""
         factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), (self.n_joints,))[:, None]
         return replace(self, a=self.a * factors, b=self.b * factors)
+
+
+@dataclass(frozen=True)
+class FourierShape(LinearShape):
+    """All series of one period and number of harmonics; ``at_rest`` starts and ends every period without speed or acceleration."""
+
+    period_s: float = 20.0
+    harmonics: int = 5
+    at_rest: bool = False
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.period_s) and self.period_s > 0.0):
+            raise InputError(f"period is {self.period_s:g} s, expected a positive number")
+        if self.harmonics < (2 if self.at_rest else 1):
+            raise InputError(f"{self.harmonics} harmonics asked for, expected at least {2 if self.at_rest else 1}")
+
+    @property
+    def duration_s(self) -> float:
+        return self.period_s
+
+    @property
+    def n_coefficients(self) -> int:
+        return int(self._free().shape[1])
+
+    def basis(self, time: Array, order: int) -> Array:
+        return np.asarray(_series(time, 2.0 * np.pi / self.period_s, self.harmonics, order) @ self._free())
+
+    def trajectory(self, coefficients: Array) -> FourierTrajectory:
+        full = coefficients @ self._free().T
+        L = self.harmonics
+        return FourierTrajectory(self.period_s, full[:, :L], full[:, L : 2 * L], full[:, -1])
+
+    def still(self) -> Array:
+        return np.asarray(np.eye(self.n_coefficients)[-1], dtype=np.float64)
+
+    def design_times(self, fineness: float) -> Array:
+        n = round(20 * fineness * self.harmonics)
+        return np.linspace(0.0, self.period_s, n, endpoint=False)
+
+    def limit_times(self) -> tuple[Array, float]:
+        """Ehlich and Zeller: between ``N`` points a trigonometric polynomial of degree ``L`` grows by ``1 / cos(pi L / N)``."""
+        n = GRID_PER_HARMONIC * self.harmonics
+        return np.linspace(0.0, self.period_s, n, endpoint=False), float(1.0 / np.cos(np.pi / GRID_PER_HARMONIC))
+
+    def random(self, rng: np.random.Generator, n_joints: int) -> Array:
+        coefficients = rng.normal(size=(n_joints, self.n_coefficients))
+        coefficients[:, -1] = 0.0
+        return coefficients
+
+    def _free(self) -> Array:
+        """Coefficients ``(a, b, q0)`` in terms of the free ones."""
+        L = self.harmonics
+        if not self.at_rest:
+            return np.eye(2 * L + 1)
+        rest = np.zeros((2, 2 * L + 1))  # dq(0) = sum_l a_l and ddq(0) = w sum_l l b_l vanish
+        rest[0, :L] = 1.0
+        rest[1, L : 2 * L] = np.arange(1, L + 1)
+        _, _, rows = np.linalg.svd(rest[:, : 2 * L])
+        free = np.zeros((2 * L + 1, 2 * L - 1))
+        free[: 2 * L, : 2 * L - 2] = rows[2:].T
+        free[-1, -1] = 1.0
+        return free
+
+
+def _series(t: Array, fundamental: float, harmonics: int, order: int) -> Array:
+    """Derivatives of ``sin(w_l t) / w_l``, ``-cos(w_l t) / w_l`` and ``1``, side by side, ``w_l = l w``."""
+    w_l = fundamental * np.arange(1, harmonics + 1, dtype=np.float64)
+    angle = np.outer(t, w_l) + 0.5 * np.pi * order  # each derivative turns by a quarter and multiplies by w_l
+    scale = w_l ** (order - 1)
+    constant = np.full((len(t), 1), 1.0 if order == 0 else 0.0)
+    return np.hstack([scale * np.sin(angle), -scale * np.cos(angle), constant])
 
 
 def random_fourier(

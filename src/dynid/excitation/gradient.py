@@ -101,8 +101,13 @@ def _add_effects(
     column = robot.parameters.n_inertial
     for effect in robot.effects:
         C = effect.incidence(robot.n_joints)
-        weights = (G[:, :, column : column + C.shape[1]] * C).sum(axis=1)  # of each signal
-        column += C.shape[1]
+        first, column = column, column + C.shape[1]
+        acts, signal = np.nonzero(C)
+        if len(acts) == C.shape[1] and (signal[np.argsort(signal)] == np.arange(C.shape[1])).all():  # one joint per signal
+            order = np.argsort(signal)
+            weights = G[:, acts[order], first + signal[order]] * C[acts[order], signal[order]]
+        else:
+            weights = (G[:, :, first:column] * C).sum(axis=1)
         for bar, slope in zip((q_bar, v_bar, a_bar), signal_slopes(effect, motion), strict=True):
             if slope is not None:
                 bar += weights * slope

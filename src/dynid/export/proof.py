@@ -56,9 +56,9 @@ def torque_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 10
     return largest_gap(ours, theirs)
 
 
-def largest_gap(ours: Array, theirs: Array) -> float:
-    """Largest relative difference of torques ``(states, joints)``; see :data:`SMALLEST_SHARE`."""
-    largest = np.abs(ours).max(axis=0)
+def largest_gap(ours: Array, theirs: Array, reference: Array | None = None) -> float:
+    """Largest difference of torques ``(states, joints)`` relative to ``ours`` or a reference; see :data:`SMALLEST_SHARE`."""
+    largest = np.abs(ours if reference is None else reference).max(axis=0)
     scale = np.maximum(largest, SMALLEST_SHARE * largest.max())
     if largest.max() == 0.0:
         return float(np.abs(theirs).max())

@@ -1,46 +1,79 @@
-"""Sections of text, tables and plots, put together into one HTML file that opens offline."""
+"""Sections of data, put into one template: an HTML file that needs nothing but itself.
+
+Names in it come from other people's files. All text is escaped, data is embedded as JSON that cannot end its element, and
+the page's policy lets only the scripts run that are part of this package (by their hashes) and nothing be fetched.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from importlib.resources import files
+from typing import Any, Literal, TypeAlias
 
-_STYLE = """
-:root { color-scheme: light dark; --text: #1c2430; --soft: #5b6675; --page: #ffffff; --card: #f5f7fa; --line: #d9dfe7;
-        --good: #1a7f4b; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --text: #e6eaf0; --soft: #9aa7b8; --page: #12161c; --card: #1b212a;
-        --line: #323b48; --good: #58c58b; --bad: #ff8a80; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 70rem; padding: 1.5rem 1rem 4rem; background: var(--page); color: var(--text);
-       font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
-.verdict { background: var(--card); border-left: 5px solid var(--good); padding: .8rem 1rem; border-radius: 4px; }
-.verdict.bad { border-color: var(--bad); } .verdict p { margin: .2rem 0; } .soft { color: var(--soft); }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; min-width: 100%; }
-th, td { text-align: left; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-ul { padding-left: 1.2rem; } .plot { margin: 1rem 0; overflow-x: auto; }
-"""
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.report.figure import COLOURS, Curve, Figure, Panel, limits_of
+from dynid.report.scene import Scene, scene_record
+
+Level: TypeAlias = Literal["good", "warning", "error", "note"]
+LEVEL_WORDS: dict[Level, str] = {"good": "good", "warning": "mind", "error": "wrong", "note": "note"}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; columns named in ``numeric`` are set to the right."""
+    """A table; columns in ``numeric`` are set to the right, those in ``code`` in fixed width."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: tuple[int, ...] = ()
+    code: tuple[int, ...] = ()
 
-    def html(self) -> str:
-        def cell(tag: str, index: int, text: str) -> str:
-            kind = ' class="number"' if index in self.numeric else ""
-            return f"<{tag}{kind}>{escape(text)}</{tag}>"
 
-        head = "".join(cell("th", i, text) for i, text in enumerate(self.header))
-        body = "".join(f"<tr>{''.join(cell('td', i, text) for i, text in enumerate(row))}</tr>" for row in self.rows)
-        return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+@dataclass(frozen=True)
+class Item:
+    """One thing to know: how grave it is, a sentence, and what to do about it."""
+
+    level: Level
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of things to know."""
+
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to be typed."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Tabs:
+    """Figures of which one is shown at a time, each under a short label."""
+
+    figures: tuple[tuple[str, Figure], ...]
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Parts that are shown when asked for."""
+
+    summary: str
+    parts: tuple[Part, ...]
+
+
+Part: TypeAlias = Table | Items | Code | Figure | Tabs | Scene | Folded
 
 
 @dataclass(frozen=True)
@@ -49,35 +82,258 @@ class Section:
 
     title: str
     text: str = ""
-    tables: tuple[Table, ...] = ()
-    figures: tuple[Any, ...] = ()
-    items: tuple[str, ...] = ()
-
-    def html(self) -> str:
-        parts = [f"<h2>{escape(self.title)}</h2>"]
-        if self.text:
-            parts.append(f"<p>{escape(self.text)}</p>")
-        if self.items:
-            parts.append("<ul>" + "".join(f"<li>{escape(item)}</li>" for item in self.items) + "</ul>")
-        parts.extend(table.html() for table in self.tables)
-        parts.extend(
-            f'<div class="plot">{figure.to_html(full_html=False, include_plotlyjs=False)}</div>' for figure in self.figures
-        )
-        return "\n".join(parts)
+    parts: tuple[Part, ...] = ()
+    short: str = ""
+    """Title in the page's list of contents; empty for the title itself."""
 
 
-def page(title: str, verdict: Sequence[str], good: bool, sections: Sequence[Section]) -> str:
+@dataclass(frozen=True)
+class Tile:
+    """One number that matters, with its name and what to compare it with."""
+
+    value: str
+    name: str
+    remark: str = ""
+    level: Level = "note"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the reader came for."""
+
+    level: Level
+    headline: str
+    reasons: tuple[Item, ...] = ()
+    tiles: tuple[Tile, ...] = ()
+
+
+@dataclass
+class _Embedded:
+    """Data of figures and scenes, gathered while the page is written; an array used twice is stored once."""
+
+    figures: dict[str, Any] = field(default_factory=dict)
+    scenes: list[dict[str, Any]] = field(default_factory=list)
+    arrays: list[str] = field(default_factory=list)
+    _known: dict[int, int] = field(default_factory=dict)
+    _kept: list[Array] = field(default_factory=list)
+
+    def array(self, values: Array) -> int:
+        if id(values) not in self._known:
+            self._known[id(values)] = len(self.arrays)
+            self._kept.append(values)  # so that its id stays its own
+            self.arrays.append(base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode())
+        return self._known[id(values)]
+
+    def add_figure(self, figure: Figure) -> str:
+        name = figure.name
+        while name in self.figures:
+            name += "_more"
+        self.figures[name] = {
+            "arrangement": figure.arrangement,
+            "panel_height": figure.panel_height,
+            "columns": figure.columns,
+            "panels": [self._panel(panel) for panel in figure.panels],
+        }
+        return name
+
+    def _panel(self, panel: Panel) -> dict[str, Any]:
+        def axis(along: Literal["x", "y"]) -> dict[str, Any]:
+            one = panel.x if along == "x" else panel.y
+            record: dict[str, Any] = {"title": one.title, "log": one.log, "range": list(limits_of(panel, along))}
+            return record | ({"categories": list(one.categories)} if one.categories else {})
+
+        return {
+            "title": panel.title,
+            "x": axis("x"),
+            "y": axis("y"),
+            "curves": [self._curve(curve) for curve in panel.curves],
+            "marks": [mark.__dict__ for mark in panel.marks],
+        }
+
+    def _curve(self, curve: Curve) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "name": curve.name,
+            "role": curve.role,
+            "kind": curve.kind,
+            "dashed": curve.dashed,
+            "width": curve.width,
+            "x": self.array(curve.x),
+            "y": self.array(curve.y),
+        }
+        if curve.spread is not None:
+            record["spread"] = self.array(curve.spread)
+        if curve.bar is not None:
+            record["bar"] = curve.bar
+        if curve.texts:
+            record["texts"] = list(curve.texts)
+        return record
+
+    def add_scene(self, scene: Scene) -> int:
+        self.scenes.append(scene_record(scene) | {"frames": self.array(scene.frames)})
+        return len(self.scenes) - 1
+
+    def record(self) -> dict[str, Any]:
+        return {"colours": COLOURS, "figures": self.figures, "scenes": self.scenes, "arrays": self.arrays}
+
+
+def page(title: str, subtitle: str, verdict: Verdict, sections: Sequence[Section]) -> str:
     """The whole page; the plotting library is put in once, and only if there is a plot."""
-    script = ""
-    if any(section.figures for section in sections):
+    embedded = _Embedded()
+    names = [f"section-{number}" for number in range(1, len(sections) + 1)]
+    body = "\n".join(_section_html(section, name, embedded) for section, name in zip(sections, names, strict=True))
+    links = "".join(
+        f'<a href="#{name}">{escape(section.short or section.title)}</a>'
+        for section, name in zip(sections, names, strict=True)
+    )
+    scripts = []
+    if embedded.figures:
         from plotly.offline import get_plotlyjs
 
-        script = f"<script>{get_plotlyjs()}</script>"
-    lines = "".join(f"<p>{escape(line)}</p>" for line in verdict)
-    body = "\n".join(section.html() for section in sections)
+        scripts.append(get_plotlyjs())
+    scripts += [_asset(name) for name in ("page.js", "plots.js", "scene.js")]
+    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'"
+    return _asset("page.html").format(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        policy=escape(policy),
+        style=_asset("page.css"),
+        verdict=_verdict_html(verdict),
+        links=links,
+        body=body,
+        embedded=_json(embedded.record()),
+        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
+    )
+
+
+def figures_of(sections: Sequence[Section]) -> tuple[Figure, ...]:
+    """Every figure of the sections, in their order."""
+    found: list[Figure] = []
+
+    def walk(parts: Sequence[Part]) -> None:
+        for part in parts:
+            if isinstance(part, Figure):
+                found.append(part)
+            elif isinstance(part, Tabs):
+                found.extend(figure for _, figure in part.figures)
+            elif isinstance(part, Folded):
+                walk(part.parts)
+
+    for section in sections:
+        walk(section.parts)
+    return tuple(found)
+
+
+def _asset(name: str) -> str:
+    return (files("dynid.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _json(value: Any) -> str:
+    """JSON inside an HTML element: nothing in it can close the element or open another."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _verdict_html(verdict: Verdict) -> str:
+    tiles = "".join(
+        f'<div class="tile {tile.level}"><span class="name">{escape(tile.name)}</span>'
+        f'<span class="value">{escape(tile.value)}</span><span class="remark">{escape(tile.remark)}</span></div>'
+        for tile in verdict.tiles
+    )
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n{script}\n</head>\n<body>\n"
-        f'<h1>{escape(title)}</h1>\n<div class="verdict{"" if good else " bad"}">{lines}</div>\n{body}\n</body>\n</html>\n'
+        f'<section class="verdict {verdict.level}" id="verdict"><h2>{escape(verdict.headline)}</h2>'
+        f"{_items_html(verdict.reasons)}</section>\n" + (f'<div class="tiles">{tiles}</div>' if tiles else "")
+    )
+
+
+def _section_html(section: Section, name: str, embedded: _Embedded) -> str:
+    parts = [f'<section id="{name}"><h2>{escape(section.title)}</h2>']
+    if section.text:
+        parts.append(f"<p>{escape(section.text)}</p>")
+    parts.extend(_part_html(part, embedded) for part in section.parts)
+    return "\n".join([*parts, "</section>"])
+
+
+def _part_html(part: Part, embedded: _Embedded) -> str:
+    if isinstance(part, Table):
+        return _table_html(part)
+    if isinstance(part, Items):
+        return _items_html(part.items)
+    if isinstance(part, Code):
+        return f"<pre><code>{escape(part.text)}</code></pre>"
+    if isinstance(part, Figure):
+        return _figure_html(part, embedded)
+    if isinstance(part, Tabs):
+        return _tabs_html(part, embedded)
+    if isinstance(part, Scene):
+        return _scene_html(part, embedded)
+    inner = "\n".join(_part_html(one, embedded) for one in part.parts)
+    return f"<details><summary>{escape(part.summary)}</summary>\n{inner}\n</details>"
+
+
+def _table_html(table: Table) -> str:
+    def cell(tag: str, index: int, text: str) -> str:
+        kinds = [kind for kind, places in (("number", table.numeric), ("code", table.code)) if index in places]
+        attribute = f' class="{" ".join(kinds)}"' if kinds else ""
+        return f"<{tag}{attribute}>{escape(text)}</{tag}>"
+
+    head = "".join(cell("th", i, text) for i, text in enumerate(table.header))
+    body = "".join(f"<tr>{''.join(cell('td', i, text) for i, text in enumerate(row))}</tr>" for row in table.rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _items_html(items: Sequence[Item]) -> str:
+    if not items:
+        return ""
+    lines = "".join(
+        f'<li class="{item.level}"><span class="level">{LEVEL_WORDS[item.level]}</span><span>{escape(item.text)}'
+        + (f' <span class="advice">{escape(item.advice)}</span>' if item.advice else "")
+        + "</span></li>"
+        for item in items
+    )
+    return f'<ul class="items">{lines}</ul>'
+
+
+def _figure_html(figure: Figure, embedded: _Embedded, *, headed: bool = True) -> str:
+    name = embedded.add_figure(figure)
+    heading = f"<h3>{escape(figure.title)}</h3>" if headed else ""
+    return (
+        f'{heading}<figure class="plot" id="figure-{escape(name)}" data-figure="{escape(name)}">'
+        f'<div class="drawing" role="img" aria-label="{escape(figure.title)}"></div>'
+        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
+    )
+
+
+def _tabs_html(tabs: Tabs, embedded: _Embedded) -> str:
+    if len(tabs.figures) == 1:
+        return _figure_html(tabs.figures[0][1], embedded)
+    buttons, panes = [], []
+    for place, (label, figure) in enumerate(tabs.figures):
+        chosen = "true" if place == 0 else "false"
+        buttons.append(f'<button type="button" role="tab" aria-selected="{chosen}">{escape(label)}</button>')
+        hidden = "" if place == 0 else " hidden"
+        panes.append(f'<div role="tabpanel"{hidden}>{_figure_html(figure, embedded, headed=False)}</div>')
+    return f'<div class="tabs"><div role="tablist">{"".join(buttons)}</div>{"".join(panes)}</div>'
+
+
+def _scene_html(scene: Scene, embedded: _Embedded) -> str:
+    number = embedded.add_scene(scene)
+    moving = len(scene.frames) > 1
+    play = (
+        '<button type="button" class="play">Play</button>'
+        f'<input type="range" class="instant" min="0" max="{len(scene.frames) - 1}" value="0" aria-label="instant">'
+        if moving
+        else ""
+    )
+    label = f"{scene.robot.name}: links as boxes of equal inertia; drag to turn"
+    return (
+        f'<div class="scene" data-scene="{number}"><canvas tabindex="0" role="img" aria-label="{escape(label)}"></canvas>'
+        f'<p class="hint" aria-live="polite">Drag to turn, arrow keys too; point at a box to read it.</p>'
+        f'<div class="controls">{play}<button type="button" class="nearer">+</button>'
+        '<button type="button" class="farther">−</button><button type="button" class="reset">Reset</button>'
+        '<label><input type="checkbox" class="nominal" checked> description (dashed)</label></div></div>'
     )

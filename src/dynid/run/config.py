@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,10 @@ class RunFile:
     output: Path | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """Settings that the file fixes, by name."""
-    constraints: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self, flags: Mapping[str, Any]) -> Settings:
         """Settings of the file with those of the flags over them."""
-        return replace(Settings.from_dict({**self.options, **flags}))
+        return Settings.from_dict({**self.options, **flags})
 
 
 def read_run_file(path: str | Path) -> RunFile:
@@ -61,15 +60,18 @@ def read_run_file(path: str | Path) -> RunFile:
             if name not in names:
                 raise UnknownNameError("setting", name, names, f"[{section}] of run file '{place}'")
             options[name] = value
+    if "constraints" in content:
+        options["constraints"] = content["constraints"]
     folder = place.parent
     robot, output = content.get("robot"), content.get("output")
     return RunFile(
         robot=None if robot is None else folder / _text(robot, "robot", place),
         logs=tuple(folder / _text(item, "logs", place) for item in _list(content.get("logs", []), "logs", place)),
-        validate=tuple(folder / _text(item, "validate", place) for item in _list(content.get("validate", []), "validate", place)),
+        validate=tuple(
+            folder / _text(item, "validate", place) for item in _list(content.get("validate", []), "validate", place)
+        ),
         output=None if output is None else folder / _text(output, "output", place),
         options=options,
-        constraints=content.get("constraints", {}),
     )
 
 
@@ -85,3 +87,49 @@ def _list(value: Any, name: str, place: Path) -> list[Any]:
     if not isinstance(value, list):
         raise InputError(f"'{name}' of run file '{place}' is {value!r}, expected a list of files")
     return value
+
+
+def write_run_file(path: str | Path, robot: str | Path, logs: list[str | Path]) -> Path:
+    """A commented run file for this robot and these logs, with every default written out."""
+    defaults = Settings()
+    place = Path(path)
+    listed = ", ".join(f'"{Path(log).as_posix()}"' for log in logs)
+    text = f"""# Run file of dynid: dynid identify --config {place.name}
+# Paths are relative to this file; flags on the command line win over what stands here.
+
+robot = "{Path(robot).as_posix()}"
+logs = [{listed}]
+# validate = ["unseen.parquet"]        # logs to validate on; or [estimation] split
+output = "run"
+
+[model]
+effects = [{", ".join(f'"{name}"' for name in defaults.effects)}]   # [] for rigid bodies only
+# friction = "auto"                    # a model in place of viscous, coulomb, offset: linear, sigmoid, stribeck, load, auto
+# gravity = [0.0, 0.0, -9.81]          # default: the description's
+# lock = {{ finger_joint = 0.02 }}       # joints to hold and merge
+
+[signals]
+velocity = "{defaults.velocity}"                     # "logged", "position" (differentiated) or "auto"
+cutoff_hz = "{defaults.cutoff_hz}"                   # Hz, or "auto": what predicts held-out raw torque best
+# torque_cutoff_hz = 20.0              # default: the same
+filter_order = {defaults.filter_order}
+dead_zone = "{defaults.dead_zone}"                   # rad/s, or "auto": three times the velocity noise
+# from_s = 0.0                         # use each log from here
+# to_s = 60.0                          # up to here
+# drive_gains = [10.0, 10.0, 8.0]      # N m per A, where the log holds motor current
+# preset = "rtde"                      # libfranka, rtde, fri, joint_states
+# mapping = "columns.toml"             # names of the log's columns
+
+[estimation]
+method = "{defaults.method}"                       # sdp, ols, wls, robust, tls, ridge, essential, recursive, iv, manifold, logcholesky
+# split = 0.65                         # identify on this share of each log, validate on the rest
+
+# [[constraints.mass]]                 # what is known of the links beyond physical consistency
+# link = 1
+# lower = 2.0
+# upper = 4.0
+"""
+    from dynid.files import write_text
+
+    write_text(place, text)
+    return place

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynid.errors import UnknownNameError
+from dynid.errors import InputError, UnknownNameError
+from dynid.export.c_source import c_compiler, c_parity, write_c
+from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import torque_parity
+from dynid.export.sdf import sdf_parity, write_sdf
+from dynid.export.sidecar import sidecar_parity, write_sidecar
 from dynid.export.urdf import write_urdf
+from dynid.export.written import WrittenModel
+from dynid.files import read_json, write_json
+from dynid.robot.model import Robot
 from dynid.run.identify import Run
-
-FORMATS = ("urdf",)
 
 
 @dataclass(frozen=True)
@@ -21,18 +29,88 @@ class Exported:
     path: Path
     format: str
     parity: float
+    """NaN where the proof could not be made; the notes say why."""
     notes: tuple[str, ...] = ()
+    companions: tuple[Path, ...] = ()
+    """Files that belong to it: a header, arrays."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return (self.path, *self.companions)
+
+
+@dataclass(frozen=True)
+class _Format:
+    """How a format is written and how its file is proven."""
+
+    suffix: str
+    write: Callable[[Run, Path, bool], WrittenModel]
+    prove: Callable[[Robot, Path], float]
+    unprovable: Callable[[], str] = lambda: ""
+    """Why this machine cannot prove it; empty where it can."""
+
+
+def _no_compiler() -> str:
+    return "" if c_compiler() else "not proven: there is no C compiler on this machine"
+
+
+_FORMATS: Mapping[str, _Format] = {
+    "urdf": _Format(".urdf", lambda run, path, allow: write_urdf(run.identified, path, None, allow), torque_parity),
+    "mjcf": _Format(".xml", lambda run, path, allow: write_mjcf(run.identified, path, None, allow), mjcf_parity),
+    "sdf": _Format(".sdf", lambda run, path, allow: write_sdf(run.identified, path, allow), sdf_parity),
+    "c": _Format(".c", lambda run, path, allow: write_c(run.identified, path, "", allow), c_parity, _no_compiler),
+    "json": _Format(".json", lambda run, path, allow: write_sidecar(run.identified, path, run.estimate), sidecar_parity),
+}
+FORMATS = tuple(_FORMATS)
 
 
 def export_run(
     run: Run, folder: str | Path, formats: Sequence[str] = ("urdf",), *, allow_inconsistent: bool = False
 ) -> tuple[Exported, ...]:
     """Write the identified robot in each format into ``folder`` and prove each file."""
-    for name in formats:
-        if name not in FORMATS:
+    wanted = list(dict.fromkeys(name.strip() for name in formats))
+    for name in wanted:
+        if name not in _FORMATS:
             raise UnknownNameError("export format", name, FORMATS)
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    robot = run.identified
-    written = write_urdf(robot, target / f"{robot.name}_identified.urdf", allow_inconsistent=allow_inconsistent)
-    return (Exported(written.path, "urdf", torque_parity(robot, written.path), written.notes),)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"folder '{target}' cannot be made: {error.strerror or error}") from None
+    exported = tuple(_export(run, target, name, allow_inconsistent) for name in wanted)
+    _remember(target, exported)
+    return exported
+
+
+def _remember(folder: Path, exported: Sequence[Exported]) -> None:
+    """Keep the proofs beside the files, in ``exports.json``; a file that is exported again takes its old entry's place."""
+    path = folder / "exports.json"
+    known = read_json(path, "folder").get("exports", []) if path.is_file() else []
+    new = {item.path.name for item in exported}
+    entries = [entry for entry in known if isinstance(entry, dict) and entry.get("file") not in new]
+    entries += [
+        {
+            "file": item.path.name,
+            "companions": [file.name for file in item.companions],
+            "format": item.format,
+            "parity": item.parity,
+            "sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in item.files},
+            "notes": item.notes,
+        }
+        for item in exported
+    ]
+    write_json(path, {"exports": entries})
+
+
+def _export(run: Run, folder: Path, name: str, allow_inconsistent: bool) -> Exported:
+    format = _FORMATS[name]
+    written = format.write(run, folder / f"{_file_name(run.robot.name)}_identified{format.suffix}", allow_inconsistent)
+    obstacle = format.unprovable()
+    parity = math.nan if obstacle else format.prove(run.identified, written.path)
+    notes = (*written.notes, obstacle) if obstacle else written.notes
+    return Exported(written.path, name, parity, notes, written.companions)
+
+
+def _file_name(robot: str) -> str:
+    """The robot's name without what file names and C includes cannot have."""
+    return re.sub(r"[^\w.-]+", "_", robot).strip("._") or "robot"

@@ -9,17 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
+from dynid.estimation.constraints import constraints_from_table
 from dynid.estimation.estimate import Estimate, Method, estimate
-from dynid.estimation.least_squares import OrdinaryLeastSquares
-from dynid.estimation.weighted import WeightedLeastSquares
+from dynid.estimation.friction import with_transmitted_load
+from dynid.estimation.methods import method_named
 from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording, StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.regression.factor import build_regression, matrix_regression
+from dynid.regression.factor import matrix_regression
 from dynid.regression.static import static_matrix
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
+from dynid.run.friction import (
+    FILTER_MEMORY,
+    FrictionChoice,
+    choose_friction,
+    estimate_under_load,
+    friction_effects,
+    with_friction,
+)
+from dynid.run.gate import gate
 from dynid.run.prepare import Filter, Logs, read_logs, refuse_repeats, split_recording, to_samples, with_dead_zone
 from dynid.run.settings import Settings
 from dynid.run.tune import Trial, choose_filter
@@ -42,6 +52,8 @@ class Run:
     logs: tuple[tuple[str, str], ...] = ()
     """Path and hash of every log identified on."""
     validation_logs: tuple[tuple[str, str], ...] = ()
+    friction: FrictionChoice | None = None
+    """The friction model, where one was asked for, and what it was chosen against."""
     checks: tuple[DataCheck, ...] = ()
     """What was found wrong with each log."""
     notes: tuple[str, ...] = ()
@@ -79,6 +91,7 @@ class Run:
             "feasible": self.estimate.feasible,
             "filter": None if self.filter is None else self.filter.__dict__ | {"text": self.filter.describe()},
             "friction": "none" if not self.robot.effects else ",".join(effect.name for effect in self.robot.effects),
+            "friction_model": None if self.friction is None else self.friction.as_dict(),
             "seconds": self.seconds,
             "base": [
                 {"name": name, "expression": text, "value": value, "sigma_percent": spread, "origin": origin}
@@ -118,9 +131,8 @@ def identify(
 
 
 def method_of(settings: Settings) -> Method:
-    """The method that the settings name."""
-    methods: dict[str, type[Method]] = {"ols": OrdinaryLeastSquares, "wls": WeightedLeastSquares}
-    return methods[settings.method]()
+    """The method that the settings name, under their constraints."""
+    return method_named(settings.method, constraints_from_table(settings.constraints))
 
 
 def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) -> Run:
@@ -138,12 +150,19 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) ->
         unseen_recordings = list(others.recordings)
         validation_files = list(zip((str(path) for path in validate_on), hashes, strict=True))
     checks = tuple(check_recording(recording, robot) for recording in logs.recordings)
-    base = reduce_to_base(robot)
-    chosen_filter, trials = choose_filter(robot, base, known, settings)
+    if settings.friction is not None:
+        robot = with_friction(robot, friction_effects("linear"))
+    chosen_filter, trials = choose_filter(robot, reduce_to_base(robot), known, settings)
     robot = with_dead_zone(robot, known, chosen_filter, settings)
     samples = tuple(to_samples(recording, chosen_filter, settings.max_rows) for recording in known)
     unseen = tuple(to_samples(recording, chosen_filter, settings.max_rows) for recording in unseen_recordings)
-    result = estimate(build_regression(robot, samples), base, method_of(settings))
+    choice = None
+    if settings.friction is not None:
+        memory_s = FILTER_MEMORY / chosen_filter.torque_cutoff_hz
+        choice = choose_friction(robot, samples, settings.friction, time_s=memory_s)
+        robot = choice.robot
+    result, samples = estimate_under_load(robot, samples, method_of(settings))
+    unseen = _under_load(robot, result, unseen)
     return Run(
         settings=settings,
         robot=robot,
@@ -154,8 +173,15 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) ->
         trials=trials,
         logs=tuple(zip(logs.paths, logs.hashes, strict=True)),
         validation_logs=tuple(validation_files),
+        friction=choice,
         checks=checks,
-        notes=(*robot.source.notes, *logs.notes, *_findings(logs, checks), *_gate(result)),
+        notes=(
+            *robot.source.notes,
+            *logs.notes,
+            *_findings(logs, checks),
+            *(() if choice is None else choice.notes()),
+            *gate(result, robot, samples),
+        ),
         samples=samples,
         unseen=unseen,
     )
@@ -180,7 +206,7 @@ def _identify_static(
         validation=None,
         filter=None,
         logs=((str(path), refuse_repeats([path])[0]),),
-        notes=(*rigid.source.notes, *poses.source.notes, *_gate(result)),
+        notes=(*rigid.source.notes, *poses.source.notes, *gate(result, rigid)),
     )
 
 
@@ -194,7 +220,7 @@ def validate_run(run: Run, paths: Sequence[str | Path]) -> Validation:
     if isinstance(found, StaticRecording):
         raise InputError(f"{files[0]} is a table of poses, expected a motion log to validate on")
     samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
-    return validate(run.robot, run.estimate, samples)
+    return validate(run.robot, run.estimate, _under_load(run.robot, run.estimate, samples))
 
 
 def resampled(run: Run) -> Run:
@@ -208,8 +234,8 @@ def resampled(run: Run) -> Run:
     if run.settings.split is not None:
         parts = [split_recording(recording, run.settings.split) for recording in known]
         known, unseen = [first for first, _ in parts], [rest for _, rest in parts]
-    samples = tuple(to_samples(recording, filtered, most) for recording in known)
-    others = tuple(to_samples(recording, filtered, most) for recording in unseen)
+    samples = _under_load(run.robot, run.estimate, [to_samples(recording, filtered, most) for recording in known])
+    others = _under_load(run.robot, run.estimate, [to_samples(recording, filtered, most) for recording in unseen])
     return replace(
         run,
         samples=samples,
@@ -217,6 +243,12 @@ def resampled(run: Run) -> Run:
         identification=validate(run.robot, run.estimate, samples).total,
         validation=validate(run.robot, run.estimate, others) if others else None,
     )
+
+
+def _under_load(robot: Robot, result: Estimate, samples: Sequence[Samples]) -> tuple[Samples, ...]:
+    """Samples with the load that the estimate gives, where the robot's friction depends on it."""
+    identified = robot.with_parameters(result.standard)
+    return tuple(with_transmitted_load(identified, one) for one in samples)
 
 
 def _recordings(run: Run, paths: list[str]) -> list[Recording]:
@@ -237,31 +269,3 @@ def _findings(logs: Logs, checks: Sequence[DataCheck]) -> list[str]:
         for finding in check.findings
         if finding.severity != "note"
     ]
-
-
-def _gate(result: Estimate) -> tuple[str, ...]:
-    """What the data could not show, in words."""
-    notes = []
-    missing = [name for name, origin in zip(result.base.names, result.origin, strict=True) if origin == "prior"]
-    if missing:
-        notes.append(
-            f"{len(missing)} of {result.base.n_base} base parameters cannot be known from this motion and keep their "
-            f"nominal value: {', '.join(missing)}"
-        )
-    vague = [
-        name
-        for name, spread, origin in zip(result.base.names, result.sigma_percent, result.origin, strict=True)
-        if origin != "prior" and spread > 100.0
-    ]
-    if vague:
-        notes.append(f"known to no better than 100 %: {', '.join(vague)}")
-    if not result.feasible:
-        broken = sorted(
-            {column.joint for column, good in _link_columns(result) if not good},
-        )
-        notes.append(f"no physical body has the parameters found for the link of: {', '.join(broken)}")
-    return tuple(notes)
-
-
-def _link_columns(result: Estimate) -> list[tuple[Any, bool]]:
-    return [(result.standard.columns[10 * i], bool(good)) for i, good in enumerate(result.link_consistent)]

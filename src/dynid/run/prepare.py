@@ -149,9 +149,7 @@ def read_first(robot: Robot, path: Path, settings: Settings, notes: list[str]) -
         return _read(robot, path, settings), robot
     except MissingJointsError as missing:
         cut = robot.only(missing.present)
-        notes.append(
-            f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged"
-        )
+        notes.append(f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged")
         return _read(cut, path, settings), cut
 
 

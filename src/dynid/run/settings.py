@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.methods import METHODS
 from dynid.robot.read import DEFAULT_EFFECTS
+from dynid.run.friction import FRICTION_CHOICES
 
-METHODS = ("ols", "wls")
 VELOCITIES = ("auto", "logged", "position")
 
 
@@ -18,9 +19,13 @@ class Settings:
     """Options of a run; the defaults are those of the command line."""
 
     effects: tuple[str, ...] = DEFAULT_EFFECTS
+    friction: str | None = None
+    """A friction model in place of viscous, Coulomb and offset; auto: what predicts held-out blocks of time best."""
     gravity: tuple[float, float, float] | None = None
     lock: Mapping[str, float] = field(default_factory=dict)
-    method: str = "ols"
+    method: str = "sdp"
+    constraints: Mapping[str, Any] = field(default_factory=dict)
+    """Constraints beyond physical consistency, as a run file has them."""
     split: float | None = None
     """Share of each log, from its start, to identify on; the rest validates."""
     velocity: Literal["auto", "logged", "position"] = "auto"
@@ -41,8 +46,11 @@ class Settings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "effects", tuple(self.effects))
         object.__setattr__(self, "lock", dict(self.lock))
+        object.__setattr__(self, "constraints", dict(self.constraints))
         if self.method not in METHODS:
             raise UnknownNameError("method", self.method, METHODS)
+        if self.friction is not None and self.friction not in FRICTION_CHOICES:
+            raise UnknownNameError("friction model", self.friction, FRICTION_CHOICES)
         if self.velocity not in VELOCITIES:
             raise UnknownNameError("velocity source", self.velocity, VELOCITIES)
         if self.split is not None and not 0.0 < self.split < 1.0:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import platform
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,14 @@ from dynid.estimation.outcome import Outcome
 from dynid.files import read_json, write_atomically, write_bytes, write_json
 from dynid.regression.base import BaseReduction
 from dynid.robot.builtin import demo_robot
-from dynid.robot.effects import Coulomb
+from dynid.robot.effects import effect_from_dict, effect_to_dict
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
+from dynid.run.friction import FrictionChoice
 from dynid.run.identify import Run, resampled
 from dynid.run.prepare import Filter
 from dynid.run.settings import Settings
+from dynid.run.tune import Trial
 
 FORMAT = 1
 
@@ -45,7 +47,7 @@ def save_run(run: Run, folder: str | Path) -> Path:
             "source": run.robot.source.path,
             "sha256": run.robot.source.sha256,
             "joints": run.robot.joint_names,
-            "dead_zone": _dead_zone(run.robot),
+            "effects": [effect_to_dict(effect) for effect in run.robot.effects],
         },
         "logs": [{"path": path, "sha256": digest} for path, digest in run.logs],
         "validation_logs": [{"path": path, "sha256": digest} for path, digest in run.validation_logs],
@@ -73,12 +75,30 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
         logs = tuple((item["path"], item["sha256"]) for item in record["logs"])
         unseen = tuple((item["path"], item["sha256"]) for item in record["validation_logs"])
         notes, seconds = tuple(record["result"]["notes"]), float(record["result"]["seconds"])
+        model = record["result"].get("friction_model")
+        friction = None if model is None else FrictionChoice.from_dict(robot, model)
     except (KeyError, TypeError) as error:
         raise InputError(f"run '{source}' is damaged: run.json lacks or misstates {error}") from None
     run = Run(
-        settings, robot, result, None, None, chosen, logs=logs, validation_logs=unseen, notes=notes, seconds=seconds
+        settings,
+        robot,
+        result,
+        None,
+        None,
+        chosen,
+        logs=logs,
+        validation_logs=unseen,
+        friction=friction,
+        trials=tuple(_trial(item) for item in record.get("filter_trials", [])),
+        notes=notes,
+        seconds=seconds,
     )
     return resampled(run) if with_samples else run
+
+
+def _trial(record: Mapping[str, Any]) -> Trial:
+    options = {name: value for name, value in record.items() if name != "error"}
+    return Trial(Filter(**options), math.inf if record["error"] is None else float(record["error"]))
 
 
 def read_model(path: str | Path) -> Robot:
@@ -172,23 +192,20 @@ def _copy_description(robot: Robot, folder: Path) -> str | None:
     return name
 
 
+def _description(folder: Path, record: Mapping[str, Any]) -> Path:
+    """The robot's own file where it is still what it was, beside its meshes and included files; else the run's copy."""
+    original = Path(record["source"])
+    if original.is_file() and hashlib.sha256(original.read_bytes()).hexdigest() == record["sha256"]:
+        return original
+    return folder / str(record["file"])
+
+
 def _load_robot(folder: Path, record: Mapping[str, Any], settings: Settings) -> Robot:
     effects = settings.effects or "none"
     if record["file"] is None:
         robot = demo_robot(effects)
     else:
-        robot = read_robot(folder / record["file"], effects, settings.gravity, settings.lock)
+        robot = read_robot(_description(folder, record), effects, settings.gravity, settings.lock)
     if tuple(record["joints"]) != robot.joint_names:
         robot = robot.only(record["joints"])
-    if record["dead_zone"] is None:
-        return robot
-    zone = tuple(record["dead_zone"])
-    return robot.with_effects([replace(e, dead_zone=zone) if isinstance(e, Coulomb) else e for e in robot.effects])
-
-
-def _dead_zone(robot: Robot) -> list[float] | None:
-    for effect in robot.effects:
-        if isinstance(effect, Coulomb):
-            zones = np.broadcast_to(np.asarray(effect.dead_zone, dtype=float), len(robot.driven))
-            return [float(zone) for zone in zones]
-    return None
+    return robot.with_effects([effect_from_dict(effect) for effect in record["effects"]])

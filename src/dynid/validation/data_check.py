@@ -322,7 +322,7 @@ def _torque_lag(recording: Recording, fit: ModelFit, what: str) -> list[Finding]
     return [
         Finding(
             "torque_lag",
-            "warning",
+            "note",
             f"{what} {'lags' if lag > 0 else 'leads'} position by {1e3 * abs(lag):.1f} ms{error}, judged by the nominal "
             "model with friction",
             f"shift it: Shift({lag:.3g}, signals=('torque',))",

@@ -15,7 +15,9 @@ def data(
     log: LogFile,
     robot: Annotated[
         Path,
-        typer.Option("--robot", metavar="ROBOT", help="Its description: names, limits and torque are compared.", show_default=False),
+        typer.Option(
+            "--robot", metavar="ROBOT", help="Its description: names, limits and torque are compared.", show_default=False
+        ),
     ],
     drive_gains: DriveGains = None,
     preset: Preset = None,

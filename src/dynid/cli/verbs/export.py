@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from dynid.cli.options import AsJson
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an earlier identification.", show_default=False)],
-    to: Annotated[str, typer.Option("--to", help="Formats, separated by commas: urdf.")] = "urdf",
+    to: Annotated[str, typer.Option("--to", help="Formats, separated by commas: urdf, mjcf, sdf, c, json.")] = "urdf",
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Folder to write into; default: the run's own.", show_default=False),
@@ -25,7 +26,11 @@ def export(
 ) -> None:
     """Write the identified model, reload it and compare its torque with what was identified.
 
-    Example: [bold]dynid export run --to urdf[/bold]
+    urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c is inverse dynamics, inertia
+    matrix, gravity, Coriolis and friction as C99 without dependencies; json holds all parameters, friction, base parameters
+    and (in an npz beside it) their covariance.
+
+    Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
     from dynid.run import export_run, load_run
 
@@ -33,8 +38,9 @@ def export(
     if json:
         show_json(
             {
-                "files": [str(item.path) for item in written],
-                "parity": max(item.parity for item in written),
+                "files": [str(file) for item in written for file in item.files],
+                "parity": max((item.parity for item in written if not math.isnan(item.parity)), default=None),
+                "parities": {item.format: item.parity for item in written},
                 "notes": [note for item in written for note in item.notes],
             }
         )
@@ -42,4 +48,5 @@ def export(
     for item in written:
         for note in item.notes:
             show(f"note: {note}")
-        show(f"{item.path}: torque after reloading differs by {item.parity:.1e} (relative)")
+        proof = "" if math.isnan(item.parity) else f": torque after reloading differs by {item.parity:.1e} (relative)"
+        show(f"{', '.join(map(str, item.files))}{proof}")

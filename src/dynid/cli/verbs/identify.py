@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,23 +15,44 @@ from dynid.cli.options import (
     Effects,
     Gravity,
     Lock,
-    LogFiles,
     Mapping,
     Output,
     Preset,
-    RobotFile,
+    effect_names,
+    given,
     number_or_auto,
     numbers,
     parsed_gravity,
     parsed_lock,
 )
+from dynid.errors import InputError
+
+if TYPE_CHECKING:
+    from dynid.run import Run
 
 
 def identify(
-    robot: RobotFile,
-    logs: LogFiles,
+    context: typer.Context,
+    robot: Annotated[
+        Path | None,
+        typer.Argument(metavar="ROBOT", help="Robot description: .urdf, .xml (MJCF) or .toml (DH).", show_default=False),
+    ] = None,
+    logs: Annotated[
+        list[Path] | None, typer.Argument(metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP.", show_default=False)
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="Run file with all of this (see dynid init); flags win.", show_default=False),
+    ] = None,
     output: Output = Path("run"),
-    method: Annotated[str, typer.Option("--method", help="Estimator: ols or wls.")] = "ols",
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="Estimator: sdp (every link physically consistent), ols, wls, robust, tls, ridge, essential, recursive, iv, "
+            "manifold, logcholesky.",
+        ),
+    ] = "sdp",
     validate: Annotated[
         list[Path] | None,
         typer.Option("--validate", metavar="LOG", help="Unseen log to validate on; repeat for several.", show_default=False),
@@ -41,6 +62,23 @@ def identify(
         typer.Option("--split", help="Identify on this share of each log, from its start; validate on the rest."),
     ] = None,
     effects: Effects = DEFAULT_EFFECTS,
+    friction: Annotated[
+        str | None,
+        typer.Option(
+            "--friction",
+            metavar="MODEL",
+            help="Friction model in place of viscous, coulomb, offset: linear, sigmoid, stribeck, load, smooth, "
+            "polynomial, load_polynomial, or auto, which predicts held-out blocks of time best.",
+        ),
+    ] = None,
+    keep_bodies: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep-bodies",
+            metavar="RUN",
+            help="Take the rigid bodies from this run, filter as it did, and identify friction alone.",
+        ),
+    ] = None,
     gravity: Gravity = None,
     lock: Lock = None,
     velocity: Annotated[str, typer.Option("--velocity", help="logged, position (differentiated) or auto.")] = "auto",
@@ -67,30 +105,42 @@ def identify(
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
-    from dynid.run import Settings, publish_run
+    from dynid.run import RunFile, publish_run, read_run_file
     from dynid.run import identify as identify_robot
+    from dynid.run.refit import refit_friction
 
-    settings = Settings(
-        effects=() if effects == "none" else tuple(name.strip() for name in effects.split(",")),
-        gravity=parsed_gravity(gravity),
-        lock=parsed_lock(lock),
-        method=method,
-        split=split,
-        velocity=velocity,  # type: ignore[arg-type]
-        cutoff_hz=number_or_auto(cutoff_hz, "--cutoff-hz"),
-        torque_cutoff_hz=torque_cutoff_hz,
-        filter_order=filter_order,
-        dead_zone=number_or_auto(dead_zone, "--dead-zone"),
-        from_s=from_s,
-        to_s=to_s,
-        drive_gains=None if drive_gains is None else tuple(numbers(drive_gains, "--drive-gains")),
-        preset=preset,
-        mapping=None if mapping is None else str(mapping),
-    )
+    file = RunFile() if config is None else read_run_file(config)
+    flags = {
+        "effects": effect_names(effects),
+        "friction": friction,
+        "gravity": parsed_gravity(gravity),
+        "lock": parsed_lock(lock),
+        "method": method,
+        "split": split,
+        "velocity": velocity,
+        "cutoff_hz": number_or_auto(cutoff_hz, "--cutoff-hz"),
+        "torque_cutoff_hz": torque_cutoff_hz,
+        "filter_order": filter_order,
+        "dead_zone": number_or_auto(dead_zone, "--dead-zone"),
+        "from_s": from_s,
+        "to_s": to_s,
+        "drive_gains": None if drive_gains is None else tuple(numbers(drive_gains, "--drive-gains")),
+        "preset": preset,
+        "mapping": None if mapping is None else str(mapping),
+    }
+    settings = file.settings({name: value for name, value in flags.items() if given(context, name)})
+    description, recordings = robot or file.robot, logs or list(file.logs)
+    unseen = validate or list(file.validate)
+    target = output if given(context, "output") or file.output is None else file.output
+    if description is None or not recordings:
+        raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
     if not json:
-        say(f"identifying {robot.name} from {', '.join(log.name for log in logs)}")
-    run = identify_robot(robot, logs, settings, validate_on=validate or ())
-    published = publish_run(run, output)
+        say(f"identifying {description.name} from {', '.join(log.name for log in recordings)}")
+    if keep_bodies is None:
+        run = identify_robot(description, recordings, settings, validate_on=unseen)
+    else:
+        run = refit_friction(_run_of(keep_bodies, description), recordings, settings.friction, validate_on=unseen)
+    published = publish_run(run, target)
     if json:
         show_json(run.summary() | {"files": [str(path) for path in published.files]})
         return
@@ -99,6 +149,18 @@ def identify(
         show(f"no model exported: {published.refusal}")
     for path in published.files:
         show(f"written: {path}")
+
+
+def _run_of(folder: Path, robot: Path) -> Run:
+    """An earlier run of the same robot description."""
+    from dynid.robot.read import read_robot
+    from dynid.run import load_run
+
+    run = load_run(folder)
+    given = read_robot(robot, "none")
+    if given.source.sha256 != run.robot.source.sha256:
+        raise InputError(f"run '{folder}' was made from another description of the robot than '{robot}'")
+    return run
 
 
 def show_run(run: object) -> None:

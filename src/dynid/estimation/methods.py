@@ -1,0 +1,45 @@
+"""Methods by the names that users type; each is imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints import Constraint
+from dynid.estimation.estimate import Method
+
+_PLACES = {
+    "ols": ("least_squares", "OrdinaryLeastSquares"),
+    "wls": ("weighted", "WeightedLeastSquares"),
+    "robust": ("robust", "IteratedReweighted"),
+    "tls": ("total", "TotalLeastSquares"),
+    "ridge": ("ridge", "Ridge"),
+    "essential": ("essential", "EssentialParameters"),
+    "recursive": ("recursive", "RecursiveLeastSquares"),
+    "iv": ("instrumental", "InstrumentalVariables"),
+    "sdp": ("sdp", "FeasibleSDP"),
+    "manifold": ("manifold", "Manifold"),
+    "logcholesky": ("log_cholesky", "LogCholesky"),
+}
+METHODS = tuple(_PLACES)
+CONSTRAINED = ("sdp", "manifold", "logcholesky")
+"""Methods whose links are always physically consistent."""
+TAKES_CONSTRAINTS = ("sdp",)
+"""Methods that know constraints beyond consistency."""
+
+
+def method_named(name: str, constraints: Sequence[Constraint] = (), **options: Any) -> Method:
+    """The method of that name with these options."""
+    if name not in _PLACES:
+        raise UnknownNameError("method", name, METHODS)
+    if constraints and name not in TAKES_CONSTRAINTS:
+        raise InputError(
+            f"method '{name}' knows no constraints, {len(constraints)} were given; use {' or '.join(TAKES_CONSTRAINTS)}"
+        )
+    module, kind = _PLACES[name]
+    if constraints:
+        options = {**options, "constraints": tuple(constraints)}
+    method: Method = getattr(import_module(f"dynid.estimation.{module}"), kind)(**options)
+    return method

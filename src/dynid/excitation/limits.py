@@ -1,0 +1,320 @@
+"""What a motion must respect, and how much of each limit it leaves.
+
+Position, velocity, acceleration and jerk are linear in the coefficients of a motion and are held as such. Torque, speed of the tool
+and clearance depend on the pose; each gives a slack that must stay positive, and its exact derivative by the motion:
+
+    torque      1 - ((1 + u) tau_d / tau_max_d)^2     tau of the nominal model, u its relative uncertainty
+    tool speed  1 - |v_tool|^2 / v_max^2
+    clearance   (distance - least) / (active - least)    of each pair of bodies closer than ``active``
+
+A margin is the smallest fraction of a limit that is left over all joints and times; negative means violated.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, check_finite, freeze
+from dynid.errors import InputError, UnknownNameError
+from dynid.excitation.gradient import inverse_dynamics_gradient, point_speed_gradient, point_speeds
+from dynid.excitation.shape import Trajectory
+from dynid.regression.torque import inverse_dynamics
+from dynid.robot.checks import require_limits
+from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    from dynid.excitation.collision import Clearance
+
+Pullback: TypeAlias = Callable[[Array], tuple[Array, Array, Array]]
+"""From the derivative by each slack to that by position, velocity and acceleration."""
+
+FINE = 10
+"""Margins are looked for on a grid so many times finer than that of the design."""
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of every joint, infinite where there is none."""
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    torque: Array
+    torque_uncertainty: float = 0.1
+    """Relative; the nominal model's torque is taken this much larger."""
+    tool_speed: float = np.inf
+    """m/s."""
+    tool_body: int = -1
+    tool_point: Array = field(default_factory=lambda: freeze(np.zeros(3)))
+    """Where the tool is: a point of a body, in the body's frame."""
+    clearance: Clearance | None = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def range(self) -> Array:
+        """Range that a design uses: a joint that may turn for ever is swung through one turn."""
+        low, high = self.position.T
+        return freeze(np.column_stack([np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)]))
+
+    @cached_property
+    def centre(self) -> Array:
+        """Middle of each joint's range; zero for a joint that turns for ever."""
+        return freeze(self.range.mean(axis=1))
+
+    @cached_property
+    def reach(self) -> Array:
+        """Half of each joint's range; half a turn for a joint that turns for ever."""
+        return freeze(0.5 * (self.range[:, 1] - self.range[:, 0]))
+
+
+def limits_of(
+    robot: Robot,
+    *,
+    fraction: float = 1.0,
+    acceleration: ArrayLike | None = None,
+    jerk: ArrayLike | None = None,
+    torque_uncertainty: float = 0.1,
+    tool_speed: float | None = None,
+    tool: str | None = None,
+    tool_point: ArrayLike | None = None,
+    clearance: Clearance | None = None,
+) -> Limits:
+    """Limits of a robot's description, of which a design may use ``fraction``.
+
+    Args:
+        robot: position and velocity limits must be there.
+        fraction: share of range, velocity, acceleration and torque that may be used.
+        acceleration: limit of every joint, or one per joint; None for the description's.
+        jerk: limit of every joint, or one per joint; None for no limit.
+        torque_uncertainty: relative uncertainty of the nominal model; its torque is taken this much larger.
+        tool_speed: m/s, None for no limit.
+        tool: link whose origin is the tool; None for the last joint's body, or the link fixed to it that is farthest out.
+        tool_point: where the tool is in the frame of ``tool``.
+        clearance: pairs of bodies and obstacles to be kept apart.
+    """
+    require_limits(robot, ("position", "velocity"))
+    if not 0.0 < fraction <= 1.0:
+        raise InputError(f"fraction of the limits is {fraction:g}, expected a number in (0, 1]")
+    if not (np.isfinite(torque_uncertainty) and torque_uncertainty >= 0.0):
+        raise InputError(f"uncertainty of the torque is {torque_uncertainty:g}, expected zero or a positive number")
+    if tool_speed is not None and not tool_speed > 0.0:
+        raise InputError(f"limit of the tool's speed is {tool_speed:g} m/s, expected a positive number")
+    notes: list[str] = []
+    low, high = robot.position_limits.T
+    middle, half = 0.5 * (low + high), 0.5 * fraction * (high - low)
+    position = np.column_stack([np.where(np.isfinite(low), middle - half, low), np.where(np.isfinite(high), middle + half, high)])
+    own = robot.limits("ddq_max")
+    rate = own if acceleration is None else _per_joint("acceleration limit", acceleration, robot)
+    torque = fraction * robot.limits("tau_max")
+    if not np.isfinite(rate).all():
+        notes.append("no acceleration limit on some joints; only their velocity and harmonics bound it")
+    if np.isfinite(torque).any() and not robot.parameters.values.any():
+        notes.append("the description has no inertials, so torque limits cannot be looked at")
+        torque = np.full(robot.n_joints, np.inf)
+    body, point = tool_place(robot, tool, tool_point)
+    return Limits(
+        position=freeze(position),
+        velocity=freeze(fraction * robot.limits("dq_max")),
+        acceleration=freeze(fraction * rate),
+        jerk=freeze(np.full(robot.n_joints, np.inf) if jerk is None else _per_joint("jerk limit", jerk, robot)),
+        torque=freeze(torque),
+        torque_uncertainty=float(torque_uncertainty),
+        tool_speed=np.inf if tool_speed is None else float(tool_speed),
+        tool_body=body,
+        tool_point=freeze(point),
+        clearance=clearance,
+        notes=tuple(notes),
+    )
+
+
+def tool_place(robot: Robot, tool: str | None, point: ArrayLike | None = None) -> tuple[int, Array]:
+    """Body and point of the tool."""
+    offset = np.zeros(3) if point is None else np.asarray(point, dtype=np.float64)
+    if offset.shape != (3,) or not np.isfinite(offset).all():
+        raise InputError(f"tool point has {offset.size} numbers, expected 3: x, y, z")
+    if tool is None:
+        body = robot.n_joints - 1
+        fixed = [link for link in robot.merged if link.body == body]
+        if not fixed:
+            return body, offset
+        placement = max(fixed, key=lambda link: float(np.linalg.norm(link.placement[:3, 3]))).placement
+        return body, placement[:3, :3] @ offset + placement[:3, 3]
+    if tool in robot.links:
+        return robot.links.index(tool), offset
+    for link in robot.merged:
+        if link.name == tool and link.body >= 0:
+            return link.body, link.placement[:3, :3] @ offset + link.placement[:3, 3]
+    raise UnknownNameError("tool link", tool, (*robot.links, *(link.name for link in robot.merged if link.body >= 0)))
+
+
+# Limits that depend on the pose -------------------------------------------------------------------
+
+
+class PoseLimit(ABC):
+    """A limit that is not linear in the motion: positive slacks at sampled states."""
+
+    @abstractmethod
+    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
+        """Slack of every state and constraint, in any shape, and how their derivatives go back to the motion."""
+
+    @abstractmethod
+    def tightened(self, share: float) -> PoseLimit:
+        """The same limit with ``share`` less of it to be used."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueLimit(PoseLimit):
+    """``1 - (use tau / tau_max)^2``."""
+
+    robot: Robot
+    limit: Array
+    use: float
+
+    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
+        ratio = self.use * inverse_dynamics(self.robot, q, v, a) / self.limit
+
+        def pullback(bar: Array) -> tuple[Array, Array, Array]:
+            return inverse_dynamics_gradient(self.robot, q, v, a, -2.0 * bar * ratio * self.use / self.limit)
+
+        return 1.0 - ratio**2, pullback
+
+    def tightened(self, share: float) -> TorqueLimit:
+        return replace(self, use=self.use * (1.0 + share))
+
+
+@dataclass(frozen=True, eq=False)
+class ToolSpeedLimit(PoseLimit):
+    """``1 - |v|^2 / v_max^2``."""
+
+    robot: Robot
+    speed: float
+    body: int
+    point: Array
+
+    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
+        squared, weights = point_speeds(self.robot, q, v, self.body, self.point)
+
+        def pullback(bar: Array) -> tuple[Array, Array, Array]:
+            q_bar, v_bar = point_speed_gradient(self.robot, q, v, np.outer(-bar / self.speed**2, weights))
+            return q_bar, v_bar, np.zeros_like(v_bar)
+
+        return 1.0 - squared / self.speed**2, pullback
+
+    def tightened(self, share: float) -> ToolSpeedLimit:
+        return replace(self, speed=self.speed / (1.0 + share))
+
+
+def pose_limits(robot: Robot, limits: Limits, reserve: float = 0.005) -> dict[str, PoseLimit]:
+    """The limits of a robot that depend on its pose, by name; ``reserve`` is for what happens between the points of a grid."""
+    found: dict[str, PoseLimit] = {}
+    if np.isfinite(limits.torque).any():
+        found["torque"] = TorqueLimit(robot, limits.torque, (1.0 + limits.torque_uncertainty) * (1.0 + reserve))
+    if np.isfinite(limits.tool_speed):
+        found["tool_speed"] = ToolSpeedLimit(robot, limits.tool_speed / (1.0 + reserve), limits.tool_body, limits.tool_point)
+    if limits.clearance is not None:
+        found["clearance"] = limits.clearance
+    return found
+
+
+# Margins ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Smallest fraction of a limit that is left, where and when."""
+
+    value: float
+    where: str
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Margins of a motion; None where there is no limit."""
+
+    position: Margin | None
+    velocity: Margin | None
+    acceleration: Margin | None
+    jerk: Margin | None = None
+    torque: Margin | None = None
+    tool_speed: Margin | None = None
+    clearance: Margin | None = None
+    """Distance left beyond the least one, as a fraction of 0.1 m."""
+    n_times: int = 0
+
+    def items(self) -> list[tuple[str, Margin]]:
+        """Those that there are."""
+        names = ("position", "velocity", "acceleration", "jerk", "torque", "tool_speed", "clearance")
+        return [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
+
+    @property
+    def smallest(self) -> float:
+        """The worst of all margins."""
+        return min((margin.value for _, margin in self.items()), default=np.inf)
+
+    def as_json(self) -> dict[str, Any]:
+        """Value by name; null where there is no limit."""
+        always = {name: None for name in ("position", "velocity", "acceleration", "torque")}
+        return always | {name: margin.value for name, margin in self.items()}
+
+
+def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: int = 4000) -> Margins:
+    """Margins on ``n_times`` equal steps of the motion."""
+    time = trajectory.grid(n_times)
+    q, v, a = trajectory.evaluate(time)
+    low, high = limits.position.T
+    span = np.where(np.isfinite(high - low), 0.5 * (high - low), np.inf)
+    left = np.minimum(q - low, high - q)
+    with np.errstate(invalid="ignore"):
+        room = np.where(np.isfinite(left), left / np.where(np.isfinite(span), span, np.pi), np.inf)
+    names = robot.joint_names
+    clear: Margin | None = None
+    if limits.clearance is not None:
+        distance, where = limits.clearance.closest(q)
+        worst = int(np.argmin(distance))
+        clear = Margin(float(distance[worst] - limits.clearance.least_m) / 0.1, where[worst], float(time[worst]))
+    torque: Margin | None = None
+    if np.isfinite(limits.torque).any():
+        tau = inverse_dynamics(robot, q, v, a)
+        torque = _margin(1.0 - (1.0 + limits.torque_uncertainty) * np.abs(tau) / limits.torque, names, time)
+    tool: Margin | None = None
+    if np.isfinite(limits.tool_speed):
+        squared, _ = point_speeds(robot, q, v, limits.tool_body, limits.tool_point)
+        tool = _margin(1.0 - np.sqrt(squared)[:, None] / limits.tool_speed, ("tool",), time)
+    return Margins(
+        position=_margin(room, names, time),
+        velocity=_margin(1.0 - np.abs(v) / limits.velocity, names, time),
+        acceleration=_margin(1.0 - np.abs(a) / limits.acceleration, names, time, np.isfinite(limits.acceleration)),
+        jerk=_margin(1.0 - np.abs(trajectory.jerk(time)) / limits.jerk, names, time, np.isfinite(limits.jerk)),
+        torque=torque,
+        tool_speed=tool,
+        clearance=clear,
+        n_times=n_times,
+    )
+
+
+def _margin(left: Array, names: tuple[str, ...], time: Array, limited: Array | None = None) -> Margin | None:
+    """The worst of ``left``, ``(times, joints)``; None if nothing is limited."""
+    if limited is not None and not limited.any():
+        return None
+    sample, joint = np.unravel_index(int(np.argmin(left)), left.shape)
+    value = float(left[sample, joint])
+    return Margin(value, names[int(joint)], float(time[sample])) if np.isfinite(value) else None
+
+
+def _per_joint(name: str, values: ArrayLike, robot: Robot) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    check_finite(name, array)
+    if array.shape not in ((), (1,), (robot.n_joints,)):
+        raise InputError(f"{name} has {array.size} values, robot has {robot.n_joints} joints")
+    if not (array > 0.0).all():
+        raise InputError(f"{name} is {array.min():g}, expected a positive number")
+    return np.broadcast_to(array, (robot.n_joints,)).copy()

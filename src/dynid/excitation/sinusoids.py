@@ -1,0 +1,103 @@
+"""Velocity sinusoids for friction: Gaz and others 2019, (31).
+
+    dq_i(t) = A_i sin(2 pi t / T_i),     q_i(t) = c_i - A_i T_i / (2 pi) cos(2 pi t / T_i)
+
+One joint alone shows its friction over all speeds while the rest of the arm stands still; all joints together, with periods that have
+no common multiple, show whether what was found for each holds in motion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, freeze, matrix
+from dynid.errors import InputError
+from dynid.excitation.limits import Limits
+from dynid.excitation.shape import Trajectory, times
+from dynid.robot.model import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class SinusoidTrajectory(Trajectory):
+    """Amplitudes ``A`` (rad/s or m/s), periods ``T`` (s) and centres ``c`` (rad or m), one per joint; ``A = 0`` stands still."""
+
+    amplitude: Array
+    period: Array
+    centre: Array
+    length_s: float
+
+    def __post_init__(self) -> None:
+        amplitude = matrix("amplitudes", self.amplitude, (None,))
+        object.__setattr__(self, "amplitude", amplitude)
+        object.__setattr__(self, "period", matrix("periods", self.period, amplitude.shape))
+        object.__setattr__(self, "centre", matrix("centres", self.centre, amplitude.shape))
+        if not (self.period > 0.0).all():
+            raise InputError(f"a period is {self.period.min():g} s, expected positive numbers")
+        if not (np.isfinite(self.length_s) and self.length_s > 0.0):
+            raise InputError(f"the motion lasts {self.length_s:g} s, expected a positive time")
+
+    @property
+    def n_joints(self) -> int:
+        return len(self.amplitude)
+
+    @property
+    def duration_s(self) -> float:
+        return self.length_s
+
+    def derivative(self, time: ArrayLike, order: int) -> Array:
+        w = 2.0 * np.pi / self.period
+        wave = self.amplitude * w ** (order - 1) * np.sin(np.outer(times(time), w) + 0.5 * np.pi * (order - 1))
+        return np.asarray(wave + (self.centre if order == 0 else 0.0))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": "sinusoids",
+            "duration_s": self.length_s,
+            "A": self.amplitude.tolist(),
+            "T": self.period.tolist(),
+            "centre": self.centre.tolist(),
+        }
+
+
+def all_joint_sinusoids(robot: Robot, limits: Limits, duration_s: float = 20.0, *, seed: int = 0) -> SinusoidTrajectory:
+    """Every joint at once, each up to its largest possible speed, with periods that have no common multiple."""
+    return _sinusoids(robot, limits, np.ones(robot.n_joints, dtype=bool), duration_s, seed)
+
+
+def single_joint_sinusoid(
+    robot: Robot, joint: str, limits: Limits, duration_s: float = 20.0, *, pose: ArrayLike | None = None, seed: int = 0
+) -> SinusoidTrajectory:
+    """One joint alone, up to its largest possible speed; the others stand at ``pose``, or in the middle of their ranges."""
+    moving = np.zeros(robot.n_joints, dtype=bool)
+    moving[robot.joint_index(joint)] = True
+    motion = _sinusoids(robot, limits, moving, duration_s, seed)
+    if pose is None:
+        return motion
+    standing = matrix("pose", pose, (robot.n_joints,))
+    return SinusoidTrajectory(motion.amplitude, motion.period, np.where(moving, motion.centre, standing), duration_s)
+
+
+def _sinusoids(robot: Robot, limits: Limits, moving: Array | np.ndarray[Any, Any], duration_s: float, seed: int) -> SinusoidTrajectory:
+    """Amplitude and period at which range, velocity and acceleration limits meet.
+
+    A period ``T`` allows ``A <= min(v_max, pi R / T, a_max T / 2 pi)`` with the range ``R``; the largest ``A`` has ``T`` anywhere between
+    ``2 pi A / a_max`` and ``pi R / A``. Each joint takes its own place in that interval.
+    """
+    spare = 0.98
+    span, speed, rate = 2.0 * spare * limits.reach, spare * limits.velocity, spare * limits.acceleration
+    with np.errstate(invalid="ignore"):
+        fastest = np.minimum(speed, np.sqrt(0.5 * rate * span))  # where pi R / T = a T / 2 pi
+    shortest = np.where(np.isfinite(rate), 2.0 * np.pi * fastest / rate, 0.0)
+    longest = np.pi * span / fastest
+    place = np.random.default_rng(seed).uniform(0.35, 0.9, robot.n_joints)
+    period = np.where(shortest > 0.0, shortest ** (1.0 - place) * longest**place, place * longest)
+    if np.isfinite(limits.jerk).any():  # A (2 pi / T)^2 <= jerk
+        period = np.maximum(period, np.minimum(2.0 * np.pi * np.sqrt(fastest / (spare * limits.jerk)), longest))
+        fastest = np.minimum(fastest, spare * limits.jerk * (period / (2.0 * np.pi)) ** 2)
+    sign = np.where(np.arange(robot.n_joints) % 2 == 0, 1.0, -1.0)
+    amplitude = np.where(moving, sign * fastest, 0.0)
+    return SinusoidTrajectory(freeze(amplitude), freeze(period), freeze(limits.centre), float(duration_s))

@@ -1,0 +1,196 @@
+"""SDF for Gazebo: a new file in the robot's own frames.
+
+A joint's pose lies in its child link, so axes beside a body's origin need no other frames, and a screw joint can be said.
+Bodies that were merged of several links are taken apart again, see :mod:`dynid.export.links`. SDF keeps gravity in its
+worlds and has no rotor inertia.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from dynid.adapters.pinocchio import inverse_dynamics, pinocchio_model, to_pinocchio_position
+from dynid.adapters.tree import axis_point, pitch
+from dynid.arrays import Array
+from dynid.errors import InputError, UnknownNameError
+from dynid.export.links import links_taken_apart
+from dynid.export.proof import largest_gap
+from dynid.export.urdf import rpy_from_rotation
+from dynid.export.written import WrittenModel, joint_dynamics, left_out, number, refuse_inconsistent, vector
+from dynid.files import write_text
+from dynid.inertia import mass_com_inertia
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.torque import inverse_dynamics as torque_of
+from dynid.robot.effects import Armature, Coulomb, Viscous
+from dynid.robot.model import Robot
+from dynid.robot.sdf import read_sdf
+
+_TENSOR = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
+_UNLIMITED = 1e16
+"""What SDF itself takes for no limit."""
+
+
+def write_sdf(robot: Robot, path: str | os.PathLike[str], allow_inconsistent: bool = False) -> WrittenModel:
+    """Write the robot with its present parameters as one SDF model; links have no shapes."""
+    bad = refuse_inconsistent(robot, allow_inconsistent)
+    notes = [f"links {', '.join(bad)} are not physically consistent"] if bad else []
+    notes.extend(left_out(robot, "SDF", ("fv", "fc"), gravity=False))
+    notes.append(f"SDF keeps gravity in its worlds; this robot's is {vector(robot.gravity)} m/s^2")
+    return WrittenModel(write_text(path, _text(robot, notes)), "sdf", False, tuple(notes))
+
+
+def _text(robot: Robot, notes: list[str]) -> str:
+    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes)}
+    called = _link_names(robot, notes)
+    # a thread pitch in metres per turn came with version 1.10
+    version = "1.10" if any(pitch(joint) != 0.0 for joint in robot.joints) else "1.8"
+    lines = ['<?xml version="1.0"?>', f'<sdf version="{version}">', f"  <model name={quoteattr(robot.name)}>"]
+    taken = {*robot.joint_names, *called.values()}
+    for i, joint in enumerate(robot.joints):
+        parent = called[robot.links[joint.parent]] if joint.parent >= 0 else ""
+        lines += _link_lines(called[robot.links[i]], parent, joint.placement, apart[robot.links[i]], notes)
+        if joint.kind == "floating":
+            notes.append(f"floating joint '{joint.name}' is not written: nothing holds the model to the world")
+        else:
+            lines += _joint_lines(robot, i, parent or "world", called[robot.links[i]], notes)
+    for link in robot.merged:
+        parent = called[robot.links[link.body]] if link.body >= 0 else ""
+        if not apart[link.name].any():  # SDF has no links without mass, but frames
+            attached = f" attached_to={quoteattr(parent)}" if parent else ""
+            lines += [
+                f"    <frame name={quoteattr(called[link.name])}{attached}>",
+                f"      <pose>{_pose(link.placement)}</pose>",
+                "    </frame>",
+            ]
+            continue
+        lines += _link_lines(called[link.name], parent, link.placement, apart[link.name], notes)
+        name = f"{link.name}_fixed"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        lines += [
+            f'    <joint name={quoteattr(name)} type="fixed">',
+            *_ends(parent or "world", called[link.name]),
+            "    </joint>",
+        ]
+    return "\n".join([*lines, "  </model>", "</sdf>", ""])
+
+
+def _link_names(robot: Robot, notes: list[str]) -> dict[str, str]:
+    """Links under names that SDF allows: none like a joint's, none like the ground's."""
+    links = [*robot.links, *(link.name for link in robot.merged)]
+    taken = {"world", *robot.joint_names}
+    called: dict[str, str] = {}
+    for link in links:
+        name = link
+        while name in taken or (name != link and name in links):
+            name += "_link"
+        if name != link:
+            notes.append(f"link '{link}' is written as '{name}': SDF keeps that name for a joint or for the ground")
+        called[link] = name
+        taken.add(name)
+    return called
+
+
+def _link_lines(name: str, parent: str, placement: Array, phi: Array, notes: list[str]) -> list[str]:
+    relative = f" relative_to={quoteattr(parent)}" if parent else ""
+    lines = [f"    <link name={quoteattr(name)}>", f"      <pose{relative}>{_pose(placement)}</pose>"]
+    if phi[0] == 0.0 and np.any(phi[1:4]):
+        raise InputError(f"link '{name}' has first moments {phi[1:4].tolist()} but no mass; SDF cannot hold that")
+    mass, com, tensor = mass_com_inertia(phi)
+    if not phi.any():
+        # without an inertial SDF would give the link 1 kg
+        notes.append(f"link '{name}' has no mass; Gazebo may refuse that")
+    lines += [
+        "      <inertial>",
+        f"        <pose>{vector(com)} 0 0 0</pose>",
+        f"        <mass>{number(float(mass))}</mass>",
+        "        <inertia>",
+        *(f"          <{tag}>{number(float(tensor[row, column]))}</{tag}>" for tag, row, column in _TENSOR),
+        "        </inertia>",
+        "      </inertial>",
+        "    </link>",
+    ]
+    return lines
+
+
+def _joint_lines(robot: Robot, i: int, parent: str, child: str, notes: list[str]) -> list[str]:
+    joint = robot.joints[i]
+    advance = pitch(joint)
+    kind = "screw" if advance != 0.0 else joint.kind
+    axis = joint.screw[:3] if kind == "prismatic" else joint.screw[3:]
+    lines = [f'    <joint name={quoteattr(joint.name)} type="{kind}">', *_ends(parent, child)]
+    point = axis_point(joint)
+    if point.any():
+        lines.append(f"      <pose>{vector(point)} 0 0 0</pose>")
+    if kind == "screw":
+        lines.append(f"      <screw_thread_pitch>{number(2.0 * math.pi * advance)}</screw_thread_pitch>")
+    lines += ["      <axis>", f"        <xyz>{vector(axis)}</xyz>", "        <limit>"]
+    unbounded = kind == "continuous"
+    for tag, value, none in (
+        ("lower", -math.inf if unbounded else joint.q_min, -_UNLIMITED),
+        ("upper", math.inf if unbounded else joint.q_max, _UNLIMITED),
+        ("effort", joint.tau_max, -1.0),
+        ("velocity", joint.dq_max, -1.0),
+    ):
+        lines.append(f"          <{tag}>{number(value if math.isfinite(value) else none)}</{tag}>")
+    lines.append("        </limit>")
+    friction = {name: value for name, value in joint_dynamics(robot, i, notes).items() if name != "armature"}
+    if any(friction.values()):
+        lines += [
+            "        <dynamics>",
+            *(f"          <{name}>{number(value)}</{name}>" for name, value in friction.items()),
+            "        </dynamics>",
+        ]
+    return [*lines, "      </axis>", "    </joint>"]
+
+
+def _ends(parent: str, child: str) -> list[str]:
+    return [f"      <parent>{escape(parent)}</parent>", f"      <child>{escape(child)}</child>"]
+
+
+def _pose(placement: Array) -> str:
+    return f"{vector(placement[:3, 3])} {vector(rpy_from_rotation(placement[:3, :3]))}"
+
+
+# The proof ----------------------------------------------------------------------------------------
+
+
+def sdf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
+    """Largest relative torque difference between the robot and the file, read again and rebuilt in Pinocchio.
+
+    Compared is what SDF holds: rigid bodies, in the robot's gravity, viscous and Coulomb friction.
+    """
+    again = read_sdf(path).with_gravity(robot.gravity).with_effects((Viscous(), Coulomb()))
+    for name in robot.joint_names:
+        if name not in again.joint_names and not (robot.floating and name == robot.joint_names[0]):
+            raise UnknownNameError("joint", name, again.joint_names, f"robot file '{path}'")
+    if again.n_dof != robot.n_dof:
+        raise InputError(f"robot file '{path}' has {again.n_dof} degrees of freedom, robot '{robot.name}' has {robot.n_dof}")
+    q, v, a = random_states_within_limits(robot, n_states, seed)
+    shift = 1 if robot.floating else 0
+    order = np.array([robot.joint_index(name) for name in again.joint_names[shift:]])
+    dof = np.concatenate([np.arange(6 * shift), order + 5 * shift]).astype(int)
+    place = np.concatenate([np.arange(7 * shift), order + 6 * shift]).astype(int)
+    model = pinocchio_model(again, armature=False)
+    theirs = np.empty_like(v)
+    theirs[:, dof] = inverse_dynamics(model, to_pinocchio_position(again, q[:, place]), v[:, dof], a[:, dof])
+    signals = np.hstack([v[:, robot.driven], np.sign(v[:, robot.driven])])
+    own = robot.with_effects((Viscous(), Coulomb(), Armature()))
+    ours = torque_of(own, q, v, a, effects=False)
+    for robot_like, total in ((own, ours), (again, theirs)):
+        values = robot_like.parameters.as_dict()
+        gains = np.array(
+            [
+                max(values[f"{symbol}{robot_like.joint_index(joint.name) + 1}"], 0.0)
+                for symbol in ("fv", "fc")
+                for joint in robot.driven_joints
+            ]
+        )
+        products = signals * gains
+        total[:, robot.driven] += products[:, : len(robot.driven)] + products[:, len(robot.driven) :]
+    return largest_gap(ours, theirs)

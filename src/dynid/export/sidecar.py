@@ -1,0 +1,183 @@
+"""A JSON file with an ``.npz`` beside it for what robot formats cannot hold.
+
+Friction of any kind with its options, torque offsets, base parameters with their expressions and origins, covariance, and
+the matrices that lead from one set of parameters to the other: ``beta = K phi``, ``phi = lift beta + (1 - lift K) phi``.
+Numbers in JSON read back as the same doubles.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, freeze
+from dynid.errors import InputError
+from dynid.estimation.estimate import Estimate
+from dynid.export.proof import largest_gap
+from dynid.export.written import WrittenModel, inconsistent_links
+from dynid.files import read_json, write_atomically, write_json
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.robot.effects import Effect, effect_from_dict, effect_to_dict
+from dynid.robot.model import Robot
+
+FORMAT = "dynid parameters 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Sidecar:
+    """What a sidecar file holds, read again."""
+
+    robot: str
+    joints: tuple[str, ...]
+    gravity: Array
+    parameters: Mapping[str, float]
+    units: Mapping[str, str]
+    effects: tuple[Effect, ...]
+    base_values: Mapping[str, float]
+    """Empty where the file was written without an estimate; so are the arrays below."""
+    origin: Mapping[str, str]
+    sigma: Array
+    covariance: Array
+    K: Array
+    lift: Array
+
+
+def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate | None = None) -> WrittenModel:
+    """Write the robot's parameters, and with an estimate its base parameters and their covariance.
+
+    Links that are not physically consistent are written as they are and named.
+    """
+    target = Path(path)
+    if target.suffix != ".json":
+        raise InputError(f"cannot write parameters to '{target}': expected the suffix .json")
+    bad = inconsistent_links(robot)
+    notes = [f"links {', '.join(bad)} are not physically consistent"] if bad else []
+    record: dict[str, Any] = {
+        "format": FORMAT,
+        "robot": robot.name,
+        "conventions": (
+            "SI and radians; ten parameters a link, m mx my mz Ixx Ixy Iyy Ixz Iyz Izz, inertia about the origin of the "
+            "link's frame; tau = Y(q, v, a) phi with the effects beside it"
+        ),
+        "gravity": robot.gravity,
+        "joints": [
+            {"name": joint.name, "type": joint.kind, "link": link, "placement": joint.placement, "screw": joint.screw}
+            for joint, link in zip(robot.joints, robot.links, strict=True)
+        ],
+        "parameters": robot.parameters.as_dict(),
+        "units": dict(zip(robot.parameters.names, robot.parameters.units, strict=True)),
+        "effects": [_effect_record(robot, effect) for effect in robot.effects],
+        "inconsistent_links": list(bad),
+    }
+    companions: tuple[Path, ...] = ()
+    if estimate is not None:
+        if estimate.standard.names != robot.parameters.names:
+            raise InputError(
+                f"the estimate has {len(estimate.standard)} parameters, robot '{robot.name}' has {len(robot.parameters)}, "
+                "or other names"
+            )
+        arrays = target.with_suffix(".npz")
+        record["estimate"] = _estimate_record(estimate) | {"arrays": arrays.name}
+        content = {
+            "base_values": estimate.base_values,
+            "sigma": estimate.sigma,
+            "covariance": estimate.covariance,
+            "K": estimate.base.K,
+            "lift": estimate.base.lift,
+        }
+        write_atomically(arrays, lambda temporary: np.savez_compressed(temporary, allow_pickle=False, **content))
+        companions = (arrays,)
+    return WrittenModel(write_json(target, record), "json", False, tuple(notes), companions)
+
+
+def _effect_record(robot: Robot, effect: Effect) -> dict[str, Any]:
+    driven = [(i + 1, joint) for i, joint in enumerate(robot.joints) if joint.kind != "floating"]
+    columns = effect.columns([number for number, _ in driven], [joint for _, joint in driven])
+    return {
+        "name": effect.name,
+        "law": " ".join((type(effect).__doc__ or "").split("\n\n")[0].split()),
+        "options": {name: value for name, value in effect_to_dict(effect).items() if name != "name"},
+        "parameters": [column.name for column in columns],
+    }
+
+
+def _estimate_record(estimate: Estimate) -> dict[str, Any]:
+    base = estimate.base
+    rows = zip(
+        base.names,
+        base.expressions(),
+        estimate.base_values.tolist(),
+        estimate.sigma.tolist(),
+        estimate.origin,
+        strict=True,
+    )
+    return {
+        "method": estimate.method,
+        "n_samples": estimate.n_samples,
+        "relative_error": estimate.relative_error,
+        "condition_number": estimate.condition_number,
+        "base": [
+            {"name": name, "expression": text, "value": value, "sigma": sigma, "origin": origin}
+            for name, text, value, sigma, origin in rows
+        ],
+    }
+
+
+def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
+    """The content of a sidecar file and of the arrays beside it."""
+    place = Path(path)
+    record = read_json(place, "parameter file")
+    if record.get("format") != FORMAT:
+        raise InputError(f"'{place}' has format '{record.get('format')}', expected '{FORMAT}'")
+    try:
+        estimate = record.get("estimate")
+        arrays = {"sigma": np.zeros(0), "covariance": np.zeros((0, 0)), "K": np.zeros((0, 0)), "lift": np.zeros((0, 0))}
+        if estimate is not None:
+            file = place.with_name(Path(estimate["arrays"]).name)
+            try:
+                with np.load(file, allow_pickle=False) as stored:
+                    arrays = {name: stored[name] for name in arrays}
+            except (OSError, ValueError) as error:
+                raise InputError(f"'{place}' has no readable arrays '{file.name}' beside it: {error}") from None
+        rows = [] if estimate is None else estimate["base"]
+        return Sidecar(
+            robot=record["robot"],
+            joints=tuple(joint["name"] for joint in record["joints"]),
+            gravity=freeze(record["gravity"]),
+            parameters=dict(record["parameters"]),
+            units=dict(record["units"]),
+            effects=tuple(effect_from_dict({"name": one["name"]} | one["options"]) for one in record["effects"]),
+            base_values={row["name"]: row["value"] for row in rows},
+            origin={row["name"]: row["origin"] for row in rows},
+            **{name: freeze(values) for name, values in arrays.items()},
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"'{place}' is damaged: it lacks or misstates {error}") from None
+
+
+def sidecar_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
+    """Largest relative torque difference between the robot and the file, read again.
+
+    Torque from the file is that of its parameters and, where it has them, that of its base values through ``Y lift beta``.
+    """
+    again = read_sidecar(path)
+    if tuple(again.parameters) != robot.parameters.names:
+        raise InputError(
+            f"'{path}' has {len(again.parameters)} parameters, robot '{robot.name}' has {len(robot.parameters)}"
+        )
+    q, v, a = random_states_within_limits(robot, n_states, seed)
+    load = inverse_dynamics(robot, q, v, a, effects=False)
+    ours = inverse_dynamics(robot, q, v, a, load)
+    reread = robot.with_effects(again.effects).with_parameters(again.parameters).with_gravity(again.gravity)
+    gap = largest_gap(ours, inverse_dynamics(reread, q, v, a, load))
+    if again.base_values:
+        beta = np.array(list(again.base_values.values()))
+        theirs = torque_regressor(robot, q, v, a, load) @ (again.lift @ beta)
+        gap = max(gap, largest_gap(ours, theirs))
+    return gap

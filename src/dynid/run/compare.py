@@ -1,0 +1,62 @@
+"""Every estimator on the same data, one table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dynid.estimation.estimate import Estimate, estimate
+from dynid.estimation.methods import METHODS, method_named
+from dynid.regression.factor import build_regression
+from dynid.robot.model import Robot
+from dynid.run.identify import Run, identify
+from dynid.run.settings import Settings
+from dynid.validation.torque import validate
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One method's result on the samples of a run."""
+
+    method: str
+    estimate: Estimate
+    identification: float
+    validation: float | None
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "relative_error": {"identification": self.identification, "validation": self.validation},
+            "feasible": self.estimate.feasible,
+            "outcome": self.estimate.outcome.name.lower(),
+            "seconds": self.seconds,
+        }
+
+
+def compare(
+    robot: Robot | str | Path,
+    logs: Sequence[str | Path],
+    settings: Settings,
+    *,
+    validate_on: Sequence[str | Path] = (),
+    methods: Sequence[str] = METHODS,
+    say: Callable[[str], None] = lambda text: None,
+) -> tuple[Run, tuple[Compared, ...]]:
+    """Identify once to settle filter and friction, then let every method work on the same regression."""
+    chosen = settings if settings.split is not None or validate_on else replace(settings, split=0.65)
+    run = identify(robot, logs, replace(chosen, method="ols", constraints={}), validate_on=validate_on)
+    regression = build_regression(run.robot, run.samples)
+    found = []
+    for name in methods:
+        say(f"estimating by {name}")
+        started = time.perf_counter()
+        result = estimate(regression, run.estimate.base, method_named(name))
+        seconds = time.perf_counter() - started
+        own = validate(run.robot, result, run.samples).relative_error
+        unseen = validate(run.robot, result, run.unseen).relative_error if run.unseen else None
+        found.append(Compared(name, result, own, unseen, seconds))
+    return run, tuple(found)

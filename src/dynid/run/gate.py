@@ -1,0 +1,69 @@
+"""The gate before any number: what this motion cannot show, said in words a user can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimation.estimate import Estimate
+from dynid.recording.samples import Samples
+from dynid.robot.effects import Coulomb
+from dynid.robot.model import Robot
+
+STILL = 1e-3
+"""rad or m: a joint that moves less stands still."""
+SLOW = 0.1
+"""rad/s or m/s below which Coulomb friction is not told from an offset."""
+VAGUE_PERCENT = 100.0
+
+
+def gate(result: Estimate, robot: Robot, samples: Sequence[Samples] = ()) -> tuple[str, ...]:
+    """One line per problem: parameters that keep their prior, joints that hardly move, values that are known vaguely."""
+    notes = list(_motion_advice(robot, samples))
+    missing = [name for name, origin in zip(result.base.names, result.origin, strict=True) if origin == "prior"]
+    if missing:
+        notes.append(
+            f"{len(missing)} of {result.base.n_base} base parameters cannot be known from this motion (its rank is {result.rank}) "
+            f"and keep their nominal value: {', '.join(missing)}"
+        )
+    vague = [
+        name
+        for name, spread, origin in zip(result.base.names, result.sigma_percent, result.origin, strict=True)
+        if origin != "prior" and spread > VAGUE_PERCENT
+    ]
+    if vague:
+        notes.append(f"known to no better than {VAGUE_PERCENT:.0f} %: {', '.join(vague)}")
+    if not result.feasible:
+        links = [link for link, good in zip(robot.links, result.link_consistent, strict=True) if not good]
+        notes.append(
+            f"no physical body has the parameters found for: {', '.join(links)}; --method sdp keeps every link consistent"
+        )
+    return (*notes, *result.notes)
+
+
+def _motion_advice(robot: Robot, samples: Sequence[Samples]) -> list[str]:
+    if not samples:
+        return []
+    speed = np.max([np.abs(one.velocity).max(axis=0) for one in samples], axis=0)
+    reach = np.max([one.position.max(axis=0) for one in samples], axis=0) - np.min(
+        [one.position.min(axis=0) for one in samples], axis=0
+    )
+    frictional = any(isinstance(effect, Coulomb) for effect in robot.effects)
+    notes = []
+    for j, name in enumerate(robot.joint_names):
+        if reach[j] < STILL:
+            notes.append(f"joint '{name}' stands still: neither its friction nor what only its motion shows can be known")
+        elif frictional and speed[j] < SLOW:
+            notes.append(
+                f"joint '{name}' never moves faster than {speed[j]:.2g} rad/s or m/s: its friction cannot be separated from its offset"
+            )
+        elif frictional and not _reverses(samples, j):
+            notes.append(f"joint '{name}' never reverses: its Coulomb friction cannot be separated from its offset")
+    return notes
+
+
+def _reverses(samples: Sequence[Samples], joint: int) -> bool:
+    column: Array = np.concatenate([one.velocity[:, joint] for one in samples])
+    return bool(column.min() < 0.0 < column.max())

@@ -1,0 +1,82 @@
+"""The sidecar holds what robot formats cannot, digit by digit."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.estimation.estimate import estimate
+from dynid.excitation.fourier import random_fourier
+from dynid.export.sidecar import read_sidecar, sidecar_parity, write_sidecar
+from dynid.regression.base import reduce_to_base
+from dynid.regression.factor import build_regression
+from dynid.robot.effects import Armature, AsymmetricCoulomb, LoadCoulomb, Viscous
+from dynid.simulate import exact_motion
+from problems import demo_arm, planar_2r
+
+
+@pytest.fixture(scope="module")
+def found():
+    robot = planar_2r([Viscous(), AsymmetricCoulomb(smooth_width=0.03), Armature()])
+    robot = robot.with_parameters({"fv1": 0.3, "fcp1": 0.5, "fcn1": 0.7, "Ia1": 0.1, "fv2": 0.2, "fcp2": 0.1, "fcn2": 0.4})
+    samples = exact_motion(robot, random_fourier(robot, 4.0, 4, seed=1).samples(50.0))
+    return robot, estimate(build_regression(robot, samples), reduce_to_base(robot))
+
+
+def test_everything_comes_back(tmp_path, found):
+    robot, result = found
+    identified = robot.with_parameters(result.standard)
+    written = write_sidecar(identified, tmp_path / "arm.json", result)
+    assert [path.name for path in written.companions] == ["arm.npz"]
+    again = read_sidecar(written.path)
+    assert dict(again.parameters) == identified.parameters.as_dict()
+    assert again.effects == robot.effects
+    assert tuple(again.base_values) == result.base.names
+    assert list(again.base_values.values()) == result.base_values.tolist()
+    np.testing.assert_array_equal(again.covariance, result.covariance)
+    np.testing.assert_array_equal(again.K, result.base.K)
+    assert again.units["fcp1"] == "N m"
+    assert sidecar_parity(identified, written.path) < 1e-9
+    other = identified.with_parameters({"fcn1": 0.8})
+    assert sidecar_parity(other, written.path) > 1e-4
+
+
+def test_without_an_estimate_there_are_no_arrays(tmp_path):
+    robot = demo_arm()
+    written = write_sidecar(robot, tmp_path / "demo.json")
+    assert written.companions == ()
+    assert sidecar_parity(robot, written.path) == 0.0
+    assert read_sidecar(written.path).covariance.size == 0
+
+
+def test_load_dependent_friction_is_compared_with_its_load(tmp_path):
+    robot = planar_2r([LoadCoulomb()]).with_parameters({"flc1": 0.05, "flc2": 0.1})
+    assert sidecar_parity(robot, write_sidecar(robot, tmp_path / "arm.json").path) == 0.0
+
+
+def test_inconsistent_links_are_named(tmp_path):
+    written = write_sidecar(planar_2r().with_parameters({"Iyy1": -1.0}), tmp_path / "arm.json")
+    assert written.notes == ("links upper are not physically consistent",)
+
+
+def test_damaged_files_get_a_sentence(tmp_path, found):
+    robot, result = found
+    path = write_sidecar(robot, tmp_path / "arm.json", result).path
+    record = json.loads(path.read_text())
+    (tmp_path / "arm.npz").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"no readable arrays 'arm\.npz'"):
+        read_sidecar(path)
+    path.write_text(json.dumps(record | {"format": "other"}))
+    with pytest.raises(InputError, match="format 'other', expected"):
+        read_sidecar(path)
+    del record["joints"]
+    path.write_text(json.dumps({key: value for key, value in record.items() if key != "estimate"}))
+    with pytest.raises(InputError, match="is damaged: it lacks or misstates 'joints'"):
+        read_sidecar(path)
+    with pytest.raises(InputError, match=r"expected the suffix \.json"):
+        write_sidecar(robot, tmp_path / "arm.txt")
+    with pytest.raises(InputError, match="the estimate has 28 parameters, robot 'demo_arm' has 98"):
+        write_sidecar(demo_arm(), tmp_path / "demo.json", result)

@@ -1,0 +1,242 @@
+"""Reports of whole runs: what a run has is shown, what it lacks is said."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from defusedxml import ElementTree
+
+from bench import Bench
+from dynid.arrays import freeze
+from dynid.recording.recording import StaticRecording, write_recording
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.static import static_regressor
+from dynid.report.figure import Figure
+from dynid.report.page import Code, Section, Table, figures_of
+from dynid.robot.read import read_robot
+from dynid.run import Run, Settings, identify, load_run, save_run
+from dynid.run.report import command_line, report_page, report_run, report_sections
+from dynid.run.verdict import verdict_of
+
+COMPARISONS = [
+    {"method": "ols", "relative_error": {"identification": 0.010, "validation": 0.012}, "feasible": False, "seconds": 0.1},
+    {"method": "sdp", "relative_error": {"identification": 0.011, "validation": None}, "feasible": True, "seconds": 0.5},
+]
+
+
+@pytest.fixture(scope="module")
+def run(bench: Bench) -> Run:
+    return identify(bench.urdf, bench.log, Settings(), validate_on=[bench.other_log])
+
+
+def _text(page: str) -> str:
+    """What a reader sees of the page."""
+    visible = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]*>", " ", visible))
+
+
+def test_whole_report(run: Run, tmp_path: Path) -> None:
+    path = report_run(run, tmp_path / "report.html", comparisons=COMPARISONS)
+    page = path.read_text(encoding="utf-8")
+    assert path.stat().st_size < 6_000_000
+    titles = [html.unescape(title) for title in re.findall(r"<section id=.*?><h2>(.*?)</h2>", page)]
+    assert titles == [
+        "The robot as identified",
+        "Measured and predicted torque",
+        "What was identified, and how surely",
+        "Physical consistency",
+        "Friction",
+        "Residual",
+        "Excitation",
+        "Filter",
+        "Methods compared",
+        "Data check",
+        "How to repeat this",
+    ]
+    text = _text(page)
+    assert f"Predicts unseen torque to {100.0 * run.validation.relative_error:.3g}\u00a0%" in text
+    for expression in run.estimate.base.expressions(digits=4):
+        assert expression in text
+    for _, digest in (*run.logs, *run.validation_logs):
+        assert digest in text
+    assert text.index("Predicts unseen torque") < text.index("The robot as identified")
+
+
+def test_figures_are_written_as_files_that_parse(run: Run, tmp_path: Path) -> None:
+    report_run(run, tmp_path / "report.html")
+    written = {path.stem for path in (tmp_path / "figures").glob("*.svg")}
+    shown = {figure.name for figure in figures_of(report_sections(run))}
+    assert written == shown
+    assert {
+        "torque",
+        "sigma",
+        "friction",
+        "residual_spectrum",
+        "singular_values",
+        "consistency",
+        "excitation_position",
+    } <= shown
+    for path in (tmp_path / "figures").glob("*.svg"):
+        assert ElementTree.parse(path).getroot().tag.endswith("svg")
+
+
+def test_singular_values_are_those_of_the_stacked_regressor(run: Run) -> None:
+    figure = next(figure for figure in figures_of(report_sections(run)) if figure.name == "singular_values")
+    plain = figure.panels[0].curves[0].y
+    assert plain[0] / plain[-1] == pytest.approx(run.estimate.condition_number, rel=1e-6)
+
+
+def test_parameters_not_excited_are_marked(run: Run) -> None:
+    found = run.estimate
+    origin = ("prior", "mixed", *found.origin[2:])
+    part = replace(run, estimate=replace(found, origin=origin, rank=found.rank - 1))
+    sigma = next(figure for figure in figures_of(report_sections(part)) if figure.name == "sigma")
+    roles = {curve.role for panel in sigma.panels for curve in panel.curves}
+    assert roles == {"data", "mixed", "prior"}
+    verdict = verdict_of(part, ())
+    assert verdict.level == "warning"
+    assert any("keep the description's values" in item.advice for item in verdict.reasons)
+
+
+def test_a_model_worse_than_the_description_is_not_to_be_used(run: Run) -> None:
+    zero = run.estimate.standard.with_values(0.1 * run.estimate.standard.values)
+    bad = replace(run, validation=replace(run.validation, total=replace(run.validation.total, relative_error=0.9)))
+    bad = replace(bad, estimate=replace(run.estimate, standard=zero))
+    verdict = verdict_of(bad, ())
+    assert verdict.level == "error"
+    assert "do not use it yet" in verdict.headline
+
+
+def test_velocity_sources_at_one_cutoff_are_a_table(run: Run) -> None:
+    one = replace(
+        run, trials=tuple(trial for trial in run.trials if trial.filter.cutoff_hz == run.trials[0].filter.cutoff_hz)
+    )
+    section = next(section for section in report_sections(one) if section.title == "Filter")
+    (table,) = section.parts
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows] == ["logged velocity", "velocity from position"]
+
+
+def test_without_validation_the_reader_is_told(run: Run) -> None:
+    alone = replace(run, validation=None, validation_logs=(), unseen=())
+    verdict = verdict_of(alone, ())
+    assert verdict.level == "warning"
+    assert any("--validate" in item.advice for item in verdict.reasons)
+
+
+def test_loaded_run_shows_its_logs_again(run: Run, tmp_path: Path) -> None:
+    again = load_run(save_run(run, tmp_path / "run"), with_samples=True)
+    names = {figure.name for figure in figures_of(report_sections(again))}
+    assert {"torque", "torque_2", "sampling_steps", "residual_velocity"} <= names
+
+
+def test_run_whose_logs_are_gone(bench: Bench, tmp_path: Path) -> None:
+    log = tmp_path / "log.parquet"
+    shutil.copy(bench.log, log)
+    kept = identify(bench.urdf, log, Settings(split=0.6, cutoff_hz=10.0))
+    folder = save_run(kept, tmp_path / "run")
+    log.unlink()
+    gone = load_run(folder, with_samples=True)
+    page = report_page(gone)
+    assert "The logs are gone or have changed" in _text(page)
+    assert "the validation could not be repeated" in _text(page)
+    names = {figure.name for figure in figures_of(report_sections(gone))}
+    assert names == {"sigma", "consistency"}
+
+
+def test_static_run(bench: Bench, tmp_path: Path) -> None:
+    robot = read_robot(bench.urdf, "none")
+    q, _, _ = random_states_within_limits(robot, 40, seed=3)
+    Y_inertia, Y_gravity = static_regressor(robot, q)
+    phi = robot.parameters.values
+    poses = StaticRecording(q, robot.joint_names, inertia=Y_inertia @ phi, gravity=Y_gravity @ phi)
+    path = write_recording(poses, tmp_path / "poses.csv")
+    run = identify(bench.urdf, path)
+    text = _text(report_page(run))
+    assert "Explains what it was identified on" in text
+    assert "A table of poses has no torque over time." in text
+    titles = [section.title for section in report_sections(run)]
+    assert "Residual" not in titles
+    assert "Filter" not in titles
+
+
+def test_hostile_names_stay_text(run: Run) -> None:
+    hostile = "<img src=x onerror=alert(1)></script>"
+    joints = (replace(run.robot.joints[0], name=hostile), *run.robot.joints[1:])
+    columns = tuple(
+        replace(column, joint=hostile) if column.joint == run.robot.joint_names[0] else column
+        for column in run.robot.parameters.columns
+    )
+    robot = replace(
+        run.robot,
+        name=hostile,
+        joints=joints,
+        links=(hostile, *run.robot.links[1:]),
+        parameters=replace(run.robot.parameters, columns=columns),
+    )
+    page = report_page(replace(run, robot=robot, notes=(hostile,), logs=((hostile, "0"),)))
+    assert "<img src=x" not in page
+    assert hostile in _text(page)
+
+
+def test_command_line_repeats_the_settings(bench: Bench, run: Run) -> None:
+    assert command_line(run) == f"dynid identify {bench.urdf} {bench.log} --validate {bench.other_log}"
+    changed = replace(
+        run,
+        settings=Settings(effects=(), gravity=(-1.0, 0.0, 0.0), lock={"finger": 0.5}, from_s=1.0, cutoff_hz=8.0),
+        validation_logs=(),
+        logs=(("my log.csv", "0"),),
+    )
+    assert command_line(changed) == (
+        f"dynid identify {bench.urdf} 'my log.csv' --effects none --gravity=-1.0,0.0,0.0 --lock finger=0.5 "
+        "--cutoff-hz 8.0 --from 1.0"
+    )
+
+
+def test_command_line_is_understood(bench: Bench, run: Run) -> None:
+    """Every setting that differs has an option of the command."""
+    import shlex
+
+    from typer.main import get_command
+
+    from dynid.cli.app import app
+
+    changed = Settings(
+        effects=("viscous",), gravity=(0.0, 0.0, -9.0), lock={"elbow": 0.5}, method="wls", split=0.5, velocity="position",
+        cutoff_hz=8.0, torque_cutoff_hz=9.0, filter_order=3, dead_zone=0.1, from_s=0.5, to_s=2.0, drive_gains=(1.0, 2.0),
+        preset="rtde", mapping=str(bench.urdf), friction="linear",
+    )  # fmt: skip
+    words = shlex.split(command_line(replace(run, settings=changed)))
+    command = get_command(app).commands["identify"]  # type: ignore[attr-defined]
+    context = command.make_context("identify", words[2:], resilient_parsing=False)
+    assert context.params["to_s"] == 2.0
+    assert context.params["gravity"] == "0.0,0.0,-9.0"
+
+
+def test_more_sections_can_be_given(run: Run, tmp_path: Path) -> None:
+    extra = Section("Played forward", "In a simulator.", (Table(("a",), (("b",),)), Code("c")))
+    page = report_run(run, tmp_path / "report.html", sections=[extra]).read_text(encoding="utf-8")
+    assert "Played forward" in page
+    assert page.index("Played forward") < page.index("How to repeat this")
+
+
+def test_figures_hold_no_more_points_than_allowed(run: Run) -> None:
+    long = run.samples[0]
+    stretched = replace(
+        long,
+        **{
+            name: freeze(np.concatenate([getattr(long, name)] * 40))
+            for name in ("position", "velocity", "acceleration", "torque", "raw_torque")
+        },
+        time=freeze(np.arange(40 * len(long)) * 0.004),
+    )
+    figures = figures_of(report_sections(replace(run, samples=(stretched,), unseen=(stretched,) * 3)))
+    points = sum(len(curve.x) for figure in figures for panel in figure.panels for curve in panel.curves)
+    assert points < 150_000
+    assert all(isinstance(figure, Figure) for figure in figures)

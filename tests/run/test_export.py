@@ -1,0 +1,108 @@
+"""Runs as models in every format, each proven by reloading it; the proofs lie beside the files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import Bench
+from dynid.errors import InputError, UnknownNameError
+from dynid.excitation.fourier import random_fourier
+from dynid.export.mjcf import write_mjcf
+from dynid.recording.recording import write_recording
+from dynid.robot.read import read_robot
+from dynid.run import Settings, identify, load_run, save_run
+from dynid.run.export import FORMATS, export_run
+from dynid.simulate import simulate
+
+
+@pytest.fixture(scope="module")
+def run(bench: Bench):
+    return identify(bench.urdf, bench.log, Settings(method="sdp", cutoff_hz=10.0))
+
+
+def test_every_format_is_written_and_proven(run, tmp_path: Path) -> None:
+    exported = export_run(run, tmp_path / "models", FORMATS)
+    assert [item.format for item in exported] == ["urdf", "mjcf", "sdf", "c", "json"]
+    for item in exported:
+        if not (item.format == "c" and math.isnan(item.parity)):
+            assert item.parity < 1e-9, item.format
+        for file in item.files:
+            assert file.is_file()
+    record = json.loads((tmp_path / "models" / "exports.json").read_text())["exports"]
+    assert [entry["format"] for entry in record] == list(FORMATS)
+    for entry in record:
+        for name, digest in entry["sha256"].items():
+            assert hashlib.sha256((tmp_path / "models" / name).read_bytes()).hexdigest() == digest
+
+
+def test_exporting_again_renews_the_proof(run, tmp_path: Path) -> None:
+    export_run(run, tmp_path, ["urdf", "json"])
+    export_run(run, tmp_path, ["urdf"])
+    record = json.loads((tmp_path / "exports.json").read_text())["exports"]
+    assert [entry["format"] for entry in record] == ["json", "urdf"]
+
+
+def test_without_a_compiler_c_is_written_but_not_proven(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    (item,) = export_run(run, tmp_path, ["c"])
+    assert math.isnan(item.parity)
+    assert "not proven: there is no C compiler on this machine" in item.notes
+    assert item.path.is_file()
+
+
+def test_formats_are_checked_before_anything_is_written(run, tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="unknown export format 'step'; available: urdf, mjcf, sdf, c, json"):
+        export_run(run, tmp_path / "models", ["urdf", "step"])
+    assert not (tmp_path / "models").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be made"):
+        export_run(run, tmp_path / "file" / "models", ["urdf"])
+
+
+def test_mjcf_robot_of_a_saved_run_is_patched_with_its_meshes(bench: Bench, tmp_path: Path) -> None:
+    """A loaded run finds the robot's own file, so includes and meshes beside it are found too; else its copy serves."""
+    home = tmp_path / "home"
+    home.mkdir()
+    source = write_mjcf(bench.truth, home / "arm.xml").path
+    text = source.read_text()
+    part = text[text.index("<worldbody>") : text.index("</worldbody>") + len("</worldbody>")]
+    (home / "bodies.xml").write_text(f"<mujocoinclude>{part}</mujocoinclude>")
+    source.write_text(text.replace(part, '<include file="bodies.xml"/>'))
+    found = identify(source, bench.log, Settings(method="sdp", cutoff_hz=10.0))
+    place = save_run(found, tmp_path / "run")
+    (item,) = export_run(load_run(place), place, ["mjcf"])
+    assert item.parity < 1e-9
+    assert any("written as one file with what the source includes" in note for note in item.notes)
+    plain = write_mjcf(bench.truth, tmp_path / "plain.xml").path
+    place = save_run(identify(plain, bench.log, Settings(method="sdp", cutoff_hz=10.0)), tmp_path / "plain_run")
+    plain.unlink()
+    (item,) = export_run(load_run(place), place, ["mjcf"])
+    assert item.parity < 1e-9
+
+
+def test_published_robot_from_a_simulated_log(tmp_path: Path) -> None:
+    """A robot of example-robot-data: identified, exported as URDF and MJCF, reloaded in Pinocchio and MuJoCo."""
+    files = metadata.files("example-robot-data") or []
+    source = next(Path(str(file.locate())) for file in files if str(file).endswith("ur5_robot.urdf"))
+    copy = Path(shutil.copy(source, tmp_path / "ur5.urdf"))
+    robot = read_robot(copy)
+    rng = np.random.default_rng(0)
+    friction = {
+        f"{symbol}{j + 1}": size * rng.uniform(0.5, 1.5)
+        for symbol, size in (("fv", 2.0), ("fc", 1.0), ("Ia", 0.3))
+        for j in range(robot.n_joints)
+    }
+    truth = robot.with_parameters(friction)
+    reference = random_fourier(truth, 5.0, 4, seed=1).samples(200.0)
+    log = write_recording(simulate(truth, reference, rate_hz=200.0, seed=1).recording, tmp_path / "log.parquet")
+    run = identify(copy, log, Settings(method="sdp", cutoff_hz=8.0))
+    for item in export_run(run, tmp_path / "models", ["urdf", "mjcf"]):
+        assert item.parity < 1e-9
