@@ -17,14 +17,16 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
+from dynid.adapters.pinocchio import to_pinocchio_position
 from dynid.arrays import Array
 from dynid.export.c_source import compile_c, write_c
 from dynid.export.proof import largest_gap
 from dynid.export.symbolic import SymbolicRobot
+from dynid.export.urdf import write_urdf
 from dynid.regression.random_states import random_states_within_limits
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
+from dynid.robot.read import read_robot
 from dynid.robot.rotors import rotor_matrix
 
 OPTIONS = ("-O2",)
@@ -162,11 +164,17 @@ def nanoseconds(folder: Path, name: str, motion: tuple[Array, Array, Array], rep
     return 1e9 * seconds / len(q), tau
 
 
-def compare(robot: Robot, n_states: int, repeats: int, *, loop: bool) -> dict[str, float]:
-    """Ours, Pinocchio's and (on a fixed base) the loops' time per call."""
+def compare(robot: Robot, urdf: Path, n_states: int, repeats: int, *, loop: bool) -> dict[str, float]:
+    """Ours, Pinocchio's and (on a fixed base) the loops' time per call.
+
+    Pinocchio reads the robot from URDF, so that its joints are of its fast, aligned kinds.
+    """
     rigid = robot.with_effects([effect for effect in robot.effects if effect.name == "armature"])
     q, v, a = (np.ascontiguousarray(array) for array in random_states_within_limits(rigid, n_states))
-    model = pinocchio_model(rigid)
+    floating = (pin.JointModelFreeFlyer(),) if rigid.floating else ()
+    model = pin.buildModelFromUrdf(str(urdf), *floating)
+    model.gravity.linear = np.array(rigid.gravity)
+    model.armature[:] = np.diag(rotor_matrix(rigid))
     position = np.asfortranarray(to_pinocchio_position(rigid, q).T)
     velocity, acceleration = np.asfortranarray(v.T), np.asfortranarray(a.T)
     pool = pin.ModelPool(model, 1)
@@ -191,28 +199,31 @@ def compare(robot: Robot, n_states: int, repeats: int, *, loop: bool) -> dict[st
     return result
 
 
-def humanoid() -> Robot | None:
-    """Talos on a floating base, where the package ``example-robot-data`` is installed."""
+def humanoid() -> Path | None:
+    """Description of Talos, where the package ``example-robot-data`` is installed."""
     from importlib import metadata
-
-    from dynid.robot.read import read_robot
 
     try:
         files = metadata.files("example-robot-data") or []
     except metadata.PackageNotFoundError:
         return None
     found = [file for file in files if str(file).endswith("talos_full_v2.urdf")]
-    return read_robot(str(found[0].locate()), effects="none", floating=True) if found else None
+    return Path(str(found[0].locate())) if found else None
 
 
 def main() -> None:
     """Print the table."""
     arguments = measure.parser(__doc__).parse_args()
     n_states, repeats = (1000, 1) if arguments.smoke else (20000, 5)
-    result: dict[str, object] = {**compare(demo_robot(), n_states, repeats, loop=True)}
-    big = None if arguments.smoke else humanoid()
-    if big is not None:
-        result |= {f"{name}_humanoid": value for name, value in compare(big, n_states // 10, repeats, loop=False).items()}
+    with tempfile.TemporaryDirectory() as folder:
+        arm = demo_robot()
+        urdf = write_urdf(arm, Path(folder) / "arm.urdf").path
+        result: dict[str, object] = {**compare(arm, urdf, n_states, repeats, loop=True)}
+    talos = None if arguments.smoke else humanoid()
+    if talos is not None:
+        robot = read_robot(talos, effects="none", floating=True)
+        more = compare(robot, talos, n_states // 10, repeats, loop=False)
+        result |= {f"{name}_humanoid": value for name, value in more.items()}
     measure.print_result(result, arguments.json)
 
 

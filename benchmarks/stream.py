@@ -60,7 +60,12 @@ def run(path: str, streamed: bool) -> dict[str, float]:
     regression = dynid.build_regression(robot, dynid.process(source, steps))
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-    return {"seconds": seconds, "peak_mb": peak, "rows": float(regression.n_samples), "norm": float(regression.torque_norms.sum())}
+    return {
+        "seconds": seconds,
+        "peak_mb": peak,
+        "rows": float(regression.n_samples),
+        "norm": float(regression.torque_norms.sum()),
+    }
 
 
 def in_new_process(path: Path, streamed: bool) -> dict[str, float]:

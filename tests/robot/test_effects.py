@@ -131,10 +131,14 @@ def test_friction_that_needs_a_load_says_so():
         ):
             effect.signals(bare)
     assert not Coulomb().loaded
-    robot = random_tree(1, n_joints=4, effects=[LoadCoulomb()])
+
+
+def test_inverse_dynamics_makes_the_load_it_was_not_given():
+    robot = random_tree(1, n_joints=4, effects=[LoadCoulomb(), Armature()])
+    robot = robot.with_parameters(robot.parameters.with_values(np.linspace(0.5, 1.5, len(robot.parameters))))
     q, v, a = random_motion(robot, 3)
-    with pytest.raises(InputError, match="samples carry no load"):
-        inverse_dynamics(robot, q, v, a)
+    load = inverse_dynamics(robot.with_effects([Armature()]), q, v, a)
+    np.testing.assert_array_equal(inverse_dynamics(robot, q, v, a), inverse_dynamics(robot, q, v, a, load))
 
 
 def test_coupled_motors_do_the_work_of_the_joints():

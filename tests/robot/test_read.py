@@ -81,8 +81,9 @@ def test_floating_is_for_urdf(tmp_path: Path, urdf: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("arm.step", b"ISO-10303", "ends in '.step', expected .urdf, .xacro, .xml .MJCF. or .toml"),
-        ("arm.xml", b"<sdf/>", "outermost element <sdf>, expected <robot> .URDF. or <mujoco> .MJCF."),
+        ("arm.step", b"ISO-10303", "ends in '.step', expected .urdf, .xacro, .xml .MJCF., .sdf or .toml"),
+        ("arm.xml", b"<svg/>", "outermost element <svg>, expected <robot> .URDF., <mujoco> .MJCF. or <sdf>"),
+        ("arm.sdf", b"<sdf/>", "is SDF version '', expected 1.7 or later"),
         ("arm.urdf", b"", "is empty"),
         ("arm.urdf", ARM_URDF.encode()[:700], "is not well-formed XML"),
         ("arm.urdf", b'<!DOCTYPE r [<!ENTITY a "b">]><robot/>', "declares a document type or entities"),

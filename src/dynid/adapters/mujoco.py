@@ -166,7 +166,7 @@ def _add_inertial(body: Element, robot: RobotLike, index: int) -> None:
         SubElement(body, "inertial", inertial_attributes(mass, com, inertia))
 
 
-def inertial_attributes(mass: float, com: ArrayLike, inertia: ArrayLike) -> dict[str, str]:
+def inertial_attributes(mass: float, com: Array, inertia: Array) -> dict[str, str]:
     """Mass, centre, principal axes and moments of a body; ``inertia`` is about the centre of mass."""
     # diagonalised here and not by MuJoCo's compiler, whose iteration stops at fewer digits
     moments, axes = np.linalg.eigh(inertia)

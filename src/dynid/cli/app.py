@@ -16,6 +16,7 @@ from dynid.cli.verbs.doctor import doctor
 from dynid.cli.verbs.export import export
 from dynid.cli.verbs.identify import identify
 from dynid.cli.verbs.init import init
+from dynid.cli.verbs.payload import payload
 from dynid.cli.verbs.repair import repair
 from dynid.cli.verbs.report import report
 from dynid.cli.verbs.simulate import simulate
@@ -48,5 +49,5 @@ def _common(
     log_to_stderr()
 
 
-for verb in (demo, init, doctor, data, base, check, repair, simulate, identify, validate, compare, export, report):
+for verb in (demo, init, doctor, data, base, check, repair, simulate, identify, validate, compare, payload, export, report):
     app.command()(verb)

@@ -18,10 +18,15 @@ from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
 from dynid.regression.factor import Regression, factorise
+from dynid.regression.polynomial_rows import PolynomialRows
 from dynid.regression.rows import RowSource, TorqueRows
 
 RowWeight: TypeAlias = Callable[[int, Array], Array]
 """Factor of every row of a channel, from the channel's index and the residuals of the rows."""
+
+
+TimedRows: TypeAlias = TorqueRows | PolynomialRows
+"""Sources whose rows follow one another in time, log by log."""
 
 
 def channel_coefficients(regression: Regression, base: BaseReduction, beta: Array) -> tuple[Array, ...]:
@@ -36,6 +41,9 @@ def row_sources(regression: Regression) -> Iterator[RowSource]:
         if isinstance(source, TorqueRows):
             for samples in source.sources:
                 yield replace(source, sources=(samples,))
+        elif isinstance(source, PolynomialRows):
+            for log in source.sources:
+                yield replace(source, sources=(log,))
         else:
             yield source
 

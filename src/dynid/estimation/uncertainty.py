@@ -29,8 +29,8 @@ import scipy.fft
 from dynid.arrays import Array, IntArray
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.row_pass import channel_coefficients, residual_blocks, row_sources
-from dynid.regression.rows import STRETCH_ROWS, TorqueRows
+from dynid.estimation.row_pass import TimedRows, channel_coefficients, residual_blocks, row_sources
+from dynid.regression.rows import STRETCH_ROWS
 
 CovarianceKind: TypeAlias = Literal["classical", "corrected", "bootstrap"]
 Influence: TypeAlias = Callable[[int, Array], Array]
@@ -83,7 +83,7 @@ def uncertainty(
     if kind == "bootstrap":
         covariance, n_blocks = _bootstrap(problem, weights)
         return Uncertainty(covariance, (), {**beside, "covariance": kind, "degrees_of_freedom": n_blocks - 1})
-    timed = bool(problem.regression.sources) and all(isinstance(s, TorqueRows) for s in problem.regression.sources)
+    timed = bool(problem.regression.sources) and all(isinstance(s, TimedRows) for s in problem.regression.sources)
     if kind == "classical" or not timed or problem.seen.rank == 0:
         return Uncertainty(classical, (), {**beside, "covariance": "classical"})
     covariance, freedom = _corrected(problem, beta, weights, influence)
@@ -143,7 +143,7 @@ def _cell_starts(n_rows: int) -> IntArray:
     return np.concatenate([[0], np.minimum(inner, n_bins), [n_bins]])
 
 
-def stretches(source: TorqueRows) -> Iterator[list[Array]]:
+def stretches(source: TimedRows) -> Iterator[list[Array]]:
     """Rows of every channel of one log in long stretches; copies, free to keep."""
     held: list[list[Array]] = []
     n_held = 0
@@ -218,7 +218,7 @@ def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: I
 
     def rows() -> Iterator[list[Array]]:
         for source in row_sources(problem.regression):
-            assert isinstance(source, TorqueRows)
+            assert isinstance(source, TimedRows)
             for blocks in stretches(source):
                 for j, (block, c) in enumerate(zip(blocks, coefficients, strict=True)):
                     residual = block[:, -1] - block[:, :-1] @ c

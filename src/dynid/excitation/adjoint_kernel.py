@@ -35,7 +35,9 @@ def _poses(q, s, rotation, translation, R, p) -> None:  # type: ignore[no-untype
         angle = q[s, i]
         c, d = math.cos(angle), math.sin(angle)
         for j in range(3):
-            p[i, j] = translation[i, 0, j] + c * translation[i, 1, j] + d * translation[i, 2, j] + angle * translation[i, 3, j]
+            p[i, j] = (
+                translation[i, 0, j] + c * translation[i, 1, j] + d * translation[i, 2, j] + angle * translation[i, 3, j]
+            )
             for k in range(3):
                 R[i, j, k] = rotation[i, 0, j, k] + c * rotation[i, 1, j, k] + d * rotation[i, 2, j, k]
 

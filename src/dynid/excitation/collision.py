@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
-from dynid.arrays import Array
+from dynid.arrays import Array, IntArray
 from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.limits import PoseLimit, Pullback
 from dynid.robot.model import Robot
@@ -68,23 +69,32 @@ class Clearance(PoseLimit):
     def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
         import pinocchio as pin
 
-        span = self.active_m - self.least_m
-        distance = self.distances(q)
-        slack = np.minimum((distance - self.least_m) / span, 1.0)
-        slopes: dict[tuple[int, int], Array] = {}
-        if (slack > 0.0).all():  # nobody asks for slopes where bodies are too close already
-            working, shapes = self.model.createData(), self.geometry.createData()
-            positions = to_pinocchio_position(self.robot, q)
-            for row in np.flatnonzero((slack < 1.0).any(axis=1)):
-                pin.computeDistances(self.model, working, self.geometry, shapes, positions[row])
-                pin.computeJointJacobians(self.model, working, positions[row])
-                for k in np.flatnonzero(slack[row] < 1.0):
-                    slopes[int(row), int(k)] = self._slope(working, shapes.distanceResults[int(k)], int(k)) / span
+        working, shapes = self.model.createData(), self.geometry.createData()
+        span, n = self.active_m - self.least_m, self.robot.n_joints
+        slack = np.ones((len(q), len(self.pairs)))
+        near: list[tuple[int, int]] = []
+        normals, points, J = [], [], np.zeros((len(q), 6, n))
+        for row, position in enumerate(to_pinocchio_position(self.robot, q)):
+            pin.computeDistances(self.model, working, self.geometry, shapes, position)
+            results = shapes.distanceResults
+            distance = np.array([result.min_distance for result in results])
+            slack[row] = np.minimum((distance - self.least_m) / span, 1.0)
+            if (slack[row] <= 0.0).any():  # nobody asks for slopes where bodies are too close already
+                return slack, lambda bar: (np.zeros_like(q), np.zeros_like(q), np.zeros_like(q))
+            close = np.flatnonzero(slack[row] < 1.0)
+            if len(close):
+                J[row] = pin.computeJointJacobians(self.model, working, position)
+            for k in close:
+                result = results[int(k)]
+                near.append((row, int(k)))
+                normals.append(np.array(result.normal))
+                points.append((np.array(result.getNearestPoint1()), np.array(result.getNearestPoint2())))
+        at, pair = (np.array(index, dtype=np.int64) for index in (zip(*near, strict=True) if near else ((), ())))
+        slopes = self._slopes(np.reshape(normals, (-1, 3)), np.reshape(points, (-1, 2, 3)), J[at], pair) / span
 
         def pullback(bar: Array) -> tuple[Array, Array, Array]:
-            q_bar = np.zeros((len(q), self.robot.n_joints))
-            for (row, k), slope in slopes.items():
-                q_bar[row] += bar[row, k] * slope
+            q_bar = np.zeros((len(q), n))
+            np.add.at(q_bar, at, bar[at, pair][:, None] * slopes)
             return q_bar, np.zeros_like(q_bar), np.zeros_like(q_bar)
 
         return slack, pullback
@@ -93,19 +103,29 @@ class Clearance(PoseLimit):
         more = 0.1 * share
         return replace(self, least_m=self.least_m + more, active_m=self.active_m + more)
 
-    def _slope(self, working: Any, result: Any, k: int) -> Array:
-        """``d distance / dq`` of one pair, from its nearest points."""
-        import pinocchio as pin
-
-        pair = self.geometry.collisionPairs[k]
-        normal = np.asarray(result.normal)
-        slope = np.zeros(self.robot.n_joints)
-        for sign, shape, point in ((-1.0, pair.first, result.getNearestPoint1()), (1.0, pair.second, result.getNearestPoint2())):
-            joint = self.geometry.geometryObjects[shape].parentJoint
-            if joint > 0:
-                J = pin.getJointJacobian(self.model, working, joint, pin.ReferenceFrame.WORLD)
-                slope += sign * (normal @ J[:3] + np.cross(np.asarray(point), normal) @ J[3:])
+    def _slopes(self, normal: Array, points: Array, J: Array, pair: IntArray) -> Array:
+        """``d distance / dq`` of near pairs: normals, nearest points, Jacobians in the world's frame, and which pairs they are."""
+        slope = np.zeros((len(normal), self.robot.n_joints))
+        for side, sign in ((0, -1.0), (1, 1.0)):
+            moved = self._moved[pair, side]  # joints that move this side's body
+            rate = np.einsum("kx,kxj->kj", normal, J[:, :3]) + np.einsum(
+                "kx,kxj->kj", np.cross(points[:, side], normal), J[:, 3:]
+            )
+            slope += sign * moved * rate
         return slope
+
+    @cached_property
+    def _moved(self) -> Array:
+        """Which joints move the body on each side of each pair, ``(pairs, 2, joints)``."""
+        n = self.robot.n_joints
+        carried = np.zeros((n + 1, n))
+        for i, joint in enumerate(self.robot.joints):
+            carried[i + 1] = carried[joint.parent + 1]
+            carried[i + 1, i] = 1.0
+        bodies = [int(shape.parentJoint) for shape in self.geometry.geometryObjects]
+        return np.array(
+            [(carried[bodies[pair.first]], carried[bodies[pair.second]]) for pair in self.geometry.collisionPairs]
+        )
 
 
 def clearance_of(
@@ -217,14 +237,18 @@ def _add_boxes(
     for name, sizes, pose in obstacles:
         size, place = np.asarray(sizes, dtype=np.float64), np.asarray(pose, dtype=np.float64)
         if size.shape != (3,) or not (size > 0.0).all() or place.shape != (4, 4):
-            raise InputError(f"obstacle '{name}' has sizes {size.tolist()} and a pose of shape {place.shape}, expected 3 sizes and 4x4")
+            raise InputError(
+                f"obstacle '{name}' has sizes {size.tolist()} and a pose of shape {place.shape}, expected 3 sizes and 4x4"
+            )
         boxes.append((name, size, place))
     for name, size, place in boxes:
         geometry.addGeometryObject(pin.GeometryObject(name, 0, pin.SE3(place), coal.Box(*size.tolist())))
         owners.append(name)
 
 
-def _candidate_pairs(robot: Robot, geometry: Any, owners: list[str], ignore: Iterable[tuple[str, str]]) -> list[tuple[int, int]]:
+def _candidate_pairs(
+    robot: Robot, geometry: Any, owners: list[str], ignore: Iterable[tuple[str, str]]
+) -> list[tuple[int, int]]:
     """Pairs on different bodies that no joint joins."""
     ignored = {frozenset(pair) for pair in ignore}
     for name in sorted({name for pair in ignored for name in pair}):

@@ -8,7 +8,7 @@ again; the time budget only cuts work off, and the result says when it did.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
@@ -44,6 +44,9 @@ MEASURE_HZ = 100.0
 
 SMOOTH_SIGN = 0.03
 """Width of the smooth sign that stands for Coulomb's during the search, as a share of each joint's speed limit."""
+
+POSE_FINENESS = 2.0
+"""Limits that depend on the pose are looked at so many times as often as the regressor."""
 
 Progress = Callable[[int, int, float], None]
 """Told after every piece of work: how many are done, of how many, and the best condition number so far."""
@@ -155,6 +158,11 @@ def design_excitation(
     problem = DesignProblem.of(robot, found, chosen, held, scaled, torque_noise)
     runner = Threads() if engine is None else engine_from(engine)
     results, cut_off = _search(problem, stages_for(criterion), starts, seed, (began, seconds), runner, progress)
+    if not results[-1]:
+        raise InputError(
+            f"no motion of robot '{robot.name}' was found that keeps every limit between the times of the design; "
+            "try more starts, another seed, or wider limits"
+        )
     winner = min(results[-1], key=lambda candidate: (candidate.value, candidate.index))
     notes = list(held.notes)
     if cut_off:
@@ -256,6 +264,9 @@ class DesignProblem:
     pose: dict[str, PoseLimit]
     bases: tuple[Array, Array, Array]
     """Position, velocity and acceleration of every coefficient at the design's times."""
+    pose_bases: tuple[Array, Array, Array]
+    """The same at the times at which limits that depend on the pose are looked at."""
+    pose_fineness: float
     row_weights: Array
     scaled: bool = False
     columns: IntArray | None = field(default=None)
@@ -294,7 +305,9 @@ class DesignProblem:
             limits=limits,
             linear=linear_limits(shape, limits),
             pose=pose_limits(robot, limits),
-            bases=(shape.basis(time, 0), shape.basis(time, 1), shape.basis(time, 2)),
+            bases=_bases(shape, time),
+            pose_bases=_bases(shape, shape.design_times(POSE_FINENESS)),
+            pose_fineness=POSE_FINENESS,
             row_weights=freeze(weights / np.sqrt(len(time))),
             scaled=scaled,
             columns=base.independent,
@@ -308,18 +321,16 @@ class DesignProblem:
 
     def function(self, x: Array, criterion: Criterion, mu: float) -> tuple[float, Array]:
         """Criterion and barriers of limits that depend on the pose; infinite where one of these is violated."""
-        q, v, a = self.motion(x)
-        wall, bars = self._pose_barriers(q, v, a, mu)
+        wall, gradient = self._pose_barriers(x, mu)
         if not np.isfinite(wall):
             return np.inf, np.zeros_like(x)
+        q, v, a = self.motion(x)
         Y = torque_regressor(self.robot, q, v, a)
         W = self.base_columns(Y)
         value, slope = (ScaledColumns(criterion) if self.scaled else criterion).of_regressor(W)
         G = self._all_columns(slope, Y.shape)
-        for bar, extra in zip(bars, torque_gradient(self.robot, q, v, a, G), strict=True):
-            bar += extra
-        gradient = sum((bar.T @ B for bar, B in zip(bars, self.bases, strict=True)), np.zeros((q.shape[1], self.bases[0].shape[1])))
-        return value + wall, np.asarray(gradient.ravel())
+        gradient += _by_coefficients(torque_gradient(self.robot, q, v, a, G), self.bases)
+        return value + wall, gradient.ravel()
 
     def base_columns(self, Y: Array) -> Array:
         """``W`` of the design's times, rows weighted."""
@@ -336,24 +347,36 @@ class DesignProblem:
             G.reshape(-1, shape[2])[:, self.columns] = slope
         return G * self.row_weights[:, None]
 
-    def _pose_barriers(self, q: Array, v: Array, a: Array, mu: float) -> tuple[float, list[Array]]:
+    def _pose_barriers(self, x: Array, mu: float) -> tuple[float, Array]:
         """``mu`` times the mean over times of ``-log s + s - 1`` for slacks below one, which fades out without a kink."""
-        total = 0.0
-        bars = [np.zeros_like(q), np.zeros_like(q), np.zeros_like(q)]
+        X = x.reshape(self.robot.n_joints, -1)
+        total, gradient = 0.0, np.zeros_like(X)
+        if not self.pose:
+            return total, gradient
+        q, v, a = (B @ X.T for B in self.pose_bases)
         for limit in self.pose.values():
             s, pullback = limit.slacks(q, v, a)
             if not (s > 0.0).all():
-                return np.inf, bars
+                return np.inf, gradient
             near = np.minimum(s, 1.0)
             total += mu / len(q) * float((near - 1.0 - np.log(near)).sum())
             if mu > 0.0:
-                for bar, extra in zip(bars, pullback(mu / len(q) * (1.0 - 1.0 / near)), strict=True):
-                    bar += extra
-        return total, bars
+                gradient += _by_coefficients(pullback(mu / len(q) * (1.0 - 1.0 / near)), self.pose_bases)
+        return total, gradient
 
     def inside(self, x: Array) -> bool:
         """Whether every limit is kept at the design's times."""
-        return self.linear.inside(x) and bool(np.isfinite(self._pose_barriers(*self.motion(x), 0.0)[0]))
+        return self.linear.inside(x) and bool(np.isfinite(self._pose_barriers(x, 0.0)[0]))
+
+    def looking_closer(self, failing: Mapping[str, float]) -> DesignProblem:
+        """The same problem with limits that were violated in between looked at more often, and held a little tighter."""
+        pose = dict(self.pose)
+        for name, excess in failing.items():
+            if name in pose:
+                pose[name] = pose[name].tightened(min(excess, 0.05) + 0.002)
+        fineness = 2.0 * self.pose_fineness
+        bases = _bases(self.shape, self.shape.design_times(fineness))
+        return replace(self, pose=pose, pose_bases=bases, pose_fineness=fineness)
 
     def contracted(self, x: Array, factor: float) -> Array:
         """Oscillations about the mean pose made smaller; all linear limits that were kept stay kept."""
@@ -388,6 +411,15 @@ class DesignProblem:
         return condition_number(base_regressor(self.measured, self.base, trajectory))
 
 
+def _bases(shape: LinearShape, time: Array) -> tuple[Array, Array, Array]:
+    return shape.basis(time, 0), shape.basis(time, 1), shape.basis(time, 2)
+
+
+def _by_coefficients(bars: tuple[Array, Array, Array], bases: tuple[Array, Array, Array]) -> Array:
+    """Derivatives by position, velocity and acceleration at all times as one by the coefficients, ``(joints, coefficients)``."""
+    return np.asarray(bars[0].T @ bases[0] + bars[1].T @ bases[1] + bars[2].T @ bases[2])
+
+
 def linear_limits(shape: LinearShape, limits: Limits) -> LinearLimits:
     """Position, velocity, acceleration and jerk as limits on coefficients, tight enough for all times in between."""
     time, beyond = shape.limit_times()
@@ -406,9 +438,7 @@ def linear_limits(shape: LinearShape, limits: Limits) -> LinearLimits:
         blocks.append(shape.basis(time, order))
         centres.append(np.tile(centre, (len(time), 1)))
         halves.append(np.tile(half / beyond, (len(time), 1)))
-    return LinearLimits(
-        freeze(np.vstack(blocks)), freeze(np.vstack(centres)), freeze(np.vstack(halves)), 1.0 / len(time)
-    )
+    return LinearLimits(freeze(np.vstack(blocks)), freeze(np.vstack(centres)), freeze(np.vstack(halves)), 1.0 / len(time))
 
 
 def _smooth(robot: Robot) -> Robot:
@@ -511,35 +541,36 @@ class _Continue:
 
 @dataclass(frozen=True, eq=False)
 class _Finish:
-    """The last stages, and the proof on a fine grid; limits that the grid missed are tightened."""
+    """The last stages, and the proof on a fine grid; limits that the design's grid missed are tightened and held once more."""
 
     problem: DesignProblem
     stages: list[Stage]
     deadline: float
     attempts: int = 4
 
-    def __call__(self, candidate: _Candidate) -> _Candidate:
-        problem = self.problem
-        candidate = _improved(problem, candidate, self.stages, self.deadline)
-        for attempt in range(self.attempts):
+    def __call__(self, entry: _Candidate) -> _Candidate | None:
+        problem, start = self.problem, entry
+        for _ in range(self.attempts):
+            candidate = _improved(problem, start, self.stages, self.deadline)
             failing = self._failing(candidate.x)
             if not failing:
                 return candidate
-            for name, excess in failing.items():
-                if name in problem.pose:
-                    tighter = problem.pose[name].tightened(1.5 * excess + 0.002)
-                    problem = replace(problem, pose=problem.pose | {name: tighter})
-            x = candidate.x
-            while not problem.inside(x):
-                x = problem.contracted(x, 0.98)
-            stages = self.stages if attempt + 1 < self.attempts else []
-            candidate = _improved(problem, replace(candidate, x=freeze(x), curvature=None), stages, self.deadline)
-        x = candidate.x
-        for _ in range(400):
-            if not self._failing(x):
+            problem = problem.looking_closer(failing)
+            x = _first(self._on_the_way(candidate.x, entry.x), problem.inside)
+            if x is None:
                 break
-            x = problem.contracted(x, 0.99)
-        return replace(candidate, x=freeze(x), condition=self.problem.measured_condition(x))
+            start = replace(entry, x=freeze(x), curvature=None, cut_off=candidate.cut_off)
+        x = _first(self._on_the_way(entry.x, entry.x), lambda x: self.problem.inside(x) and not self._failing(x))
+        if x is None:
+            return None
+        return _improved(self.problem, replace(entry, x=freeze(x)), [], self.deadline, self.stages[-1].criterion)
+
+    def _on_the_way(self, x: Array, back: Array) -> Iterator[Array]:
+        """Motions from ``x`` back to one that kept farther from limits, then smaller and smaller ones about its mean pose."""
+        for share in (0.0, 0.1, 0.3, 0.6, 1.0):
+            yield x + share * (back - x)
+        for power in range(1, 30):
+            yield self.problem.contracted(back, 0.9**power)
 
     def _failing(self, x: Array) -> dict[str, float]:
         """Limits that are violated on the fine grid, and by how much."""
@@ -550,7 +581,19 @@ class _Finish:
         return {name: -margin.value for name, margin in found.items() if margin.value < 0.0}
 
 
-def _improved(problem: DesignProblem, candidate: _Candidate, stages: Sequence[Stage], deadline: float) -> _Candidate:
+def _first(motions: Iterable[Array], fits: Callable[[Array], bool]) -> Array | None:
+    """The first motion that fits."""
+    return next((x for x in motions if fits(x)), None)
+
+
+def _improved(
+    problem: DesignProblem,
+    candidate: _Candidate,
+    stages: Sequence[Stage],
+    deadline: float,
+    judged_by: Criterion | None = None,
+) -> _Candidate:
+    """The candidate after these stages, judged by the last one's criterion without barriers."""
     point = Point(candidate.x, candidate.value, candidate.curvature)
     cut_off = candidate.cut_off
     for stage in stages:
@@ -560,5 +603,5 @@ def _improved(problem: DesignProblem, candidate: _Candidate, stages: Sequence[St
             cut_off = True
             break
     condition = problem.measured_condition(point.x)
-    value, _ = problem.function(point.x, stages[-1].criterion, 0.0) if stages else (candidate.value, None)
+    value, _ = problem.function(point.x, stages[-1].criterion if judged_by is None else judged_by, 0.0)
     return _Candidate(candidate.index, point.x, value, condition, point.curvature, cut_off)

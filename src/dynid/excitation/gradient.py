@@ -94,9 +94,7 @@ def _energy_gradient(robot: Robot, q: ArrayLike, v: ArrayLike, weights: ArrayLik
     return q_bar, v_bar
 
 
-def _add_effects(
-    robot: Robot, q: Array, v: Array, a: Array, G: Array, q_bar: Array, v_bar: Array, a_bar: Array
-) -> None:
+def _add_effects(robot: Robot, q: Array, v: Array, a: Array, G: Array, q_bar: Array, v_bar: Array, a_bar: Array) -> None:
     motion = Motion(q, v, a)
     column = robot.parameters.n_inertial
     for effect in robot.effects:

@@ -110,7 +110,9 @@ def limits_of(
     notes: list[str] = []
     low, high = robot.position_limits.T
     middle, half = 0.5 * (low + high), 0.5 * fraction * (high - low)
-    position = np.column_stack([np.where(np.isfinite(low), middle - half, low), np.where(np.isfinite(high), middle + half, high)])
+    position = np.column_stack(
+        [np.where(np.isfinite(low), middle - half, low), np.where(np.isfinite(high), middle + half, high)]
+    )
     own = robot.limits("ddq_max")
     rate = own if acceleration is None else _per_joint("acceleration limit", acceleration, robot)
     torque = fraction * robot.limits("tau_max")
@@ -262,7 +264,7 @@ class Margins:
 
     def as_json(self) -> dict[str, Any]:
         """Value by name; null where there is no limit."""
-        always = {name: None for name in ("position", "velocity", "acceleration", "torque")}
+        always = dict.fromkeys(("position", "velocity", "acceleration", "torque"))
         return always | {name: margin.value for name, margin in self.items()}
 
 

@@ -171,7 +171,9 @@ def design_points(
     if measure not in MEASURES:
         raise UnknownNameError("measure of condition", measure, MEASURES)
     if not (lambda1 >= 0.0 and lambda2 >= 0.0 and lambda1 + lambda2 > 0.0):
-        raise InputError(f"weights are lambda1 = {lambda1:g} and lambda2 = {lambda2:g}, expected zero or more and not both zero")
+        raise InputError(
+            f"weights are lambda1 = {lambda1:g} and lambda2 = {lambda2:g}, expected zero or more and not both zero"
+        )
     energetic = robot.with_effects([effect for effect in robot.effects if isinstance(effect, Armature)])
     found = reduce_to_base(energetic) if base is None else base
     if rows < found.n_base:
@@ -179,7 +181,9 @@ def design_points(
     held = limits_of(robot) if limits is None else limits
     if not np.isfinite(held.acceleration).all():
         raise InputError(f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one")
-    resting = np.array([neutral_position(joint) for joint in robot.joints]) if home is None else np.asarray(home, dtype=np.float64)
+    resting = (
+        np.array([neutral_position(joint) for joint in robot.joints]) if home is None else np.asarray(home, dtype=np.float64)
+    )
     check_shape("home", resting, (robot.n_joints,))
     free = _positions_that_matter(energetic)
     stages = _stages(lambda1, lambda2, measure)
@@ -215,7 +219,13 @@ def design_points(
 
 
 def points_excitation(
-    robot: Robot, base: BaseReduction | None = None, rows: int = 30, *, limits: Limits | None = None, seed: int = 0, **options: Any
+    robot: Robot,
+    base: BaseReduction | None = None,
+    rows: int = 30,
+    *,
+    limits: Limits | None = None,
+    seed: int = 0,
+    **options: Any,
 ) -> Excitation:
     """A motion through optimal points as an excitation, judged like every other; options are those of :func:`design_points`."""
     began = monotonic()

@@ -117,4 +117,3 @@ def _rest_pose(state: tuple[Array, Array, Array], length: float, limits: Limits)
     fits &= (least <= most)[:, 0, :]
     middle = np.where(np.isfinite(least + most), 0.5 * (least + most), 0.0)
     return (q - middle)[:, 0, :], np.asarray(fits.all(axis=1))
-

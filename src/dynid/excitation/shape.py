@@ -157,7 +157,9 @@ class QuinticTrajectory(Trajectory):
         object.__setattr__(self, "coefficients", coefficients)
 
     @classmethod
-    def between(cls, length_s: float, start: tuple[Array, Array, Array], end: tuple[Array, Array, Array]) -> QuinticTrajectory:
+    def between(
+        cls, length_s: float, start: tuple[Array, Array, Array], end: tuple[Array, Array, Array]
+    ) -> QuinticTrajectory:
         """Through position, velocity and acceleration at both ends."""
         T = length_s
         (q0, v0, a0), (q1, v1, a1) = start, end

@@ -81,7 +81,9 @@ def single_joint_sinusoid(
     return SinusoidTrajectory(motion.amplitude, motion.period, np.where(moving, motion.centre, standing), duration_s)
 
 
-def _sinusoids(robot: Robot, limits: Limits, moving: Array | np.ndarray[Any, Any], duration_s: float, seed: int) -> SinusoidTrajectory:
+def _sinusoids(
+    robot: Robot, limits: Limits, moving: Array | np.ndarray[Any, Any], duration_s: float, seed: int
+) -> SinusoidTrajectory:
     """Amplitude and period at which range, velocity and acceleration limits meet.
 
     A period ``T`` allows ``A <= min(v_max, pi R / T, a_max T / 2 pi)`` with the range ``R``; the largest ``A`` has ``T`` anywhere between

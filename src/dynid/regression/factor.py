@@ -118,8 +118,9 @@ class Regression:
     def robot(self) -> Robot:
         """The robot whose torque rows these are."""
         for source in self.sources:
-            if isinstance(source, TorqueRows):
-                return source.robot
+            robot = getattr(source, "robot", None)
+            if isinstance(robot, Robot):
+                return robot
         raise InputError("this regression was not built from torque rows of a robot")
 
     def channel_matrix(self, index: int, base: BaseReduction | None = None, triangle: Array | None = None) -> Array:

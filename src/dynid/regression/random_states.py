@@ -11,7 +11,8 @@ from dynid.robot.model import Robot
 def random_states(robot: Robot, n: int, seed: int = 0) -> tuple[Array, Array, Array, Array]:
     """Positions, velocities, accelerations and loads of ``n`` states, without regard to limits.
 
-    Structure does not depend on limits; wide states show it best. Speeds keep away from zero, where signs are dead.
+    Structure does not depend on limits; wide states show it best. Half of the speeds keep away from zero, where signs are
+    dead; the other half come from all orders of magnitude, down to those where friction peaks.
     """
     rng = np.random.default_rng(seed)
     q = rng.uniform(-np.pi, np.pi, (n, robot.n_position))
@@ -19,6 +20,7 @@ def random_states(robot: Robot, n: int, seed: int = 0) -> tuple[Array, Array, Ar
         q[:, 3:7] = rng.normal(size=(n, 4))
         q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
     v = rng.uniform(0.5, 3.0, (n, robot.n_dof)) * rng.choice([-1.0, 1.0], (n, robot.n_dof))
+    v[1::2] *= np.exp(rng.uniform(np.log(1e-3), 0.0, v[1::2].shape))
     a = rng.uniform(-10.0, 10.0, (n, robot.n_dof))
     load = rng.uniform(-10.0, 10.0, (n, robot.n_dof))
     return q, v, a, load

@@ -61,6 +61,10 @@ def inverse_dynamics(
     phi = frozen_view(np.ascontiguousarray(robot.parameters.inertials))
     compiled(kernel.inverse_dynamics_rows)(q, v, a, robot.gravity, tree_arrays(robot), phi, tau)
     if effects and robot.effects:
+        if load is None and any(effect.loaded for effect in robot.effects):
+            # what the joints transmit: the torque of everything but friction
+            frictionless = robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
+            load = inverse_dynamics(frictionless, q, v, a)
         values = robot.parameters.values[robot.parameters.n_inertial :]
         tau += (effect_signals(robot, q, v, a, load) * values) @ robot.effect_incidence.T
     return tau

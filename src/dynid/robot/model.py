@@ -239,7 +239,7 @@ class Robot:
         chosen = tuple(effects)
         columns = _columns(self.joints, chosen)
         known = self.parameters.as_dict()
-        nominal = {name: value for name, value in zip(_names(columns), _nominal(columns, self.joints), strict=True)}
+        nominal = dict(zip(_names(columns), _nominal(columns, self.joints), strict=True))
         values = [known.get(column.name, nominal[column.name]) for column in columns]
         return replace(self, effects=chosen, parameters=Parameters(columns, np.array(values)))
 
@@ -403,7 +403,7 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
         else link
         for link in robot.merged
     ]
-    for i, joint in enumerate(robot.joints):
+    for i in range(n):
         if carrier[i] == i:
             continue
         pose, into = pose_in_carrier[i], int(carrier[i])

@@ -75,9 +75,9 @@ def _read_by_format(description: Description, floating: bool) -> Robot:
 
         _refuse_floating(floating, description, "DH")
         return robot_from_dh(description)
-    if suffix not in (".urdf", ".xml", ".mjcf", ".xacro"):
+    if suffix not in (".urdf", ".xml", ".mjcf", ".xacro", ".sdf"):
         raise InputError(
-            f"robot file '{description.path}' ends in '{suffix}', expected .urdf, .xacro, .xml (MJCF) or .toml (DH)"
+            f"robot file '{description.path}' ends in '{suffix}', expected .urdf, .xacro, .xml (MJCF), .sdf or .toml (DH)"
         )
     from dynid.adapters.xml import parse_xml
 
@@ -91,8 +91,14 @@ def _read_by_format(description: Description, floating: bool) -> Robot:
 
         _refuse_floating(floating, description, "MJCF")
         return robot_from_mjcf(description)
+    if root == "sdf":
+        from dynid.robot.sdf import robot_from_sdf
+
+        _refuse_floating(floating, description, "SDF")
+        return robot_from_sdf(description)
     raise InputError(
-        f"robot file '{description.path}' has the outermost element <{root}>, expected <robot> (URDF) or <mujoco> (MJCF)"
+        f"robot file '{description.path}' has the outermost element <{root}>, "
+        "expected <robot> (URDF), <mujoco> (MJCF) or <sdf>"
     )
 
 

@@ -6,6 +6,7 @@ from dynid.run.demo import Demo, run_demo
 from dynid.run.export import export_run
 from dynid.run.identify import Run, identify, validate_run
 from dynid.run.inspect import inspect_log
+from dynid.run.payload import Payload, identify_payload
 from dynid.run.publish import Published, publish_run
 from dynid.run.repairing import repair_model
 from dynid.run.report import report_run
@@ -16,6 +17,7 @@ from dynid.run.store import load_run, read_model, save_run
 __all__ = [
     "Compared",
     "Demo",
+    "Payload",
     "Published",
     "Run",
     "RunFile",
@@ -23,6 +25,7 @@ __all__ = [
     "compare",
     "export_run",
     "identify",
+    "identify_payload",
     "inspect_log",
     "load_run",
     "publish_run",

@@ -162,7 +162,7 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) ->
         choice = choose_friction(robot, samples, settings.friction, time_s=memory_s)
         robot = choice.robot
     result, samples = estimate_under_load(robot, samples, method_of(settings))
-    unseen = _under_load(robot, result, unseen)
+    unseen = under_load(robot, result, unseen)
     return Run(
         settings=settings,
         robot=robot,
@@ -220,7 +220,7 @@ def validate_run(run: Run, paths: Sequence[str | Path]) -> Validation:
     if isinstance(found, StaticRecording):
         raise InputError(f"{files[0]} is a table of poses, expected a motion log to validate on")
     samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
-    return validate(run.robot, run.estimate, _under_load(run.robot, run.estimate, samples))
+    return validate(run.robot, run.estimate, under_load(run.robot, run.estimate, samples))
 
 
 def resampled(run: Run) -> Run:
@@ -234,8 +234,8 @@ def resampled(run: Run) -> Run:
     if run.settings.split is not None:
         parts = [split_recording(recording, run.settings.split) for recording in known]
         known, unseen = [first for first, _ in parts], [rest for _, rest in parts]
-    samples = _under_load(run.robot, run.estimate, [to_samples(recording, filtered, most) for recording in known])
-    others = _under_load(run.robot, run.estimate, [to_samples(recording, filtered, most) for recording in unseen])
+    samples = under_load(run.robot, run.estimate, [to_samples(recording, filtered, most) for recording in known])
+    others = under_load(run.robot, run.estimate, [to_samples(recording, filtered, most) for recording in unseen])
     return replace(
         run,
         samples=samples,
@@ -245,7 +245,7 @@ def resampled(run: Run) -> Run:
     )
 
 
-def _under_load(robot: Robot, result: Estimate, samples: Sequence[Samples]) -> tuple[Samples, ...]:
+def under_load(robot: Robot, result: Estimate, samples: Sequence[Samples]) -> tuple[Samples, ...]:
     """Samples with the load that the estimate gives, where the robot's friction depends on it."""
     identified = robot.with_parameters(result.standard)
     return tuple(with_transmitted_load(identified, one) for one in samples)

@@ -75,7 +75,9 @@ def _joined(sets: list[Samples]) -> Samples:
 
     n = sum(len(one) for one in sets)
     position, velocity, acceleration = stack("position"), stack("velocity"), stack("acceleration")
-    assert position is not None and velocity is not None and acceleration is not None
+    assert position is not None
+    assert velocity is not None
+    assert acceleration is not None
     return Samples(np.arange(n, dtype=np.float64), position, velocity, acceleration, stack("torque"), stack("raw_torque"))
 
 

@@ -45,10 +45,9 @@ class SignEffect(JointwiseEffect):
         """``sign_w(v, a)``, zero in the dead zone."""
         v, scale = motion.velocity, self._scale(motion)
         if scale is None:
-            sign = np.sign(v)
-        else:
-            sign = np.where(scale > 0.0, np.tanh(v / np.where(scale > 0.0, scale, 1.0)), np.sign(v))
-        return self._outside_dead_zone(v, sign)
+            return self._outside_dead_zone(v, np.sign(v))
+        smooth = np.tanh(v / np.where(scale > 0.0, scale, 1.0))
+        return self._outside_dead_zone(v, np.where(scale > 0.0, smooth, np.sign(v)))
 
     def sign_derivative(self, motion: Motion, option: str) -> Array:
         """Change of the sign with ``smooth_width`` or ``smooth_time_s``: ``-(1 - tanh^2) v / W^2 dW``."""
