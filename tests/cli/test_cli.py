@@ -60,7 +60,11 @@ def run_folder(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_help_of_every_verb_has_an_example() -> None:
     listed = dynid("--help")
     assert listed.returncode == 0
-    for verb in ("demo", "identify", "validate", "report", "export", "base", "check", "simulate"):
+    verbs = (
+        "demo", "init", "doctor", "data", "base", "check", "repair", "simulate", "identify", "validate", "compare", "payload",
+        "export", "report",
+    )  # fmt: skip
+    for verb in verbs:
         assert verb in listed.stdout
         shown = dynid(verb, "--help")
         assert shown.returncode == 0
@@ -198,3 +202,88 @@ def test_bad_input_gets_one_sentence(
     sentences = [line for line in done.stderr.splitlines() if line.startswith("dynid: ") and "compiling" not in line]
     assert len(sentences) == 1
     assert list(tmp_path.iterdir()) == [], "nothing is written for bad input"
+
+
+def test_data_of_a_log(bench: Bench) -> None:
+    result = json.loads(dynid("data", bench.log, "--robot", bench.urdf, "--json").stdout)
+    assert result["n_samples"] == 1501
+    assert set(result) >= {"rate_hz", "joints", "quantities", "findings", "facts"}
+    assert {"code", "severity", "sentence", "fix"} <= set(result["findings"][0]) if result["findings"] else True
+
+
+def test_compare_methods_on_the_same_samples(bench: Bench) -> None:
+    done = dynid("compare", bench.urdf, bench.log, "--methods", "ols,wls,sdp", "--cutoff-hz", "10", "--json")
+    assert done.returncode == 0, done.stderr
+    methods = json.loads(done.stdout)["methods"]
+    assert [one["method"] for one in methods] == ["ols", "wls", "sdp"]
+    assert set(methods[0]) >= {"method", "relative_error", "feasible", "seconds"}
+    by_name = {one["method"]: one for one in methods}
+    assert by_name["sdp"]["feasible"] is True
+    assert by_name["ols"]["relative_error"]["identification"] <= by_name["sdp"]["relative_error"]["identification"] + 1e-9
+
+
+def test_repair_of_a_broken_model(bench: Bench, tmp_path: Path) -> None:
+    text = bench.urdf.read_text(encoding="utf-8")
+    broken = re.sub(r'ixx="[^"]+"', 'ixx="10"', text, count=1)
+    (tmp_path / "broken.urdf").write_text(broken, encoding="utf-8")
+    done = dynid("repair", tmp_path / "broken.urdf", "-o", tmp_path / "fixed.urdf", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["feasible_before"], result["feasible_after"]) == (False, True)
+    assert set(result) >= {"base_kept", "torque_change"}
+    assert dynid("check", tmp_path / "fixed.urdf").returncode == 0
+
+
+def test_run_file_does_what_the_flags_do(bench: Bench, tmp_path: Path) -> None:
+    config = tmp_path / "dynid.toml"
+    made = dynid("init", bench.urdf, bench.log, "-o", config)
+    assert made.returncode == 0, made.stderr
+    again = dynid("init", bench.urdf, bench.log, "-o", config)
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    flags = ("--cutoff-hz", "12", "--method", "ols", "--split", "0.6", "--json")
+    by_file = dynid("identify", "--config", config, "-o", tmp_path / "one", *flags)
+    assert by_file.returncode == 0, by_file.stderr
+    by_hand = dynid("identify", bench.urdf, bench.log, "-o", tmp_path / "two", *flags)
+    one, two = json.loads(by_file.stdout), json.loads(by_hand.stdout)
+    assert one["relative_error"] == two["relative_error"]
+    assert one["method"] == "ols"
+
+
+def test_run_file_with_a_typing_error_is_said(bench: Bench, tmp_path: Path) -> None:
+    config = tmp_path / "dynid.toml"
+    config.write_text('robot = "arm.urdf"\nlogs = []\n[signals]\ncut_off = 3\n', encoding="utf-8")
+    done = dynid("identify", "--config", config)
+    assert done.returncode == 2
+    assert "unknown setting 'cut_off' in [signals]" in done.stderr
+    config.write_text("robot = \n", encoding="utf-8")
+    assert "not valid TOML" in dynid("identify", "--config", config).stderr
+
+
+def test_constraints_of_a_run_file_are_kept(bench: Bench, tmp_path: Path) -> None:
+    config = tmp_path / "dynid.toml"
+    config.write_text(
+        f'robot = "{bench.urdf}"\nlogs = ["{bench.log}"]\n[signals]\ncutoff_hz = 12.0\n'
+        "[[constraints.mass]]\nlink = 4\nlower = 7.0\nupper = 8.0\n",
+        encoding="utf-8",
+    )
+    done = dynid("identify", "--config", config, "-o", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    stored = json.loads((tmp_path / "run" / "estimate.json").read_text(encoding="utf-8"))
+    assert 7.0 - 1e-6 <= stored["parameters"]["m4"] <= 8.0 + 1e-6
+
+
+def test_payload_of_a_log_without_one(bench: Bench, run_folder: Path, tmp_path: Path) -> None:
+    log = tmp_path / "more.parquet"
+    assert dynid("simulate", bench.urdf, bench.motion, "-o", log, "--rate", "250").returncode == 0
+    done = dynid("payload", run_folder, log, "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert set(result) >= {"mass", "com", "inertia", "sigma", "feasible"}
+    assert len(result["sigma"]) == 10
+
+
+def test_doctor_knows_what_is_there() -> None:
+    result = json.loads(dynid("doctor", "--json").stdout)
+    assert result["healthy"] is True
+    assert result["needed"]["numpy"]

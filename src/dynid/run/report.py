@@ -18,7 +18,7 @@ from dynid.recording.samples import Samples
 from dynid.regression.factor import build_regression
 from dynid.report.data_plots import lag_figure, step_figure
 from dynid.report.estimate_plots import consistency_figure, method_figure, sigma_figure, singular_value_figure, trial_figure
-from dynid.report.excitation_plots import coverage_figure, motion_figure
+from dynid.report.motion_plots import coverage_figure, motion_figure
 from dynid.report.page import (
     Code,
     Folded,
@@ -56,7 +56,7 @@ from dynid.validation.data_check import check_recording
 _MOST_LOGS = 4
 _TORQUE_POINTS, _MOTION_POINTS = 24_000, 14_000  # drawn in all panels together, so that the page stays small
 _FLAGS = {"from_s": "--from", "to_s": "--to"}
-_NOT_ON_THE_COMMAND_LINE = ("max_rows",)
+_NOT_ON_THE_COMMAND_LINE = ("max_rows", "constraints")
 
 
 def report_run(
