@@ -146,3 +146,24 @@ def test_unseen_parameters_keep_the_nominal_value(bench: Bench) -> None:
     assert result.rank < base.n_base
     assert result.outcome.name == "RANK_DEFICIENT"
     np.testing.assert_allclose(inverse_dynamics(robot.with_parameters(result.standard), q, v, a), still.torque, atol=1e-6)
+
+
+def test_the_description_holds_what_the_data_do_not_see(bench: Bench) -> None:
+    held = identify(bench.urdf, bench.log, Settings(cutoff_hz=15.0))
+    free = identify(bench.urdf, bench.log, Settings(cutoff_hz=15.0, prior="none"))
+    nominal = held.robot.parameters.inertials[:, 0]
+    assert held.estimate.feasible
+    assert free.estimate.feasible
+    assert (np.abs(np.log(held.estimate.standard.inertials[:, 0] / nominal)) < np.log(2.0)).all()
+    # and costs nothing: the base values are those of the data
+    assert held.identification.relative_error < 1.01 * free.identification.relative_error
+
+
+def test_a_description_without_inertials_is_no_prior(bench: Bench, tmp_path: Path) -> None:
+    import re
+
+    text = re.sub(r"<inertial>.*?</inertial>", "", bench.urdf.read_text(encoding="utf-8"), flags=re.S)
+    (tmp_path / "bare.urdf").write_text(text, encoding="utf-8")
+    run = identify(tmp_path / "bare.urdf", bench.log, Settings(cutoff_hz=15.0), validate_on=[bench.other_log])
+    assert run.estimate.feasible
+    assert run.validation.relative_error < 0.05

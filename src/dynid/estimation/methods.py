@@ -22,12 +22,15 @@ _PLACES = {
     "sdp": ("sdp", "FeasibleSDP"),
     "manifold": ("manifold", "Manifold"),
     "logcholesky": ("log_cholesky", "LogCholesky"),
+    "retrieve": ("retrieval", "PenaltyRetrieval"),
 }
 METHODS = tuple(_PLACES)
-CONSTRAINED = ("sdp", "manifold", "logcholesky")
+CONSTRAINED = ("sdp", "manifold", "logcholesky", "retrieve")
 """Methods whose links are always physically consistent."""
-TAKES_CONSTRAINTS = ("sdp",)
+TAKES_CONSTRAINTS = ("sdp", "retrieve")
 """Methods that know constraints beyond consistency."""
+TAKES_BOUNDS = ("retrieve",)
+"""Methods that read a bounds file."""
 
 
 def method_named(name: str, constraints: Sequence[Constraint] = (), **options: Any) -> Method:
@@ -38,6 +41,8 @@ def method_named(name: str, constraints: Sequence[Constraint] = (), **options: A
         raise InputError(
             f"method '{name}' knows no constraints, {len(constraints)} were given; use {' or '.join(TAKES_CONSTRAINTS)}"
         )
+    if options.get("bounds") is not None and name not in TAKES_BOUNDS:
+        raise InputError(f"method '{name}' reads no bounds file, one was given; use {' or '.join(TAKES_BOUNDS)}")
     module, kind = _PLACES[name]
     if constraints:
         options = {**options, "constraints": tuple(constraints)}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dynid.estimation.estimate import Estimate, estimate
-from dynid.estimation.methods import METHODS, method_named
+from dynid.estimation.methods import METHODS
 from dynid.regression.factor import build_regression
 from dynid.robot.model import Robot
-from dynid.run.identify import Run, identify
+from dynid.run.identify import Run, identify, method_of
 from dynid.run.settings import Settings
 from dynid.validation.torque import validate
 
@@ -48,13 +48,13 @@ def compare(
 ) -> tuple[Run, tuple[Compared, ...]]:
     """Identify once to settle filter and friction, then let every method work on the same regression."""
     chosen = settings if settings.split is not None or validate_on else replace(settings, split=0.65)
-    run = identify(robot, logs, replace(chosen, method="ols", constraints={}), validate_on=validate_on)
+    run = identify(robot, logs, replace(chosen, method="ols", constraints={}, bounds=None), validate_on=validate_on)
     regression = build_regression(run.robot, run.samples)
     found = []
     for name in methods:
         say(f"estimating by {name}")
         started = time.perf_counter()
-        result = estimate(regression, run.estimate.base, method_named(name))
+        result = estimate(regression, run.estimate.base, method_of(replace(chosen, method=name), run.robot))
         seconds = time.perf_counter() - started
         own = validate(run.robot, result, run.samples).relative_error
         unseen = validate(run.robot, result, run.unseen).relative_error if run.unseen else None

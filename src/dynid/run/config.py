@@ -17,7 +17,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "velocity", "cutoff_hz", "torque_cutoff_hz", "filter_order", "dead_zone", "from_s", "to_s", "drive_gains", "preset",
         "mapping", "max_rows",
     ),
-    "estimation": ("method", "split"),
+    "estimation": ("method", "split", "bounds", "prior", "prior_strength"),
 }  # fmt: skip
 _FILES = ("robot", "logs", "validate", "output")
 
@@ -63,6 +63,8 @@ def read_run_file(path: str | Path) -> RunFile:
     if "constraints" in content:
         options["constraints"] = content["constraints"]
     folder = place.parent
+    if "bounds" in options:
+        options["bounds"] = str(folder / _text(options["bounds"], "bounds", place))
     robot, output = content.get("robot"), content.get("output")
     return RunFile(
         robot=None if robot is None else folder / _text(robot, "robot", place),
@@ -121,8 +123,12 @@ dead_zone = "{defaults.dead_zone}"                   # rad/s, or "auto": three t
 # mapping = "columns.toml"             # names of the log's columns
 
 [estimation]
-method = "{defaults.method}"                       # sdp, ols, wls, robust, tls, ridge, essential, recursive, iv, manifold, logcholesky
+method = "{defaults.method}"                       # sdp, retrieve, ols, wls, robust, tls, ridge, essential, recursive, iv,
+                                     # manifold, logcholesky
+prior = "{defaults.prior}"                      # what holds sdp where data are silent: none, scaled, entropic or auto
+prior_strength = {defaults.prior_strength}                   # 1: the description is as uncertain as each parameter's size
 # split = 0.65                         # identify on this share of each log, validate on the rest
+# bounds = "bounds.csv"                # for method = "retrieve": name, lower, upper of m1, c1x, I1xx, total_mass
 
 # [[constraints.mass]]                 # what is known of the links beyond physical consistency
 # link = 1

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dynid.errors import InputError
 from dynid.estimation.constraints import constraints_from_table
 from dynid.estimation.estimate import Estimate, Method, estimate
 from dynid.estimation.friction import with_transmitted_load
 from dynid.estimation.methods import method_named
+from dynid.inertia import is_consistent
 from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording, StaticRecording
 from dynid.recording.samples import Samples
@@ -35,6 +38,9 @@ from dynid.run.settings import Settings
 from dynid.run.tune import Trial, choose_filter
 from dynid.validation.data_check import check_recording
 from dynid.validation.torque import TorqueError, Validation, validate
+
+PRIOR_MARGIN = 1e-4
+"""How far inside the consistent set, relative to its size, a link of the description must be to serve as a prior."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +136,18 @@ def identify(
     return replace(run, seconds=time.perf_counter() - started)
 
 
-def method_of(settings: Settings) -> Method:
-    """The method that the settings name, under their constraints."""
-    return method_named(settings.method, constraints_from_table(settings.constraints))
+def method_of(settings: Settings, robot: Robot) -> Method:
+    """The method that the settings name, under their constraints.
+
+    What the data hardly see of a link, its mass most of all, would wander to the boundary of the consistent set. So the
+    semidefinite estimate is held by the description, taken to be as uncertain as its own size, where that is consistent.
+    """
+    options: dict[str, Any] = {} if settings.bounds is None else {"bounds": settings.bounds}
+    if settings.method == "sdp":
+        usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
+        prior = ("entropic" if usable else "none") if settings.prior == "auto" else settings.prior
+        options |= {"prior": prior, "strength": settings.prior_strength}
+    return method_named(settings.method, constraints_from_table(settings.constraints), **options)
 
 
 def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) -> Run:
@@ -161,7 +176,7 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) ->
         memory_s = FILTER_MEMORY / chosen_filter.torque_cutoff_hz
         choice = choose_friction(robot, samples, settings.friction, time_s=memory_s)
         robot = choice.robot
-    result, samples = estimate_under_load(robot, samples, method_of(settings))
+    result, samples = estimate_under_load(robot, samples, method_of(settings, robot))
     unseen = under_load(robot, result, unseen)
     return Run(
         settings=settings,
@@ -197,7 +212,7 @@ def _identify_static(
     regression = matrix_regression(
         rigid.parameters, ["poses"], [static_matrix(rigid, poses.position, poses.inertia, poses.gravity)]
     )
-    result = estimate(regression, reduce_to_base(rigid), method_of(settings))
+    result = estimate(regression, reduce_to_base(rigid), method_of(settings, rigid))
     return Run(
         settings=settings,
         robot=rigid,

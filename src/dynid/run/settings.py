@@ -11,6 +11,7 @@ from dynid.estimation.methods import METHODS
 from dynid.robot.read import DEFAULT_EFFECTS
 from dynid.run.friction import FRICTION_CHOICES
 
+PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
 VELOCITIES = ("auto", "logged", "position")
 
 
@@ -26,6 +27,13 @@ class Settings:
     method: str = "sdp"
     constraints: Mapping[str, Any] = field(default_factory=dict)
     """Constraints beyond physical consistency, as a run file has them."""
+    prior: str = "auto"
+    """What holds the semidefinite estimate where data are silent: none, euclidean, scaled, entropic (see its strength), or
+    auto: entropic where the description is consistent, else none."""
+    prior_strength: float = 1.0
+    """In units of the noise: 1 takes the description to be as uncertain as each parameter's size."""
+    bounds: str | None = None
+    """Bounds file of a retrieval, CSV or TOML."""
     split: float | None = None
     """Share of each log, from its start, to identify on; the rest validates."""
     velocity: Literal["auto", "logged", "position"] = "auto"
@@ -51,6 +59,10 @@ class Settings:
             raise UnknownNameError("method", self.method, METHODS)
         if self.friction is not None and self.friction not in FRICTION_CHOICES:
             raise UnknownNameError("friction model", self.friction, FRICTION_CHOICES)
+        if self.prior not in PRIORS:
+            raise UnknownNameError("prior", self.prior, PRIORS)
+        if not self.prior_strength > 0.0:
+            raise InputError(f"prior strength is {self.prior_strength:g}, expected a positive number")
         if self.velocity not in VELOCITIES:
             raise UnknownNameError("velocity source", self.velocity, VELOCITIES)
         if self.split is not None and not 0.0 < self.split < 1.0:

@@ -50,9 +50,27 @@ def identify(
         typer.Option(
             "--method",
             help="Estimator: sdp (every link physically consistent), ols, wls, robust, tls, ridge, essential, recursive, iv, "
-            "manifold, logcholesky.",
+            "manifold, logcholesky, retrieve (under a bounds file).",
         ),
     ] = "sdp",
+    bounds: Annotated[
+        Path | None,
+        typer.Option(
+            "--bounds",
+            metavar="FILE",
+            help="Bounds for --method retrieve, CSV (name, lower, upper) or TOML: m1, c1x, I1xx about the centre of mass, "
+            "total_mass.",
+            show_default=False,
+        ),
+    ] = None,
+    prior: Annotated[
+        str,
+        typer.Option(
+            "--prior",
+            help="What holds sdp where the data are silent: the description (entropic, scaled, euclidean), none, or auto: "
+            "entropic where the description is consistent.",
+        ),
+    ] = "auto",
     validate: Annotated[
         list[Path] | None,
         typer.Option("--validate", metavar="LOG", help="Unseen log to validate on; repeat for several.", show_default=False),
@@ -116,6 +134,8 @@ def identify(
         "gravity": parsed_gravity(gravity),
         "lock": parsed_lock(lock),
         "method": method,
+        "prior": prior,
+        "bounds": None if bounds is None else str(bounds),
         "split": split,
         "velocity": velocity,
         "cutoff_hz": number_or_auto(cutoff_hz, "--cutoff-hz"),
