@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
+from dynid.files import plain
 
 Severity: TypeAlias = Literal["note", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -31,7 +31,7 @@ class Finding:
             "sentence": self.sentence,
             "fix": self.fix,
             "joints": list(self.joints),
-            "values": {name: _plain(value) for name, value in self.values.items()},
+            "values": {name: plain(value) for name, value in self.values.items()},
         }
 
 
@@ -69,19 +69,5 @@ class DataCheck:
         """For JSON."""
         return {
             "findings": [finding.as_dict() for finding in self.findings],
-            "facts": {name: _plain(value) for name, value in self.facts.items()},
+            "facts": {name: plain(value) for name, value in self.facts.items()},
         }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return [_plain(entry) for entry in value.tolist()]
-    if isinstance(value, Mapping):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
