@@ -88,6 +88,7 @@ _PUBLIC = {
     "dynid.estimation.friction": ("fit_friction",),
     "dynid.estimation.reverse_engineering": ("LagrangianModel", "Oracle", "reverse_engineer"),
     "dynid.estimation.repair": ("repair",),
+    "dynid.estimation.retrieval": ("PenaltyRetrieval",),
     "dynid.estimation.sdpa": ("write_sdpa",),
     "dynid.validation.consistency": ("check_model",),
     "dynid.validation.data_check": ("check_recording",),

@@ -40,6 +40,8 @@ from dynid.estimation.constraints import Constraint, Linear, MassBounds, TotalMa
 from dynid.estimation.layout import Layout
 
 TOTAL_MASS = "total_mass"
+LEAST_MASS = 1e-6
+"""Smallest mass looked at, relative to the size of the link."""
 _DIAGONAL = ("xx", "yy", "zz")
 
 
@@ -114,12 +116,22 @@ class Bounds:
                 upper[slot] = high if np.isfinite(high) else max(far, 2.0 * lower[slot])
                 if positive:
                     lower[slot] = max(lower[slot], 0.0)
+                if symbol == "m":  # a link without mass has no centre of mass
+                    lower[slot] = max(lower[slot], min(LEAST_MASS * mass, upper[slot]))
         inertial = set(layout.slots.ravel().tolist())
         for i in (i for i in range(len(layout)) if i not in inertial):
             low, high = self.of(layout.names[i])
             lower[i] = low if np.isfinite(low) else -100.0 * scale[i]
             upper[i] = high if np.isfinite(high) else 100.0 * scale[i]
         return lower, upper
+
+    def guaranteed_by_box(self, layout: Layout) -> frozenset[str]:
+        """Labels of the constraints that every point of the box meets: masses and centres of mass."""
+        single = [
+            c for c in self.convex() if isinstance(c, MassBounds) or (isinstance(c, Linear) and centre_of(c) is not None)
+        ]
+        own = frozenset(id(c) for c in self.constraints)
+        return frozenset(part.label for c in single if id(c) not in own for part in c.rows(layout))
 
     def violated(self, layout: Layout, phi: Array) -> dict[str, float]:
         """Names of the bounds that do not hold, in the file's own quantities, with how far each is outside."""
@@ -133,6 +145,11 @@ class Bounds:
             if outside > 0.0:
                 found[name] = outside
         return found
+
+
+def centre_of(constraint: Linear) -> tuple[int, str] | None:
+    """Link and axis, if the constraint bounds a centre of mass."""
+    return centre_name(constraint.label.split(" ", 1)[0])
 
 
 def _centre_rows(name: str, link: int, axis: str, lower: float, upper: float) -> Iterator[Constraint]:

@@ -73,7 +73,7 @@ class Dual:
         a, b = _value(other), self.value
         return Dual(a / b, (_gradient(other) - (a / b) * self.gradient) / b)
 
-    def __pow__(self, exponent: float) -> Dual:
+    def __pow__(self, exponent: Number) -> Dual:
         if isinstance(exponent, Dual):
             return (exponent * self.log()).exp()
         n = float(exponent)
@@ -193,8 +193,8 @@ class Reader:
             link, axis = centre
             return self._first(link, axis) / self.mass(link)
         if inertia is not None:
-            link, (a, b) = inertia
-            return self._about_centre(link, a, b)
+            link, axes = inertia
+            return self._about_centre(link, axes[0], axes[1])
         return self._at(self._layout.index(parameter_name(name)))
 
     def _first(self, link: int | str, axis: str) -> Any:

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, IntArray
+from dynid.arrays import Array, BoolArray
 from dynid.estimation.conditions import Condition, NameAtMost
 from dynid.estimation.layout import Layout
 from dynid.estimation.retrieval_problem import RetrievalProblem
-from dynid.inertia import PSEUDO_BASIS
 
 _ROW = np.array([0, 0, 1, 0, 1, 2])
 _COLUMN = np.array([0, 1, 1, 2, 2, 2])
@@ -37,45 +37,62 @@ TRIANGLE_MARGIN = 1e-3
 """Room left to the triangle inequality, relative to the margin of the consistent set's own eigenvalues."""
 
 
-def phi_from_box(layout: Layout, p: Array) -> tuple[Array, Array]:
-    """``phi`` from ``(m, c, I)`` in the order of ``phi`` (26), and the 10x10 Jacobian of every link."""
+def phi_from_box(layout: Layout, p: Array) -> Array:
+    """``phi`` from ``(m, c, I)`` in the order of ``phi`` (26)."""
     rows = p[layout.slots]
-    m, c, inertia = rows[:, 0], rows[:, 1:4], rows[:, 4:]
+    m, x, y, z = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3]
+    xx, yy, zz = m * x * x, m * y * y, m * z * z
+    new = np.empty_like(rows)
+    new[:, 0] = m
+    new[:, 1:4] = m[:, None] * rows[:, 1:4]
+    new[:, 4:] = rows[:, 4:]
+    new[:, 4] += yy + zz
+    new[:, 5] -= m * x * y
+    new[:, 6] += xx + zz
+    new[:, 7] -= m * x * z
+    new[:, 8] -= m * y * z
+    new[:, 9] += xx + yy
+    phi = np.array(p)
+    phi[layout.slots] = new
+    return phi
+
+
+def box_jacobian(layout: Layout, p: Array) -> Array:
+    """``d phi / d (m, c, I)`` of every link, ``(links, 10, 10)``."""
+    rows = p[layout.slots]
+    m, c = rows[:, 0], rows[:, 1:4]
     Qc = np.einsum("aij,lj->lai", _PARALLEL, c)
-    square = np.einsum("lai,li->la", Qc, c)
     J = np.zeros((len(rows), 10, 10))
     J[:, 0, 0] = 1.0
     J[:, 1:4, 0] = c
-    J[:, 4:, 0] = square
+    J[:, 4:, 0] = np.einsum("lai,li->la", Qc, c)
     J[:, [1, 2, 3], [1, 2, 3]] = m[:, None]
     J[:, 4:, 1:4] = 2.0 * m[:, None, None] * Qc
     J[:, np.arange(4, 10), np.arange(4, 10)] = 1.0
-    phi = np.array(p)
-    phi[layout.slots] = np.column_stack([m, m[:, None] * c, inertia + m[:, None] * square])
-    return phi, J
-
-
-def box_from_phi(layout: Layout, phi: Array) -> Array:
-    """The inverse: ``(m, c, I)`` from ``phi``."""
-    rows = phi[layout.slots]
-    m = rows[:, :1]
-    c = rows[:, 1:4] / m
-    p = np.array(phi)
-    p[layout.slots] = np.hstack([m, c, rows[:, 4:] - m * np.einsum("aij,li,lj->la", _PARALLEL, c, c)])
-    return p
+    return J
 
 
 def triangle_slacks(layout: Layout, p: Array) -> tuple[Array, Array]:
     """``tr(I)/2 - lambda_max(I)`` of every link (16) and its derivative by the six entries of the tensor."""
-    entries = p[layout.slots][:, 4:]
-    tensors = np.empty((len(entries), 3, 3))
-    tensors[:, _ROW, _COLUMN] = entries
-    tensors[:, _COLUMN, _ROW] = entries
-    values, vectors = np.linalg.eigh(tensors)
+    values, vectors = np.linalg.eigh(_tensors(layout, p))
     v = vectors[:, :, 2]
     slope = 0.5 * np.eye(3) - v[:, :, None] * v[:, None, :]
     twice = np.where(_ROW == _COLUMN, 1.0, 2.0)
     return 0.5 * values.sum(axis=1) - values[:, 2], slope[:, _ROW, _COLUMN] * twice
+
+
+def _triangle(layout: Layout, p: Array) -> Array:
+    """The same without the derivative."""
+    values = np.linalg.eigvalsh(_tensors(layout, p))
+    return np.asarray(0.5 * values.sum(axis=1) - values[:, 2])
+
+
+def _tensors(layout: Layout, p: Array) -> Array:
+    entries = p[layout.slots[:, 4:]]
+    tensors = np.empty((len(entries), 3, 3))
+    tensors[:, _ROW, _COLUMN] = entries
+    tensors[:, _COLUMN, _ROW] = entries
+    return tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +110,18 @@ class Penalised:
         return tuple(c for c in self.problem.conditions if not isinstance(c.violation, NameAtMost))
 
     @cached_property
-    def _linear(self) -> tuple[Array, Array, IntArray]:
-        """Rows of the inequalities and equalities, dense, and which of them are equalities."""
+    def _linear(self) -> tuple[Array, Array, BoolArray]:
+        """Rows of the inequalities and equalities that the box does not guarantee, dense, and which are equalities."""
         consistent = self.problem.consistent
-        kinds = np.repeat(
-            [kind for kind, _ in consistent.cones if kind != "semidefinite"],
-            [size for kind, size in consistent.cones if kind != "semidefinite"],
-        )
-        first = np.flatnonzero(np.isin(kinds, ["zero", "nonnegative"]))
-        return consistent.M[first].toarray(), consistent.k[first], np.flatnonzero(kinds[first] == "zero")
+        known = self.problem.bounds.guaranteed_by_box(consistent.layout)
+        chosen = [
+            np.arange(start, start + size)
+            for (kind, size), start, label in zip(consistent.cones, consistent.starts, consistent.labels, strict=False)
+            if kind in ("zero", "nonnegative") and label not in known
+        ]
+        rows = np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.int64)
+        equalities = sum(size for kind, size in consistent.cones if kind == "zero")
+        return consistent.M[rows].toarray(), consistent.k[rows], rows < equalities  # equalities stand first
 
     @cached_property
     def _discs(self) -> tuple[tuple[Array, Array], ...]:
@@ -120,60 +140,55 @@ class Penalised:
         sizes = consistent.scale[consistent.layout.slots]
         return np.asarray((1.0 + TRIANGLE_MARGIN) * consistent.margin * sizes[:, 9])
 
-    def point(self, u: Array) -> tuple[Array, Array, Array]:
-        """``p``, scaled ``x`` and the Jacobian of ``phi`` by links."""
+    def point(self, u: Array) -> tuple[Array, Array]:
+        """``p`` and scaled ``x``."""
         p = self.lower + self.width * u
-        phi, J = phi_from_box(self.problem.consistent.layout, p)
-        return p, phi / self.problem.consistent.scale, J
+        return p, phi_from_box(self.problem.consistent.layout, p) / self.problem.consistent.scale
 
-    def _to_box(self, gradient_x: Array, J: Array) -> Array:
-        """Gradient over ``u`` from one over scaled ``x``."""
-        layout, D = self.problem.consistent.layout, self.problem.consistent.scale
-        g = gradient_x / D
-        out = np.array(g)
-        out[layout.slots] = np.einsum("lij,li->lj", J, g[layout.slots])
+    def _to_box(self, rows: Array, p: Array) -> Array:
+        """Gradients over ``u``, one per row, from such over scaled ``x``."""
+        layout = self.problem.consistent.layout
+        out = rows / self.problem.consistent.scale
+        out[:, layout.slots] = np.einsum("lij,rli->rlj", box_jacobian(layout, p), out[:, layout.slots])
         return np.asarray(out * self.width)
 
     def cost(self, u: Array) -> tuple[float, Array]:
         """``phi(p)`` and its gradient."""
-        _, x, J = self.point(u)
+        p, x = self.point(u)
         residual = self.problem.G @ (x - self.problem.centre)
-        return self.problem.floor + float(residual @ residual), self._to_box(2.0 * self.problem.G.T @ residual, J)
+        value = self.problem.floor + float(residual @ residual)
+        return value, np.asarray(self._to_box(2.0 * (self.problem.G.T @ residual)[None], p)[0])
 
     def slacks(self, u: Array) -> tuple[Array, Array]:
         """``h_i(p)``, negative where violated, and their Jacobian over ``u``; equalities as ``-|r|``."""
-        p, x, J = self.point(u)
+        p, x = self.point(u)
         layout = self.problem.consistent.layout
         triangle, slope = triangle_slacks(layout, p)
         gradients = np.zeros((len(triangle), len(p)))
         np.put_along_axis(gradients, layout.slots[:, 4:], slope * self.width[layout.slots[:, 4:]], axis=1)
-        values, rows = [triangle - self._room], [gradients]
         M, k, equal = self._linear
         r = M @ x + k
-        sign = np.ones(len(r))
-        sign[equal] = -np.sign(r[equal])
-        values.append(sign * r)
-        rows.append(np.array([self._to_box(row, J) for row in sign[:, None] * M]).reshape(len(r), len(p)))
+        sign = np.where(equal, -np.sign(r), 1.0)
+        values, rows = [sign * r], [sign[:, None] * M]
         for A, b in self._discs:
             y = A @ x + b
             length = max(float(np.linalg.norm(y[1:])), 1e-300)
             values.append(np.array([y[0] - length]))
-            rows.append(self._to_box(A[0] - (y[1:] / length) @ A[1:], J)[None])
+            rows.append((A[0] - (y[1:] / length) @ A[1:])[None])
         phi, D = self.problem.phi(x), self.problem.consistent.scale
         for condition in self._conditions:
             h, slopes, _ = condition.derivative(layout, phi, D)
             values.append(-h)
-            rows.append(np.array([self._to_box(-row * D, J) for row in slopes]))
-        return np.concatenate(values), np.vstack(rows)
+            rows.append(-slopes * D)
+        over_box = self._to_box(np.vstack(rows), p)
+        return np.concatenate([triangle - self._room, *values]), np.vstack([gradients, over_box])
 
-    def penalty(self, u: Array) -> float:
-        """``sum_i g(h_i(p))`` without derivatives, which annealing does not need."""
-        p, x, _ = self.point(u)
+    def _penalty_at(self, p: Array, x: Array) -> float:
         layout = self.problem.consistent.layout
-        total = float(np.minimum(triangle_slacks(layout, p)[0] - self._room, 0.0).sum())
+        total = float(np.minimum(_triangle(layout, p) - self._room, 0.0).sum())
         M, k, equal = self._linear
         r = M @ x + k
-        total += float(np.minimum(np.delete(r, equal), 0.0).sum()) - float(np.abs(r[equal]).sum())
+        total += float(np.where(equal, -np.abs(r), np.minimum(r, 0.0)).sum())
         for A, b in self._discs:
             y = A @ x + b
             total += min(0.0, float(y[0] - np.linalg.norm(y[1:])))
@@ -182,11 +197,15 @@ class Penalised:
             total -= float(np.maximum(condition.values(layout, phi), 0.0).sum())
         return -total
 
+    def penalty(self, u: Array) -> float:
+        """``sum_i g(h_i(p))``."""
+        return self._penalty_at(*self.point(u))
+
     def value(self, u: Array) -> float:
         """``f(p)`` of (29)."""
-        _, x, _ = self.point(u)
+        p, x = self.point(u)
         cost = self.problem.cost(x)
-        return cost + self.xi * self.penalty(u) if self.xi else cost
+        return cost + self.xi * self._penalty_at(p, x) if self.xi else cost
 
     def gradient(self, u: Array) -> Array:
         """Of ``f(p)``, a subgradient at the kinks."""
@@ -223,17 +242,12 @@ def anneal(problem: RetrievalProblem, rng: np.random.Generator, *, steps: int, g
     trace: list[tuple[float, float]] = []
     for k in range(1, steps + 1):
         f = Penalised(problem, lower, width, growth * (k - 1))
-        searched = dual_annealing(
-            f.value,
-            [(0.0, 1.0)] * len(u),
-            maxiter=iterations,
-            x0=u,
-            rng=rng,
-            minimizer_kwargs={
-                "method": "L-BFGS-B", "jac": f.gradient, "bounds": [(0.0, 1.0)] * len(u), "options": {"maxiter": 500}
-            },
-        )  # fmt: skip
-        u = _local(f, np.asarray(searched.x))
+        box = [(0.0, 1.0)] * len(u)
+        local: Any = {"method": "L-BFGS-B", "jac": f.gradient, "bounds": box, "options": {"maxiter": 500}}
+        searched = dual_annealing(f.value, box, maxiter=iterations, x0=u, rng=rng, minimizer_kwargs=local)
+        u = np.asarray(searched.x)
+        if f.xi:  # without penalties the search has its own local solver
+            u = _local(f, u)
         x = problem.settled(f.point(u)[1])
         trace.append((problem.cost(x), f.penalty(u)))
         found = Annealed(x, problem.cost(x), problem.violations(x), tuple(trace))
@@ -244,27 +258,27 @@ def anneal(problem: RetrievalProblem, rng: np.random.Generator, *, steps: int, g
 
 
 def _local(f: Penalised, u: Array) -> Array:
-    """The local solver: the cost under the penalties as constraints, inside the box; what it was given if it got no better."""
+    """The local solver: the cost under the penalties as constraints, inside the box; what it was given if (29) gets no better."""
     from scipy.optimize import minimize
 
     unit = 1.0 / max(f.cost(u)[0] - f.problem.floor, 1e-12)
-    found = minimize(
-        lambda v: unit * (f.cost(v)[0] - f.problem.floor),
+
+    def scaled_cost(v: Array) -> float:
+        return unit * (f.cost(v)[0] - f.problem.floor)
+
+    def scaled_gradient(v: Array) -> Array:
+        return unit * f.cost(v)[1]
+
+    solver: Any = minimize
+    constraints = {"type": "ineq", "fun": lambda v: f.slacks(v)[0], "jac": lambda v: f.slacks(v)[1]}
+    found = solver(
+        scaled_cost,
         u,
-        jac=lambda v: unit * f.cost(v)[1],
+        jac=scaled_gradient,
         method="SLSQP",
         bounds=[(0.0, 1.0)] * len(u),
-        constraints={"type": "ineq", "fun": lambda v: f.slacks(v)[0], "jac": lambda v: f.slacks(v)[1]},
+        constraints=constraints,
         options={"maxiter": 300, "ftol": 1e-9},
     )
     new = np.clip(np.asarray(found.x), 0.0, 1.0)
-    if not np.isfinite(new).all():
-        return u
-    before, after = f.penalty(u), f.penalty(new)
-    better = f.cost(new)[0] < f.cost(u)[0] if after <= max(before, 1e-9) else after < before
-    return new if better or after < 1e-9 <= before else u
-
-
-def pseudo_eigenvalues(layout: Layout, phi: Array) -> Array:
-    """Smallest eigenvalue of every link's pseudo-inertia."""
-    return np.asarray(np.linalg.eigvalsh(np.einsum("lk,kij->lij", phi[layout.slots], PSEUDO_BASIS))[:, 0])
+    return new if np.isfinite(new).all() and f.value(new) < f.value(u) else u

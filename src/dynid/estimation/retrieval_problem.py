@@ -17,9 +17,13 @@ from dynid.estimation.bounds import Bounds
 from dynid.estimation.conditions import Condition
 from dynid.estimation.conic import ON_BOUNDARY, ConsistentSet, deepest_in, nearest_in
 
-PULL = 1e-13
-"""Weight of the pull that holds parameters nothing bounds; see :mod:`dynid.estimation.feasibility`."""
-REACH = 1e3
+PULLS = (1e-13, 1e-11, 1e-9)
+"""Weights of the pull that holds parameters nothing bounds, the weakest first that the solver copes with."""
+PULLS_TO_PRIOR = (1e-9, 1e-8, 1e-7)
+"""The same where a prior says where to start and how large things are."""
+PULLS_OF_DATA = (1e-6, 1e-5, 1e-4)
+"""The same where the cost is a fit to noisy data, so that what noise hides does not make masses grow without end."""
+REACH = 1e2
 """Distance, in sizes of a link, within which the lower bound holds in spite of the pull."""
 
 
@@ -37,6 +41,7 @@ class RetrievalProblem:
     """``E x``: the base values that the cost looks at."""
     conditions: tuple[Condition, ...]
     bounds: Bounds
+    pulls: tuple[float, ...] = PULLS
 
     def cost(self, x: Array) -> float:
         residual = self.G @ (x - self.centre)
@@ -78,13 +83,16 @@ class RetrievalProblem:
         """The optimum without conditions, the lower bound it proves, and how the solver ended."""
         if self.consistent.contains(self.centre):
             return self.centre, self.floor, "solved"
-        fit = nearest_in(self.consistent, self.G, self.centre, pull=PULL)
+        for pull in self.pulls:
+            fit = nearest_in(self.consistent, self.G, self.centre, pull=pull)
+            if fit.verdict in ("solved", "infeasible"):
+                break
         if not fit.usable:
             return None, self.floor, "infeasible" if fit.verdict == "infeasible" else fit.solution.status
         excess = self.cost(fit.x) - self.floor
         # gap and pull are in units of half the square of the program's own scale
         unit = excess / max(2.0 * fit.value, 1e-300)
-        proven = excess - 2.0 * unit * (fit.solution.gap + 0.5 * PULL * REACH**2)
+        proven = excess - 2.0 * unit * (fit.solution.gap + 0.5 * pull * REACH**2)
         return fit.x, self.floor + max(proven, 0.0), fit.verdict
 
     def settled(self, x: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -211,4 +211,20 @@ def show_run(run: object) -> None:
     if unseen is not None:
         filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
         show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
+    if "lower_bound" in found.details:
+        show_retrieval(dict(found.details))
     show("physically consistent: " + ("yes, every link" if found.feasible else "no, see the notes"))
+
+
+def show_retrieval(details: dict[str, Any]) -> None:
+    """How far a retrieval is from the best possible, what it violates, and what the joints carry."""
+    violated = ", ".join(details["violated"]) or "none"
+    show(
+        f"cost {details['cost']:.5g}, no feasible set costs less than {details['lower_bound']:.5g}, gap {details['gap']:.2g}; "
+        f"constraints violated: {violated}"
+    )
+    wrenches = details.get("largest_joint_wrench", ())
+    if wrenches:
+        forces = ", ".join(f"{entry['force']:.3g}" for entry in wrenches)
+        moments = ", ".join(f"{entry['moment']:.3g}" for entry in wrenches)
+        show(f"largest joint forces {forces} N, moments {moments} N m")
