@@ -61,7 +61,7 @@ def test_help_of_every_verb_has_an_example() -> None:
     listed = dynid("--help")
     assert listed.returncode == 0
     verbs = (
-        "demo", "init", "doctor", "data", "base", "check", "repair", "simulate", "identify", "validate", "compare", "payload",
+        "demo", "init", "doctor", "data", "base", "check", "repair", "excite", "simulate", "identify", "validate", "compare", "payload",
         "export", "report",
     )  # fmt: skip
     for verb in verbs:

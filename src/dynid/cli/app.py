@@ -13,6 +13,7 @@ from dynid.cli.verbs.compare import compare
 from dynid.cli.verbs.data import data
 from dynid.cli.verbs.demo import demo
 from dynid.cli.verbs.doctor import doctor
+from dynid.cli.verbs.excite import excite
 from dynid.cli.verbs.export import export
 from dynid.cli.verbs.identify import identify
 from dynid.cli.verbs.init import init
@@ -49,5 +50,5 @@ def _common(
     log_to_stderr()
 
 
-for verb in (demo, init, doctor, data, base, check, repair, simulate, identify, validate, compare, payload, export, report):
+for verb in (demo, init, doctor, data, base, check, repair, excite, simulate, identify, validate, compare, payload, export, report):
     app.command()(verb)

@@ -234,8 +234,8 @@ def _add_boxes(
         pose = np.eye(4)
         pose[2, 3] = ground_m - 0.5
         boxes.append((_GROUND, np.array([20.0, 20.0, 1.0]), pose))
-    for name, sizes, pose in obstacles:
-        size, place = np.asarray(sizes, dtype=np.float64), np.asarray(pose, dtype=np.float64)
+    for name, sizes, where in obstacles:
+        size, place = np.asarray(sizes, dtype=np.float64), np.asarray(where, dtype=np.float64)
         if size.shape != (3,) or not (size > 0.0).all() or place.shape != (4, 4):
             raise InputError(
                 f"obstacle '{name}' has sizes {size.tolist()} and a pose of shape {place.shape}, expected 3 sizes and 4x4"

@@ -1,9 +1,9 @@
 """An exciting motion for the robot in front of you: the best of several searches, each strictly inside every limit.
 
 Each start draws a random motion within the limits and improves it in stages: log-determinant with a ridge first, because it is
-smooth and finite even for a motion that sees little; then the condition number with growing power and shrinking barrier. In three
-rounds the better starts are taken further; the last ones are proven on a fine grid. The work is fixed by the options and the seed, so a seed gives the same motion
-again; the time budget only cuts work off, and the result says when it did.
+smooth and finite even for a motion that sees little; then the condition number with growing power and shrinking barrier. In
+three rounds the better starts are taken further; the last ones are proven on a fine grid. The work is fixed by the options and
+the seed, so a seed gives the same motion again; the time budget only cuts work off, and the result says when it did.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.adapters.blas import one_blas_thread
 from dynid.arrays import Array, IntArray, freeze
 from dynid.engine import Engine, Threads, engine_from
 from dynid.errors import InputError
 from dynid.excitation.barrier import LinearLimits, Point, minimise
 from dynid.excitation.criteria import Criterion, LogDet, ScaledColumns, condition_number, criterion_from
 from dynid.excitation.fourier import FourierShape
-from dynid.excitation.gradient import refuse_floating, signal_slopes, torque_gradient
+from dynid.excitation.gradient import effect_gradient, refuse_floating, smooth_effect, torque_gradient
 from dynid.excitation.limits import FINE, Limits, Margins, PoseLimit, limits_of, margins_of, pose_limits
 from dynid.excitation.ramps import rest_to_rest
 from dynid.excitation.shape import LinearShape, Trajectory
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.torque import torque_regressor
-from dynid.robot.effects import Coulomb, Effect, Motion
+from dynid.robot.effects import Motion
 from dynid.robot.model import Robot
 
 DEFAULT_SECONDS = 60.0
-DEFAULT_STARTS = 24
+DEFAULT_STARTS = 36
 
 ROUNDS = ((3, 0.5, 1.0), (1, 0.75, 0.4), (2, 0.95, 0.4))
 """Rounds of the search: how many stages each takes, which share of the time budget it may reach, and which share of the
@@ -93,13 +94,15 @@ class Excitation:
 
     def as_json(self) -> dict[str, Any]:
         """What scripts rely on."""
-        more: dict[str, Any] = {}
-        if self.energy_condition_number is not None:
-            more = {"energy_condition_number": self.energy_condition_number, "scaling": self.scaling}
+        judged, more = self.condition_number, {}
+        if self.energy_condition_number is not None:  # what was designed is the energy model's matrix
+            judged = self.energy_condition_number
+            more = {"torque_condition_number": self.condition_number, "scaling": self.scaling}
         return {
-            "condition_number": self.condition_number,
+            "condition_number": judged,
             "condition_number_scaled": self.condition_number_scaled,
             "criterion": self.criterion,
+            "model": self.model,
             "seconds": self.seconds,
             "margins": self.margins.as_json(),
             "n_base": self.base.n_base,
@@ -157,7 +160,8 @@ def design_excitation(
     found = reduce_to_base(robot) if base is None else base
     problem = DesignProblem.of(robot, found, chosen, held, scaled, torque_noise)
     runner = Threads() if engine is None else engine_from(engine)
-    results, cut_off = _search(problem, stages_for(criterion), starts, seed, (began, seconds), runner, progress)
+    with one_blas_thread():  # the starts are the parallelism
+        results, cut_off = _search(problem, stages_for(criterion), starts, seed, (began, seconds), runner, progress)
     if not results[-1]:
         raise InputError(
             f"no motion of robot '{robot.name}' was found that keeps every limit between the times of the design; "
@@ -289,8 +293,9 @@ class DesignProblem:
             )
         time = shape.design_times(fineness)
         smooth = _smooth(robot)
+        still = Motion(*(np.zeros((1, robot.n_joints)),) * 3)
         for effect in smooth.effects:  # say now which effect a design cannot take, not in the middle of it
-            signal_slopes(effect, Motion(*(np.zeros((1, robot.n_joints)),) * 3))
+            effect_gradient(effect, still, np.zeros((1, effect.incidence(robot.n_joints).shape[1])))
         weights = np.ones(robot.n_joints)
         if torque_noise is not None:
             noise = np.broadcast_to(np.asarray(torque_noise, dtype=np.float64), (robot.n_joints,))
@@ -444,13 +449,8 @@ def linear_limits(shape: LinearShape, limits: Limits) -> LinearLimits:
 def _smooth(robot: Robot) -> Robot:
     """The robot with a sign that has a derivative; its column tells motions apart as the sharp one does."""
     speeds = robot.limits("dq_max")
-    widths = tuple((SMOOTH_SIGN * np.where(np.isfinite(speeds), speeds, 1.0)).tolist())
-    effects: list[Effect] = []
-    for effect in robot.effects:
-        if isinstance(effect, Coulomb) and not np.any(np.asarray(effect.smooth_width) > 0.0):
-            effect = Coulomb(smooth_width=widths)
-        effects.append(effect)
-    return robot.with_effects(effects)
+    widths = SMOOTH_SIGN * np.where(np.isfinite(speeds), speeds, 1.0)
+    return robot.with_effects([smooth_effect(effect, widths) for effect in robot.effects])
 
 
 # The search ---------------------------------------------------------------------------------------
@@ -489,7 +489,7 @@ def _search(
     items: Sequence[Any] = range(starts)
     first = 0
     for number, ((n_stages, share, _), count) in enumerate(zip(ROUNDS, counts, strict=True)):
-        part, deadline = stages[first : first + n_stages], began + share * seconds
+        part, deadline = stages[first : first + n_stages], began + min(share * seconds, seconds - min(1.0, 0.5 * seconds))
         first += n_stages
         task: Callable[[Any], _Candidate | None]
         if number == 0:

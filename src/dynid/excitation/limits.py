@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_finite, freeze
-from dynid.errors import InputError, UnknownNameError
+from dynid.errors import InputError
 from dynid.excitation.gradient import inverse_dynamics_gradient, point_speed_gradient, point_speeds
 from dynid.excitation.shape import Trajectory
+from dynid.excitation.tool import tool_place
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.checks import require_limits
 from dynid.robot.model import Robot
@@ -109,10 +110,11 @@ def limits_of(
         raise InputError(f"limit of the tool's speed is {tool_speed:g} m/s, expected a positive number")
     notes: list[str] = []
     low, high = robot.position_limits.T
-    middle, half = 0.5 * (low + high), 0.5 * fraction * (high - low)
-    position = np.column_stack(
-        [np.where(np.isfinite(low), middle - half, low), np.where(np.isfinite(high), middle + half, high)]
-    )
+    bounded = np.isfinite(low) & np.isfinite(high)
+    # a range that is open on one side is not made smaller: nobody can say by how much
+    middle = 0.5 * (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0))
+    half = 0.5 * fraction * (np.where(bounded, high, 0.0) - np.where(bounded, low, 0.0))
+    position = np.column_stack([np.where(bounded, middle - half, low), np.where(bounded, middle + half, high)])
     own = robot.limits("ddq_max")
     rate = own if acceleration is None else _per_joint("acceleration limit", acceleration, robot)
     torque = fraction * robot.limits("tau_max")
@@ -135,26 +137,6 @@ def limits_of(
         clearance=clearance,
         notes=tuple(notes),
     )
-
-
-def tool_place(robot: Robot, tool: str | None, point: ArrayLike | None = None) -> tuple[int, Array]:
-    """Body and point of the tool."""
-    offset = np.zeros(3) if point is None else np.asarray(point, dtype=np.float64)
-    if offset.shape != (3,) or not np.isfinite(offset).all():
-        raise InputError(f"tool point has {offset.size} numbers, expected 3: x, y, z")
-    if tool is None:
-        body = robot.n_joints - 1
-        fixed = [link for link in robot.merged if link.body == body]
-        if not fixed:
-            return body, offset
-        placement = max(fixed, key=lambda link: float(np.linalg.norm(link.placement[:3, 3]))).placement
-        return body, placement[:3, :3] @ offset + placement[:3, 3]
-    if tool in robot.links:
-        return robot.links.index(tool), offset
-    for link in robot.merged:
-        if link.name == tool and link.body >= 0:
-            return link.body, link.placement[:3, :3] @ offset + link.placement[:3, 3]
-    raise UnknownNameError("tool link", tool, (*robot.links, *(link.name for link in robot.merged if link.body >= 0)))
 
 
 # Limits that depend on the pose -------------------------------------------------------------------

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.adapters.blas import one_blas_thread
 from dynid.arrays import Array, BoolArray, check_finite, check_shape, freeze, matrix
 from dynid.engine import Engine, engine_from
 from dynid.errors import InputError, UnknownNameError
@@ -141,7 +142,7 @@ def design_points(
     home: ArrayLike | None = None,
     tick_s: float | None = None,
     starts: int = 2,
-    iterations: int = 150,
+    iterations: int | None = None,
     seconds: float = 60.0,
     seed: int = 0,
     engine: Engine | str | int | None = None,
@@ -160,7 +161,7 @@ def design_points(
         home: pose at rest before and after; None for zero, or the middle of ranges that do not hold zero.
         tick_s: makes the times of all points multiples of it, so that a sampled log has them.
         starts: random starts within the largest limits that let a motion fit.
-        iterations: most steps of each stage of a search.
+        iterations: most steps of each stage of a search; None for 150, and for long sequences four per row.
         seconds: time budget.
         seed: of everything random.
         engine: where the starts run; None for this thread.
@@ -188,28 +189,30 @@ def design_points(
     free = _positions_that_matter(energetic)
     stages = _stages(lambda1, lambda2, measure)
     runner = engine_from(engine)
+    most = max(150, 4 * rows) if iterations is None else iterations
     deadline = began + 0.9 * seconds
     best: PointsDesign | None = None
-    for level, share in enumerate(SHRINKS):
-        problem = _Points(energetic, found, held, free, rows, share, stages, iterations, seed, deadline)
-        fitted = best is not None
+    with one_blas_thread():
+        for level, share in enumerate(SHRINKS):
+            problem = _Points(energetic, found, held, free, rows, share, stages, most, seed, deadline)
+            fitted = best is not None
 
-        def tried(item: tuple[int, int], x: Array, problem: _Points = problem) -> PointsDesign | None:
-            rng = np.random.default_rng([seed, *item, 1])
-            return _interpolated(robot, problem, *problem.points(x), resting, tick_s, rng, began)
+            def tried(item: tuple[int, int], x: Array, problem: _Points = problem) -> PointsDesign | None:
+                rng = np.random.default_rng([seed, *item, 1])
+                return _interpolated(robot, problem, *problem.points(x), resting, tick_s, rng, began)
 
-        if not fitted and tried((level, 0), problem.sketch((level, 0))) is None:
-            continue  # a rough sequence shows whether motions within these limits have a chance to fit
-        items = [(level, start) for start in range(starts)]
-        for number, (item, x) in enumerate(zip(items, runner.map(problem, items), strict=True)):
-            design = tried(item, x)
-            if design is not None and _smaller(design, best, lambda1, lambda2):
-                best = design
-            if progress is not None:
-                progress(number + 1, starts, np.inf if best is None else best.condition_number)
-        # one more after the first limits that fit, for the points within smaller ones are often better still
-        if fitted or (best is not None and monotonic() > deadline):
-            break
+            if not fitted and tried((level, 0), problem.sketch((level, 0))) is None:
+                continue  # a rough sequence shows whether motions within these limits have a chance to fit
+            items = [(level, start) for start in range(starts)]
+            for number, (item, x) in enumerate(zip(items, runner.map(problem, items), strict=True)):
+                design = tried(item, x)
+                if design is not None and _smaller(design, best, lambda1, lambda2):
+                    best = design
+                if progress is not None:
+                    progress(number + 1, starts, np.inf if best is None else best.condition_number)
+            # one more after the first limits that fit, for the points within smaller ones are often better still
+            if fitted or (best is not None and monotonic() > deadline):
+                break
     if best is None:
         raise InputError(
             f"no motion through {rows + 1} points stays within the limits of robot '{robot.name}', even for points within "
@@ -276,7 +279,7 @@ def shortest_times(position: Array, velocity: Array, limits: Limits, tick_s: flo
     if tick_s is None:
         return u_f
     ticks = np.ceil(np.nan_to_num(u_f, nan=1.0) / tick_s - 1e-9) + np.arange(400)[:, None]
-    good = pieces.fit(ticks * tick_s, limits)
+    good = pieces.fit(np.asarray(ticks * tick_s, dtype=np.float64), limits)
     rounded = np.take_along_axis(ticks, good.argmax(axis=0)[None], axis=0)[0] * tick_s
     return np.where(np.isnan(u_f) | ~good.any(axis=0), np.nan, rounded)
 
@@ -361,7 +364,7 @@ class _Points:
 
 def _stages(lambda1: float, lambda2: float, measure: Measure) -> tuple[Criterion, ...]:
     """Log-determinant with a ridge, then ``lambda_1 cond + lambda_2 S``, ever sharper."""
-    powers = (2.0, 8.0, 32.0, 128.0)
+    powers = (2.0, 8.0, 64.0)
     conditions: list[Criterion]
     if measure == "singular":
         conditions = [ConditionNumber(power) for power in powers]

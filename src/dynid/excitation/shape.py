@@ -185,6 +185,32 @@ class QuinticTrajectory(Trajectory):
         return {"kind": "quintic", "duration_s": self.length_s, "coefficients": self.coefficients.tolist()}
 
 
+@dataclass(frozen=True)
+class SlowedTrajectory(Trajectory):
+    """The same path at a share of its speed: velocities go with it, accelerations with its square."""
+
+    motion: Trajectory
+    speed: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.speed <= 1.0:
+            raise InputError(f"a motion is to be played at {self.speed:g} times its speed, expected a number in (0, 1]")
+
+    @property
+    def n_joints(self) -> int:
+        return self.motion.n_joints
+
+    @property
+    def duration_s(self) -> float:
+        return self.motion.duration_s / self.speed
+
+    def derivative(self, time: ArrayLike, order: int) -> Array:
+        return self.speed**order * self.motion.derivative(times(time) * self.speed, order)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": "slowed", "speed": self.speed, "motion": self.motion.as_json()}
+
+
 def times(time: ArrayLike) -> Array:
     """Times as a vector of finite numbers."""
     t = np.atleast_1d(np.asarray(time, dtype=np.float64))

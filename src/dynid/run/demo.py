@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.excitation.fourier import FourierTrajectory, random_fourier, write_trajectory
+from dynid.excitation.design import Excitation, design_excitation
+from dynid.excitation.fourier import random_fourier, write_trajectory
 from dynid.export.urdf import write_urdf
 from dynid.inertia import log_cholesky, phi_from_log_cholesky
 from dynid.recording.recording import write_recording
-from dynid.regression.base import reduce_to_base
+from dynid.recording.samples import Samples
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.builtin import demo_robot
@@ -25,7 +26,7 @@ from dynid.run.publish import publish_run
 from dynid.run.settings import Settings
 from dynid.simulate import simulate
 
-PERIOD_S, HARMONICS, RATE_HZ, DRAWS = 20.0, 5, 1000.0, 40
+PERIOD_S, HARMONICS, RATE_HZ, DESIGN_S = 20.0, 5, 1000.0, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +51,29 @@ def run_demo(folder: str | Path, *, seed: int = 0, say: Callable[[str], None] = 
     target.mkdir(parents=True, exist_ok=True)
     truth = demo_robot()
     description = target / "arm.urdf"
-    write_urdf(_misjudged(truth, seed), description)
+    drawn = _misjudged(truth, seed)
+    write_urdf(drawn, description)
     nominal = read_robot(description)
     say(f"robot: {truth.name}, {truth.n_joints} joints; its description {description.name} is off by some 20 %, as CAD is")
 
+    design = design_excitation(drawn, seconds=DESIGN_S, seed=seed)
+    chance = random_fourier(drawn, PERIOD_S, HARMONICS, seed=seed)
+    say(
+        f"designed a motion of {PERIOD_S:g} s in {design.seconds:.0f} s: condition number {design.condition_number:.1f} "
+        f"(a random one: {_condition(drawn, design, chance.samples(100.0)):.0f})"
+    )
     motions = []
-    for name, draw in (("identification", seed), ("validation", seed + 1000)):
-        motion = best_of_random(nominal, draw)
-        path = write_trajectory(motion.samples(RATE_HZ), target / f"{name}_motion.csv")
-        motions.append((name, motion, path))
-        say(f"motion for {name}: {PERIOD_S:g} s, {HARMONICS} harmonics, the best of {DRAWS} random ones: {path.name}")
+    for name, samples in (
+        ("identification", design.playable.samples(RATE_HZ)),
+        ("validation", chance.samples(RATE_HZ)),
+    ):
+        path = write_trajectory(samples, target / f"{name}_motion.csv")
+        motions.append((name, samples, path))
+        say(f"motion for {name}: {path.name}")
 
     logs = []
-    for number, (name, motion, _) in enumerate(motions):
-        simulated = simulate(truth, motion.samples(RATE_HZ), rate_hz=RATE_HZ, seed=seed + number)
+    for number, (name, samples, _) in enumerate(motions):
+        simulated = simulate(truth, samples, rate_hz=RATE_HZ, seed=seed + number)
         path = Path(write_recording(simulated.recording, target / f"{name}_log.parquet"))
         logs.append(path)
         say(f"simulated log for {name}: friction, quantised encoders, torque noise: {path.name}")
@@ -86,19 +96,9 @@ def run_demo(folder: str | Path, *, seed: int = 0, say: Callable[[str], None] = 
     )
 
 
-def best_of_random(robot: Robot, seed: int, draws: int = DRAWS) -> FourierTrajectory:
-    """The random Fourier motion whose base regressor is best conditioned among ``draws``."""
-    base = reduce_to_base(robot)
-    best, least = None, np.inf
-    for draw in range(draws):
-        motion = random_fourier(robot, PERIOD_S, HARMONICS, seed=seed * draws + draw)
-        coarse = motion.samples(10.0)
-        Y = torque_regressor(robot, coarse.position, coarse.velocity, coarse.acceleration)
-        condition = np.linalg.cond(Y.reshape(-1, Y.shape[2])[:, base.independent])
-        if condition < least:
-            best, least = motion, condition
-    assert best is not None
-    return best
+def _condition(robot: Robot, design: Excitation, samples: Samples) -> float:
+    Y = torque_regressor(robot, samples.position, samples.velocity, samples.acceleration)
+    return float(np.linalg.cond(Y.reshape(-1, Y.shape[2]) @ design.base.lift))
 
 
 def _misjudged(robot: Robot, seed: int, spread: float = 0.2) -> Robot:

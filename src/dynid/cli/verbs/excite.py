@@ -85,7 +85,7 @@ def excite(
     ground: Annotated[
         float | None, typer.Option("--ground", help="Height of the ground in the base frame, m; with --clearance.")
     ] = None,
-    starts: Annotated[int, typer.Option("--starts", help="Random starts of the search.")] = 24,
+    starts: Annotated[int, typer.Option("--starts", help="Random starts of the search.")] = 36,
     picture: Annotated[
         Path | None, typer.Option("--picture", help="HTML page: positions, singular values, tool path.", show_default=False)
     ] = None,

@@ -1,0 +1,96 @@
+"""The experiment card: what to do at the robot, in the order it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynid.excitation.design import Excitation
+
+DRY_RUN_SPEED = 0.25
+WARM_UP_MINUTES = 15
+REPEATS = 5
+
+_MARGIN_NAMES = {
+    "position": "range of a joint",
+    "velocity": "velocity",
+    "acceleration": "acceleration",
+    "jerk": "jerk",
+    "torque": "torque",
+    "tool_speed": "speed of the tool",
+    "clearance": "clearance, in parts of 0.1 m",
+}
+
+
+def experiment_card(excitation: Excitation, rate_hz: float = 1000.0, files: Sequence[str] = ()) -> str:
+    """Markdown for the person at the robot."""
+    robot, motion = excitation.robot, excitation.playable
+    lines = [
+        f"# Experiment card: {robot.name}",
+        "",
+        (
+            f"Motion of {motion.duration_s:.4g} s, {robot.n_joints} joints, designed for {excitation.base.n_base} base "
+            f"parameters; condition number {excitation.condition_number:.4g} (columns scaled: "
+            f"{excitation.condition_number_scaled:.4g}), seed {excitation.seed}."
+        ),
+        "",
+        "| limit | smallest part left | where | at |",
+        "|---|---|---|---|",
+    ]
+    for name, margin in excitation.margins.items():
+        lines.append(f"| {_MARGIN_NAMES[name]} | {100.0 * margin.value:.2f} % | {margin.where} | {margin.time_s:.3f} s |")
+    unchecked = [
+        text
+        for name, text in (("torque", "torque"), ("clearance", "collision with itself, ground or surroundings"))
+        if getattr(excitation.margins, name) is None
+    ]
+    start, end = motion.evaluate([0.0, motion.duration_s])[0]
+    _, speed, _ = motion.evaluate([0.0])
+    still = bool(abs(speed).max() < 1e-9)
+    lines += [
+        "",
+        f"Margins were looked for at {excitation.margins.n_times} times. "
+        + (f"**Not looked at: {'; '.join(unchecked)}.** " if unchecked else "")
+        + f"Torque is that of the nominal model plus {100.0 * excitation.limits.torque_uncertainty:.0f} %.",
+        "",
+        "## Before",
+        "",
+        f"1. Move to the start pose: {_pose(robot.joint_names, start)}.",
+        "2. Clear everything the arm can reach; keep a hand on the emergency stop.",
+        (
+            f"3. Dry run at {100.0 * DRY_RUN_SPEED:.0f} % speed ({motion.duration_s / DRY_RUN_SPEED:.4g} s): watch for "
+            "collisions, cables and hoses; compare torque with the limits."
+        ),
+        "4. Tool, payload and its settings in the controller as in the robot description; gravity as mounted.",
+        (
+            f"5. Warm up: {WARM_UP_MINUTES} minutes of motion over the whole range. Friction falls as grease warms; record "
+            "when torque of successive runs no longer changes."
+        ),
+        "",
+        "## Record",
+        "",
+        f"1. Play the motion {REPEATS} times without pause, the same controller gains throughout. "
+        + ("It starts and ends at rest." if still else "It starts in motion: put ramps before and after it."),
+        (
+            f"2. At {rate_hz:g} Hz or as fast as the controller allows, on one clock, unfiltered: time, position, velocity, "
+            "torque or motor current of every joint, commanded position; joint temperature where there is one."
+        ),
+        "3. Two seconds of standstill before and after, for noise and offsets.",
+        "4. A second motion for validation, designed with another seed; it must not enter the identification.",
+        "5. Note down: ambient temperature, tool, firmware, gains, file names.",
+        "",
+        "## After",
+        "",
+        (
+            f"End pose: {_pose(robot.joint_names, end)}. Look at the log with `dynid data` before leaving the robot: missing "
+            "samples, clipped torque, limits reached."
+        ),
+    ]
+    if files:
+        lines += ["", "## Files", "", *(f"- `{name}`" for name in files)]
+    if excitation.notes:
+        lines += ["", "## Notes", "", *(f"- {note}" for note in excitation.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _pose(names: Sequence[str], pose: Sequence[float]) -> str:
+    return ", ".join(f"{name} {value:.4f}" for name, value in zip(names, pose, strict=True))

@@ -1,0 +1,168 @@
+"""Bodies kept apart: distances and their gradients, and a design that would collide without the limit."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.excitation.collision import clearance_of
+from dynid.excitation.design import design_excitation
+from dynid.excitation.fourier import FourierShape
+from dynid.excitation.limits import limits_of
+from dynid.robot.read import read_robot
+from problems import ARM_URDF, demo_arm, inertial_urdf
+
+
+def example_robot(relative):
+    """A description of the package example-robot-data."""
+    try:
+        files = importlib.metadata.files("example-robot-data") or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    found = [Path(str(file.locate())).resolve() for file in files if str(file).endswith(relative)]
+    if not found:
+        pytest.skip(f"example-robot-data has no {relative}")
+    return found[0]
+
+
+SHAPES_URDF = f"""<?xml version="1.0"?>
+<robot name="two_balls">
+  <link name="base"><collision><geometry><box size="0.2 0.2 0.2"/></geometry></collision></link>
+  <joint name="turn" type="revolute">
+    <parent link="base"/><child link="upper"/><origin xyz="0 0 0.5"/><axis xyz="0 1 0"/>
+    <limit lower="-3" upper="3" effort="100" velocity="3"/>
+  </joint>
+  <link name="upper">{inertial_urdf(2.0)}</link>
+  <joint name="bend" type="revolute">
+    <parent link="upper"/><child link="lower"/><origin xyz="0.4 0 0"/><axis xyz="0 1 0"/>
+    <limit lower="-3" upper="3" effort="100" velocity="3"/>
+  </joint>
+  <link name="lower">{inertial_urdf(1.0)}
+    <collision><origin xyz="0.4 0 0"/><geometry><sphere radius="0.1"/></geometry></collision>
+  </link>
+</robot>
+"""
+
+
+@pytest.fixture(scope="module")
+def two_links(tmp_path_factory):
+    path = tmp_path_factory.mktemp("robots") / "two.urdf"
+    path.write_text(SHAPES_URDF)
+    return read_robot(path)
+
+
+def test_distance_of_a_ball_to_ground_and_box(two_links):
+    clearance = clearance_of(
+        two_links,
+        least_m=0.02,
+        ground_m=-0.3,
+        obstacles=[("post", [0.1, 0.1, 0.1], [[1, 0, 0, 2.0], [0, 1, 0, 0], [0, 0, 1, 0.5], [0, 0, 0, 1]])],
+    )
+    assert clearance.pairs == (("base", "lower"), ("lower", "ground"), ("lower", "post"))
+    q = np.array([[0.0, 0.0], [0.4, 0.3]])
+    x = 0.4 * np.cos(q[:, 0]) + 0.4 * np.cos(q.sum(axis=1))
+    z = 0.5 - 0.4 * np.sin(q[:, 0]) - 0.4 * np.sin(q.sum(axis=1))
+    found = clearance.distances(q)
+    np.testing.assert_allclose(found[:, 1], z + 0.3 - 0.1, atol=1e-6)
+    np.testing.assert_allclose(found[0, 2], 1.95 - x[0] - 0.1, atol=1e-6)
+    closest, names = clearance.closest(q)
+    np.testing.assert_allclose(closest, found.min(axis=1))
+    assert names[0] in {" - ".join(pair) for pair in clearance.pairs}
+
+
+def test_slacks_and_gradient(two_links):
+    clearance = clearance_of(two_links, least_m=0.01, active_m=0.6, ground_m=-0.3)
+    rng = np.random.default_rng(0)
+    q = rng.uniform(-1.5, 1.5, (200, 2))
+    q = q[clearance.distances(q).min(axis=1) > 0.02][:20]
+    s, pullback = clearance.slacks(q, q, q)
+    np.testing.assert_allclose(s, np.minimum((clearance.distances(q) - 0.01) / 0.59, 1.0), atol=1e-12)
+    bar = rng.normal(size=s.shape)
+    q_bar, v_bar, _ = pullback(np.where(s < 1.0, bar, 0.0))
+    h = 1e-6
+    for place in np.ndindex(q.shape):
+        step = np.zeros_like(q)
+        step[place] = h
+        ahead = (clearance.distances(q + step) - clearance.distances(q - step)) / (2.0 * h * 0.59)
+        assert q_bar[place] == pytest.approx(float((np.where(s < 1.0, bar, 0.0) * ahead).sum()), rel=1e-4, abs=1e-5)
+    assert not v_bar.any()
+    blocked = np.array([[1.2, 0.6]])
+    assert clearance.distances(blocked).min() < 0.01
+    assert (clearance.slacks(blocked, blocked, blocked)[0] <= 0.0).any()
+    assert clearance.tightened(0.2).least_m == pytest.approx(0.03)
+
+
+def test_a_design_keeps_its_distance(two_links):
+    limits = limits_of(two_links, acceleration=20.0)
+    shape = FourierShape(5.0, 3)
+    clearance = clearance_of(two_links, least_m=0.02, ground_m=-0.1)
+    free = design_excitation(two_links, None, shape, limits=limits, starts=2, engine="serial")
+    grid = free.playable.grid(3000)
+    assert clearance.closest(free.playable.evaluate(grid)[0])[0].min() < 0.0  # it would hit
+    kept = limits_of(two_links, acceleration=20.0, clearance=clearance)
+    held = design_excitation(two_links, None, shape, limits=kept, starts=2, engine="serial")
+    assert held.margins.clearance.value >= 0.0
+    assert clearance.closest(held.playable.evaluate(grid)[0])[0].min() >= 0.02
+    assert held.margins.smallest >= 0.0
+
+
+@pytest.mark.slow
+def test_ur5_does_not_collide_with_itself():
+    """A real arm with meshes: the free design hits itself or the table, the held one does not."""
+    robot = read_robot(example_robot("ur_description/urdf/ur5_robot.urdf"))
+    clearance = clearance_of(robot, least_m=0.01, ground_m=-0.05)
+    assert len(clearance.pairs) > 20
+    shape = FourierShape(10.0, 5)
+    free = design_excitation(robot, None, shape, limits=limits_of(robot, acceleration=8.0), starts=2, seconds=30.0)
+    grid = free.trajectory.grid(4000)
+    assert clearance.closest(free.trajectory.evaluate(grid)[0])[0].min() < 0.0
+    limits = limits_of(robot, acceleration=8.0, clearance=clearance)
+    held = design_excitation(robot, free.base, shape, limits=limits, starts=3, seconds=60.0, rest=True)
+    assert clearance.closest(held.playable.evaluate(held.playable.grid(8000))[0])[0].min() >= 0.01 - 1e-4
+    assert held.margins.smallest >= 0.0
+    assert held.condition_number < 200.0
+
+
+def test_locked_joints_carry_their_shapes(two_links):
+    locked = two_links.lock({"bend": 0.5})
+    clearance = clearance_of(locked, least_m=0.0, ground_m=-0.3)
+    q = np.array([[0.3]])
+    whole = clearance_of(two_links, least_m=0.0, ground_m=-0.3)
+    ground = [pair[1] == "ground" for pair in whole.pairs].index(True)
+    mine = [pair[1] == "ground" for pair in clearance.pairs].index(True)
+    assert clearance.distances(q)[0, mine] == pytest.approx(whole.distances(np.array([[0.3, 0.5]]))[0, ground], abs=1e-9)
+
+
+def test_pairs_that_always_touch_are_left_out_and_said(tmp_path):
+    path = tmp_path / "big.urdf"
+    path.write_text(SHAPES_URDF.replace('radius="0.1"', 'radius="2.0"'))
+    robot = read_robot(path)
+    clearance = clearance_of(robot, ground_m=-6.0)
+    assert clearance.pairs == (("lower", "ground"),)
+    assert "base - lower" in clearance.notes[0]
+    assert clearance_of(robot, ground_m=-6.0, ignore=[("base", "lower")]).notes == ()
+
+
+def test_refusals(two_links, tmp_path):
+    with pytest.raises(InputError, match="not read from a URDF file"):
+        clearance_of(demo_arm())
+    bare = tmp_path / "bare.urdf"
+    bare.write_text(SHAPES_URDF.replace("collision", "visual"))
+    with pytest.raises(InputError, match="has no <collision> element"):
+        clearance_of(read_robot(bare))
+    meshless = tmp_path / "arm.urdf"
+    meshless.write_text(ARM_URDF)
+    with pytest.raises(InputError, match=r"collision shapes of robot file .* cannot be read"):
+        clearance_of(read_robot(meshless))
+    with pytest.raises(InputError, match="least clearance is -1"):
+        clearance_of(two_links, least_m=-1.0)
+    with pytest.raises(InputError, match=r"acts below 0\.01 m but 0\.02 m is the least"):
+        clearance_of(two_links, least_m=0.02, active_m=0.01)
+    with pytest.raises(InputError, match="unknown link with collision shapes 'head'"):
+        clearance_of(two_links, ignore=[("head", "base")])
+    with pytest.raises(InputError, match="obstacle 'post' has sizes"):
+        clearance_of(two_links, obstacles=[("post", [1.0, 1.0], np.eye(4))])

@@ -1,0 +1,112 @@
+"""Criteria: their values from singular values, their gradients against central differences, their limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.excitation.criteria import (
+    ConditionNumber,
+    FrobeniusCondition,
+    LogDet,
+    Mix,
+    PivotedCondition,
+    ScaledColumns,
+    Scaling,
+    SmallestSingular,
+    SumOfRatios,
+    TraceInverse,
+    condition_number,
+    criterion_from,
+)
+
+ALL = [
+    LogDet(),
+    LogDet(ridge=0.1),
+    TraceInverse(),
+    SmallestSingular(),
+    SmallestSingular(power=4.0),
+    ConditionNumber(),
+    ConditionNumber(power=4.0),
+    FrobeniusCondition(),
+    PivotedCondition(),
+    Scaling(),
+    Scaling(power=8.0),
+    Mix(((1.0, ConditionNumber(8.0)), (0.5, LogDet()))),
+    SumOfRatios(((2.0, FrobeniusCondition()), (0.1, Scaling(4.0)))),
+    ScaledColumns(ConditionNumber(4.0)),
+    ScaledColumns(PivotedCondition()),
+]
+
+
+def regressor(seed=0, rows=12, columns=5):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(rows, columns)) * np.geomspace(1.0, 10.0, columns)
+
+
+@pytest.mark.parametrize("criterion", ALL, ids=repr)
+def test_gradients(criterion):
+    W, h = regressor(), 1e-6
+    _, gradient = criterion.of_regressor(W)
+    expected = np.empty_like(W)
+    for place in np.ndindex(W.shape):
+        step = np.zeros_like(W)
+        step[place] = h
+        expected[place] = (criterion.value(W + step) - criterion.value(W - step)) / (2.0 * h)
+    np.testing.assert_allclose(gradient, expected, rtol=2e-5, atol=1e-8 * np.abs(expected).max() + 1e-9)
+
+
+def test_values_from_singular_values():
+    W = regressor(1)
+    s = np.linalg.svd(W, compute_uv=False)
+    A = W.T @ W
+    assert LogDet().value(W) == pytest.approx(-np.log(s).mean())
+    assert TraceInverse().value(W) == pytest.approx(0.5 * np.log(np.trace(np.linalg.inv(A))))
+    assert SmallestSingular().value(W) == pytest.approx(-np.log(s[-1]))
+    assert ConditionNumber().value(W) == pytest.approx(np.log(np.linalg.cond(W)))
+    assert 2.0 * FrobeniusCondition().value(W) == pytest.approx(np.log(np.linalg.cond(A, "fro")))
+    size = np.abs(W)
+    assert Scaling().value(W) == pytest.approx(np.log(size.max() / size.min()))
+    assert condition_number(W) == pytest.approx(np.linalg.cond(W))
+    assert condition_number(W, scaled=True) == pytest.approx(np.linalg.cond(W / np.linalg.norm(W, axis=0)))
+
+
+def test_powers_bound_the_condition_number_from_above():
+    W = regressor(2)
+    values = [ConditionNumber(power).value(W) for power in (1.0, 2.0, 8.0, 64.0, 1000.0)]
+    assert values[0] > values[1] > values[2]
+    assert values[2] >= values[3] >= values[4] >= ConditionNumber().value(W) - 1e-12
+    assert values[-1] == pytest.approx(ConditionNumber().value(W), abs=2e-3)
+
+
+def test_scaling_leaves_out_zeros_and_column_scaling_ignores_units():
+    W = regressor(3)
+    W[2, 1] = 0.0
+    size = np.abs(W[W != 0.0])
+    assert np.exp(Scaling().value(W)) == pytest.approx(size.max() / size.min())
+    units = np.array([1.0, 1e-3, 10.0, 5.0, 100.0])
+    scaled = ScaledColumns(ConditionNumber())
+    assert scaled.value(W * units) == pytest.approx(scaled.value(W))
+
+
+def test_a_blind_motion_has_finite_values():
+    W = regressor(4)
+    W[:, 2] = W[:, 1]
+    for criterion in (LogDet(ridge=1e-6), ConditionNumber(2.0), SmallestSingular()):
+        value, gradient = criterion.of_regressor(W)
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
+    assert condition_number(W) > 1e15
+
+
+def test_names():
+    assert criterion_from("condition", power=4.0) == ConditionNumber(4.0)
+    assert criterion_from("condition+0.5*logdet", power=8.0) == Mix(((1.0, ConditionNumber(8.0)), (0.5, LogDet())))
+    assert criterion_from(TraceInverse()) == TraceInverse()
+    with pytest.raises(InputError, match="unknown criterion 'volume'; available: condition, logdet"):
+        criterion_from("volume")
+    with pytest.raises(InputError, match="weight 'much', expected a number"):
+        criterion_from("much*logdet")
+    with pytest.raises(InputError, match="-1, expected zero"):
+        Mix(((-1.0, LogDet()),))

@@ -1,0 +1,159 @@
+"""Motion through optimal points: polynomials of (28), shortest times, and designs on small robots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.excitation.limits import limits_of, margins_of
+from dynid.excitation.points import (
+    PointsTrajectory,
+    design_points,
+    energy_rows_of,
+    points_excitation,
+    scaling_of,
+    shortest_times,
+)
+from dynid.regression.base import reduce_to_base
+from dynid.robot.effects import Armature, Viscous
+from problems import demo_arm, planar_2r, random_tree
+
+
+def example(seed=0, points=5, joints=3):
+    rng = np.random.default_rng(seed)
+    knots = np.concatenate([[0.0], np.cumsum(rng.uniform(0.5, 2.0, points - 1))])
+    return PointsTrajectory(knots, *rng.normal(size=(2, points, joints)))
+
+
+def test_the_motion_passes_through_its_points_without_acceleration():
+    motion = example()
+    q, v, a = motion.evaluate(motion.knots_s)
+    np.testing.assert_array_equal(q, motion.position)
+    np.testing.assert_array_equal(v, motion.velocity)
+    np.testing.assert_allclose(a[:-1], 0.0, atol=1e-14)
+    just_before = motion.knots_s[1:] - 1e-9
+    np.testing.assert_allclose(motion.evaluate(just_before)[0], motion.position[1:], atol=1e-7)
+    np.testing.assert_allclose(motion.evaluate(just_before)[2], 0.0, atol=1e-6)
+
+
+def test_derivatives():
+    motion, h = example(1), 1e-6
+    time = np.array([0.3, 1.1, 2.2, 3.0])
+    for order in range(3):
+        slope = (motion.derivative(time + h, order) - motion.derivative(time - h, order)) / (2.0 * h)
+        np.testing.assert_allclose(motion.derivative(time, order + 1), slope, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("jerk", [None, 60.0])
+def test_shortest_times_saturate_one_joint(seed, jerk):
+    robot = demo_arm()
+    limits = limits_of(robot, jerk=jerk)
+    rng = np.random.default_rng(seed)
+    q = rng.uniform(*limits.range.T, (12, robot.n_joints))
+    v = 0.7 * rng.uniform(-1.0, 1.0, q.shape) * limits.velocity
+    times = shortest_times(q, v, limits)
+    assert np.isfinite(times).all()
+    motion = PointsTrajectory(np.concatenate([[0.0], np.cumsum(times)]), q, v)
+    for i, length in enumerate(times):
+        t = motion.knots_s[i] + np.linspace(1e-9, length - 1e-9, 4001)
+        use = np.max(
+            [
+                (np.abs(motion.derivative(t, 1)) / limits.velocity).max(),
+                (np.abs(motion.derivative(t, 2)) / limits.acceleration).max(),
+                (np.abs(motion.derivative(t, 3)) / limits.jerk).max(),
+            ]
+        )
+        assert use <= 1.0 + 1e-6
+        assert use == pytest.approx(1.0, abs=1e-4)
+
+
+def test_times_on_ticks():
+    robot = demo_arm()
+    limits = limits_of(robot)
+    rng = np.random.default_rng(5)
+    q = 0.5 * rng.uniform(*limits.range.T, (8, robot.n_joints))
+    v = 0.5 * rng.uniform(-1.0, 1.0, q.shape) * limits.velocity
+    exact, ticked = shortest_times(q, v, limits), shortest_times(q, v, limits, tick_s=0.01)
+    np.testing.assert_allclose(ticked / 0.01, np.round(ticked / 0.01), atol=1e-9)
+    assert (ticked >= exact - 1e-12).all()
+    assert (ticked <= exact + 0.05).all()
+
+
+def test_points_too_fast_have_no_time():
+    robot = planar_2r()
+    limits = limits_of(robot)
+    v = np.array([[9.0, 0.0], [0.0, 0.0]])
+    assert np.isnan(shortest_times(np.zeros((2, 2)), v, limits)).all()
+
+
+@pytest.mark.parametrize("measure", ["singular", "pivoted", "frobenius"])
+def test_each_measure_of_condition(measure):
+    robot = planar_2r()
+    design = design_points(robot, 8, measure=measure, seed=1)
+    base = reduce_to_base(robot)
+    assert design.W.shape == (8, base.n_base)
+    assert design.condition_number == pytest.approx(np.linalg.cond(design.W))
+    assert design.condition_number < 8.0
+    assert margins_of(robot, design.trajectory, limits_of(robot), 20_000).smallest >= -1e-9
+
+
+def test_sampled_points_reproduce_the_regressor_exactly():
+    robot = planar_2r([Viscous(), Armature()])
+    design = design_points(robot, 12, tick_s=0.005)
+    q, v, _ = design.trajectory.evaluate(design.trajectory.knots_s[design.rows()])
+    energetic = robot.with_effects([Armature()])
+    np.testing.assert_array_equal(energy_rows_of(energetic, reduce_to_base(energetic), q, v), design.W)
+    steps = design.trajectory.knots_s / 0.005
+    np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
+    sampled = design.trajectory.samples(200.0)
+    rows = np.round(steps).astype(int)[design.rows()]
+    np.testing.assert_allclose(sampled.position[rows], design.position, atol=1e-9)
+    assert scaling_of(design.W) == pytest.approx(design.scaling)
+
+
+def test_rest_points_at_both_ends():
+    robot = planar_2r()
+    design = design_points(robot, 8, home=[0.3, -0.2])
+    q, v, _ = design.trajectory.evaluate([0.0, design.trajectory.duration_s])
+    np.testing.assert_array_equal(q, [[0.3, -0.2]] * 2)
+    np.testing.assert_array_equal(v, 0.0)
+
+
+def test_positions_without_effect_are_drawn_at_random():
+    robot = demo_arm("none").only(["shoulder_yaw", "shoulder_pitch", "elbow"])
+    design = design_points(robot, 20, starts=1)
+    assert design.indifferent == ("shoulder_yaw",)
+    assert len(np.unique(design.position[:, 0])) == 21
+    assert margins_of(robot, design.trajectory, limits_of(robot), 20_000).smallest >= -1e-9
+
+
+def test_an_excitation_of_points():
+    robot = planar_2r([Viscous()])
+    found = points_excitation(robot, None, 10, starts=1, seed=3)
+    assert found.model == "energy"
+    record = found.as_json()
+    assert record["condition_number"] == found.energy_condition_number
+    assert record["torque_condition_number"] == found.condition_number
+    assert record["scaling"] == found.scaling
+    assert found.margins.smallest >= -1e-9
+    assert any("friction does work" in note for note in found.notes)
+
+
+def test_refusals():
+    robot = planar_2r()
+    with pytest.raises(InputError, match="2 rows asked for, expected at least one per base parameter"):
+        design_points(robot, 2)
+    with pytest.raises(InputError, match="unknown measure of condition 'best'"):
+        design_points(robot, 10, measure="best")
+    with pytest.raises(InputError, match="not both zero"):
+        design_points(robot, 10, lambda1=0.0)
+    with pytest.raises(InputError, match="no acceleration limit"):
+        design_points(replace(robot, joints=tuple(replace(j, ddq_max=np.inf) for j in robot.joints)), 10)
+    with pytest.raises(InputError, match="floats"):
+        design_points(random_tree(0, floating=True), 30)
+    with pytest.raises(InputError, match="do not rise from zero"):
+        PointsTrajectory([0.0, 1.0, 1.0], np.zeros((3, 1)), np.zeros((3, 1)))

@@ -1,0 +1,99 @@
+"""Motions designed for the robots of Sousa and Cortesao 2014 and of Gaz and others 2019, against the published ones."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynid.excitation.design import base_regressor, design_excitation
+from dynid.excitation.fourier import FourierShape, FourierTrajectory, random_fourier
+from dynid.excitation.limits import limits_of, margins_of
+from dynid.regression.base import reduce_to_base
+from dynid.robot.read import read_robot
+from shared_data import shared
+
+
+def spread(robot, base, motion):
+    """``sqrt(trace((W^T W)^-1))``: standard error of all base parameters together per unit of torque noise."""
+    singular = np.linalg.svd(base_regressor(robot, base, motion), compute_uv=False)
+    return float(np.sqrt((1.0 / singular**2).sum()))
+
+
+@pytest.fixture(scope="module")
+def wam():
+    return read_robot(shared("robots/wam7.toml"))
+
+
+@pytest.fixture(scope="module")
+def random_spread(wam):
+    base = reduce_to_base(wam)
+    motions = [random_fourier(wam, 20.0, 5, seed=seed, fraction=1.0) for seed in range(20)]
+    return float(np.median([spread(wam, base, motion) for motion in motions]))
+
+
+def published(name="traj1"):
+    entry = json.loads(shared("wam7/fourier.json").read_text())["trajectories"][name]
+    return FourierTrajectory(entry["period_s"], entry["a"], entry["b"], entry["q0"])
+
+
+def test_published_wam_motion(wam, random_spread):
+    """Condition number 95.8 from full precision, its own envelope as limits, 1.9 times better than random motion."""
+    base = reduce_to_base(wam)
+    assert np.linalg.cond(base_regressor(wam, base, published())) == pytest.approx(95.8, abs=0.1)
+    assert abs(margins_of(wam, published(), limits_of(wam), 4000).smallest) < 0.01  # three printed digits
+    assert random_spread / spread(wam, base, published()) == pytest.approx(1.9, abs=0.05)
+
+
+def test_wam_within_a_quarter_of_the_time(wam):
+    """Four starts already come below two thirds of the published condition number, with every margin kept."""
+    found = design_excitation(wam, None, FourierShape(20.0, 5), starts=4, seconds=60.0, rest=True)
+    assert found.base.n_base == 69
+    assert found.condition_number < 64.0
+    assert found.margins.smallest >= 0.0
+    assert margins_of(wam, found.playable, found.limits, 40_000).smallest >= 0.0
+
+
+@pytest.mark.slow
+def test_wam_at_most_58_within_a_minute(wam):
+    found = design_excitation(wam, None, FourierShape(20.0, 5), seconds=60.0)
+    assert found.seconds <= 60.0
+    assert found.condition_number <= 58.0
+    assert found.margins.smallest >= 0.0
+
+
+@pytest.mark.slow
+def test_panda_at_most_half_of_the_published_condition_number():
+    panda = read_robot(shared("panda_gaz/robot.toml"), effects="viscous,coulomb,offset")
+    found = design_excitation(panda, None, FourierShape(13.33, 5), seconds=60.0, starts=6)
+    assert found.condition_number <= 61.0
+    assert found.margins.smallest >= 0.0
+    described = read_robot(shared("panda_gaz/robot.urdf"), effects="viscous,coulomb,offset")
+    described = described.only([joint.name for joint in described.joints][:7])
+    held = design_excitation(
+        described, None, FourierShape(13.33, 5), seconds=60.0, starts=4, limits=limits_of(described, acceleration=7.5)
+    )
+    assert held.margins.torque.value >= 0.0
+    assert held.condition_number <= 61.0
+
+
+@pytest.mark.slow
+def test_wam_motion_for_accuracy_is_twice_as_good_as_random(wam, random_spread):
+    """Designed for the parameters' variances, and what that does to the errors of estimates from noisy torque."""
+    base = reduce_to_base(wam)
+    found = design_excitation(wam, base, FourierShape(20.0, 5), criterion="trace", starts=12, seconds=60.0)
+    gain = random_spread / found.trace_of_inverse
+    assert gain >= 2.0
+    assert found.margins.smallest >= 0.0
+    rng = np.random.default_rng(0)
+    errors = {}
+    middle = min(
+        (random_fourier(wam, 20.0, 5, seed=seed, fraction=1.0) for seed in range(20)),
+        key=lambda motion: abs(spread(wam, base, motion) - random_spread),
+    )
+    for name, motion in (("designed", found.trajectory), ("random", middle)):
+        W = base_regressor(wam, base, motion)
+        noise = rng.normal(size=(100, len(W)))
+        errors[name] = np.sqrt((np.linalg.lstsq(W, noise.T, rcond=None)[0] ** 2).sum(axis=0).mean())
+    assert errors["random"] / errors["designed"] == pytest.approx(gain, rel=0.15)
