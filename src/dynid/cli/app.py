@@ -50,5 +50,21 @@ def _common(
     log_to_stderr()
 
 
-for verb in (demo, init, doctor, data, base, check, repair, excite, simulate, identify, validate, compare, payload, export, report):
+for verb in (
+    demo,
+    init,
+    doctor,
+    data,
+    base,
+    check,
+    repair,
+    excite,
+    simulate,
+    identify,
+    validate,
+    compare,
+    payload,
+    export,
+    report,
+):
     app.command()(verb)
