@@ -80,3 +80,16 @@ def test_deadline_stops_at_once_with_the_start():
     point = inside(function, limits, Point(np.full(2, 0.5), np.inf), 0.1, 50, deadline=monotonic() - 1.0)
     assert point.out_of_time
     np.testing.assert_array_equal(point.x, 0.5)
+
+
+def test_curvature_that_lost_its_positive_part_is_learnt_anew():
+    limits = box()
+    target = 0.1 * np.ones(6)
+
+    def function(x):
+        return float(((x - target) ** 2).sum()), 2.0 * (x - target)
+
+    spoilt = -1e6 * np.eye(6)
+    clean = inside(function, limits, Point(np.zeros(6), np.inf), 1e-3, 100, enough=1e-12)
+    again = inside(function, limits, Point(np.zeros(6), np.inf, spoilt), 1e-3, 100, enough=1e-12)
+    np.testing.assert_allclose(again.x, clean.x, atol=1e-5)

@@ -96,14 +96,18 @@ def minimise(
     x = np.array(start.x)
     value, slope = function(x)
     B = 0.1 * limits.hessian(x) if start.curvature is None else np.array(start.curvature)
-    wall, n = limits.value(x), len(x)
+    wall = limits.value(x)
     for iteration in range(iterations):
         if monotonic() > deadline:
             return Point(freeze(x), value, B, start.n_iterations + iteration, True)
         gradient = slope + mu * limits.gradient(x)
-        M = B + mu * limits.hessian(x)
-        M[np.diag_indices(n)] += 1e-10 * np.trace(M) / n
-        d = -scipy.linalg.cho_solve(scipy.linalg.cho_factor(M), gradient)
+        wall_curvature = limits.hessian(x)
+        try:
+            d = _newton_step(B + mu * wall_curvature, gradient)
+        except np.linalg.LinAlgError:
+            # Curvature learnt beside a steep limit may have lost its positive part to rounding: it is learnt anew.
+            B = 0.1 * wall_curvature
+            d = _newton_step(B + mu * wall_curvature, gradient)
         promise = float(gradient @ d)
         if -promise < enough:
             break
@@ -125,6 +129,11 @@ def minimise(
     return Point(freeze(x), value, B, start.n_iterations + iteration)
 
 
+def _newton_step(M: Array, gradient: Array) -> Array:
+    M[np.diag_indices(len(M))] += 1e-10 * np.trace(M) / len(M)
+    return np.asarray(-scipy.linalg.cho_solve(scipy.linalg.cho_factor(M), gradient))
+
+
 def _updated(B: Array, s: Array, y: Array) -> Array:
     """Powell's damped BFGS update: ``B`` stays positive definite where the criterion is not convex."""
     Bs = B @ s
@@ -133,4 +142,6 @@ def _updated(B: Array, s: Array, y: Array) -> Array:
         theta = 0.8 * sBs / (sBs - sy)
         y = theta * y + (1.0 - theta) * Bs
         sy = float(s @ y)
-    return B - np.outer(Bs, Bs) / sBs + np.outer(y, y) / sy
+    if sBs <= 0.0 or sy <= 0.0:
+        return B  # a step too short to teach anything
+    return np.asarray(B - np.outer(Bs, Bs) / sBs + np.outer(y, y) / sy)
