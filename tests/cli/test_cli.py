@@ -106,6 +106,27 @@ def test_validate(bench: Bench, run_folder: Path) -> None:
     assert dynid("validate", run_folder, bench.other_log, "--at-most", "1e-6").returncode == 1
 
 
+def test_forward_validation(bench: Bench, tmp_path: Path) -> None:
+    """Identified with a method that keeps bodies physical, exported in two formats, compared with another, replayed."""
+    flags = ("--cutoff-hz", "12", "--compare", "ols, wls", "--export", "mjcf", "--json")
+    done = dynid("identify", bench.urdf, bench.log, "-o", tmp_path / "run", *flags)
+    assert done.returncode == 0, done.stderr
+    assert [Path(file).suffix for file in json.loads(done.stdout)["files"]] == [".json", ".html", ".xml"]
+    stored = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert [item["method"] for item in stored["comparisons"]] == ["ols", "wls"]
+    replayed = dynid("validate", tmp_path / "run", bench.other_log, "--replay", "--window", "0.05", "--json")
+    assert replayed.returncode == 0, replayed.stderr
+    found = json.loads(replayed.stdout)["logs"][0]["replay"]
+    assert found["window_s"] == pytest.approx(0.05, abs=0.006)
+    assert 0.0 < found["end_effector_position_mean"] < 0.01
+    shown = dynid("validate", tmp_path / "run", bench.other_log, "--replay")
+    assert "at the end of a window" in shown.stdout
+    wrong = dynid("identify", bench.urdf, bench.log, "-o", tmp_path / "other", "--export", "docx")
+    assert wrong.returncode == 2
+    assert "unknown export format 'docx'" in wrong.stderr
+    assert not (tmp_path / "other").exists()
+
+
 def test_validating_on_the_identification_log_is_refused(bench: Bench, run_folder: Path) -> None:
     done = dynid("validate", run_folder, bench.log)
     assert done.returncode == 2

@@ -7,6 +7,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -14,20 +15,23 @@ from defusedxml import ElementTree
 
 from bench import Bench
 from dynid.arrays import freeze
+from dynid.errors import InputError, UnknownNameError
 from dynid.recording.recording import StaticRecording, write_recording
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.static import static_regressor
 from dynid.report.figure import Figure
 from dynid.report.page import Code, Section, Table, figures_of
+from dynid.report.png import can_draw_text
 from dynid.robot.read import read_robot
-from dynid.run import Run, Settings, identify, load_run, save_run
+from dynid.run import Run, Settings, compare_on, export_run, identify, load_run, read_exports, save_run
 from dynid.run.report import command_line, report_page, report_run, report_sections
 from dynid.run.verdict import verdict_of
+from dynid.validation.replay import replay
 
-COMPARISONS = [
+COMPARISONS = (
     {"method": "ols", "relative_error": {"identification": 0.010, "validation": 0.012}, "feasible": False, "seconds": 0.1},
     {"method": "sdp", "relative_error": {"identification": 0.011, "validation": None}, "feasible": True, "seconds": 0.5},
-]
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +46,16 @@ def _text(page: str) -> str:
 
 
 def test_whole_report(run: Run, tmp_path: Path) -> None:
-    path = report_run(run, tmp_path / "report.html", comparisons=COMPARISONS)
+    compared = replace(run, comparisons=COMPARISONS)
+    exported = export_run(run, tmp_path, ["urdf", "json"])
+    path = report_run(compared, tmp_path / "report.html", exported=exported)
     page = path.read_text(encoding="utf-8")
     assert path.stat().st_size < 6_000_000
     titles = [html.unescape(title) for title in re.findall(r"<section id=.*?><h2>(.*?)</h2>", page)]
     assert titles == [
         "The robot as identified",
         "Measured and predicted torque",
+        "Forward validation",
         "What was identified, and how surely",
         "Physical consistency",
         "Friction",
@@ -57,6 +64,7 @@ def test_whole_report(run: Run, tmp_path: Path) -> None:
         "Filter",
         "Methods compared",
         "Data check",
+        "The model as files",
         "How to repeat this",
     ]
     text = _text(page)
@@ -66,6 +74,63 @@ def test_whole_report(run: Run, tmp_path: Path) -> None:
     for _, digest in (*run.logs, *run.validation_logs):
         assert digest in text
     assert text.index("Predicts unseen torque") < text.index("The robot as identified")
+
+
+def test_every_link_leads_somewhere(run: Run, tmp_path: Path) -> None:
+    """Anchors exist in the page, files lie where the page says, also when it is written elsewhere."""
+    exported = export_run(run, tmp_path / "run folder", ["urdf", "mjcf", "json"])
+    refusals = ["sdf was not written: it would not <hold> this"]
+    path = report_run(run, tmp_path / "report.html", exported=exported, refusals=refusals)
+    page = path.read_text(encoding="utf-8")
+    shown = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
+    links = [html.unescape(link) for link in re.findall(r'<a href="([^"]*)"', shown)]
+    anchors = {link[1:] for link in links if link.startswith("#")}
+    files = {link for link in links if not link.startswith("#")}
+    assert len(anchors) > 8
+    assert all(f'id="{name}"' in page for name in anchors)
+    assert {(tmp_path / unquote(link)).resolve() for link in files} == {
+        file.resolve() for item in exported for file in item.files
+    }
+    assert "Sdf was not written: it would not <hold> this." in _text(page)
+
+
+def test_replay_is_that_of_the_unseen_log(run: Run) -> None:
+    section = next(section for section in report_sections(run) if section.title == "Forward validation")
+    found = replay(run.identified, run.unseen[0])
+    assert f"{1e3 * found.end_effector_position[:, -1].mean():.3g} mm" in section.text
+    drift = next(figure for figure in figures_of([section]) if figure.name == "replay_drift")
+    ends = [panel.curves[0].y[-1] for panel in drift.panels]
+    np.testing.assert_allclose(ends, 1e3 * found.position_drift, rtol=1e-12)
+
+
+def test_motion_that_cannot_be_replayed_is_said(run: Run) -> None:
+    values = 0.0 * run.estimate.standard.values
+    lame = replace(run, estimate=replace(run.estimate, standard=run.estimate.standard.with_values(values)))
+    section = next(section for section in report_sections(lame) if section.title == "Forward validation")
+    assert not section.parts
+    assert "could not be replayed" in section.text
+
+
+def test_comparisons_are_kept_with_the_run(run: Run, tmp_path: Path) -> None:
+    compared = replace(run, comparisons=tuple(one.as_dict() for one in compare_on(run, run.settings, ["ols", "wls"])))
+    again = load_run(save_run(compared, tmp_path / "run"))
+    assert [item["method"] for item in again.comparisons] == ["ols", "wls"]
+    assert again.comparisons[0]["relative_error"]["validation"] == pytest.approx(run.validation.relative_error, rel=0.2)
+    with pytest.raises(UnknownNameError, match="guess"):
+        compare_on(run, run.settings, ["guess"])
+    with pytest.raises(InputError, match="no samples"):
+        compare_on(replace(run, samples=()), run.settings)
+
+
+def test_exports_are_remembered_while_their_files_are_there(run: Run, tmp_path: Path) -> None:
+    assert read_exports(tmp_path) == ()
+    exported = export_run(run, tmp_path, ["urdf", "json"])
+    assert read_exports(tmp_path) == exported
+    exported[1].companions[0].unlink()
+    assert read_exports(tmp_path) == exported[:1]
+    (tmp_path / "exports.json").write_text('{"exports": [{"file": "x"}]}', encoding="utf-8")
+    with pytest.raises(InputError, match=r"exports\.json' is damaged"):
+        read_exports(tmp_path)
 
 
 def test_figures_are_written_as_files_that_parse(run: Run, tmp_path: Path) -> None:
@@ -82,6 +147,9 @@ def test_figures_are_written_as_files_that_parse(run: Run, tmp_path: Path) -> No
         "consistency",
         "excitation_position",
     } <= shown
+    drawn = {path.stem: path.read_bytes() for path in (tmp_path / "figures").glob("*.png")}
+    assert set(drawn) == (written if can_draw_text() else set())
+    assert all(content.startswith(b"\x89PNG") for content in drawn.values())
     for path in (tmp_path / "figures").glob("*.svg"):
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
 

@@ -164,7 +164,7 @@ def method_figure(comparisons: Sequence[Mapping[str, Any]]) -> Figure:
             curves.append(Curve(label, error, place, role, "points", width=9.0))
     panel = Panel("", Axis("relative torque error, %", low=0.0), Axis(categories=names), tuple(curves))
     caption = "The same data, filter and base parameters for every method."
-    return Figure("methods", "Methods compared", caption, (panel,), "grid", 200, columns=1)
+    return Figure("methods", "Torque error of each method", caption, (panel,), "grid", 200, columns=1)
 
 
 def _short(text: str, most: int = 90) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 
 import numpy as np
 
@@ -27,12 +28,14 @@ LEVEL_WORDS: dict[Level, str] = {"good": "good", "warning": "mind", "error": "wr
 
 @dataclass(frozen=True)
 class Table:
-    """A table; columns in ``numeric`` are set to the right, those in ``code`` in fixed width."""
+    """A table; columns in ``numeric`` are set to the right, those in ``code`` in fixed width, those in ``links`` lead to files."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: tuple[int, ...] = ()
     code: tuple[int, ...] = ()
+    links: tuple[int, ...] = ()
+    """Columns of paths relative to the page."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +282,10 @@ def _table_html(table: Table) -> str:
     def cell(tag: str, index: int, text: str) -> str:
         kinds = [kind for kind, places in (("number", table.numeric), ("code", table.code)) if index in places]
         attribute = f' class="{" ".join(kinds)}"' if kinds else ""
-        return f"<{tag}{attribute}>{escape(text)}</{tag}>"
+        shown = escape(text)
+        if tag == "td" and index in table.links and text:
+            shown = f'<a href="{escape(quote(text))}">{shown}</a>'
+        return f"<{tag}{attribute}>{shown}</{tag}>"
 
     head = "".join(cell("th", i, text) for i, text in enumerate(table.header))
     body = "".join(f"<tr>{''.join(cell('td', i, text) for i, text in enumerate(row))}</tr>" for row in table.rows)

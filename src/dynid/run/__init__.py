@@ -1,10 +1,10 @@
 """The whole path composed once: logs in, a validated model out; saved and loaded as plain files."""
 
-from dynid.run.compare import Compared, compare
+from dynid.run.compare import Compared, compare, compare_on
 from dynid.run.config import RunFile, read_run_file, write_run_file
 from dynid.run.demo import Demo, run_demo
-from dynid.run.export import export_run
-from dynid.run.identify import Run, identify, validate_run
+from dynid.run.export import export_run, read_exports
+from dynid.run.identify import Run, identify, unseen_samples, validate_run
 from dynid.run.inspect import inspect_log
 from dynid.run.payload import Payload, identify_payload
 from dynid.run.publish import Published, publish_run
@@ -23,12 +23,14 @@ __all__ = [
     "RunFile",
     "Settings",
     "compare",
+    "compare_on",
     "export_run",
     "identify",
     "identify_payload",
     "inspect_log",
     "load_run",
     "publish_run",
+    "read_exports",
     "read_model",
     "read_run_file",
     "repair_model",
@@ -36,6 +38,7 @@ __all__ = [
     "run_demo",
     "save_run",
     "simulate_log",
+    "unseen_samples",
     "validate_run",
     "write_run_file",
 ]

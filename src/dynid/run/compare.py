@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.estimate import Estimate, estimate
-from dynid.estimation.methods import METHODS
+from dynid.estimation.methods import METHODS, TAKES_BOUNDS, TAKES_CONSTRAINTS
 from dynid.regression.factor import build_regression
 from dynid.robot.model import Robot
 from dynid.run.identify import Run, identify, method_of
@@ -49,14 +50,32 @@ def compare(
     """Identify once to settle filter and friction, then let every method work on the same regression."""
     chosen = settings if settings.split is not None or validate_on else replace(settings, split=0.65)
     run = identify(robot, logs, replace(chosen, method="ols", constraints={}, bounds=None), validate_on=validate_on)
+    return run, compare_on(run, chosen, methods, say=say)
+
+
+def compare_on(
+    run: Run, settings: Settings, methods: Sequence[str] = METHODS, *, say: Callable[[str], None] = lambda text: None
+) -> tuple[Compared, ...]:
+    """Every method on the samples of a run, with its filter and friction model."""
+    if not run.samples:
+        raise InputError("this run has no samples of motion on which methods could be compared")
+    for name in methods:
+        if name not in METHODS:
+            raise UnknownNameError("method", name, METHODS)
     regression = build_regression(run.robot, run.samples)
     found = []
     for name in methods:
         say(f"estimating by {name}")
         started = time.perf_counter()
-        result = estimate(regression, run.estimate.base, method_of(replace(chosen, method=name), run.robot))
+        own = replace(
+            settings,
+            method=name,
+            constraints=settings.constraints if name in TAKES_CONSTRAINTS else {},
+            bounds=settings.bounds if name in TAKES_BOUNDS else None,
+        )
+        result = estimate(regression, run.estimate.base, method_of(own, run.robot))
         seconds = time.perf_counter() - started
-        own = validate(run.robot, result, run.samples).relative_error
+        known = validate(run.robot, result, run.samples).relative_error
         unseen = validate(run.robot, result, run.unseen).relative_error if run.unseen else None
-        found.append(Compared(name, result, own, unseen, seconds))
-    return run, tuple(found)
+        found.append(Compared(name, result, known, unseen, seconds))
+    return tuple(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +17,18 @@ from dynid.recording.recording import write_recording
 from dynid.recording.samples import Samples
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.report.excitation_plots import excitation_section
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
-from dynid.run.export import Exported
+from dynid.run.compare import compare_on
+from dynid.run.export import FORMATS, Exported
 from dynid.run.identify import Run, identify
 from dynid.run.publish import publish_run
 from dynid.run.settings import Settings
 from dynid.simulate import simulate
 
+COMPARED = ("ols", "wls", "robust", "ridge", "essential", "sdp", "manifold")
 PERIOD_S, HARMONICS, RATE_HZ, DESIGN_S = 20.0, 5, 1000.0, 10.0
 
 
@@ -80,7 +83,13 @@ def run_demo(folder: str | Path, *, seed: int = 0, say: Callable[[str], None] = 
 
     run = identify(description, logs[0], Settings(), validate_on=[logs[1]])
     say(f"identified in {run.seconds:.2f} s")
-    published = publish_run(run, target / "run", allow_inconsistent=True)
+    compared = compare_on(run, run.settings, COMPARED)
+    run = replace(run, comparisons=tuple(one.as_dict() for one in compared))
+    say(f"compared with {', '.join(name for name in COMPARED if name != run.settings.method)}")
+    published = publish_run(
+        run, target / "run", formats=FORMATS, allow_inconsistent=True, sections=[excitation_section(design)]
+    )
+    say("exported, reloaded and compared; report written")
     friction = np.column_stack(
         [[robot.parameters[f"{symbol}{j + 1}"] for j in range(truth.n_joints)]
          for symbol in ("fv", "fc") for robot in (truth, run.identified)]

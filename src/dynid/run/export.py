@@ -68,10 +68,7 @@ def export_run(
     run: Run, folder: str | Path, formats: Sequence[str] = ("urdf",), *, allow_inconsistent: bool = False
 ) -> tuple[Exported, ...]:
     """Write the identified robot in each format into ``folder`` and prove each file."""
-    wanted = list(dict.fromkeys(name.strip() for name in formats))
-    for name in wanted:
-        if name not in _FORMATS:
-            raise UnknownNameError("export format", name, FORMATS)
+    wanted = known_formats(formats)
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -80,6 +77,36 @@ def export_run(
     exported = tuple(_export(run, target, name, allow_inconsistent) for name in wanted)
     _remember(target, exported)
     return exported
+
+
+def known_formats(names: Sequence[str]) -> tuple[str, ...]:
+    """The formats of these names, each once."""
+    wanted = tuple(dict.fromkeys(name.strip() for name in names))
+    for name in wanted:
+        if name not in _FORMATS:
+            raise UnknownNameError("export format", name, FORMATS)
+    return wanted
+
+
+def read_exports(folder: str | Path) -> tuple[Exported, ...]:
+    """What was exported into a folder and is still there, with its proofs."""
+    place = Path(folder)
+    path = place / "exports.json"
+    entries = read_json(path, "folder").get("exports", []) if path.is_file() else []
+    try:
+        known = tuple(
+            Exported(
+                place / entry["file"],
+                entry["format"],
+                math.nan if entry["parity"] is None else float(entry["parity"]),
+                tuple(entry["notes"]),
+                tuple(place / name for name in entry["companions"]),
+            )
+            for entry in entries
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"'{path}' is damaged: an entry lacks or misstates {error}") from None
+    return tuple(item for item in known if all(file.is_file() for file in item.files))
 
 
 def _remember(folder: Path, exported: Sequence[Exported]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,8 @@ class Run:
     """The friction model, where one was asked for, and what it was chosen against."""
     checks: tuple[DataCheck, ...] = ()
     """What was found wrong with each log."""
+    comparisons: tuple[Mapping[str, Any], ...] = ()
+    """What other methods found on the same samples, each with ``method``, ``relative_error``, ``feasible``, ``seconds``."""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     samples: tuple[Samples, ...] = ()
@@ -227,6 +229,11 @@ def _identify_static(
 
 def validate_run(run: Run, paths: Sequence[str | Path]) -> Validation:
     """Prediction of logs that a run has not seen, filtered as the run was."""
+    return validate(run.robot, run.estimate, unseen_samples(run, paths))
+
+
+def unseen_samples(run: Run, paths: Sequence[str | Path]) -> tuple[Samples, ...]:
+    """Samples of logs that a run has not seen, filtered as the run was."""
     files = [Path(path) for path in paths]
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter to apply to a motion log")
@@ -235,7 +242,7 @@ def validate_run(run: Run, paths: Sequence[str | Path]) -> Validation:
     if isinstance(found, StaticRecording):
         raise InputError(f"{files[0]} is a table of poses, expected a motion log to validate on")
     samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
-    return validate(run.robot, run.estimate, under_load(run.robot, run.estimate, samples))
+    return under_load(run.robot, run.estimate, samples)
 
 
 def resampled(run: Run) -> Run:

@@ -1,38 +1,55 @@
-"""Everything a run leaves behind: its record, the models it exports and the report."""
+"""A finished run as a folder of files: numbers, exported models with their proofs, and the report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynid.errors import InconsistentModelError
-from dynid.run.export import Exported, export_run
+from dynid.errors import InconsistentModelError, InputError
+from dynid.report.page import Section
+from dynid.run.export import Exported, export_run, known_formats
 from dynid.run.identify import Run
 from dynid.run.report import report_run
 from dynid.run.store import save_run
 
+DEFAULT_FORMATS = ("urdf", "mjcf")
+
 
 @dataclass(frozen=True)
 class Published:
-    """What was written, and why there is no model where there is none."""
+    """What was written, and why a format of the model was not."""
 
     folder: Path
     report: Path
     exported: tuple[Exported, ...]
-    refusal: str = ""
+    refusals: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return (self.folder / "run.json", self.report, *(item.path for item in self.exported))
+        return (self.folder / "run.json", self.report, *(file for item in self.exported for file in item.files))
 
 
-def publish_run(run: Run, folder: str | Path, *, allow_inconsistent: bool = False) -> Published:
-    """Write the run, its models (unless they are inconsistent, which needs leave) and its report into a folder."""
+def publish_run(
+    run: Run,
+    folder: str | Path,
+    *,
+    formats: Sequence[str] = DEFAULT_FORMATS,
+    allow_inconsistent: bool = False,
+    sections: Sequence[Section] = (),
+) -> Published:
+    """Write the run, its models (unless they are inconsistent, which needs leave) and its report into a folder.
+
+    ``sections`` are put into the report beside its own.
+    """
+    wanted = known_formats(formats)
     place = save_run(run, folder)
-    exported: tuple[Exported, ...] = ()
-    refusal = ""
-    try:
-        exported = export_run(run, place, allow_inconsistent=allow_inconsistent)
-    except InconsistentModelError as error:
-        refusal = str(error)
-    return Published(place, report_run(run, place / "report.html"), exported, refusal)
+    exported: list[Exported] = []
+    refusals: list[str] = []
+    for format in wanted:
+        try:
+            exported += export_run(run, place, [format], allow_inconsistent=allow_inconsistent)
+        except (InputError, InconsistentModelError) as error:  # what one format cannot hold, another may
+            refusals.append(f"{format} was not written: {error}")
+    report = report_run(run, place / "report.html", exported=exported, refusals=refusals, sections=sections)
+    return Published(place, report, tuple(exported), tuple(refusals))

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
-from dynid.files import write_text
+from dynid.files import write_bytes, write_text
 from dynid.inertia import mass_com_inertia
 from dynid.recording.finding import DataCheck, Finding
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 from dynid.regression.factor import build_regression
 from dynid.report.data_plots import lag_figure, step_figure
-from dynid.report.estimate_plots import consistency_figure, method_figure, sigma_figure, singular_value_figure, trial_figure
+from dynid.report.estimate_plots import consistency_figure, sigma_figure, singular_value_figure, trial_figure
 from dynid.report.motion_plots import coverage_figure, motion_figure
 from dynid.report.page import (
     Code,
@@ -32,6 +32,7 @@ from dynid.report.page import (
     figures_of,
     page,
 )
+from dynid.report.png import can_draw_text, png_of
 from dynid.report.scene import make_scene
 from dynid.report.svg import figure_svg
 from dynid.report.torque_plots import (
@@ -45,8 +46,10 @@ from dynid.report.torque_plots import (
     torque_figure,
     torque_units,
 )
+from dynid.run.export import Exported
 from dynid.run.identify import Run
 from dynid.run.prepare import read_logs, refuse_repeats
+from dynid.run.proof_sections import comparison_section, export_section, replay_section
 from dynid.run.settings import Settings
 from dynid.run.store import versions
 from dynid.run.verdict import percent, verdict_of
@@ -63,17 +66,18 @@ def report_run(
     run: Run,
     path: str | Path,
     *,
-    comparisons: Sequence[Mapping[str, Any]] | None = None,
+    exported: Sequence[Exported] = (),
+    refusals: Sequence[str] = (),
     sections: Sequence[Section] = (),
 ) -> Path:
-    """Write the page of a run, and its figures as SVG files into the folder ``figures`` beside it.
+    """Write the page of a run, and its figures as SVG and PNG files into the folder ``figures`` beside it.
 
-    ``comparisons`` are results of several methods on the same data, each with ``method``, ``relative_error``
-    (``identification`` and ``validation``), ``feasible`` and ``seconds``; ``sections`` are put before the last one.
+    The files in ``exported`` are linked with their proofs, ``refusals`` say why others were not written; ``sections`` are put
+    before the last one.
     """
     target = Path(path)
     shown = _Shown(run)
-    parts = _sections(shown, comparisons, sections)
+    parts = _sections(shown, (*sections, export_section(exported, target, refusals)))
     write_text(target, _page(shown, parts))
     folder = target.parent / "figures"
     try:
@@ -81,38 +85,37 @@ def report_run(
     except OSError as error:
         raise InputError(f"folder '{folder}' for the figures cannot be made: {error.strerror or error}") from None
     for figure in figures_of(parts):
-        write_text(folder / f"{figure.name}.svg", figure_svg(figure))
+        drawing = figure_svg(figure)
+        write_text(folder / f"{figure.name}.svg", drawing)
+        if can_draw_text():
+            write_bytes(folder / f"{figure.name}.png", png_of(drawing))
     return target
 
 
-def report_page(run: Run, *, comparisons: Sequence[Mapping[str, Any]] | None = None) -> str:
+def report_page(run: Run) -> str:
     """The page of a run as HTML."""
     shown = _Shown(run)
-    return _page(shown, _sections(shown, comparisons))
+    return _page(shown, _sections(shown))
 
 
-def report_sections(
-    run: Run, *, comparisons: Sequence[Mapping[str, Any]] | None = None, sections: Sequence[Section] = ()
-) -> tuple[Section, ...]:
+def report_sections(run: Run, *, sections: Sequence[Section] = ()) -> tuple[Section, ...]:
     """What the page shows below the verdict; what the run does not have is left out or said to be missing."""
-    return _sections(_Shown(run), comparisons, sections)
+    return _sections(_Shown(run), sections)
 
 
-def _sections(
-    shown: _Shown, comparisons: Sequence[Mapping[str, Any]] | None, sections: Sequence[Section] = ()
-) -> tuple[Section, ...]:
+def _sections(shown: _Shown, sections: Sequence[Section | None] = ()) -> tuple[Section, ...]:
     run = shown.run
-    compared = getattr(run, "comparisons", ()) if comparisons is None else comparisons
     made = (
         _robot(shown),
         _torque(shown),
+        replay_section(run, shown.judged),
         _parameters(run),
         _consistency(run),
         _friction(shown),
         _residual(shown),
         _excitation(shown),
         _filter(run),
-        _methods(compared),
+        comparison_section(run.comparisons),
         _data(shown),
         *sections,
         _reproduction(run),
@@ -399,23 +402,6 @@ def _filter(run: Run) -> Section | None:
     return Section("Filter", text, (table,))
 
 
-def _methods(comparisons: Sequence[Mapping[str, Any]]) -> Section | None:
-    if not comparisons:
-        return None
-    rows = tuple(
-        (
-            str(item["method"]),
-            percent(item["relative_error"].get("identification")),
-            percent(item["relative_error"].get("validation")),
-            {True: "yes", False: "no"}.get(item.get("feasible"), "–"),  # type: ignore[arg-type]
-            "–" if item.get("seconds") is None else f"{float(item['seconds']):.3g}",
-        )
-        for item in comparisons
-    )
-    table = Table(("method", "identification", "unseen", "consistent", "seconds"), rows, numeric=(1, 2, 4))
-    return Section("Methods compared", "", (table, method_figure(comparisons)), "Methods")
-
-
 def _data(shown: _Shown) -> Section | None:
     run, recordings, checks = shown.run, shown.recordings, shown.checks
     notes = tuple(Item("note", note) for note in run.notes)
@@ -497,7 +483,7 @@ def _reproduction(run: Run) -> Section:
     ]
     text = (
         "The same files with the same hashes and these settings give the same numbers. "
-        "The figures of this page lie beside it as SVG files, in the folder figures."
+        "The figures of this page lie beside it, in the folder figures, as SVG and PNG files."
     )
     return Section("How to repeat this", text, tuple(parts), "Repeat")
 

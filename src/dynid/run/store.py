@@ -53,6 +53,7 @@ def save_run(run: Run, folder: str | Path) -> Path:
         "validation_logs": [{"path": path, "sha256": digest} for path, digest in run.validation_logs],
         "filter": None if run.filter is None else run.filter.__dict__,
         "filter_trials": [trial.filter.__dict__ | {"error": trial.error} for trial in run.trials],
+        "comparisons": [dict(item) for item in run.comparisons],
         "versions": versions(),
         "result": run.summary(),
     }
@@ -89,6 +90,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
         logs=logs,
         validation_logs=unseen,
         friction=friction,
+        comparisons=tuple(record.get("comparisons", ())),
         trials=tuple(_trial(item) for item in record.get("filter_trials", [])),
         notes=notes,
         seconds=seconds,

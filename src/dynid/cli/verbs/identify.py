@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,6 +113,18 @@ def identify(
     ] = "auto",
     from_s: Annotated[float | None, typer.Option("--from", help="Use each log from this time, s.")] = None,
     to_s: Annotated[float | None, typer.Option("--to", help="Use each log up to this time, s.")] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            "--compare",
+            metavar="METHODS",
+            help="Other methods, separated by commas, to be tried on the same samples and shown in the report.",
+            show_default=False,
+        ),
+    ] = None,
+    export: Annotated[
+        str, typer.Option("--export", help="Formats of the exported model: urdf, mjcf, sdf, c, json.")
+    ] = "urdf,mjcf",
     drive_gains: DriveGains = None,
     preset: Preset = None,
     mapping: Mapping = None,
@@ -123,10 +136,12 @@ def identify(
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
-    from dynid.run import RunFile, publish_run, read_run_file
+    from dynid.run import RunFile, compare_on, publish_run, read_run_file
     from dynid.run import identify as identify_robot
+    from dynid.run.export import known_formats
     from dynid.run.refit import refit_friction
 
+    formats = known_formats(export.split(","))
     file = RunFile() if config is None else read_run_file(config)
     flags = {
         "effects": effect_names(effects),
@@ -160,13 +175,20 @@ def identify(
         run = identify_robot(description, recordings, settings, validate_on=unseen)
     else:
         run = refit_friction(_run_of(keep_bodies, description), recordings, settings.friction, validate_on=unseen)
-    published = publish_run(run, target)
+    if compare is not None:
+        methods = [name.strip() for name in compare.split(",")]
+        found = compare_on(run, settings, methods, say=lambda text: None if json else say(text))
+        run = replace(run, comparisons=tuple(one.as_dict() for one in found))
+    published = publish_run(run, target, formats=formats)
     if json:
-        show_json(run.summary() | {"files": [str(path) for path in published.files]})
+        show_json(run.summary() | {"files": [str(path) for path in published.files], "refusals": list(published.refusals)})
         return
     show_run(run)
-    if published.refusal:
-        show(f"no model exported: {published.refusal}")
+    for refusal in published.refusals:
+        show(f"note: {refusal}")
+    for item in published.exported:
+        for note in item.notes:
+            show(f"note on {item.format}: {note}")
     for path in published.files:
         show(f"written: {path}")
 

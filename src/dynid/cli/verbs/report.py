@@ -23,9 +23,9 @@ def report(
 
     Example: [bold]dynid report run[/bold]
     """
-    from dynid.run import load_run, report_run
+    from dynid.run import load_run, read_exports, report_run
 
-    path = report_run(load_run(run, with_samples=True), output or run / "report.html")
+    path = report_run(load_run(run, with_samples=True), output or run / "report.html", exported=read_exports(run))
     if json:
         show_json({"files": [str(path)]})
     else:

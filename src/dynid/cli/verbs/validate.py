@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dynid.cli.console import percent, show, show_json, show_table
 from dynid.cli.options import AsJson, LogFiles
+
+if TYPE_CHECKING:
+    from dynid.validation.replay import Replay
 
 
 def validate(
@@ -18,15 +22,29 @@ def validate(
         float | None,
         typer.Option("--at-most", help="Exit with 1 if the relative error (filtered) exceeds this fraction."),
     ] = None,
+    forward: Annotated[
+        bool,
+        typer.Option(
+            "--replay", help="Also drive the model by the measured torque and see how far it strays from the motion."
+        ),
+    ] = False,
+    window: Annotated[
+        float, typer.Option("--window", help="With --replay: how long the model runs free from each measured state, s.")
+    ] = 0.1,
     json: AsJson = False,
 ) -> None:
     """Predict the torque of logs that the run has not seen, filtered as the run was.
 
     Example: [bold]dynid validate run unseen.csv --at-most 0.05[/bold]
     """
-    from dynid.run import load_run, validate_run
+    from dynid.run import load_run, unseen_samples
+    from dynid.validation.replay import replay
+    from dynid.validation.torque import validate as validate_samples
 
-    verdict = validate_run(load_run(run), logs)
+    known = load_run(run)
+    samples = unseen_samples(known, logs)
+    verdict = validate_samples(known.robot, known.estimate, samples)
+    replays = [replay(known.identified, one, window_s=window) for one in samples] if forward else []
     if json:
         show_json(
             {
@@ -41,7 +59,8 @@ def validate(
                         "rmse": log.rmse,
                         "n_samples": log.n_samples,
                     }
-                    for path, log in zip(logs, verdict.logs, strict=True)
+                    | ({"replay": replays[place].summary()} if replays else {})
+                    for place, (path, log) in enumerate(zip(logs, verdict.logs, strict=True))
                 ],
             }
         )
@@ -58,6 +77,26 @@ def validate(
             )
         ]
         show_table(("joint", "rmse N m or N", "error, filtered"), joints)
+        for path, found in zip(logs, replays, strict=False):
+            show_replay(path.name, found)
         show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")
     if at_most is not None and verdict.relative_error > at_most:
         raise typer.Exit(1)
+
+
+def show_replay(name: str, found: Replay) -> None:
+    """Forward validation of one log, for the eye."""
+    rows = [
+        (joint, f"{torque:.4g}", f"{1e3 * drift:.4g}")
+        for joint, torque, drift in zip(found.joint_names, found.torque_error, found.position_drift, strict=True)
+    ]
+    title = f"{name} replayed ({found.engine}), {found.n_windows} windows of {1e3 * found.window_s:.0f} ms"
+    show_table(("joint", "mean torque error, N m or N", "drift, mrad or mm"), rows, title)
+    for note in found.notes:
+        show(f"note: {note}")
+    ends = found.end_effector_position[:, -1], found.end_effector_orientation[:, -1]
+    show(
+        f"link {found.frame} at the end of a window: off by {1e3 * ends[0].mean():.3g} mm and "
+        f"{math.degrees(ends[1].mean()):.3g} degrees on average, at most {1e3 * ends[0].max():.3g} mm and "
+        f"{math.degrees(ends[1].max()):.3g} degrees; energy balance off by {percent(found.energy_error)}"
+    )
