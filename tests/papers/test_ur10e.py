@@ -23,6 +23,7 @@ from dynid.recording.steps import Differentiate, LowPass
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.robot.read import read_robot
+from dynid.run import Settings, identify, identify_payload
 from dynid.run.friction import choose_friction, estimate_under_load
 from dynid.validation.torque import validate
 from shared_data import shared
@@ -116,6 +117,17 @@ def test_friction_that_grows_with_load_predicts_better(robot, runs):
     # gears rub: every joint's friction grows with its load
     fitted, _ = estimate_under_load(choice.robot, [runs[IDENTIFICATION]], OrdinaryLeastSquares())
     assert all(fitted.standard[f"flc{j}"] > 0.0 for j in (1, 2, 3))
+
+
+@pytest.mark.parametrize(("gains", "mass"), [("authors_estimate", 2.47), ("quoted_from_literature", 3.08)])
+def test_load_is_known_as_well_as_the_drive_gains(facts, gains, mass):
+    """2.805 kg on the scales; the two gain sets leave it on either side, as plain least squares on the pair does."""
+    settings = Settings(drive_gains=tuple(facts["drive_gains_Nm_per_A"][gains]), cutoff_hz=5.0)
+    run = identify(shared("ur10e_mamedov/robot.urdf"), shared(f"ur10e_mamedov/traj/{FOURTEEN}.parquet"), settings)
+    load = identify_payload(run, [shared(f"ur10e_mamedov/traj/{FOURTEEN}Load.parquet")])
+    assert load.mass == pytest.approx(mass, abs=0.02)
+    assert load.feasible
+    assert load.relative_error_with < 0.3 * load.relative_error_without
 
 
 @pytest.mark.slow

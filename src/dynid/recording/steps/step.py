@@ -7,6 +7,7 @@ chunks does not change the result. The true ends of a log are the only places wh
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -60,7 +61,7 @@ class Step(Protocol):
         ...
 
 
-class LocalStep:
+class LocalStep(ABC):
     """A step that acts window by window; subclasses say how far they look and what they do with a window."""
 
     makes_uniform_clock: ClassVar[bool] = False
@@ -84,13 +85,13 @@ class LocalStep:
         """The step with everything settled that depends on the head of the log."""
         return self
 
+    @abstractmethod
     def reach(self, head: Signals) -> Extent:
         """How far a row of the result depends on rows before and after it: so many seconds, and rows beyond them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def apply(self, window: Signals, own: slice, starts: bool, ends: bool, tally: Tally) -> Signals:
         """The result for the ``own`` rows of a window; ``starts`` and ``ends`` say where the log itself does."""
-        raise NotImplementedError
 
     def over(self, upstream: Upstream, tally: Tally) -> Iterator[Signals]:
         """Windows of every segment, one after the other."""
@@ -137,9 +138,9 @@ class LocalStep:
 class RowwiseStep(LocalStep):
     """A local step that returns as many rows as it is given, with some quantities replaced."""
 
+    @abstractmethod
     def compute(self, window: Signals, starts: bool, ends: bool) -> dict[str, Array]:
         """New values of some quantities on all rows of the window."""
-        raise NotImplementedError
 
     def apply(self, window: Signals, own: slice, starts: bool, ends: bool, tally: Tally) -> Signals:
         """The own rows of what was computed."""
