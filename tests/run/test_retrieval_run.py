@@ -16,6 +16,7 @@ from dynid.errors import InputError
 from dynid.inertia import mass_com_inertia
 from dynid.run import Settings, identify, load_run, save_run
 from dynid.run.config import read_run_file
+from dynid.run.identify import method_of
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +68,12 @@ def test_a_run_file_names_its_bounds_relative_to_itself(bounds: Path) -> None:
     path = bounds.parent / "run.toml"
     path.write_text('[estimation]\nmethod = "retrieve"\nbounds = "arm.csv"\n')
     assert read_run_file(path).settings({}).bounds == str(bounds.parent / "arm.csv")
+
+
+def test_annealing_is_reached_from_settings_and_says_how_far_it_is(bench: Bench, bounds: Path) -> None:
+    heard: list[str] = []
+    settings = Settings(method="retrieve", bounds=str(bounds), optimiser="annealing", starts=3, seed=4)
+    method = method_of(settings, bench.truth, heard.append)
+    assert (method.optimiser, method.starts, method.seed, method.engine) == ("annealing", 3, 4, "processes")
+    method.progress(2, 3)
+    assert heard == ["estimating by retrieve: 2 of 3 starts done"]

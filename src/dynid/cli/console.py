@@ -47,6 +47,62 @@ def percent(fraction: float | None, digits: int = 2) -> str:
     return "-" if fraction is None or not math.isfinite(fraction) else f"{100.0 * fraction:.{digits}f} %"
 
 
+class ProgressBar:
+    """A bar on a terminal, with the best value so far; nothing elsewhere."""
+
+    def __init__(self, word: str, quiet: bool) -> None:
+        self._progress: Any = None
+        self._task: Any = None
+        if not quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TextColumn(word), BarColumn(), TextColumn("{task.fields[best]}"), TimeElapsedColumn())
+            self._progress = Progress(*columns, console=Console(file=sys.stderr), transient=True)
+            self._task = self._progress.add_task(word, best="")
+
+    def __enter__(self) -> ProgressBar:
+        if self._progress is not None:
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def tell(self, done: int, total: int, best: float) -> None:
+        """The piece of work that is done, and the best value so far."""
+        if self._progress is not None:
+            self._progress.update(self._task, completed=done, total=total, best=f"best {best:.4g}")
+
+
+class Stages:
+    """What is being done, in one line of a terminal that changes and goes; nothing elsewhere."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._status: Any = None
+        if not quiet and sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(file=sys.stderr).status("")
+
+    def __enter__(self) -> Stages:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def tell(self, text: str) -> None:
+        """The next stage."""
+        if self._status is not None:
+            from rich.markup import escape
+
+            self._status.update(escape(text))
+
+
 def log_to_stderr() -> None:
     """Show what the library says (first-use compilation, notes) as messages."""
     logger = logging.getLogger("dynid")

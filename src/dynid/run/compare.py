@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from dynid.regression.factor import build_regression
 from dynid.robot.model import Robot
 from dynid.run.identify import Run, identify, method_of
 from dynid.run.settings import Settings
+from dynid.run.telling import Tell, silent
 from dynid.validation.torque import validate
 
 
@@ -45,16 +46,16 @@ def compare(
     *,
     validate_on: Sequence[str | Path] = (),
     methods: Sequence[str] = METHODS,
-    say: Callable[[str], None] = lambda text: None,
+    tell: Tell = silent,
 ) -> tuple[Run, tuple[Compared, ...]]:
     """Identify once to settle filter and friction, then let every method work on the same regression."""
     chosen = settings if settings.split is not None or validate_on else replace(settings, split=0.65)
     run = identify(robot, logs, replace(chosen, method="ols", constraints={}, bounds=None), validate_on=validate_on)
-    return run, compare_on(run, chosen, methods, say=say)
+    return run, compare_on(run, chosen, methods, tell=tell)
 
 
 def compare_on(
-    run: Run, settings: Settings, methods: Sequence[str] = METHODS, *, say: Callable[[str], None] = lambda text: None
+    run: Run, settings: Settings, methods: Sequence[str] = METHODS, *, tell: Tell = silent
 ) -> tuple[Compared, ...]:
     """Every method on the samples of a run, with its filter and friction model."""
     if not run.samples:
@@ -65,7 +66,7 @@ def compare_on(
     regression = build_regression(run.robot, run.samples)
     found = []
     for name in methods:
-        say(f"estimating by {name}")
+        tell(f"estimating by {name}")
         started = time.perf_counter()
         own = replace(
             settings,

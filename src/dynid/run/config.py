@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "velocity", "cutoff_hz", "torque_cutoff_hz", "filter_order", "dead_zone", "from_s", "to_s", "drive_gains", "preset",
         "mapping", "max_rows",
     ),
-    "estimation": ("method", "split", "bounds", "prior", "prior_strength"),
+    "estimation": ("method", "split", "bounds", "optimiser", "starts", "seed", "prior", "prior_strength"),
 }  # fmt: skip
 _FILES = ("robot", "logs", "validate", "output")
 
@@ -63,8 +65,9 @@ def read_run_file(path: str | Path) -> RunFile:
     if "constraints" in content:
         options["constraints"] = content["constraints"]
     folder = place.parent
-    if "bounds" in options:
-        options["bounds"] = str(folder / _text(options["bounds"], "bounds", place))
+    for name in ("bounds", "mapping"):
+        if name in options:
+            options[name] = str(folder / _text(options[name], name, place))
     robot, output = content.get("robot"), content.get("output")
     return RunFile(
         robot=None if robot is None else folder / _text(robot, "robot", place),
@@ -91,15 +94,21 @@ def _list(value: Any, name: str, place: Path) -> list[Any]:
     return value
 
 
+def _seen_from(path: str | Path, folder: Path) -> str:
+    """A path as the run file writes it: relative to the file, unless it was given as an absolute one."""
+    seen = Path(path) if Path(path).is_absolute() else Path(os.path.relpath(path, folder))
+    return json.dumps(seen.as_posix(), ensure_ascii=False)  # a JSON string is a TOML string
+
+
 def write_run_file(path: str | Path, robot: str | Path, logs: list[str | Path]) -> Path:
     """A commented run file for this robot and these logs, with every default written out."""
     defaults = Settings()
     place = Path(path)
-    listed = ", ".join(f'"{Path(log).as_posix()}"' for log in logs)
+    listed = ", ".join(_seen_from(log, place.parent) for log in logs)
     text = f"""# Run file of dynid: dynid identify --config {place.name}
 # Paths are relative to this file; flags on the command line win over what stands here.
 
-robot = "{Path(robot).as_posix()}"
+robot = {_seen_from(robot, place.parent)}
 logs = [{listed}]
 # validate = ["unseen.parquet"]        # logs to validate on; or [estimation] split
 output = "run"
@@ -129,6 +138,8 @@ prior = "{defaults.prior}"                      # what holds sdp where data are 
 prior_strength = {defaults.prior_strength}                   # 1: the description is as uncertain as each parameter's size
 # split = 0.65                         # identify on this share of each log, validate on the rest
 # bounds = "bounds.csv"                # for method = "retrieve": name, lower, upper of m1, c1x, I1xx, total_mass
+# optimiser = "annealing"              # of method = "retrieve"; default "refine", from the convex relaxation
+# starts = 4
 
 # [[constraints.mass]]                 # what is known of the links beyond physical consistency
 # link = 1

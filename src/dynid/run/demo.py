@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from dynid.run.export import FORMATS, Exported
 from dynid.run.identify import Run, identify
 from dynid.run.publish import publish_run
 from dynid.run.settings import Settings
+from dynid.run.telling import Tell, silent
 from dynid.simulate import simulate
 
 COMPARED = ("ols", "wls", "robust", "ridge", "essential", "sdp", "manifold")
@@ -48,7 +48,7 @@ class Demo:
     report: Path
 
 
-def run_demo(folder: str | Path, *, seed: int = 0, say: Callable[[str], None] = lambda text: None) -> Demo:
+def run_demo(folder: str | Path, *, seed: int = 0, say: Tell = silent) -> Demo:
     """Run the demonstration into ``folder``; every number in it is simulated."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)

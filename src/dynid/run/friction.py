@@ -34,6 +34,7 @@ from dynid.robot.effects import (
     ViscousPolynomial,
 )
 from dynid.robot.model import Robot
+from dynid.run.telling import Tell, silent
 from dynid.validation.torque import predict
 
 FRICTION_MODELS = ("linear", "smooth", "polynomial", "sigmoid", "stribeck", "load", "load_polynomial")
@@ -128,7 +129,13 @@ def with_friction(robot: Robot, effects: Sequence[Effect]) -> Robot:
 
 
 def choose_friction(
-    robot: Robot, samples: Sequence[Samples], model: str, *, time_s: float = START_TIME_S, bodies_held: bool = False
+    robot: Robot,
+    samples: Sequence[Samples],
+    model: str,
+    *,
+    time_s: float = START_TIME_S,
+    bodies_held: bool = False,
+    tell: Tell = silent,
 ) -> FrictionChoice:
     """The robot with the friction model asked for, or for ``auto`` with the one that predicts held-out blocks best.
 
@@ -142,9 +149,11 @@ def choose_friction(
     }
     trials: tuple[FrictionTrial, ...] = ()
     if model == "auto":
-        trials = tuple(
-            cross_validate(candidate, samples, name, bodies_held=bodies_held) for name, candidate in candidates.items()
-        )
+        tried = []
+        for name, candidate in candidates.items():
+            tell(f"choosing the friction model: {name}")
+            tried.append(cross_validate(candidate, samples, name, bodies_held=bodies_held))
+        trials = tuple(tried)
         least = min(trial.error for trial in trials)
         alike = [trial for trial in trials if trial.error <= (1.0 + ALIKE) * least]
         model = min(alike, key=lambda trial: (trial.n_columns, trial.error)).model

@@ -35,6 +35,7 @@ from dynid.run.friction import (
 from dynid.run.gate import gate
 from dynid.run.prepare import Filter, Logs, read_logs, refuse_repeats, split_recording, to_samples, with_dead_zone
 from dynid.run.settings import Settings
+from dynid.run.telling import Tell, silent
 from dynid.run.tune import Trial, choose_filter
 from dynid.validation.data_check import check_recording
 from dynid.validation.torque import TorqueError, Validation, validate
@@ -122,23 +123,28 @@ def identify(
     settings: Settings | None = None,
     *,
     validate_on: Sequence[str | Path] = (),
+    tell: Tell = silent,
 ) -> Run:
-    """Identify a robot from logs of its motion (or a table of poses), and validate on unseen logs or a held-out part."""
+    """Identify a robot from logs of its motion (or a table of poses), and validate on unseen logs or a held-out part.
+
+    ``tell`` hears what is being done.
+    """
     started = time.perf_counter()
     chosen = settings or Settings()
     if chosen.split is not None and validate_on:
         raise InputError("a split and validation logs were both given, expected one of the two")
     paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
     model = robot if isinstance(robot, Robot) else read_robot(robot, chosen.effects or "none", chosen.gravity, chosen.lock)
+    tell("reading the logs")
     found = read_logs(model, paths, chosen)
     if isinstance(found, StaticRecording):
-        run = _identify_static(model, found, paths[0], chosen, validate_on)
+        run = _identify_static(model, found, paths[0], chosen, validate_on, tell)
     else:
-        run = _identify_motion(found, chosen, [Path(path) for path in validate_on])
+        run = _identify_motion(found, chosen, [Path(path) for path in validate_on], tell)
     return replace(run, seconds=time.perf_counter() - started)
 
 
-def method_of(settings: Settings, robot: Robot) -> Method:
+def method_of(settings: Settings, robot: Robot, tell: Tell = silent) -> Method:
     """The method that the settings name, under their constraints.
 
     What the data hardly see of a link, its mass most of all, would wander to the boundary of the consistent set. So the
@@ -149,10 +155,18 @@ def method_of(settings: Settings, robot: Robot) -> Method:
         usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
         prior = ("entropic" if usable else "none") if settings.prior == "auto" else settings.prior
         options |= {"prior": prior, "strength": settings.prior_strength}
+    if settings.method == "retrieve":
+        options |= {
+            "optimiser": settings.optimiser,
+            "starts": settings.starts,
+            "seed": settings.seed,
+            "engine": "processes" if settings.optimiser == "annealing" and settings.starts > 1 else None,
+            "progress": lambda done, total: tell(f"estimating by retrieve: {done} of {total} starts done"),
+        }
     return method_named(settings.method, constraints_from_table(settings.constraints), **options)
 
 
-def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) -> Run:
+def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tell: Tell) -> Run:
     robot = logs.robot
     known, unseen_recordings = list(logs.recordings), []
     validation_files: list[tuple[str, str]] = []
@@ -166,19 +180,22 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) ->
             raise InputError(f"{validate_on[0]} is a table of poses, expected a motion log to validate on")
         unseen_recordings = list(others.recordings)
         validation_files = list(zip((str(path) for path in validate_on), hashes, strict=True))
+    tell("looking into the logs")
     checks = tuple(check_recording(recording, robot) for recording in logs.recordings)
     if settings.friction is not None:
         robot = with_friction(robot, friction_effects("linear"))
-    chosen_filter, trials = choose_filter(robot, reduce_to_base(robot), known, settings)
+    chosen_filter, trials = choose_filter(robot, reduce_to_base(robot), known, settings, tell)
     robot = with_dead_zone(robot, known, chosen_filter, settings)
     samples = tuple(to_samples(recording, chosen_filter, settings.max_rows) for recording in known)
     unseen = tuple(to_samples(recording, chosen_filter, settings.max_rows) for recording in unseen_recordings)
     choice = None
     if settings.friction is not None:
         memory_s = FILTER_MEMORY / chosen_filter.torque_cutoff_hz
-        choice = choose_friction(robot, samples, settings.friction, time_s=memory_s)
+        choice = choose_friction(robot, samples, settings.friction, time_s=memory_s, tell=tell)
         robot = choice.robot
-    result, samples = estimate_under_load(robot, samples, method_of(settings, robot))
+    tell(f"estimating by {settings.method}")
+    result, samples = estimate_under_load(robot, samples, method_of(settings, robot, tell))
+    tell("predicting torque")
     unseen = under_load(robot, result, unseen)
     return Run(
         settings=settings,
@@ -205,7 +222,7 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path]) ->
 
 
 def _identify_static(
-    robot: Robot, poses: StaticRecording, path: Path, settings: Settings, validate_on: Sequence[str | Path]
+    robot: Robot, poses: StaticRecording, path: Path, settings: Settings, validate_on: Sequence[str | Path], tell: Tell
 ) -> Run:
     """Reverse engineering from a table of poses: rigid bodies only, no filter."""
     if validate_on or settings.split is not None:
@@ -214,7 +231,8 @@ def _identify_static(
     regression = matrix_regression(
         rigid.parameters, ["poses"], [static_matrix(rigid, poses.position, poses.inertia, poses.gravity)]
     )
-    result = estimate(regression, reduce_to_base(rigid), method_of(settings, rigid))
+    tell(f"estimating by {settings.method}")
+    result = estimate(regression, reduce_to_base(rigid), method_of(settings, rigid, tell))
     return Run(
         settings=settings,
         robot=rigid,

@@ -12,6 +12,7 @@ from dynid.run.export import Exported, export_run, known_formats
 from dynid.run.identify import Run
 from dynid.run.report import report_run
 from dynid.run.store import save_run
+from dynid.run.telling import Tell, silent
 
 DEFAULT_FORMATS = ("urdf", "mjcf")
 
@@ -37,6 +38,7 @@ def publish_run(
     formats: Sequence[str] = DEFAULT_FORMATS,
     allow_inconsistent: bool = False,
     sections: Sequence[Section] = (),
+    tell: Tell = silent,
 ) -> Published:
     """Write the run, its models (unless they are inconsistent, which needs leave) and its report into a folder.
 
@@ -47,9 +49,11 @@ def publish_run(
     exported: list[Exported] = []
     refusals: list[str] = []
     for format in wanted:
+        tell(f"exporting {format}")
         try:
             exported += export_run(run, place, [format], allow_inconsistent=allow_inconsistent)
         except (InputError, InconsistentModelError) as error:  # what one format cannot hold, another may
             refusals.append(f"{format} was not written: {error}")
+    tell("writing the report")
     report = report_run(run, place / "report.html", exported=exported, refusals=refusals, sections=sections)
     return Published(place, report, tuple(exported), tuple(refusals))

@@ -12,6 +12,7 @@ from dynid.robot.read import DEFAULT_EFFECTS
 from dynid.run.friction import FRICTION_CHOICES
 
 PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
+OPTIMISERS = ("refine", "annealing")
 VELOCITIES = ("auto", "logged", "position")
 
 
@@ -34,6 +35,12 @@ class Settings:
     """In units of the noise: 1 takes the description to be as uncertain as each parameter's size."""
     bounds: str | None = None
     """Bounds file of a retrieval, CSV or TOML."""
+    optimiser: str = "refine"
+    """How a retrieval searches: refine (from the convex relaxation) or annealing (Algorithm 1 of Gaz and others)."""
+    starts: int = 2
+    """Starts of a retrieval."""
+    seed: int = 0
+    """Of a retrieval's random starts."""
     split: float | None = None
     """Share of each log, from its start, to identify on; the rest validates."""
     velocity: Literal["auto", "logged", "position"] = "auto"
@@ -61,6 +68,10 @@ class Settings:
             raise UnknownNameError("friction model", self.friction, FRICTION_CHOICES)
         if self.prior not in PRIORS:
             raise UnknownNameError("prior", self.prior, PRIORS)
+        if self.optimiser not in OPTIMISERS:
+            raise UnknownNameError("optimiser", self.optimiser, OPTIMISERS)
+        if self.starts < 1:
+            raise InputError(f"a retrieval has {self.starts} starts, expected at least 1")
         if not self.prior_strength > 0.0:
             raise InputError(f"prior strength is {self.prior_strength:g}, expected a positive number")
         if self.velocity not in VELOCITIES:

@@ -18,6 +18,7 @@ from dynid.regression.factor import build_regression
 from dynid.robot.model import Robot
 from dynid.run.prepare import Filter, split_recording, to_samples
 from dynid.run.settings import Settings
+from dynid.run.telling import Tell, silent
 from dynid.validation.torque import validate
 
 _TRIAL_ROWS = 4_000
@@ -34,7 +35,7 @@ class Trial:
 
 
 def choose_filter(
-    robot: Robot, base: BaseReduction, recordings: Sequence[Recording], settings: Settings
+    robot: Robot, base: BaseReduction, recordings: Sequence[Recording], settings: Settings, tell: Tell = silent
 ) -> tuple[Filter, tuple[Trial, ...]]:
     """The filter of a run: what the settings fix, and for the rest what predicts held-out raw torque best."""
     sources = _velocity_sources(recordings, settings)
@@ -52,6 +53,7 @@ def choose_filter(
     def tried(source: str, place: int) -> Trial:
         if (source, place) not in trials:
             chosen = option(source, place)
+            tell(f"choosing the filter: {chosen.cutoff_hz:g} Hz, velocity {source}")
             trials[source, place] = Trial(chosen, _held_out_error(robot, base, parts, chosen))
         return trials[source, place]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.console import percent, say, show, show_json, show_table
+from dynid.cli.console import Stages, percent, show, show_json, show_table
 from dynid.cli.options import (
     DEFAULT_EFFECTS,
     AsJson,
@@ -68,7 +68,8 @@ def compare(
         mapping=None if mapping is None else str(mapping),
     )
     chosen = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))
-    run, found = compare_methods(robot, logs, settings, validate_on=validate or (), methods=chosen, say=say)
+    with Stages(quiet=json) as stages:
+        run, found = compare_methods(robot, logs, settings, validate_on=validate or (), methods=chosen, tell=stages.tell)
     if json:
         assert run.filter is not None
         show_json({"methods": [one.as_dict() for one in found], "filter": run.filter.describe()})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import percent, show, show_json
+from dynid.cli.console import ProgressBar, percent, show, show_json
 from dynid.cli.options import (
     DEFAULT_EFFECTS,
     AsJson,
@@ -124,7 +123,7 @@ def excite(
         clearance=_clearance(model, clearance, ground),
     )
     noise = None if torque_noise is None else _one_or_all(torque_noise, "--torque-noise")
-    with _Bar(json) as bar:
+    with ProgressBar("designing", json) as bar:
         search: dict[str, Any] = {"seconds": seconds, "seed": seed, "progress": bar.tell}
         if shape == "points":
             from dynid.excitation.points import points_excitation
@@ -228,32 +227,3 @@ def _clearance(model: Robot, clearance: float | None, ground: float | None) -> A
 def _one_or_all(text: str, option: str) -> float | list[float]:
     values = numbers(text, option)
     return values[0] if len(values) == 1 else values
-
-
-class _Bar:
-    """A progress bar on a terminal, with the best value so far."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._progress: Any = None
-        self._task: Any = None
-        if not quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = (TextColumn("designing"), BarColumn(), TextColumn("{task.fields[best]}"), TimeElapsedColumn())
-            self._progress = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-            self._task = self._progress.add_task("designing", best="")
-
-    def __enter__(self) -> _Bar:
-        if self._progress is not None:
-            self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-
-    def tell(self, done: int, total: int, best: float) -> None:
-        """The piece of work that is done, and the best condition number so far."""
-        if self._progress is not None:
-            self._progress.update(self._task, completed=done, total=total, best=f"best {best:.4g}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import percent, say, show, show_json, show_table
+from dynid.cli.console import Stages, percent, say, show, show_json, show_table
 from dynid.cli.options import (
     DEFAULT_EFFECTS,
     AsJson,
@@ -19,6 +19,7 @@ from dynid.cli.options import (
     Mapping,
     Output,
     Preset,
+    Seed,
     effect_names,
     given,
     number_or_auto,
@@ -64,6 +65,15 @@ def identify(
             show_default=False,
         ),
     ] = None,
+    optimiser: Annotated[
+        str,
+        typer.Option(
+            "--optimiser",
+            help="Search of --method retrieve: refine (from the convex relaxation) or annealing (Algorithm 1 of the paper).",
+        ),
+    ] = "refine",
+    starts: Annotated[int, typer.Option("--starts", help="Starts of --method retrieve, annealing over all cores.")] = 2,
+    seed: Seed = 0,
     prior: Annotated[
         str,
         typer.Option(
@@ -151,6 +161,9 @@ def identify(
         "method": method,
         "prior": prior,
         "bounds": None if bounds is None else str(bounds),
+        "optimiser": optimiser,
+        "starts": starts,
+        "seed": seed,
         "split": split,
         "velocity": velocity,
         "cutoff_hz": number_or_auto(cutoff_hz, "--cutoff-hz"),
@@ -171,15 +184,15 @@ def identify(
         raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
     if not json:
         say(f"identifying {description.name} from {', '.join(log.name for log in recordings)}")
-    if keep_bodies is None:
-        run = identify_robot(description, recordings, settings, validate_on=unseen)
-    else:
-        run = refit_friction(_run_of(keep_bodies, description), recordings, settings.friction, validate_on=unseen)
-    if compare is not None:
-        methods = [name.strip() for name in compare.split(",")]
-        found = compare_on(run, settings, methods, say=lambda text: None if json else say(text))
-        run = replace(run, comparisons=tuple(one.as_dict() for one in found))
-    published = publish_run(run, target, formats=formats)
+    with Stages(quiet=json) as stages:
+        if keep_bodies is None:
+            run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
+        else:
+            run = refit_friction(_run_of(keep_bodies, description), recordings, settings.friction, validate_on=unseen)
+        if compare is not None:
+            found = compare_on(run, settings, [name.strip() for name in compare.split(",")], tell=stages.tell)
+            run = replace(run, comparisons=tuple(one.as_dict() for one in found))
+        published = publish_run(run, target, formats=formats, tell=stages.tell)
     if json:
         show_json(run.summary() | {"files": [str(path) for path in published.files], "refusals": list(published.refusals)})
         return

@@ -23,16 +23,13 @@ def init(
 
     Example: [bold]dynid init arm.urdf run.parquet[/bold]
     """
-    import os
-
     from dynid.run import inspect_log, write_run_file
 
     if output.exists() and not force:
         raise InputError(f"'{output}' is there already; --force replaces it")
     for log in logs:
         inspect_log(log, robot)
-    beside = output.parent.resolve()
-    path = write_run_file(output, os.path.relpath(robot, beside), [os.path.relpath(log, beside) for log in logs])
+    path = write_run_file(output, robot, list(logs))
     if json:
         show_json({"files": [str(path)]})
     else:

@@ -1,0 +1,45 @@
+"""Run files: what they say is relative to themselves, and every setting has its place in them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.run.config import _SECTIONS, read_run_file, write_run_file
+from dynid.run.settings import Settings
+
+
+def test_paths_are_seen_from_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    path = write_run_file("runs/dynid.toml", 'arm "two".urdf', ["logs/ä b.parquet", tmp_path / "far.csv"])
+    found = read_run_file(path)
+    assert found.robot is not None
+    assert found.robot.resolve() == tmp_path / 'arm "two".urdf'
+    assert [log.resolve() for log in found.logs] == [tmp_path / "logs" / "ä b.parquet", tmp_path / "far.csv"]
+    assert found.settings({}) == Settings()
+
+
+def test_every_setting_has_a_place() -> None:
+    placed = [name for names in _SECTIONS.values() for name in names]
+    assert sorted([*placed, "constraints"]) == sorted(field.name for field in fields(Settings))
+
+
+def test_files_named_in_it_are_relative_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "dynid.toml"
+    path.write_text(
+        '[signals]\nmapping = "columns.toml"\n[estimation]\noptimiser = "annealing"\nstarts = 3\n', encoding="utf-8"
+    )
+    settings = read_run_file(path).settings({})
+    assert settings.mapping == str(tmp_path / "columns.toml")
+    assert (settings.optimiser, settings.starts) == ("annealing", 3)
+
+
+def test_settings_that_make_no_sense_are_said() -> None:
+    with pytest.raises(UnknownNameError, match="luck"):
+        Settings(optimiser="luck")
+    with pytest.raises(InputError, match="0 starts"):
+        Settings(starts=0)
