@@ -78,4 +78,4 @@ docs: $(VENV)/.docs-stamp ## the site, in site/; a warning is an error
 
 clean: ## what was built, not .venv
 	rm -rf site dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -35,7 +35,7 @@ from dynid.regression.polynomial_rows import Composition, polynomial_regression
 from dynid.regression.torque import torque_regressor
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
-from dynid.simulate import simulate
+from dynid.simulation import simulate
 
 SAMPLE_S = 0.004
 PERIOD_S = 10.0

@@ -20,7 +20,7 @@ from dynid.excitation.fourier import random_fourier
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.robot.builtin import demo_robot
-from dynid.simulate import exact_motion
+from dynid.simulation import exact_motion
 
 
 def update_times(online: OnlineEstimator, motion: Samples, n_updates: int) -> np.ndarray:

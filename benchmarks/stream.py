@@ -29,7 +29,7 @@ def write_log(path: Path, rows: int) -> None:
 
     from dynid.excitation.fourier import random_fourier
     from dynid.robot.builtin import demo_robot
-    from dynid.simulate import exact_motion
+    from dynid.simulation import exact_motion
 
     robot = demo_robot()
     period = exact_motion(robot, random_fourier(robot, 20.0, 5, seed=1).samples(1000.0)[:20_000])

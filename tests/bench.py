@@ -10,7 +10,7 @@ from dynid.export.urdf import write_urdf
 from dynid.recording.recording import write_recording
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
-from dynid.simulate import simulate
+from dynid.simulation import simulate
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dynid.excitation.fourier import random_fourier
 from dynid.recording.samples import Samples
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
-from dynid.simulate import exact_motion
+from dynid.simulation import exact_motion
 
 
 @lru_cache(maxsize=1)

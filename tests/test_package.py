@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +30,9 @@ def test_import_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_no_public_name_is_hidden_by_a_module() -> None:
+    """Importing a module sets its name on the package, over a function of the same name."""
+    modules = {path.stem for path in Path(dynid.__file__).parent.iterdir()}
+    assert not modules & set(dynid.__all__)

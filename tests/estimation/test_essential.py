@@ -11,7 +11,7 @@ from dynid.estimation.estimate import estimate
 from dynid.estimation.least_squares import OrdinaryLeastSquares
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.simulate import exact_motion
+from dynid.simulation import exact_motion
 from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()

@@ -18,7 +18,7 @@ from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import torque_regressor
-from dynid.simulate import GravityPD
+from dynid.simulation import GravityPD
 from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()

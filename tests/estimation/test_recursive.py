@@ -21,7 +21,7 @@ from dynid.regression.independence import independent_columns
 from dynid.regression.torque import torque_regressor
 from dynid.robot.builtin import demo_robot
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
-from dynid.simulate import exact_motion
+from dynid.simulation import exact_motion
 from noisy_logs import exact_log, locked, noisy_log, short_arm
 
 ARM = short_arm()

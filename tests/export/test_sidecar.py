@@ -14,7 +14,7 @@ from dynid.export.sidecar import read_sidecar, sidecar_parity, write_sidecar
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.robot.effects import Armature, AsymmetricCoulomb, LoadCoulomb, Viscous
-from dynid.simulate import exact_motion
+from dynid.simulation import exact_motion
 from problems import demo_arm, planar_2r
 
 

@@ -95,3 +95,18 @@ def test_parts_of_different_lengths_are_refused() -> None:
         Curve("c", np.zeros(2), np.zeros(3), "data")
     with pytest.raises(InputError, match="figure 'f' has no panel"):
         Figure("f", "", "", ())
+
+
+def test_drawings_of_two_figures_fit_into_one_page() -> None:
+    """Names inside a drawing are its own: clip paths of one figure must not cut another's curves."""
+    x = np.array([0.0, 1.0])
+    panel = Panel("p", Axis(), Axis(), (Curve("c", x, x, "data"),))
+    names = [set(re.findall(r"id='([^']+)'", figure_svg(Figure(name, "t", "c", (panel, panel))))) for name in ("one", "two")]
+    assert len(names[0]) == 2
+    assert not names[0] & names[1]
+
+
+def test_a_notebook_shows_a_figure() -> None:
+    x = np.array([0.0, 1.0])
+    figure = _figure(Panel("p", Axis(), Axis(), (Curve("c", x, x, "data"),)))
+    assert figure._repr_svg_() == figure_svg(figure)

@@ -20,7 +20,7 @@ from dynid.recording.recording import write_recording
 from dynid.robot.read import read_robot
 from dynid.run import Settings, identify, load_run, save_run
 from dynid.run.export import FORMATS, export_run
-from dynid.simulate import simulate
+from dynid.simulation import simulate
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from dynid.errors import InputError
 from dynid.excitation.fourier import random_fourier
 from dynid.recording.recording import write_recording
 from dynid.run import Settings, identify, identify_payload
-from dynid.simulate import simulate
+from dynid.simulation import simulate
 
 LOAD = phi_of_cuboid(2.0, [0.06, 0.05, 0.08], [0.02, -0.03, 0.12], np.eye(3))
 
@@ -37,6 +37,11 @@ def test_finds_the_load(run, loaded_log: Path) -> None:
     np.testing.assert_allclose(load.com, [0.02, -0.03, 0.12], atol=0.01)
     assert load.feasible
     assert load.relative_error_with < 0.3 * load.relative_error_without
+    # neighbouring rows of a filtered log share their noise, and sigma knows it
+    assert load.estimate.details["covariance"] == "corrected"
+    classical = load.estimate.details["classical_sigma"]
+    assert load.sigma[0] > 1.5 * classical[0]
+    assert abs(load.mass - 2.0) < 5.0 * load.sigma[0]
 
 
 def test_no_load_weighs_nothing(run, bench: Bench, tmp_path: Path) -> None:

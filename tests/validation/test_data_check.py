@@ -269,3 +269,22 @@ def test_a_stream_is_checked_by_its_head(robot: Robot, recording: Recording) -> 
 
     stream = RecordingStream(recording.joint_names, recording.quantities, recording.source, 700, pieces)
     assert check_recording(stream, robot).as_dict() == check_recording(recording, robot).as_dict()
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_rotor_inertia_is_no_wrong_scale(stated: bool) -> None:
+    """A vertical first axis feels no gravity; with a strong rotor its torque is many times that of the bodies alone."""
+    true = demo_arm("armature")
+    values = {f"Ia{j + 1}": 1.5 for j in range(true.n_dof)}
+    true = true.with_parameters(values)
+    t = np.arange(8000) / 400.0
+    q, v, a = motion(true, t)
+    tau = inverse_dynamics(true, q, v, a) + 0.05 * np.random.default_rng(0).normal(size=q.shape)
+    log = Recording(time=t, position=q, velocity=v, torque=tau, joint_names=true.joint_names)
+    described = true if stated else true.with_parameters(dict.fromkeys(values, 0.0))
+    check = check_recording(log, described)
+    assert check.find("torque_scale") is None
+    assert check.find("torque_sign") is None
+    if stated:
+        fit = fit_nominal(log, described)
+        assert fit.inertia[0] == pytest.approx(1.0, abs=0.05)

@@ -24,7 +24,7 @@ from dynid.robot.effects import (
     Stribeck,
     Viscous,
 )
-from dynid.simulate import exact_motion, simulate
+from dynid.simulation import exact_motion, simulate
 from dynid.validation.replay import replay
 from problems import demo_arm, planar_2r, random_tree
 from shared_data import shared

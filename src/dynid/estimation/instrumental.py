@@ -36,7 +36,7 @@ from dynid.regression.factor import Regression
 from dynid.regression.rows import TorqueRows
 from dynid.robot.effects import Armature
 from dynid.robot.model import Robot
-from dynid.simulate import ComputedTorque, Controller, simulate
+from dynid.simulation import ComputedTorque, Controller, simulate
 
 MOTION_SHARE = 0.9999
 """Share of the power of the positions that lies below the frequency taken for that of the motion."""

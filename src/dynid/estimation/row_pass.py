@@ -19,13 +19,13 @@ from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
 from dynid.regression.factor import Regression, factorise
 from dynid.regression.polynomial_rows import PolynomialRows
-from dynid.regression.rows import RowSource, TorqueRows
+from dynid.regression.rows import RowSource, TimedMatrixRows, TorqueRows
 
 RowWeight: TypeAlias = Callable[[int, Array], Array]
 """Factor of every row of a channel, from the channel's index and the residuals of the rows."""
 
 
-TimedRows: TypeAlias = TorqueRows | PolynomialRows
+TimedRows: TypeAlias = TorqueRows | PolynomialRows | TimedMatrixRows
 """Sources whose rows follow one another in time, log by log."""
 
 

@@ -20,7 +20,7 @@ from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
 from dynid.regression.independence import triangle_of
-from dynid.regression.rows import STRETCH_ROWS, MatrixRows, RowFilter, RowSource, TorqueRows, Weights
+from dynid.regression.rows import STRETCH_ROWS, MatrixRows, RowFilter, RowSource, TimedMatrixRows, TorqueRows, Weights
 from dynid.regression.torque import compiled
 from dynid.robot.effects import Effect
 from dynid.robot.model import Robot
@@ -247,13 +247,21 @@ def factorise(source: RowSource) -> Regression:
 
 
 def matrix_regression(
-    parameters: Parameters, names: Sequence[str], matrices: Sequence[Array], channels: Sequence[Channel] | None = None
+    parameters: Parameters,
+    names: Sequence[str],
+    matrices: Sequence[Array],
+    channels: Sequence[Channel] | None = None,
+    *,
+    timed: bool = False,
 ) -> Regression:
-    """A regression from explicit ``[W tau]`` matrices, one per named channel, over all parameters."""
+    """A regression from explicit ``[W tau]`` matrices, one per named channel, over all parameters.
+
+    ``timed`` rows are those of one log in the order of time, so that the spectrum of their residual can be taken.
+    """
     from dynid.regression.channels import full_channel
 
     chosen = tuple(channels) if channels is not None else tuple(full_channel(name, len(parameters)) for name in names)
-    return factorise(MatrixRows(parameters, chosen, tuple(matrices)))
+    return factorise((TimedMatrixRows if timed else MatrixRows)(parameters, chosen, tuple(matrices)))
 
 
 def merge_triangles(triangles: Array) -> Array:

@@ -194,6 +194,7 @@ class MatrixRows:
     channels: tuple[Channel, ...]
     matrices: tuple[Array, ...]
     """``[W tau]`` of every channel, ``(rows, columns + 1)``, over the channel's own columns."""
+    chunk_rows: int = CHUNK_ROWS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrices", tuple(freeze(block) for block in self.matrices))
@@ -205,6 +206,17 @@ class MatrixRows:
 
     def passes(self) -> Iterator[tuple[int, list[Array]]]:
         longest = max(len(block) for block in self.matrices)
-        for start in range(0, longest, CHUNK_ROWS):
-            blocks = [np.asfortranarray(block[start : start + CHUNK_ROWS]) for block in self.matrices]
-            yield max(len(block) for block in blocks), [np.array(block, order="F") for block in blocks]
+        for start in range(0, longest, self.chunk_rows):
+            blocks = [np.array(block[start : start + self.chunk_rows], order="F") for block in self.matrices]
+            yield max(len(block) for block in blocks), blocks
+
+
+@dataclass(frozen=True, eq=False)
+class TimedMatrixRows(MatrixRows):
+    """Such rows of one log, evenly one after the other in time and as many for every channel."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        counts = [len(block) for block in self.matrices]
+        if len(set(counts)) > 1:
+            raise InputError(f"channels of one log have {counts} rows, expected as many for each")

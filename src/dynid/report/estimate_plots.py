@@ -116,7 +116,7 @@ def consistency_figure(robot: Robot, identified: Robot) -> Figure:
     nominal, hollow = panels_of["description"]
     if not hollow.all():
         curves.append(Curve("description", nominal[~hollow], place[~hollow], "measured", "points", width=7.0))
-    low = float(np.nanmin(np.concatenate([share, nominal, [-0.02]])))
+    low = float(np.nanmin(np.concatenate([share[~empty], nominal[~hollow], [-0.02]])))
     panel = Panel(
         "",
         Axis("smallest second moment, share of all three", low=1.1 * low, high=0.36),

@@ -116,6 +116,12 @@ class Figure:
         if not self.panels:
             raise InputError(f"figure '{self.name}' has no panel")
 
+    def _repr_svg_(self) -> str:
+        """The drawing that a notebook shows."""
+        from dynid.report.svg import figure_svg
+
+        return figure_svg(self)
+
 
 def limits_of(panel: Panel, along: Literal["x", "y"]) -> tuple[float, float]:
     """From where to where an axis runs: as it was given, and around everything drawn where it was not."""

@@ -64,7 +64,7 @@ def figure_svg(figure: Figure) -> str:
         y = top + sum(heights[:row]) + row * gap_y
         frame = _Frame(panel, left + column * (width + gap_x), y, width, heights[row], common or limits_of(panel, "x"))
         last = not strips or index == len(figure.panels) - 1
-        parts += _draw_panel(frame, index, labelled=last)
+        parts += _draw_panel(frame, f"{figure.name}-panel-{index}", labelled=last)
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
@@ -111,9 +111,8 @@ def ticks(low: float, high: float, count: int, log: bool = False) -> list[float]
     return [k * step for k in range(first, last + 1)]
 
 
-def _draw_panel(frame: _Frame, index: int, *, labelled: bool) -> list[str]:
+def _draw_panel(frame: _Frame, clip: str, *, labelled: bool) -> list[str]:
     panel = frame.panel
-    clip = f"panel{index}"
     right, bottom = frame.x + frame.width, frame.y + frame.height
     area = f"x='{frame.x:.1f}' y='{frame.y:.1f}' width='{frame.width:.1f}' height='{frame.height:.1f}'"
     parts = [f"<clipPath id='{clip}'><rect {area}/></clipPath>"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array, freeze
+from dynid.estimation.friction import with_transmitted_load
 from dynid.recording.samples import Samples
 from dynid.regression.torque import effect_signals
 from dynid.report.envelope import envelope_rows, spread_rows
@@ -41,7 +42,9 @@ class Predicted:
 
 
 def predicted(name: str, identified: Robot, samples: Samples) -> Predicted:
-    """A log with its prediction."""
+    """A log with its prediction; the load that friction may depend on is the model's own where the samples have none."""
+    if samples.load is None:
+        samples = with_transmitted_load(identified, samples)
     prediction = predict(identified, identified.parameters, samples)
     friction = np.zeros_like(prediction)
     values = _friction_values(identified)

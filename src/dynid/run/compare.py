@@ -42,14 +42,15 @@ class Compared:
 def compare(
     robot: Robot | str | Path,
     logs: Sequence[str | Path],
-    settings: Settings,
+    settings: Settings | None = None,
     *,
     validate_on: Sequence[str | Path] = (),
     methods: Sequence[str] = METHODS,
     tell: Tell = silent,
 ) -> tuple[Run, tuple[Compared, ...]]:
     """Identify once to settle filter and friction, then let every method work on the same regression."""
-    chosen = settings if settings.split is not None or validate_on else replace(settings, split=0.65)
+    given = settings or Settings()
+    chosen = given if given.split is not None or validate_on else replace(given, split=0.65)
     run = identify(robot, logs, replace(chosen, method="ols", constraints={}, bounds=None), validate_on=validate_on)
     return run, compare_on(run, chosen, methods, tell=tell)
 

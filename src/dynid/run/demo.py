@@ -26,7 +26,7 @@ from dynid.run.identify import Run, identify
 from dynid.run.publish import publish_run
 from dynid.run.settings import Settings
 from dynid.run.telling import Tell, silent
-from dynid.simulate import simulate
+from dynid.simulation import simulate
 
 COMPARED = ("ols", "wls", "robust", "ridge", "essential", "sdp", "manifold")
 PERIOD_S, HARMONICS, RATE_HZ, DESIGN_S = 20.0, 5, 1000.0, 10.0

@@ -8,8 +8,10 @@ load and temperature, so its change is estimated along; rotor inertia does not c
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,7 @@ from dynid.parameters import Parameters, inertial_columns
 from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction
-from dynid.regression.factor import matrix_regression
+from dynid.regression.factor import Regression, matrix_regression
 from dynid.regression.torque import torque_regressor
 from dynid.run.identify import Run, under_load
 from dynid.run.prepare import read_logs, refuse_repeats, to_samples
@@ -75,20 +77,20 @@ def payload_from_samples(run: Run, samples: Sequence[Samples], body: int) -> Pay
     robot = run.robot
     friction = [i for i, column in enumerate(robot.parameters.columns) if column.kind == "friction"]
     columns = [*range(10 * body, 10 * body + 10), *friction]
-    blocks: list[list[Array]] = [[] for _ in range(robot.n_dof)]
+    changes = tuple(robot.parameters.columns[i] for i in friction)
+    guess = np.concatenate([_GUESS, np.zeros(len(friction))])
+    parameters = Parameters((*inertial_columns(1, robot.links[body]), *changes), guess)
+    parts: list[Regression] = []
     total, before = 0.0, 0.0
     for one in samples:
         assert one.torque is not None
         rest = one.torque - predict(robot, run.estimate.standard, one)
         Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load)[:, :, columns]
-        for j in range(robot.n_dof):
-            blocks[j].append(np.column_stack([Y[:, j], rest[:, j]]))
+        rows = [np.column_stack([Y[:, j], rest[:, j]]) for j in range(robot.n_dof)]
+        parts.append(matrix_regression(parameters, robot.dof_names, rows, timed=True))
         total += float((one.torque**2).sum())
         before += float((rest**2).sum())
-    changes = tuple(robot.parameters.columns[i] for i in friction)
-    guess = np.concatenate([_GUESS, np.zeros(len(friction))])
-    parameters = Parameters((*inertial_columns(1, robot.links[body]), *changes), guess)
-    regression = matrix_regression(parameters, robot.dof_names, [np.vstack(parts) for parts in blocks])
+    regression = reduce(operator.add, parts)
     base = BaseReduction.from_matrix(np.eye(len(parameters)), parameters.names)
     result = estimate(regression, base, FeasibleSDP(weighted=True, effects_positive=False))
     phi = result.standard.values[:10]

@@ -8,7 +8,7 @@ from dynid.errors import InputError
 from dynid.excitation.fourier import read_trajectory
 from dynid.recording.recording import Recording, write_recording
 from dynid.robot.model import Robot
-from dynid.simulate import exact_motion, simulate
+from dynid.simulation import exact_motion, simulate
 
 
 def simulate_log(

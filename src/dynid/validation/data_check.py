@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, BoolArray
+from dynid.estimation.friction import without_friction
 from dynid.recording.check import check_signals
 from dynid.recording.cutoff import first_rows
 from dynid.recording.finding import DataCheck, Finding
@@ -117,8 +118,10 @@ def fit_nominal(recording: Recording, robot: Robot) -> ModelFit:
     rows = np.arange(reach, len(samples) - reach, every)
     q, v, a = samples.position[rows], samples.velocity[rows], samples.acceleration[rows]
     still = np.zeros_like(v)
+    # Rotor inertia that the description states is inertia; its friction is left to the fit.
+    carried = without_friction(robot)
     gravity = inverse_dynamics(robot, q, still, still, effects=False)
-    inertia = inverse_dynamics(robot, q, v, a, effects=False) - gravity
+    inertia = inverse_dynamics(carried, q, v, a) - gravity
     shifts = np.unique(np.round(np.linspace(-reach, reach, min(_LAGS, 2 * reach + 1))).astype(np.int64))
     n = samples.torque.shape[1]
     left = np.ones((n, len(shifts)))
@@ -279,7 +282,8 @@ def _judged(recording: Recording, fit: ModelFit, amperes: bool) -> list[Finding]
             )
         )
     size = np.abs(factor)
-    off = np.isfinite(size) & ~((size > 1.0 / _UNLIKE) & (size < _UNLIKE)) & (fit.explained > 0.5) & (size > 0.0)
+    # Rotors that the description does not know make inertia larger than its own: only gravity can show too much torque.
+    off = np.isfinite(size) & ((size < 1.0 / _UNLIKE) | (seen & (size > _UNLIKE))) & (fit.explained > 0.5) & (size > 0.0)
     if off.any() and not amperes:
         ratio = float(np.median(1.0 / size[off]))
         guess = (

@@ -23,6 +23,7 @@ import numpy as np
 
 from dynid.arrays import Array, IntArray, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.friction import without_friction
 from dynid.recording.samples import Samples
 from dynid.regression.energy import energy_regressor
 from dynid.regression.torque import inverse_dynamics
@@ -263,8 +264,7 @@ def _friction(robot: Robot) -> Callable[[Array, Array, Array], Array]:
 def _load(robot: Robot, samples: Samples) -> Array | None:
     if samples.load is not None or not any(effect.loaded for effect in robot.effects):
         return samples.load
-    carried = robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
-    return inverse_dynamics(carried, samples.position, samples.velocity, samples.acceleration)
+    return inverse_dynamics(without_friction(robot), samples.position, samples.velocity, samples.acceleration)
 
 
 # Engines ------------------------------------------------------------------------------------------

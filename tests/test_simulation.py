@@ -19,7 +19,7 @@ from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
 from dynid.robot.effects.effect import JointwiseEffect
 from dynid.robot.model import Joint
-from dynid.simulate import ComputedTorque, Controller, GravityPD, exact_motion, simulate
+from dynid.simulation import ComputedTorque, Controller, GravityPD, exact_motion, simulate
 from problems import demo_arm, planar_2r, random_tree
 
 FRICTION = (Viscous(), Coulomb(), Offset(), Armature())
