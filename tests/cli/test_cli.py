@@ -10,6 +10,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
 import pytest
 
 from bench import Bench
@@ -202,7 +205,7 @@ def test_simulate_then_identify(bench: Bench, tmp_path: Path) -> None:
         (("base", "ROBOT", "--gravity", "a,b,c"), "expected numbers"),
         (("identify", "ROBOT", "missing.csv"), "missing.csv"),
         (("identify", "ROBOT", "LOG", "--split", "1.5"), "between 0 and 1"),
-        (("identify", "ROBOT", "LOG", "--cutoff-hz", "fast"), "expected numbers"),
+        (("identify", "ROBOT", "LOG", "--cutoff-hz", "fast"), "expected a number of Hz"),
         (("identify", "ROBOT", "LOG", "--cutoff-hz", "1e6"), "half the sampling rate"),
         (("identify", "ROBOT", "LOG", "--method", "magic"), "unknown method 'magic'; available:"),
         (("identify", "ROBOT", "LOG", "--velocity", "guess"), "unknown velocity source 'guess'"),
@@ -308,3 +311,94 @@ def test_doctor_knows_what_is_there() -> None:
     result = json.loads(dynid("doctor", "--json").stdout)
     assert result["healthy"] is True
     assert result["needed"]["numpy"]
+
+
+def test_logs_without_velocity_are_identified(bench: Bench, tmp_path: Path) -> None:
+    """Velocity columns are optional: it is then taken from position."""
+    table = pyarrow.parquet.read_table(bench.log)
+    bare = table.select([name for name in table.column_names if not name.startswith("dq")])
+    assert bare.num_columns < table.num_columns
+    pyarrow.parquet.write_table(bare, tmp_path / "bare.parquet")
+    for options in (("--cutoff-hz", "12"), ("--cutoff-hz", "12", "--velocity", "position")):
+        done = dynid("identify", bench.urdf, tmp_path / "bare.parquet", "-o", tmp_path / "run", *options, "--json")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["filter"]["velocity"] == "position"
+        assert found["relative_error"]["identification"] < 0.05
+    asked = dynid("identify", bench.urdf, tmp_path / "bare.parquet", "-o", tmp_path / "run", "--velocity", "logged")
+    assert asked.returncode == 2
+    assert "no velocity columns" in asked.stderr
+
+
+def test_a_used_folder_keeps_no_model_of_an_earlier_run(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    flags = ("--cutoff-hz", "12", "-o", folder, "--json")
+    first = json.loads(dynid("identify", bench.urdf, bench.log, *flags).stdout)
+    models = [Path(file) for file in first["files"] if Path(file).suffix in (".urdf", ".xml")]
+    assert len(models) == 2
+    models[1].write_text(models[1].read_text(encoding="utf-8") + "<!-- my own -->\n", encoding="utf-8")
+    second = json.loads(dynid("identify", bench.urdf, bench.log, "--method", "ols", *flags).stdout)
+    assert second["refusals"]
+    assert not models[0].exists()
+    assert models[1].exists()  # changed since: the user's own
+    assert not (folder / "exports.json").exists()
+
+
+def test_bounds_that_nothing_meets_end_with_exit_code_1(bench: Bench, tmp_path: Path) -> None:
+    bounds = tmp_path / "bounds.csv"
+    bounds.write_text("name,lower,upper\nm1,100,\ntotal_mass,,2\n", encoding="utf-8")
+    flags = ("--cutoff-hz", "12", "--method", "retrieve", "--bounds", bounds, "-o", tmp_path / "run")
+    done = dynid("identify", bench.urdf, bench.log, *flags, "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert found["outcome"] == "infeasible"
+    assert not [file for file in found["files"] if file.endswith(".urdf")]
+    assert "found no answer" in done.stderr
+    bounds.write_text("name,lower,upper\nzz9,1,2\n", encoding="utf-8")
+    wrong = dynid("identify", bench.urdf, bench.log, *flags)
+    assert wrong.returncode == 2
+    assert "bounds.csv' name 'zz9'" in wrong.stderr
+    assert "total_mass, m1 .., c1x .." in wrong.stderr
+
+
+def test_validation_has_a_window_of_its_own(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    flags = ("--cutoff-hz", "12", "--method", "ols", "--from", "1", "--to", "4", "-o", folder)
+    assert dynid("identify", bench.urdf, bench.log, *flags).returncode == 0
+    whole = json.loads(dynid("validate", folder, bench.other_log, "--json").stdout)["logs"][0]
+    part = json.loads(dynid("validate", folder, bench.other_log, "--from", "1", "--to", "4", "--json").stdout)["logs"][0]
+    assert part["n_samples"] < 0.7 * whole["n_samples"]
+    failed = dynid("validate", folder, bench.other_log, "--at-most", "1e-6")
+    assert failed.returncode == 1
+    assert "more than the 0.00 % allowed" in failed.stderr
+    for wrong in ("nan", "-1"):
+        assert dynid("validate", folder, bench.other_log, f"--at-most={wrong}").returncode == 2
+
+
+def test_torque_in_amperes_is_said_last_and_aloud(bench: Bench, tmp_path: Path) -> None:
+    table = pyarrow.parquet.read_table(bench.log)
+    columns = {
+        name: pyarrow.compute.multiply(table[name], 0.05) if name.startswith("tau") else table[name]
+        for name in table.column_names
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "amperes.parquet")
+    done = dynid("identify", bench.urdf, tmp_path / "amperes.parquet", "--cutoff-hz", "12", "-o", tmp_path / "run")
+    assert done.returncode == 0
+    assert "do not trust this yet: amperes.parquet: torque of joint" in done.stderr.strip().splitlines()[-1]
+    assert "note: error in amperes.parquet" in done.stdout
+
+
+def test_nothing_to_check_is_said(tmp_path: Path) -> None:
+    empty = '<robot name="bare"><link name="a"/><link name="b"/>{}</robot>'
+    joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>{}</joint>'
+    limit = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
+    (tmp_path / "bare.urdf").write_text(empty.format(joint.format(limit)), encoding="utf-8")
+    done = dynid("check", tmp_path / "bare.urdf")
+    assert done.returncode == 0
+    assert "nothing to check" in done.stdout
+
+
+def test_floating_base(bench: Bench) -> None:
+    fixed = json.loads(dynid("base", bench.urdf, "--effects", "none", "--json").stdout)
+    free = json.loads(dynid("base", bench.urdf, "--effects", "none", "--floating", "--json").stdout)
+    assert free["n_base"] > fixed["n_base"]

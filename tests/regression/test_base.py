@@ -14,6 +14,7 @@ from dynid.regression.random_states import random_states, random_states_within_l
 from dynid.regression.torque import torque_regressor
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from dynid.robot.model import Joint, make_robot
+from dynid.robot.read import read_robot
 from problems import planar_2r, random_motion, random_phi, random_pose, random_tree
 
 ALL_EFFECTS = (Viscous(), Coulomb(), Offset(), Armature())
@@ -305,3 +306,28 @@ def test_random_states_within_limits():
     assert np.abs(a).max() <= 20.0
     assert (q.max(axis=0)[bounded] > 1.8).all()
     assert (np.abs(a).max(axis=0) > 15.0).all()
+
+
+@pytest.mark.parametrize("right_angle", [1.5708, 1.570796])
+def test_rounded_right_angles_add_no_base_parameters(right_angle, tmp_path):
+    """What rests on a rounding of the description is no parameter that a motion could show."""
+
+    def arm(angle):
+        path = tmp_path / f"arm_{angle}.toml"
+        joints = "".join(
+            f'[[joint]]\nname = "j{k}"\ntype = "{kind}"\na = {a}\nalpha = {alpha}\nd = {d}\ntheta_offset = 0.0\n'
+            for k, (kind, a, alpha, d) in enumerate(
+                (("revolute", 0.0, -angle, 0.3), ("revolute", 0.0, angle, 0.0), ("prismatic", 0.0, angle, 0.0),
+                 ("revolute", 0.08, -angle, 0.4), ("revolute", 0.0, angle, 0.1))
+            )
+        )  # fmt: skip
+        path.write_text(f'name = "arm"\ngravity = [0.0, 0.0, -9.81]\ndh_convention = "modified"\n{joints}', encoding="utf-8")
+        return read_robot(path)
+
+    exact, rounded = reduce_to_base(arm(np.pi / 2.0)), reduce_to_base(arm(right_angle))
+    assert rounded.names == exact.names
+    assert exact.note == ""
+    assert "1.5708" in rounded.note
+    np.testing.assert_allclose(rounded.K, exact.K, atol=1e-3)
+    literal = reduce_to_base(arm(right_angle), tolerance=1e-9)
+    assert literal.n_base > exact.n_base

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+INTERRUPTED = 130
+"""What shells expect of a program that Ctrl-C ended."""
+
 
 def main() -> None:
     """Run the program; bad input becomes one sentence and exit code 2."""
@@ -15,6 +18,11 @@ def main() -> None:
     except DynidError as error:
         sys.stderr.write(f"dynid: {error}\n")
         sys.exit(2)
-    except KeyboardInterrupt:
+    except MemoryError as error:
+        sys.stderr.write(f"dynid: this needs more memory than there is: {error}\n")
+        sys.exit(2)
+    except (KeyboardInterrupt, SystemExit) as end:
+        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
+            raise
         sys.stderr.write("dynid: interrupted\n")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

@@ -38,6 +38,7 @@ from dynid.errors import InputError
 from dynid.estimation.conditions import Condition, NameAtMost, barycentric_name, centre_name, parameter_name
 from dynid.estimation.constraints import Constraint, Linear, MassBounds, TotalMass, constraints_from_table
 from dynid.estimation.layout import Layout
+from dynid.parameters import Parameters
 
 TOTAL_MASS = "total_mass"
 LEAST_MASS = 1e-6
@@ -93,6 +94,21 @@ class Bounds:
             if np.isfinite(lower) and not (place[1] in _DIAGONAL and lower <= 0.0):
                 found.append(Condition(f"{name} >= {lower:g}", NameAtMost(name, -1.0, -lower)))
         return tuple(found)
+
+    def check(self, parameters: Parameters, source: str = "the bounds") -> None:
+        """Refuse a name that no parameter of the robot has."""
+        n_links = parameters.n_inertial // 10
+        for name in self.limits:
+            place = centre_name(name) or barycentric_name(name)
+            known = name == TOTAL_MASS or (
+                1 <= place[0] <= n_links if place is not None else parameter_name(name) in parameters.names
+            )
+            if not known:
+                effects = ", ".join(parameters.names[parameters.n_inertial :]) or "none"
+                raise InputError(
+                    f"{source} name '{name}', which the robot with its {n_links} links does not have; expected {TOTAL_MASS}, "
+                    f"m1 .., c1x .., I1xx .. about the centre of mass, Ixx1 .. about the frame, or an effect ({effects})"
+                )
 
     def of(self, name: str) -> tuple[float, float]:
         """Bounds of one quantity, infinite where the file says nothing."""

@@ -22,6 +22,11 @@ from dynid.regression.random_states import random_states
 from dynid.regression.torque import torque_regressor
 from dynid.robot.model import Robot
 
+NEGLIGIBLE = 3e-4
+"""Share of its own torque by which a parameter must show apart from others. Robots whose description is exact keep a
+thousandth and more of every base parameter; a right angle written as 1.5708 leaves some millionths."""
+ROUND_OFF = 1e-9
+
 
 @dataclass(frozen=True)
 class BaseReduction:
@@ -34,6 +39,17 @@ class BaseReduction:
     """Columns kept as they are, one per base parameter; None for a grouping that is no choice of columns."""
     clarity: tuple[float, float] = (1.0, 0.0)
     """Smallest independent part of a kept column and largest of a dropped one."""
+
+    @property
+    def note(self) -> str:
+        """What to say where dropped columns were not zero; empty where the decision is clear."""
+        if self.clarity[1] <= ROUND_OFF:
+            return ""
+        share = 10.0 ** np.ceil(np.log10(self.clarity[1]))
+        return (
+            f"some parameters differ from combinations of others by less than {share:.0e} of their torque, as where the "
+            "description rounds right angles to 1.5708; they are taken as dependent, no motion could show them"
+        )
 
     def __post_init__(self) -> None:
         K = matrix("K", self.K, (None, len(self.parameter_names)))
@@ -107,9 +123,13 @@ class BaseReduction:
 
 
 def reduce_to_base(
-    robot: Robot, *, order: Sequence[str] | None = None, tolerance: float = 1e-8, seed: int = 0
+    robot: Robot, *, order: Sequence[str] | None = None, tolerance: float = NEGLIGIBLE, seed: int = 0
 ) -> BaseReduction:
     """Base parameters of a robot from its torque regressor at random states.
+
+    A parameter that shows apart from others by less than ``tolerance`` of its own torque is taken as dependent: descriptions
+    write 1.5708 for a right angle, and what rests on such a rounding can be known from no motion.
+
 
     ``order`` names parameters to prefer, first to last; the rest follow in the default grouping: base to tip, inside a link
     ``Ixx Ixy Ixz Iyy Iyz Izz mx my mz m Ia fv fc fo``, which is that of the published tables.
@@ -120,9 +140,17 @@ def reduce_to_base(
     n_states = 3 * len(robot.parameters) // robot.n_dof + 20
     q, v, a, load = random_states(robot, n_states, seed)
     W = torque_regressor(robot, q, v, a, load).reshape(-1, len(robot.parameters))
-    found = independent_columns(W, chosen, tolerance)
+    found = independent_columns(W, chosen, tolerance, _usual_lengths(robot, W))
     lift = np.eye(len(robot.parameters))[:, found.kept]
     return BaseReduction(robot.parameters.names, found.K, lift, found.kept, (found.smallest_kept, found.largest_dropped))
+
+
+def _usual_lengths(robot: Robot, W: Array) -> Array:
+    """For inertial parameters the length of the longest column of the same unit; effects are of any size, so zero."""
+    n = robot.parameters.n_inertial
+    lengths = np.linalg.norm(W[:, :n], axis=0).reshape(-1, 10)
+    longest = [lengths[:, part].max(initial=0.0) for part in (slice(0, 1), slice(1, 4), slice(4, 10))]
+    return np.concatenate([np.tile(np.repeat(longest, (1, 3, 6)), n // 10), np.zeros(len(robot.parameters) - n)])
 
 
 def _unit_columns(K: Array) -> IntArray | None:

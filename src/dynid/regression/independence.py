@@ -34,11 +34,15 @@ def triangle_of(W: Array) -> Array:
     return np.asarray(np.linalg.qr(W, mode="r"))
 
 
-def independent_columns(W: Array, order: IntArray, tolerance: float = 1e-8) -> Independence:
-    """Kept columns in ``order`` and the combinations that give the rest."""
+def independent_columns(W: Array, order: IntArray, tolerance: float = 1e-8, usual: Array | None = None) -> Independence:
+    """Kept columns in ``order`` and the combinations that give the rest.
+
+    Of a column shorter than ``tolerance`` times its ``usual`` length, where that is known, nothing is kept either.
+    """
     R = triangle_of(W) if W.shape[0] > W.shape[1] else np.array(W)
     norms = np.linalg.norm(R, axis=0)
     scale = np.where(norms > ZERO_COLUMN * norms.max(initial=0.0), norms, np.inf)
+    share = np.ones(len(norms)) if usual is None else np.minimum(norms / np.where(usual > 0.0, usual, norms + 1e-300), 1.0)
     columns = R / scale  # unit columns: the decision does not depend on units; exact zeros stay zero
     basis = np.zeros((R.shape[0], min(R.shape)))
     kept: list[int] = []
@@ -49,12 +53,12 @@ def independent_columns(W: Array, order: IntArray, tolerance: float = 1e-8) -> I
         for _ in range(2):  # once more, so that what is left is orthogonal to working precision
             x -= known @ (known.T @ x)
         rest = float(np.linalg.norm(x))
-        if rest > tolerance and len(kept) < basis.shape[1]:
+        if min(rest, share[column]) > tolerance and len(kept) < basis.shape[1]:
             basis[:, len(kept)] = x / rest
             kept.append(int(column))
             smallest = min(smallest, rest)
         else:
-            largest = max(largest, rest)
+            largest = max(largest, rest * share[column])
     Q = basis[:, : len(kept)]
     triangle = np.triu(Q.T @ columns[:, kept])
     K = scipy.linalg.solve_triangular(triangle, Q.T @ columns) if kept else np.zeros((0, W.shape[1]))

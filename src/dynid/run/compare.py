@@ -49,6 +49,7 @@ def compare(
     tell: Tell = silent,
 ) -> tuple[Run, tuple[Compared, ...]]:
     """Identify once to settle filter and friction, then let every method work on the same regression."""
+    _check_names(methods)
     given = settings or Settings()
     chosen = given if given.split is not None or validate_on else replace(given, split=0.65)
     run = identify(robot, logs, replace(chosen, method="ols", constraints={}, bounds=None), validate_on=validate_on)
@@ -61,9 +62,7 @@ def compare_on(
     """Every method on the samples of a run, with its filter and friction model."""
     if not run.samples:
         raise InputError("this run has no samples of motion on which methods could be compared")
-    for name in methods:
-        if name not in METHODS:
-            raise UnknownNameError("method", name, METHODS)
+    _check_names(methods)
     regression = build_regression(run.robot, run.samples)
     found = []
     for name in methods:
@@ -81,3 +80,9 @@ def compare_on(
         unseen = validate(run.robot, result, run.unseen).relative_error if run.unseen else None
         found.append(Compared(name, result, known, unseen, seconds))
     return tuple(found)
+
+
+def _check_names(methods: Sequence[str]) -> None:
+    for name in methods:
+        if name not in METHODS:
+            raise UnknownNameError("method", name, METHODS)

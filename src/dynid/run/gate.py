@@ -21,7 +21,8 @@ VAGUE_PERCENT = 100.0
 
 def gate(result: Estimate, robot: Robot, samples: Sequence[Samples] = ()) -> tuple[str, ...]:
     """One line per problem: parameters that keep their prior, joints that hardly move, values that are known vaguely."""
-    notes = list(_motion_advice(robot, samples))
+    notes = [result.base.note] if result.base.note else []
+    notes += _motion_advice(robot, samples)
     missing = [name for name, origin in zip(result.base.names, result.origin, strict=True) if origin == "prior"]
     if missing:
         notes.append(

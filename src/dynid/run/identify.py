@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.estimation.bounds import read_bounds
 from dynid.estimation.constraints import constraints_from_table
 from dynid.estimation.estimate import Estimate, Method, estimate
 from dynid.estimation.friction import with_transmitted_load
@@ -135,6 +136,8 @@ def identify(
         raise InputError("a split and validation logs were both given, expected one of the two")
     paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
     model = robot if isinstance(robot, Robot) else read_robot(robot, chosen.effects or "none", chosen.gravity, chosen.lock)
+    if chosen.bounds is not None:
+        read_bounds(chosen.bounds)  # a file that cannot be read is said before any work
     tell("reading the logs")
     found = read_logs(model, paths, chosen)
     if isinstance(found, StaticRecording):
@@ -151,6 +154,8 @@ def method_of(settings: Settings, robot: Robot, tell: Tell = silent) -> Method:
     semidefinite estimate is held by the description, taken to be as uncertain as its own size, where that is consistent.
     """
     options: dict[str, Any] = {} if settings.bounds is None else {"bounds": settings.bounds}
+    if settings.bounds is not None:
+        read_bounds(settings.bounds).check(robot.parameters, f"bounds of '{settings.bounds}'")
     if settings.method == "sdp":
         usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
         prior = ("entropic" if usable else "none") if settings.prior == "auto" else settings.prior
@@ -180,6 +185,8 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], te
             raise InputError(f"{validate_on[0]} is a table of poses, expected a motion log to validate on")
         unseen_recordings = list(others.recordings)
         validation_files = list(zip((str(path) for path in validate_on), hashes, strict=True))
+    if settings.bounds is not None and settings.friction is None:
+        method_of(settings, robot)  # names that the robot does not have are said before any work
     tell("looking into the logs")
     checks = tuple(check_recording(recording, robot) for recording in logs.recordings)
     if settings.friction is not None:
@@ -233,6 +240,7 @@ def _identify_static(
     )
     tell(f"estimating by {settings.method}")
     result = estimate(regression, reduce_to_base(rigid), method_of(settings, rigid, tell))
+    result = replace(result, n_samples=len(poses.position))
     return Run(
         settings=settings,
         robot=rigid,
@@ -250,13 +258,15 @@ def validate_run(run: Run, paths: Sequence[str | Path]) -> Validation:
     return validate(run.robot, run.estimate, unseen_samples(run, paths))
 
 
-def unseen_samples(run: Run, paths: Sequence[str | Path]) -> tuple[Samples, ...]:
-    """Samples of logs that a run has not seen, filtered as the run was."""
+def unseen_samples(
+    run: Run, paths: Sequence[str | Path], from_s: float | None = None, to_s: float | None = None
+) -> tuple[Samples, ...]:
+    """Samples of logs that a run has not seen, filtered as the run was but cut by times of their own."""
     files = [Path(path) for path in paths]
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter to apply to a motion log")
     refuse_repeats(files, seen=[digest for _, digest in run.logs])
-    found = read_logs(run.robot, files, run.settings)
+    found = read_logs(run.robot, files, replace(run.settings, from_s=from_s, to_s=to_s))
     if isinstance(found, StaticRecording):
         raise InputError(f"{files[0]} is a table of poses, expected a motion log to validate on")
     samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
@@ -302,9 +312,10 @@ def _unchanged(path: str, digest: str) -> bool:
 
 
 def _findings(logs: Logs, checks: Sequence[DataCheck]) -> list[str]:
-    """What is wrong with the logs, with the file that it is about."""
+    """What is wrong with the logs, with the file that it is about; what spoils the result is called an error."""
+    words = {"error": "error in ", "warning": ""}
     return [
-        f"{Path(path).name}: {finding.sentence}. {finding.fix}"
+        f"{words[finding.severity]}{Path(path).name}: {finding.sentence}. {finding.fix}"
         for path, check in zip(logs.paths, checks, strict=True)
         for finding in check.findings
         if finding.severity != "note"

@@ -39,7 +39,8 @@ class Filter:
 
     def steps(self, recording: Recording, max_rows: int) -> list[Step]:
         """The processing steps of one recording."""
-        motion = LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=("position", "velocity"))
+        logged = ("position",) if recording.velocity is None else ("position", "velocity")
+        motion = LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=logged)
         torque = LowPass(cutoff_hz=self.torque_cutoff_hz, order=self.order, signals=("torque",))
         every = max(1, int(np.ceil(recording.n_samples / max_rows)))
         steps: list[Step] = [Resample(), motion, torque, Differentiate(velocity=self.velocity)]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from dynid.cli.console import show, show_json, show_table
 from dynid.cli.options import DEFAULT_EFFECTS, AsJson, Effects, Gravity, Lock, RobotFile, parsed_gravity, parsed_lock
 
@@ -11,6 +15,9 @@ def base(
     effects: Effects = DEFAULT_EFFECTS,
     gravity: Gravity = None,
     lock: Lock = None,
+    floating: Annotated[
+        bool, typer.Option("--floating", help="Put the robot on a floating base, as a legged or flying one is.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Base parameters: the combinations that any motion of this robot can show.
@@ -20,8 +27,9 @@ def base(
     from dynid.regression.base import reduce_to_base
     from dynid.robot.read import read_robot
 
-    model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))
+    model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock), floating=floating)
     reduction = reduce_to_base(model)
+    notes = [*model.source.notes, *([reduction.note] if reduction.note else [])]
     if json:
         show_json(
             {
@@ -29,11 +37,11 @@ def base(
                 "n_parameters": reduction.n_parameters,
                 "n_base": reduction.n_base,
                 "base": reduction.as_list(),
-                "notes": model.source.notes,
+                "notes": notes,
             }
         )
         return
-    for note in model.source.notes:
+    for note in notes:
         show(f"note: {note}")
     units = dict(zip(model.parameters.names, model.parameters.units, strict=True))
     rows = [(str(i + 1), item["expression"], units[item["name"]]) for i, item in enumerate(reduction.as_list())]

@@ -42,6 +42,9 @@ def check(
             ("link", "mass kg", "consistent", "triangle slack kg m^2", "min eigenvalue", "fault"), rows, text=(0, 2, 5)
         )
         bad = verdict.inconsistent
-        show(f"{model.name}: " + (f"{len(bad)} inconsistent: {', '.join(bad)}" if bad else "every link is consistent"))
+        good = "every link is consistent"
+        if all(link.empty for link in verdict.links):
+            good = "there is nothing to check, no link has mass or inertia"
+        show(f"{model.name}: " + (f"{len(bad)} inconsistent: {', '.join(bad)}" if bad else good))
     if not verdict.feasible:
         raise typer.Exit(1)

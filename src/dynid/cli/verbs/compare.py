@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -43,7 +43,20 @@ def compare(
     effects: Effects = DEFAULT_EFFECTS,
     gravity: Gravity = None,
     lock: Lock = None,
+    friction: Annotated[
+        str | None,
+        typer.Option(
+            "--friction", metavar="MODEL", help="Friction model in place of viscous, coulomb, offset (see identify)."
+        ),
+    ] = None,
+    velocity: Annotated[str, typer.Option("--velocity", help="logged, position (differentiated) or auto.")] = "auto",
     cutoff_hz: Annotated[str, typer.Option("--cutoff-hz", help="Low-pass of all signals, or auto.")] = "auto",
+    torque_cutoff_hz: Annotated[
+        float | None, typer.Option("--torque-cutoff-hz", help="Its own cut-off for torque; default: the same.")
+    ] = None,
+    filter_order: Annotated[int, typer.Option("--filter-order", help="Order of the zero-phase Butterworth.")] = 4,
+    from_s: Annotated[float | None, typer.Option("--from", help="Use each log from this time, s.")] = None,
+    to_s: Annotated[float | None, typer.Option("--to", help="Use each log up to this time, s.")] = None,
     drive_gains: DriveGains = None,
     preset: Preset = None,
     mapping: Mapping = None,
@@ -62,7 +75,13 @@ def compare(
         gravity=parsed_gravity(gravity),
         lock=parsed_lock(lock),
         split=None if validate else split,
+        friction=friction,
+        velocity=cast(Literal["auto", "logged", "position"], velocity),
         cutoff_hz=number_or_auto(cutoff_hz, "--cutoff-hz"),
+        torque_cutoff_hz=torque_cutoff_hz,
+        filter_order=filter_order,
+        from_s=from_s,
+        to_s=to_s,
         drive_gains=None if drive_gains is None else tuple(numbers(drive_gains, "--drive-gains")),
         preset=preset,
         mapping=None if mapping is None else str(mapping),

@@ -195,6 +195,7 @@ def identify(
         published = publish_run(run, target, formats=formats, tell=stages.tell)
     if json:
         show_json(run.summary() | {"files": [str(path) for path in published.files], "refusals": list(published.refusals)})
+        _end_without_answer(run)
         return
     show_run(run)
     for refusal in published.refusals:
@@ -204,6 +205,18 @@ def identify(
             show(f"note on {item.format}: {note}")
     for path in published.files:
         show(f"written: {path}")
+    for check, log in zip(run.checks, recordings, strict=False):
+        for finding in check.findings:
+            if finding.severity == "error":
+                say(f"dynid: do not trust this yet: {log.name}: {finding.sentence}. {finding.fix}")
+    _end_without_answer(run)
+
+
+def _end_without_answer(run: Run) -> None:
+    """Exit code 1 where a constrained method found no parameters that keep its constraints."""
+    if not run.estimate.outcome.usable:
+        say(f"dynid: {run.estimate.method} found no answer: {run.estimate.outcome.value}")
+        raise typer.Exit(1)
 
 
 def _run_of(folder: Path, robot: Path) -> Run:

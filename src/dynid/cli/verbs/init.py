@@ -27,10 +27,11 @@ def init(
 
     if output.exists() and not force:
         raise InputError(f"'{output}' is there already; --force replaces it")
-    for log in logs:
-        inspect_log(log, robot)
+    amperes = [log.name for log in logs if inspect_log(log, robot)[0].torque is None]
     path = write_run_file(output, robot, list(logs))
     if json:
         show_json({"files": [str(path)]})
     else:
+        if amperes:
+            show(f"{amperes[0]} holds motor current: fill in drive_gains (N m per A, one per joint) in {path} first")
         show(f"written to {path}; run it with: dynid identify --config {path}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.console import show, show_json
+from dynid.cli.console import say, show, show_json
 from dynid.cli.options import AsJson
 
 
@@ -25,7 +25,10 @@ def report(
     """
     from dynid.run import load_run, read_exports, report_run
 
-    path = report_run(load_run(run, with_samples=True), output or run / "report.html", exported=read_exports(run))
+    known = load_run(run, with_samples=True)
+    if known.filter is not None and not known.samples:
+        say("the logs of this run are gone or have changed: torque, excitation and residuals are left out")
+    path = report_run(known, output or run / "report.html", exported=read_exports(run))
     if json:
         show_json({"files": [str(path)]})
     else:

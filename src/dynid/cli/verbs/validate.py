@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.console import percent, show, show_json, show_table
+from dynid.cli.console import percent, say, show, show_json, show_table
 from dynid.cli.options import AsJson, LogFiles
+from dynid.errors import InputError
 
 if TYPE_CHECKING:
     from dynid.validation.replay import Replay
@@ -31,6 +32,8 @@ def validate(
     window: Annotated[
         float, typer.Option("--window", help="With --replay: how long the model runs free from each measured state, s.")
     ] = 0.1,
+    from_s: Annotated[float | None, typer.Option("--from", help="Use each log from this time, s.")] = None,
+    to_s: Annotated[float | None, typer.Option("--to", help="Use each log up to this time, s.")] = None,
     json: AsJson = False,
 ) -> None:
     """Predict the torque of logs that the run has not seen, filtered as the run was.
@@ -41,8 +44,10 @@ def validate(
     from dynid.validation.replay import replay
     from dynid.validation.torque import validate as validate_samples
 
+    if at_most is not None and not 0.0 <= at_most < math.inf:
+        raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
     known = load_run(run)
-    samples = unseen_samples(known, logs)
+    samples = unseen_samples(known, logs, from_s, to_s)
     verdict = validate_samples(known.robot, known.estimate, samples)
     replays = [replay(known.identified, one, window_s=window) for one in samples] if forward else []
     if json:
@@ -51,6 +56,7 @@ def validate(
                 "relative_error": verdict.relative_error,
                 "relative_error_raw": verdict.relative_error_raw,
                 "rmse": verdict.rmse,
+                "at_most": at_most,
                 "logs": [
                     {
                         "file": str(path),
@@ -80,7 +86,8 @@ def validate(
         for path, found in zip(logs, replays, strict=False):
             show_replay(path.name, found)
         show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")
-    if at_most is not None and verdict.relative_error > at_most:
+    if at_most is not None and not verdict.relative_error <= at_most:
+        say(f"dynid: the error is {percent(verdict.relative_error)}, more than the {percent(at_most)} allowed")
         raise typer.Exit(1)
 
 
