@@ -15,6 +15,8 @@ from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.export.c_source import c_compiler, c_parity, compile_c, write_c
 from dynid.export.expressions import Graph, count_operations, straight_line
 from dynid.export.symbolic import SymbolicRobot
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.static import static_regressor
 from dynid.robot.effects import (
     Armature,
     AsymmetricCoulomb,
@@ -44,6 +46,27 @@ def with_values(robot, seed=0):
     n = robot.parameters.n_inertial
     values[n:] = np.random.default_rng(seed).uniform(0.1, 1.0, len(values) - n)
     return robot.with_parameters(robot.parameters.with_values(values))
+
+
+@needs_compiler
+def test_rounding_of_a_link_without_inertia_is_no_difference(tmp_path):
+    """Of inertias that cancel about a skew axis the inertia matrix keeps 1e-17, which no two ways compute alike."""
+    robot = random_tree(5, 4)
+    axis = np.array(robot.joints[3].screw[3:])
+    last = np.flatnonzero([joint.parent == 3 for joint in robot.joints])
+    assert not len(last)
+    across = np.linalg.svd(axis[None, :])[2][1]
+    # axis . I axis = 0 for I = a b^T + b a^T with b across the axis; with no mass nothing else is left in the last entry
+    tensor = np.outer(axis, across) + np.outer(across, axis)
+    names = ("Ixx4", "Ixy4", "Iyy4", "Ixz4", "Iyz4", "Izz4")
+    entries = tensor[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+    values = dict.fromkeys(("m4", "mx4", "my4", "mz4"), 0.0) | dict(zip(names, entries.tolist(), strict=True))
+    robot = robot.with_parameters(values).with_effects(())
+    inertia, _ = static_regressor(robot, random_states_within_limits(robot, 20, 0)[0])
+    corner = (inertia @ robot.parameters.values)[:, 3, 3]
+    assert np.abs(corner).max() < 1e-15
+    path = write_c(robot, tmp_path / "arm.c", allow_inconsistent=True).path
+    assert c_parity(robot, path) < 1e-11
 
 
 @needs_compiler

@@ -13,11 +13,11 @@ import pytest
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import PARITY
-from dynid.inertia import log_cholesky, phi_from_log_cholesky
+from dynid.inertia import change_of_frame, log_cholesky, phi_from_log_cholesky, phi_from_principal
 from dynid.robot.links import links_of
-from dynid.robot.model import Source
+from dynid.robot.model import MergedLink, Source
 from dynid.robot.read import read_robot
-from problems import ARM_MJCF, ARM_URDF, demo_arm, planar_2r, random_tree
+from problems import ARM_MJCF, ARM_URDF, demo_arm, planar_2r, random_rotation, random_tree
 
 ALL = "viscous,coulomb,offset,armature"
 
@@ -291,3 +291,34 @@ def test_published_robots_reload_in_mujoco(tmp_path, name):
     robot = replace(robot, source=Source()).with_parameters(robot.parameters.with_values(values))
     written = write_mjcf(robot, tmp_path / "robot.xml")
     assert mjcf_parity(robot, written.path, n_states=20) < 1e-11
+
+
+def test_links_that_are_stated_as_impossible_go_into_the_body_they_hang_on(tmp_path):
+    """MuJoCo compiles no such link; the body that it is part of is possible all the same."""
+    source = tmp_path / "arm.urdf"
+    base = '<inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="9"/></inertial>'
+    text = ARM_URDF.replace('<link name="world"/>', f'<link name="world">{base}</link>')
+    assert text != ARM_URDF
+    source.write_text(text)
+    robot = read_robot(source, ALL)
+    written = write_mjcf(robot, tmp_path / "arm.xml")
+    assert "link camera on 'upper' is no physical body: inertials were put into it from camera" in written.notes
+    assert "link 'world' on the ground is no physical body and is written without mass" in written.notes
+    assert mjcf_parity(robot, written.path) < PARITY  # a finger without mass gets a trace of it
+    assert not {link.name: link.phi for link in read_robot(written.path).merged}["camera"].any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plates_hanging_on_a_body_compile(tmp_path, seed):
+    """Bodies on the very boundary of what is possible, as descriptions have them for plates and rods."""
+    rng = np.random.default_rng(seed)
+    robot = random_tree(seed, 3)
+    phi = phi_from_principal(
+        rng.uniform(0.1, 2.0), rng.uniform(-0.1, 0.1, 3), random_rotation(rng), [0.0, *rng.uniform(1e-4, 1e-2, 2)]
+    )
+    place = np.eye(4)
+    place[:3, :3], place[:3, 3] = random_rotation(rng), rng.uniform(-0.3, 0.3, 3)
+    values = robot.parameters.values.copy()
+    values[10:20] += change_of_frame(place[:3, :3], place[:3, 3]) @ phi
+    robot = replace(robot, merged=(MergedLink("plate", 1, place, phi),), parameters=robot.parameters.with_values(values))
+    assert mjcf_parity(robot, write_mjcf(robot, tmp_path / "plate.xml").path) < 1e-12

@@ -20,7 +20,7 @@ from dynid.recording.recording import StaticRecording, write_recording
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.static import static_regressor
 from dynid.report.figure import Figure
-from dynid.report.page import Code, Section, Table, figures_of
+from dynid.report.page import Code, Section, Table, figures_of, page
 from dynid.report.png import can_draw_text
 from dynid.robot.read import read_robot
 from dynid.run import Run, Settings, compare_on, export_run, identify, load_run, read_exports, save_run
@@ -308,3 +308,35 @@ def test_figures_hold_no_more_points_than_allowed(run: Run) -> None:
     points = sum(len(curve.x) for figure in figures for panel in figure.panels for curve in panel.curves)
     assert points < 150_000
     assert all(isinstance(figure, Figure) for figure in figures)
+
+
+@pytest.mark.parametrize(("error", "level"), [(0.05, "good"), (0.2, "warning"), (0.6, "error")])
+def test_the_verdict_knows_a_poor_prediction(run: Run, error: float, level: str) -> None:
+    total = replace(run.validation.total, relative_error=error)
+    own = replace(run.identification, relative_error=error)
+    judged = replace(run, validation=replace(run.validation, total=total), identification=own)
+    wrong = run.robot.parameters.with_values(20.0 * run.robot.parameters.values)  # a description that is worse still
+    judged = replace(judged, robot=run.robot.with_parameters(wrong))
+    found = verdict_of(judged, ()).reasons[0]
+    assert (found.level, f"{100.0 * error:.3g}" in found.text) == (level, True)
+
+
+def test_many_vague_parameters_are_a_reservation(run: Run) -> None:
+    vague = replace(run, estimate=replace(run.estimate, covariance=1e8 * run.estimate.covariance))
+    verdict = verdict_of(vague, ())
+    assert verdict.level == "warning"
+    assert any("no better than to 100" in item.text and item.level == "warning" for item in verdict.reasons)
+
+
+def test_a_retrieval_shows_how_far_it_is_from_the_best(run: Run) -> None:
+    details = {
+        "cost": 2.0, "lower_bound": 1.9, "gap": 0.05, "violated": {"m1": 0.25},
+        "largest_joint_wrench": [{"force": 10.0 + j, "moment": 1.0} for j in range(run.robot.n_joints)],
+    }  # fmt: skip
+    found = replace(run, estimate=replace(run.estimate, details=details))
+    assert found.summary()["retrieval"]["lower_bound"] == 1.9
+    section = next(section for section in report_sections(found) if section.title == "Retrieval under bounds")
+    text = _text(page("t", "s", verdict_of(run, ()), [section]))
+    assert "Violated: m1 by 0.25." in text
+    assert "costs less than 1.9" in text
+    assert "retrieval" not in run.summary()

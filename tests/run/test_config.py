@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.bounds import read_bounds
+from dynid.estimation.constraints import CentreOfMassInHull, constraints_from_table
 from dynid.run.config import _SECTIONS, read_run_file, write_run_file
 from dynid.run.settings import Settings
 
@@ -43,3 +45,18 @@ def test_settings_that_make_no_sense_are_said() -> None:
         Settings(optimiser="luck")
     with pytest.raises(InputError, match="0 starts"):
         Settings(starts=0)
+
+
+def test_meshes_of_constraints_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub").mkdir()
+    corners = [f"v {x} {y} {z}" for x in (0, 1) for y in (0, 1) for z in (0, 1)]
+    (tmp_path / "sub" / "box.obj").write_text("\n".join(corners) + "\n", encoding="utf-8")
+    text = '[[constraints.com_hull]]\nlink = 2\nmesh = "box.obj"\n'
+    (tmp_path / "sub" / "dynid.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "sub" / "bounds.toml").write_text("m1 = [0.0, 10.0]\n" + text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    settings = read_run_file("sub/dynid.toml").settings({})
+    (hull,) = constraints_from_table(settings.constraints)
+    (same,) = read_bounds("sub/bounds.toml").constraints
+    assert isinstance(hull, CentreOfMassInHull)
+    assert isinstance(same, CentreOfMassInHull)

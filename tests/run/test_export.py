@@ -5,21 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import shutil
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from bench import Bench
-from dynid.errors import InputError, UnknownNameError
+from dynid.cli.app import app
+from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.excitation.fourier import random_fourier
 from dynid.export.mjcf import write_mjcf
 from dynid.recording.recording import write_recording
+from dynid.report.page import Folded, Items, Table
 from dynid.robot.read import read_robot
 from dynid.run import Settings, identify, load_run, save_run
-from dynid.run.export import FORMATS, export_run
+from dynid.run.export import FORMATS, export_run, read_exports
+from dynid.run.proof_sections import export_section
 from dynid.simulation import simulate
 
 
@@ -55,7 +61,57 @@ def test_without_a_compiler_c_is_written_but_not_proven(run, tmp_path: Path, mon
     (item,) = export_run(run, tmp_path, ["c"])
     assert math.isnan(item.parity)
     assert "not proven: there is no C compiler on this machine" in item.notes
+    assert (item.proven, item.failed, item.warning) == (False, False, "")
     assert item.path.is_file()
+
+
+@pytest.fixture(scope="module")
+def impossible(run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved run whose last link has a negative mass, as least squares may find it."""
+    values = run.estimate.standard.as_dict()
+    values["m4"] = -abs(values["m4"]) - 0.5
+    standard = run.estimate.standard.with_values(list(values.values()))
+    broken = replace(run, estimate=replace(run.estimate, standard=standard))
+    return save_run(broken, tmp_path_factory.mktemp("impossible") / "run")
+
+
+def test_a_failed_proof_is_told(impossible: Path, tmp_path: Path) -> None:
+    with pytest.raises(InconsistentModelError, match=r"'dynid export RUN --allow-inconsistent'"):
+        export_run(load_run(impossible), tmp_path, ["urdf"])
+    with pytest.raises(InconsistentModelError, match="MuJoCo compiles no such bodies, allowed or not"):
+        export_run(load_run(impossible), tmp_path, ["mjcf"], allow_inconsistent=True)
+    urdf, sdf = export_run(load_run(impossible), tmp_path, ["urdf", "sdf"], allow_inconsistent=True)
+    assert (urdf.proven, urdf.failed, sdf.proven, sdf.failed) == (False, True, True, False)
+    assert urdf.warning == urdf.notes[-1]
+    assert re.search(r"_identified.urdf' is NOT proven: its torque differs by .* Pinocchio misplaces", urdf.warning)
+    assert sdf.warning == ""
+    assert read_exports(tmp_path) == (urdf, sdf)
+    section = export_section((urdf, sdf), tmp_path / "report.html")
+    assert section is not None
+    warnings, table, folded = section.parts
+    assert isinstance(warnings, Items)
+    assert isinstance(table, Table)
+    assert isinstance(folded, Folded)
+    assert [(item.level, item.text) for item in warnings.items] == [("warning", f"Urdf: {urdf.warning}.")]
+    assert table.rows[0][2].endswith("NOT proven")
+    assert "NOT" not in table.rows[1][2]
+    assert all("NOT proven" not in item.text for part in folded.parts if isinstance(part, Items) for item in part.items)
+
+
+def test_the_command_line_ends_with_one_where_a_proof_failed(impossible: Path, tmp_path: Path) -> None:
+    arguments = ["export", str(impossible), "-o", str(tmp_path), "--allow-inconsistent", "--to"]
+    done = CliRunner().invoke(app, [*arguments, "urdf,sdf", "--json"])
+    assert done.exit_code == 1
+    result = json.loads(done.stdout)
+    assert result["proven"] is False
+    assert result["parities"]["sdf"] < 1e-9 < result["parities"]["urdf"]
+    assert any("NOT proven" in note for note in result["notes"])
+    shown = CliRunner().invoke(app, [*arguments, "urdf"])
+    assert shown.exit_code == 1
+    assert re.search(r"^warning: '.*_identified.urdf' is NOT proven", shown.stdout, re.MULTILINE)
+    fine = CliRunner().invoke(app, [*arguments, "sdf", "--json"])
+    assert fine.exit_code == 0, fine.stdout
+    assert json.loads(fine.stdout)["proven"] is True
 
 
 def test_formats_are_checked_before_anything_is_written(run, tmp_path: Path) -> None:

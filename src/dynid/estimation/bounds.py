@@ -36,7 +36,14 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.estimation.conditions import Condition, NameAtMost, barycentric_name, centre_name, parameter_name
-from dynid.estimation.constraints import Constraint, Linear, MassBounds, TotalMass, constraints_from_table
+from dynid.estimation.constraints import (
+    Constraint,
+    Linear,
+    MassBounds,
+    TotalMass,
+    constraints_from_table,
+    with_meshes_seen_from,
+)
 from dynid.estimation.layout import Layout
 from dynid.parameters import Parameters
 
@@ -234,7 +241,7 @@ def _from_toml(text: str, place: Path) -> Bounds:
         if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or not all(map(_is_number, pair)):
             raise InputError(f"bounds of '{name}' in '{place}' are {pair!r}, expected two numbers [lower, upper]")
         _add(limits, name, float(pair[0]), float(pair[1]), place)
-    return Bounds(limits, constraints_from_table(table))
+    return Bounds(limits, constraints_from_table(with_meshes_seen_from(table, place.parent)))
 
 
 def _is_number(value: Any) -> bool:

@@ -475,6 +475,16 @@ def constraints_from_table(table: Mapping[str, Any]) -> tuple[Constraint, ...]:
     return tuple(found)
 
 
+def with_meshes_seen_from(table: Any, folder: Path) -> Any:
+    """A ``[constraints]`` table with the meshes it names found relative to the folder of its file."""
+    if isinstance(table, Mapping):
+        return {
+            name: str(folder / value) if name == "mesh" and isinstance(value, str) else with_meshes_seen_from(value, folder)
+            for name, value in table.items()
+        }
+    return [with_meshes_seen_from(entry, folder) for entry in table] if isinstance(table, list) else table
+
+
 def _from_entry(kind: str, entry: Mapping[str, Any]) -> Constraint:
     cls = KINDS[kind]
     if cls is FixedValues and "values" not in entry:

@@ -24,7 +24,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.export.expressions import Expression, inputs_of, straight_line
-from dynid.export.proof import largest_gap
+from dynid.export.proof import SMALLEST_SHARE, largest_gap
 from dynid.export.symbolic import SymbolicRobot
 from dynid.export.written import WrittenModel, refuse_inconsistent
 from dynid.files import write_text
@@ -269,7 +269,8 @@ def c_parity(robot: Robot, path: str | os.PathLike[str], prefix: str = "", n_sta
     """Largest relative difference between the compiled functions and Python, on random states.
 
     Every function counts. Parts of the torque are compared with the whole of it, entries of the inertia matrix with
-    ``sqrt(M_jj M_kk)``.
+    ``sqrt(M_jj M_kk)``, where diagonal entries count as no less than a share of the largest entry
+    (:data:`~dynid.export.proof.SMALLEST_SHARE`): a link without inertia leaves nothing but rounding there.
     """
     q, v, a = random_states_within_limits(robot, n_states, seed)
     still = np.zeros_like(v)
@@ -291,7 +292,8 @@ def c_parity(robot: Robot, path: str | os.PathLike[str], prefix: str = "", n_sta
             for name, (given, ours) in expected.items()
         ]
         difference = _evaluated(getattr(library, f"{prefix}mass_matrix"), (q,), M.shape) - M
-    size = np.sqrt(np.abs(np.diagonal(M, axis1=1, axis2=2)).max(axis=0))
+    diagonal = np.abs(np.diagonal(M, axis1=1, axis2=2)).max(axis=0)
+    size = np.sqrt(np.maximum(diagonal, SMALLEST_SHARE * np.abs(M).max()))
     scale = np.outer(size, size)
     return max(*gaps, float((np.abs(difference).max(axis=0) / np.where(scale > 0.0, scale, 1.0)).max()))
 

@@ -1,9 +1,21 @@
 """Bodies that were merged of several links, taken apart again for files that keep the links.
 
 Links that hang on a body keep the inertials of their description and the moving link gets the rest,
-``P = P_body - sum_k P_k``. Where that rest is no physical body, the others are scaled by one factor ``s``, the half of the
-largest for which ``P_body - s sum_k P_k >= 0``; those that are no physical bodies themselves are put into the moving link
-altogether.
+``P = P_body - sum_k P_k``. Where that rest is no physical body, the first of these that leaves one is taken:
+
+1. The described inertials times ``identified mass / described mass`` of the whole body.
+2. The described mass distribution of all its links, shifted and stretched alike until the whole is the identified body,
+
+       x -> A (x - c_described) + c_identified,     A S_described A = S_identified,
+
+   with ``S`` the central second moments over the mass and ``A`` symmetric and positive (the least motion of mass between the
+   two). Every link keeps its share of the mass and is a physical body. An identified body that is nearly flat has room for
+   nothing but flat links in its own plane, so no other shapes could be kept.
+3. Where the description has no such distribution: the described inertials times half the largest ``s`` for which
+   ``P_body - s sum_k P_k >= 0``.
+
+Links that are no physical bodies themselves are put into the moving link altogether. An identified body that is none itself is
+taken apart by subtraction, or by 1. where the moving link would have no mass.
 """
 
 from __future__ import annotations
@@ -14,7 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.inertia import change_of_frame, is_consistent, pseudo_inertia
+from dynid.inertia import change_of_frame, is_consistent, phi_from_pseudo_inertia, pseudo_inertia
+from dynid.robot.links import links_of
 from dynid.robot.model import Robot
 
 ROUNDING = 1e-14
@@ -39,49 +52,134 @@ class LinkInertial:
         return all(difference[group].max() <= ROUNDING * self.size[group].max() for group in groups)
 
 
-def links_taken_apart(robot: Robot, notes: list[str]) -> list[LinkInertial]:
-    """Moving links first, then the merged ones, in the frames of the robot."""
+def links_taken_apart(
+    robot: Robot, notes: list[str], described: Mapping[str, Array] | None = None, *, physical: bool = False
+) -> list[LinkInertial]:
+    """Moving links first, then the merged ones, in the frames of the robot.
+
+    ``described`` has the moving links' own ten parameters by name, as the robot's description states them. With ``physical``
+    no link is left that is no physical body, even one that its description states so: for programs that take no such.
+    """
     apart: list[LinkInertial] = []
-    scale = {link.name: 1.0 for link in robot.merged}
+    shares: dict[str, Array] = {}
     for body, (name, whole) in enumerate(zip(robot.links, robot.parameters.inertials, strict=True)):
-        parts = {
-            link.name: change_of_frame(link.placement[:3, :3], link.placement[:3, 3]) @ link.phi
+        into_body = {
+            link.name: change_of_frame(link.placement[:3, :3], link.placement[:3, 3])
             for link in robot.merged
             if link.body == body and link.phi.any()
         }
-        own = _difference(whole, sum(parts.values(), np.zeros(10)))
-        if parts and is_consistent(whole, allow_empty=True) and not is_consistent(own, allow_empty=True):
-            share, taken = _shared_out(whole, parts)
-            scale |= {part: share if part not in taken else 0.0 for part in parts}
-            own = _difference(whole, sum((scale[part] * phi for part, phi in parts.items()), np.zeros(10)))
-            told = [f"put into it from {', '.join(taken)}"] if taken else []
-            if len(taken) < len(parts) and share < 1.0:
-                told.append(f"multiplied by {share:.4g} in {', '.join(part for part in parts if part not in taken)}")
-            notes.append(
-                f"link '{name}' without {', '.join(parts)} would be no physical body: inertials were {' and '.join(told)}"
+        parts = {link.name: into_body[link.name] @ link.phi for link in robot.merged if link.name in into_body}
+        size = np.abs(whole) + sum((np.abs(part) for part in parts.values()), np.zeros(10))
+        own = _without(whole, parts)
+        bad = [part for part, phi in parts.items() if not is_consistent(phi)]
+        possible, rest_possible = is_consistent(whole, allow_empty=True), is_consistent(own, allow_empty=True)
+        # of a body that is none itself, links still need masses that can be added up
+        if parts and (not rest_possible or (physical and bad) if possible else whole[0] > 0.0 >= own[0]):
+            shared, told = _shared_out(whole, parts, None if described is None else described.get(name), name)
+            own = _without(whole, shared)
+            # those that keep their inertials keep them to the last digit
+            shares |= {
+                part: np.asarray(np.linalg.solve(into_body[part], phi), dtype=np.float64)
+                for part, phi in shared.items()
+                if not np.array_equal(phi, parts[part])
+            }
+            whose = (
+                f"'{name}' without {', '.join(parts)} would be" if not rest_possible else f"{', '.join(bad)} on '{name}' is"
             )
-        apart.append(LinkInertial(name, own, np.abs(whole) + sum((np.abs(p) for p in parts.values()), np.zeros(10))))
-    apart.extend(LinkInertial(link.name, scale[link.name] * link.phi, np.abs(link.phi)) for link in robot.merged)
+            notes.append(f"link {whose} no physical body: {told}")
+        apart.append(LinkInertial(name, own, size))
+    for link in robot.merged if physical else ():
+        if link.body < 0 and not is_consistent(link.phi, allow_empty=True):
+            shares[link.name] = np.zeros(10)
+            notes.append(f"link '{link.name}' on the ground is no physical body and is written without mass")
+    apart.extend(LinkInertial(link.name, shares.get(link.name, link.phi), np.abs(link.phi)) for link in robot.merged)
     return apart
 
 
-def _difference(whole: Array, part: Array) -> Array:
-    """What is left of numbers that cancel is no link."""
+def own_inertials(described: Robot | None) -> dict[str, Array] | None:
+    """Every link's own ten parameters by its name."""
+    return None if described is None else {link.name: link.phi for link in links_of(described)}
+
+
+def _without(whole: Array, parts: Mapping[str, Array]) -> Array:
+    """What is left of the body; what is left of numbers that cancel is no link."""
+    part = sum(parts.values(), np.zeros(10))
     rest = whole - part
     return np.where(np.abs(rest) <= 1e-13 * (np.abs(whole) + np.abs(part)), 0.0, rest)
 
 
-def _shared_out(whole: Array, parts: Mapping[str, Array]) -> tuple[float, tuple[str, ...]]:
-    """The factor for what hangs on a body, and the links whose inertials it must take over altogether.
+def _shared_out(whole: Array, parts: Mapping[str, Array], own: Array | None, name: str) -> tuple[dict[str, Array], str]:
+    """What the links that hang on a body get of it, in its frame, and how that was chosen."""
+    if not is_consistent(whole, allow_empty=True):
+        return _shared_by_mass(whole, parts, own)
+    bad = [part for part, phi in parts.items() if not is_consistent(phi)]
+    taken = {part: np.zeros(10) for part in bad}
+    good = {part: phi for part, phi in parts.items() if part not in bad}
+    told = [f"inertials were put into it from {', '.join(bad)}"] if bad else []
+    if not good or is_consistent(_without(whole, good), allow_empty=True):
+        return {part: taken.get(part, phi) for part, phi in parts.items()}, "".join(told)
+    names = ", ".join(good)
+    nominal = None if own is None else own + sum(parts.values(), np.zeros(10))
+    if nominal is not None and nominal[0] > 0.0:
+        factor = float(whole[0] / nominal[0])
+        scaled = {part: factor * phi for part, phi in good.items()}
+        if is_consistent(_without(whole, scaled), allow_empty=True):
+            told.append(f"inertials of {names} were multiplied by {factor:.4g}, as the mass of the whole was")
+            return _in_order(parts, taken | scaled), " and ".join(told)
+        stretched = _stretched(whole, nominal, good)
+        if stretched is not None:
+            told.append(
+                f"the described masses of {name}, {names} were moved and stretched together until the whole was the "
+                f"identified body; each keeps its share of the mass ({whole[0]:.4g} kg now, {nominal[0]:.4g} kg described)"
+            )
+            return _in_order(parts, taken | stretched), " and ".join(told)
+    factor = 0.5 * _largest_share(whole, sum(good.values(), np.zeros(10)))
+    if factor > 0.0:
+        told.append(f"inertials were multiplied by {factor:.4g} in {names}")
+        return _in_order(parts, taken | {part: factor * phi for part, phi in good.items()}), " and ".join(told)
+    return {part: np.zeros(10) for part in parts}, f"inertials were put into it from {', '.join(parts)}"
 
-    Those are the ones that no physical body could be themselves, or all where the body has nothing to give.
+
+def _shared_by_mass(whole: Array, parts: Mapping[str, Array], own: Array | None) -> tuple[dict[str, Array], str]:
+    """For a whole that is no physical body: one factor that leaves the moving link a positive mass."""
+    hanging = float(sum(phi[0] for phi in parts.values()))
+    described = 2.0 * hanging if own is None or own[0] <= 0.0 else float(own[0]) + hanging
+    factor = float(whole[0]) / described
+    told = f"inertials of {', '.join(parts)} were multiplied by {factor:.4g}, so that its mass is positive"
+    return {part: factor * phi for part, phi in parts.items()}, told
+
+
+def _in_order(parts: Mapping[str, Array], shares: Mapping[str, Array]) -> dict[str, Array]:
+    return {part: shares[part] for part in parts}
+
+
+def _stretched(whole: Array, nominal: Array, parts: Mapping[str, Array]) -> dict[str, Array] | None:
+    """The parts of ``nominal`` under the least affine motion of mass that makes ``whole`` of it; None if there is none.
+
+    In homogeneous coordinates ``T = [[A, c_whole - A c_nominal], [0, 1]]`` and ``P_k' = (m_whole / m_nominal) T P_k T^T``.
     """
-    bad = tuple(name for name, phi in parts.items() if not is_consistent(phi))
-    good = sum((phi for name, phi in parts.items() if name not in bad), np.zeros(10))
-    if not good.any() or is_consistent(_difference(whole, good), allow_empty=True):
-        return 1.0, bad
-    share = 0.5 * _largest_share(whole, good)
-    return (share, bad) if share > 0.0 else (0.0, tuple(parts))
+    rest = _without(nominal, parts)
+    if not (is_consistent(rest, allow_empty=True) and is_consistent(nominal)):
+        return None
+    c_whole, c_nominal = whole[1:4] / whole[0], nominal[1:4] / nominal[0]
+    S_whole, S_nominal = _spread(whole, c_whole), _spread(nominal, c_nominal)
+    values, vectors = np.linalg.eigh(S_nominal)
+    if values[0] <= 1e-9 * values[-1]:
+        return None  # a flat description cannot be stretched into a solid
+    root, inverse = ((vectors * values**power) @ vectors.T for power in (0.5, -0.5))
+    inner, axes = np.linalg.eigh(root @ S_whole @ root)
+    T = np.eye(4)
+    T[:3, :3] = inverse @ (axes * np.sqrt(np.maximum(inner, 0.0))) @ axes.T @ inverse
+    T[:3, 3] = c_whole - T[:3, :3] @ c_nominal
+    factor = whole[0] / nominal[0]
+    moved = {part: phi_from_pseudo_inertia(factor * T @ pseudo_inertia(phi) @ T.T) for part, phi in parts.items()}
+    fine = [is_consistent(phi) for phi in moved.values()]
+    return moved if all(fine) and is_consistent(_without(whole, moved), allow_empty=True) else None
+
+
+def _spread(phi: Array, com: Array) -> Array:
+    """Central second moments over the mass, m^2."""
+    return np.asarray(pseudo_inertia(phi)[:3, :3] / phi[0] - np.outer(com, com))
 
 
 def _largest_share(whole: Array, part: Array) -> float:

@@ -32,9 +32,18 @@ from dynid.adapters.mujoco import (
 from dynid.adapters.xml import parse_xml, serialize_xml
 from dynid.arrays import Array
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
-from dynid.export.links import LinkInertial, links_taken_apart
+from dynid.export.links import LinkInertial, links_taken_apart, own_inertials
 from dynid.export.proof import largest_gap
-from dynid.export.written import WrittenModel, joint_dynamics, left_out, number, refuse_inconsistent, vector
+from dynid.export.written import (
+    WrittenModel,
+    inconsistent_links,
+    joint_dynamics,
+    left_out,
+    number,
+    those_of,
+    untied,
+    vector,
+)
 from dynid.export.xml_text import ElementSpan, XmlText
 from dynid.files import write_atomically
 from dynid.inertia import change_of_frame, mass_com_inertia
@@ -64,18 +73,21 @@ def write_mjcf(
     path: str | os.PathLike[str],
     source: str | os.PathLike[str] | None = None,
     allow_inconsistent: bool = False,
+    described: Robot | None = None,
 ) -> WrittenModel:
     """Write the robot with its present parameters.
 
     A robot that came from an MJCF file, or one for which ``source`` names such a file, is written as that file with
     inertials, joint friction, rotor inertias and gravity replaced and everything else as it was. Other robots are written
-    anew, with a motor on every joint. MuJoCo compiles no inconsistent links, so these are refused even where
+    anew, with a motor on every joint; ``described``, the same robot with the parameters of its description, helps then where
+    bodies must be taken apart. MuJoCo compiles no inconsistent links, so these are refused even where
     ``allow_inconsistent``.
     """
-    bad = refuse_inconsistent(robot, allow_inconsistent)
+    bad = inconsistent_links(robot)
     if bad:
         raise InconsistentModelError(
-            f"links {', '.join(bad)} of robot '{robot.name}' are not physically consistent; MuJoCo compiles no such bodies"
+            f"{those_of(robot, bad)}; MuJoCo compiles no such bodies, allowed or not: choose a method that keeps links "
+            "consistent, or 'dynid repair' the model"
         )
     notes = left_out(robot, "MJCF", _SYMBOL.values(), gravity=False)
     target, text, patched = Path(path), None, False
@@ -87,7 +99,7 @@ def write_mjcf(
         except _UnpatchableError as reason:
             notes.append(f"robot file '{description.path}' {reason}: written anew, without its looks")
     if text is None:
-        text = _new_text(robot, notes).encode()
+        text = _new_text(robot, notes, described).encode()
     content, problems = text, []
 
     def write_and_compile(temporary: Path) -> None:  # so that no file is left which MuJoCo does not compile
@@ -144,7 +156,7 @@ def _patched(robot: Robot, description: Description, target: Path, notes: list[s
     all_stated = _put_out_of_force(text)
     virtual = set(present.links) - set(elements.bodies)
     moving = {name for name in present.links if name not in virtual}
-    apart = links_taken_apart(robot, notes)
+    apart = links_taken_apart(robot, notes, own)
     for wanted in apart:
         if wanted.link not in own:
             raise UnknownNameError("link", wanted.link, own, where)
@@ -350,11 +362,12 @@ def _attributes(values: Mapping[str, str]) -> str:
 # A new file ---------------------------------------------------------------------------------------
 
 
-def _new_text(robot: Robot, notes: list[str]) -> str:
+def _new_text(robot: Robot, notes: list[str], described: Robot | None) -> str:
     """One body per link, merged links as bodies without joints, a motor on every joint, no shapes."""
     from xml.etree.ElementTree import Element, SubElement, indent
 
-    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes)}
+    notes.extend(untied(robot))
+    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described), physical=True)}
     links = (*robot.links, *(link.name for link in robot.merged))
     called = {link: link for link in links}
     if "world" in called:

@@ -17,10 +17,10 @@ from dynid.adapters.pinocchio import inverse_dynamics, pinocchio_model, to_pinoc
 from dynid.adapters.tree import axis_point, pitch
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-from dynid.export.links import links_taken_apart
+from dynid.export.links import links_taken_apart, own_inertials
 from dynid.export.proof import largest_gap
 from dynid.export.urdf import rpy_from_rotation
-from dynid.export.written import WrittenModel, joint_dynamics, left_out, number, refuse_inconsistent, vector
+from dynid.export.written import WrittenModel, joint_dynamics, left_out, number, refuse_inconsistent, untied, vector
 from dynid.files import write_text
 from dynid.inertia import mass_com_inertia
 from dynid.regression.random_states import random_states_within_limits
@@ -34,17 +34,23 @@ _UNLIMITED = 1e16
 """What SDF itself takes for no limit."""
 
 
-def write_sdf(robot: Robot, path: str | os.PathLike[str], allow_inconsistent: bool = False) -> WrittenModel:
-    """Write the robot with its present parameters as one SDF model; links have no shapes."""
+def write_sdf(
+    robot: Robot, path: str | os.PathLike[str], allow_inconsistent: bool = False, described: Robot | None = None
+) -> WrittenModel:
+    """Write the robot with its present parameters as one SDF model; links have no shapes.
+
+    ``described`` is the same robot with the parameters of its description, for bodies that must be taken apart.
+    """
     bad = refuse_inconsistent(robot, allow_inconsistent)
     notes = [f"links {', '.join(bad)} are not physically consistent"] if bad else []
     notes.extend(left_out(robot, "SDF", ("fv", "fc"), gravity=False))
+    notes.extend(untied(robot))
     notes.append(f"SDF keeps gravity in its worlds; this robot's is {vector(robot.gravity)} m/s^2")
-    return WrittenModel(write_text(path, _text(robot, notes)), "sdf", False, tuple(notes))
+    return WrittenModel(write_text(path, _text(robot, notes, described)), "sdf", False, tuple(notes))
 
 
-def _text(robot: Robot, notes: list[str]) -> str:
-    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes)}
+def _text(robot: Robot, notes: list[str], described: Robot | None) -> str:
+    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
     called = _link_names(robot, notes)
     # a thread pitch in metres per turn came with version 1.10
     version = "1.10" if any(pitch(joint) != 0.0 for joint in robot.joints) else "1.8"

@@ -24,8 +24,8 @@ from dynid.adapters.tree import axis_point, pitch
 from dynid.adapters.xml import parse_xml
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-from dynid.export.links import links_taken_apart
-from dynid.export.written import WrittenModel, joint_dynamics, left_out, number, refuse_inconsistent, vector
+from dynid.export.links import links_taken_apart, own_inertials
+from dynid.export.written import WrittenModel, joint_dynamics, left_out, number, refuse_inconsistent, untied, vector
 from dynid.export.xml_text import ElementSpan, XmlText
 from dynid.files import write_bytes
 from dynid.inertia import change_of_frame, mass_com_inertia
@@ -43,6 +43,7 @@ def write_urdf(
     path: str | os.PathLike[str],
     source: str | os.PathLike[str] | None = None,
     allow_inconsistent: bool = False,
+    described: Robot | None = None,
 ) -> WrittenModel:
     """Write the robot with its present parameters.
 
@@ -50,7 +51,8 @@ def write_urdf(
     file with inertials and friction replaced and everything else, comments and meshes included, as it was. Other
     robots are written anew.
 
-    URDF holds no rotor inertia, no torque offset, no gravity: the notes of the result say what was left out.
+    ``described`` is the same robot with the parameters of its description, for bodies that must be taken apart in a file
+    written anew. URDF holds no rotor inertia, no torque offset, no gravity: the notes of the result say what was left out.
     """
     bad = refuse_inconsistent(robot, allow_inconsistent)
     _refuse_unwritable(robot)
@@ -58,7 +60,7 @@ def write_urdf(
     notes.extend(left_out(robot, "URDF", ("fv", "fc")))
     content = _source_content(robot, source, notes)
     if content is None:
-        text = _new_text(robot, notes).encode()
+        text = _new_text(robot, notes, described).encode()
     else:
         original, where = content
         text = _patched(robot, original, where, notes)
@@ -104,7 +106,7 @@ def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> byte
     text = XmlText(content, where)
     links = {span.attributes["name"]: span for span in text.root.children if span.tag == "link"}
     joints = {span.attributes["name"]: span for span in text.root.children if span.tag == "joint"}
-    for wanted in links_taken_apart(robot, notes):
+    for wanted in links_taken_apart(robot, notes, present):
         if wanted.link not in links:
             raise UnknownNameError("link", wanted.link, links, where)
         if not wanted.is_like(present[wanted.link]):
@@ -184,12 +186,13 @@ def _note_relative_meshes(content: bytes, where: str, path: Path, source: str | 
 # A new file ---------------------------------------------------------------------------------------
 
 
-def _new_text(robot: Robot, notes: list[str]) -> str:
+def _new_text(robot: Robot, notes: list[str], described: Robot | None) -> str:
     """A URDF of the tree: one link per body, fixed joints for the links merged into them, no shapes."""
     shift = [_to_axis(joint) for joint in robot.joints]
+    notes.extend(untied(robot))
     if any(pose[:3, 3].any() for pose in shift):
         notes.append("link frames were shifted onto their joint axes, as URDF wants them")
-    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes)}
+    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
     root, grounded = _root_link(robot)
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(robot.name)}>"]
     if grounded is not None:

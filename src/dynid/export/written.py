@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +39,15 @@ def refuse_inconsistent(robot: Robot, allow_inconsistent: bool) -> tuple[str, ..
     bad = inconsistent_links(robot)
     if bad and not allow_inconsistent:
         raise InconsistentModelError(
-            f"robot '{robot.name}' has {len(bad)} of {robot.n_joints} links that no physical body could be: "
-            f"{', '.join(bad)}; choose a method that keeps links consistent, or allow inconsistent ones"
+            f"{those_of(robot, bad)}; choose a method that keeps links consistent, or have them written as they are "
+            "('dynid export RUN --allow-inconsistent', in Python allow_inconsistent=True)"
         )
     return bad
+
+
+def those_of(robot: Robot, bad: Sequence[str]) -> str:
+    """How many links are inconsistent, and which."""
+    return f"robot '{robot.name}' has {len(bad)} of {robot.n_joints} links that no physical body could be: {', '.join(bad)}"
 
 
 def left_out(robot: Robot, format: str, held: Collection[str], *, gravity: bool = True) -> list[str]:
@@ -62,6 +67,12 @@ def left_out(robot: Robot, format: str, held: Collection[str], *, gravity: bool 
     return notes
 
 
+def untied(robot: Robot) -> list[str]:
+    """Joints that follow others in their description and are joints of their own in a file written anew."""
+    beginnings = tuple(f"joint '{joint.name}' is treated as a joint of its own" for joint in robot.joints)
+    return [f"{note}; it is written as such" for note in robot.source.notes if note.startswith(beginnings)]
+
+
 def joint_dynamics(robot: Robot, i: int, notes: list[str]) -> dict[str, float]:
     """Viscous and Coulomb friction and rotor inertia of a joint, where the robot or its description has them.
 
@@ -77,7 +88,7 @@ def joint_dynamics(robot: Robot, i: int, notes: list[str]) -> dict[str, float]:
             value = joint.nominal[symbol]
         else:
             continue
-        if value < 0.0:
+        if value < -1e-12:  # what is left of zero needs no telling
             notes.append(f"{symbol}{i + 1} = {value:.4g} of joint '{joint.name}' is negative and was written as 0")
         values[name] = max(value, 0.0)
     return values

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints import with_meshes_seen_from
 from dynid.run.settings import Settings
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -62,9 +63,9 @@ def read_run_file(path: str | Path) -> RunFile:
             if name not in names:
                 raise UnknownNameError("setting", name, names, f"[{section}] of run file '{place}'")
             options[name] = value
-    if "constraints" in content:
-        options["constraints"] = content["constraints"]
     folder = place.parent
+    if "constraints" in content:
+        options["constraints"] = with_meshes_seen_from(content["constraints"], folder)
     for name in ("bounds", "mapping"):
         if name in options:
             options[name] = str(folder / _text(options[name], name, place))
@@ -134,7 +135,7 @@ dead_zone = "{defaults.dead_zone}"                   # rad/s, or "auto": three t
 [estimation]
 method = "{defaults.method}"                       # sdp, retrieve, ols, wls, robust, tls, ridge, essential, recursive, iv,
                                      # manifold, logcholesky
-prior = "{defaults.prior}"                      # what holds sdp where data are silent: none, scaled, entropic or auto
+prior = "{defaults.prior}"                      # what holds sdp where data are silent: none, euclidean, scaled, entropic or auto
 prior_strength = {defaults.prior_strength}                   # 1: the description is as uncertain as each parameter's size
 # split = 0.65                         # identify on this share of each log, validate on the rest
 # bounds = "bounds.csv"                # for method = "retrieve": name, lower, upper of m1, c1x, I1xx, total_mass

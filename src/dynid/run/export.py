@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.c_source import c_compiler, c_parity, write_c
 from dynid.export.mjcf import mjcf_parity, write_mjcf
-from dynid.export.proof import torque_parity
+from dynid.export.proof import PARITY, torque_parity, why_unequal
 from dynid.export.sdf import sdf_parity, write_sdf
 from dynid.export.sidecar import sidecar_parity, write_sidecar
 from dynid.export.urdf import write_urdf
@@ -35,6 +36,24 @@ class Exported:
     """Files that belong to it: a header, arrays."""
 
     @property
+    def proven(self) -> bool:
+        """Whether the file was read again and its torque agreed."""
+        return self.parity <= PARITY
+
+    @property
+    def failed(self) -> bool:
+        """Whether the file was read again and its torque did not agree; the last of the notes says so.
+
+        A file whose proof could not be made is neither proven nor failed.
+        """
+        return self.parity > PARITY
+
+    @property
+    def warning(self) -> str:
+        """The note on a proof that failed; empty otherwise."""
+        return self.notes[-1] if self.failed and self.notes else ""
+
+    @property
     def files(self) -> tuple[Path, ...]:
         return (self.path, *self.companions)
 
@@ -48,6 +67,8 @@ class _Format:
     prove: Callable[[Robot, Path], float]
     unprovable: Callable[[], str] = lambda: ""
     """Why this machine cannot prove it; empty where it can."""
+    why_unequal: Callable[[Robot, Path], str] = lambda _robot, _path: ""
+    """What made a proof fail, where that is known."""
 
 
 def _no_compiler() -> str:
@@ -55,9 +76,14 @@ def _no_compiler() -> str:
 
 
 _FORMATS: Mapping[str, _Format] = {
-    "urdf": _Format(".urdf", lambda run, path, allow: write_urdf(run.identified, path, None, allow), torque_parity),
-    "mjcf": _Format(".xml", lambda run, path, allow: write_mjcf(run.identified, path, None, allow), mjcf_parity),
-    "sdf": _Format(".sdf", lambda run, path, allow: write_sdf(run.identified, path, allow), sdf_parity),
+    "urdf": _Format(
+        ".urdf",
+        lambda run, path, allow: write_urdf(run.identified, path, None, allow, run.robot),
+        torque_parity,
+        why_unequal=why_unequal,
+    ),
+    "mjcf": _Format(".xml", lambda run, path, allow: write_mjcf(run.identified, path, None, allow, run.robot), mjcf_parity),
+    "sdf": _Format(".sdf", lambda run, path, allow: write_sdf(run.identified, path, allow, run.robot), sdf_parity),
     "c": _Format(".c", lambda run, path, allow: write_c(run.identified, path, "", allow), c_parity, _no_compiler),
     "json": _Format(".json", lambda run, path, allow: write_sidecar(run.identified, path, run.estimate), sidecar_parity),
 }
@@ -121,6 +147,7 @@ def _remember(folder: Path, exported: Sequence[Exported]) -> None:
             "companions": [file.name for file in item.companions],
             "format": item.format,
             "parity": item.parity,
+            "proven": item.proven,
             "sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in item.files},
             "notes": item.notes,
         }
@@ -133,9 +160,17 @@ def _export(run: Run, folder: Path, name: str, allow_inconsistent: bool) -> Expo
     format = _FORMATS[name]
     written = format.write(run, folder / f"{_file_name(run.robot.name)}_identified{format.suffix}", allow_inconsistent)
     obstacle = format.unprovable()
-    parity = math.nan if obstacle else format.prove(run.identified, written.path)
-    notes = (*written.notes, obstacle) if obstacle else written.notes
-    return Exported(written.path, name, parity, notes, written.companions)
+    if obstacle:
+        return Exported(written.path, name, math.nan, (*written.notes, obstacle), written.companions)
+    parity = min(format.prove(run.identified, written.path), sys.float_info.max)  # JSON has no infinity
+    if parity <= PARITY:
+        return Exported(written.path, name, parity, written.notes, written.companions)
+    reason = format.why_unequal(run.identified, written.path)
+    failure = (
+        f"'{written.path.name}' is NOT proven: its torque differs by {parity:.1e} (relative) after reloading, expected at "
+        f"most {PARITY:g}{f'; {reason}' if reason else ''}"
+    )
+    return Exported(written.path, name, parity, (*written.notes, failure), written.companions)
 
 
 def _file_name(robot: str) -> str:

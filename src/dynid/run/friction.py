@@ -164,6 +164,11 @@ def choose_friction(
     return FrictionChoice(robot.with_effects(found.effects), model, trials)
 
 
+def with_own_numbers(robot: Robot, samples: Sequence[Samples]) -> Robot:
+    """The robot with the inner numbers of its friction, such as a Stribeck velocity, searched for on the samples."""
+    return robot.with_effects(fit_friction(robot, samples).robot.effects) if _searched(robot) else robot
+
+
 def cross_validate(
     robot: Robot, samples: Sequence[Samples], model: str = "", *, blocks: int = BLOCKS, bodies_held: bool = False
 ) -> FrictionTrial:

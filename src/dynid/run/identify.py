@@ -32,9 +32,20 @@ from dynid.run.friction import (
     estimate_under_load,
     friction_effects,
     with_friction,
+    with_own_numbers,
 )
 from dynid.run.gate import gate
-from dynid.run.prepare import Filter, Logs, read_logs, refuse_repeats, split_recording, to_samples, with_dead_zone
+from dynid.run.prepare import (
+    Filter,
+    Logs,
+    hold_still,
+    read_logs,
+    read_unseen,
+    refuse_repeats,
+    split_recording,
+    to_samples,
+    with_dead_zone,
+)
 from dynid.run.settings import Settings
 from dynid.run.telling import Tell, silent
 from dynid.run.tune import Trial, choose_filter
@@ -115,7 +126,16 @@ class Run:
                 )
             ],
             "notes": list(self.notes),
-        }
+        } | ({"retrieval": self.retrieval} if self.retrieval else {})
+
+    @property
+    def retrieval(self) -> dict[str, Any]:
+        """How far a retrieval is from the best possible, what it violates, what the joints carry; empty for other methods."""
+        details = self.estimate.details
+        if "lower_bound" not in details:
+            return {}
+        names = ("cost", "lower_bound", "gap", "violated", "largest_joint_wrench", "interrupted")
+        return {name: details[name] for name in names if name in details}
 
 
 def identify(
@@ -180,9 +200,7 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], te
         known, unseen_recordings = [first for first, _ in parts], [rest for _, rest in parts]
     elif validate_on:
         hashes = refuse_repeats(validate_on, seen=logs.hashes)
-        others = read_logs(robot, validate_on, settings)
-        if isinstance(others, StaticRecording):
-            raise InputError(f"{validate_on[0]} is a table of poses, expected a motion log to validate on")
+        others = read_unseen(robot, validate_on, settings)
         unseen_recordings = list(others.recordings)
         validation_files = list(zip((str(path) for path in validate_on), hashes, strict=True))
     if settings.bounds is not None and settings.friction is None:
@@ -193,13 +211,15 @@ def _identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], te
         robot = with_friction(robot, friction_effects("linear"))
     chosen_filter, trials = choose_filter(robot, reduce_to_base(robot), known, settings, tell)
     robot = with_dead_zone(robot, known, chosen_filter, settings)
-    samples = tuple(to_samples(recording, chosen_filter, settings.max_rows) for recording in known)
+    samples = hold_still([to_samples(recording, chosen_filter, settings.max_rows) for recording in known])
     unseen = tuple(to_samples(recording, chosen_filter, settings.max_rows) for recording in unseen_recordings)
     choice = None
     if settings.friction is not None:
         memory_s = FILTER_MEMORY / chosen_filter.torque_cutoff_hz
         choice = choose_friction(robot, samples, settings.friction, time_s=memory_s, tell=tell)
         robot = choice.robot
+    else:
+        robot = with_own_numbers(robot, samples)
     tell(f"estimating by {settings.method}")
     result, samples = estimate_under_load(robot, samples, method_of(settings, robot, tell))
     tell("predicting torque")
@@ -258,17 +278,18 @@ def validate_run(run: Run, paths: Sequence[str | Path]) -> Validation:
     return validate(run.robot, run.estimate, unseen_samples(run, paths))
 
 
-def unseen_samples(
-    run: Run, paths: Sequence[str | Path], from_s: float | None = None, to_s: float | None = None
-) -> tuple[Samples, ...]:
-    """Samples of logs that a run has not seen, filtered as the run was but cut by times of their own."""
+def unseen_samples(run: Run, paths: Sequence[str | Path], **reading: Any) -> tuple[Samples, ...]:
+    """Samples of logs that a run has not seen, filtered as the run was.
+
+    How they are read may differ from the run's logs: ``from_s`` and ``to_s`` (by default the whole log), ``preset``,
+    ``mapping``, ``drive_gains``.
+    """
+    changes = {"from_s": None, "to_s": None} | reading
     files = [Path(path) for path in paths]
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter to apply to a motion log")
     refuse_repeats(files, seen=[digest for _, digest in run.logs])
-    found = read_logs(run.robot, files, replace(run.settings, from_s=from_s, to_s=to_s))
-    if isinstance(found, StaticRecording):
-        raise InputError(f"{files[0]} is a table of poses, expected a motion log to validate on")
+    found = read_unseen(run.robot, files, replace(run.settings, **changes))
     samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
     return under_load(run.robot, run.estimate, samples)
 
@@ -284,7 +305,8 @@ def resampled(run: Run) -> Run:
     if run.settings.split is not None:
         parts = [split_recording(recording, run.settings.split) for recording in known]
         known, unseen = [first for first, _ in parts], [rest for _, rest in parts]
-    samples = under_load(run.robot, run.estimate, [to_samples(recording, filtered, most) for recording in known])
+    held = hold_still([to_samples(recording, filtered, most) for recording in known])
+    samples = under_load(run.robot, run.estimate, held)
     others = under_load(run.robot, run.estimate, [to_samples(recording, filtered, most) for recording in unseen])
     return replace(
         run,

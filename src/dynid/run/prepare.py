@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
 from dynid.recording.process import process
 from dynid.recording.readers.columns import MissingJointsError
@@ -19,12 +19,17 @@ from dynid.recording.recording import Recording, StaticRecording, WrenchRecordin
 from dynid.recording.samples import Samples
 from dynid.recording.steps.decimate import Decimate
 from dynid.recording.steps.differentiate import Differentiate
+from dynid.recording.steps.gaps import SplitAtGaps
 from dynid.recording.steps.lowpass import LowPass
 from dynid.recording.steps.resample import Resample
 from dynid.recording.steps.step import Step
+from dynid.recording.steps.unwrap import Unwrap
 from dynid.robot.effects import Coulomb
 from dynid.robot.model import Robot
 from dynid.run.settings import Settings
+
+STILL = 1e-3
+"""rad or m: a joint that moves less stands still."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Filter:
         motion = LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=logged)
         torque = LowPass(cutoff_hz=self.torque_cutoff_hz, order=self.order, signals=("torque",))
         every = max(1, int(np.ceil(recording.n_samples / max_rows)))
-        steps: list[Step] = [Resample(), motion, torque, Differentiate(velocity=self.velocity)]
+        steps: list[Step] = [*repairs(recording), Resample(), motion, torque, Differentiate(velocity=self.velocity)]
         return steps if every == 1 else [*steps, Decimate(every=every)]
 
     def describe(self) -> str:
@@ -61,6 +66,17 @@ class Logs:
     paths: tuple[str, ...]
     hashes: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+
+def read_unseen(robot: Robot, paths: Sequence[Path], settings: Settings) -> Logs:
+    """Motion logs that have every joint of a robot that was identified."""
+    found = read_logs(robot, paths, settings)
+    if isinstance(found, StaticRecording):
+        raise InputError(f"{paths[0]} is a table of poses, expected a motion log to validate on")
+    missing = [name for name in robot.joint_names if name not in found.robot.joint_names]
+    if missing:
+        raise InputError(f"{paths[0]} lacks joint {', '.join(missing)}, which was identified; expected all {robot.n_joints}")
+    return found
 
 
 def read_logs(robot: Robot, paths: Sequence[Path], settings: Settings) -> Logs | StaticRecording:
@@ -82,7 +98,7 @@ def read_logs(robot: Robot, paths: Sequence[Path], settings: Settings) -> Logs |
         recordings.append(recording)
     cut = tuple(_window(recording, settings) for recording in recordings)
     for path, recording in zip(paths, cut, strict=True):
-        notes.extend(f"{path.name}: {note}" for note in recording.source.notes)
+        notes.extend(f"{path.name}: {note}" for note in (*recording.source.notes, *repair_notes(recording)))
         if recording.torque is None:
             hint = " It has motor current: give --drive-gains." if recording.current is not None else ""
             raise InputError(f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
@@ -106,15 +122,80 @@ def refuse_repeats(paths: Iterable[Path], seen: Iterable[str] = ()) -> list[str]
     return hashes
 
 
+def repairs(recording: Recording) -> list[Step]:
+    """What must be set right before any filter: nothing is invented in long gaps, and angles do not jump by a turn."""
+    steps: list[Step] = []
+    gap_s = _gap_s(recording)
+    if (np.diff(recording.time) > gap_s).any():
+        steps.append(SplitAtGaps(gap_s))
+    wrapped = _wrapped(recording)
+    if wrapped:
+        steps.append(Unwrap(wrapped))
+    return steps
+
+
+def repair_notes(recording: Recording) -> list[str]:
+    """What :func:`repairs` does to a log, in words."""
+    notes = []
+    gaps = int(np.count_nonzero(np.diff(recording.time) > _gap_s(recording)))
+    if gaps:
+        notes.append(f"taken as {gaps + 1} parts: rows are missing for more than {_gap_s(recording):.2g} s in {gaps} places")
+    wrapped = _wrapped(recording)
+    if wrapped:
+        names = ", ".join(recording.joint_names[number - 1] for number in wrapped)
+        notes.append(f"jumps of whole turns in the angle of {names} are undone")
+    return notes
+
+
+def _gap_s(recording: Recording) -> float:
+    return max(0.1, 10.0 * float(np.median(np.diff(recording.time)))) if recording.n_samples > 1 else np.inf
+
+
+def _wrapped(recording: Recording) -> tuple[int, ...]:
+    """Joints, counted from 1, whose position jumps by about a turn between two rows; no slide moves 6 m in one."""
+    steps = np.abs(np.diff(recording.position, axis=0))
+    return tuple((1 + np.flatnonzero((np.abs(steps - 2.0 * np.pi) < 0.5).any(axis=0))).tolist())
+
+
+def still_joints(samples: Sequence[Samples]) -> BoolArray:
+    """Joints that move less than ``STILL`` in all samples together."""
+    highest = np.max([one.position.max(axis=0) for one in samples], axis=0)
+    lowest = np.min([one.position.min(axis=0) for one in samples], axis=0)
+    return np.asarray(highest - lowest < STILL)
+
+
+def hold_still(samples: Sequence[Samples]) -> tuple[Samples, ...]:
+    """Samples in which joints that never move have no velocity: what sensors show of them is noise, and friction or
+    inertia must not be read from it."""
+    still = still_joints(samples)
+    if not still.any():
+        return tuple(samples)
+    place = np.mean([one.position.mean(axis=0) for one in samples], axis=0)
+    return tuple(
+        replace(
+            one,
+            position=np.where(still, place, one.position),
+            velocity=np.where(still, 0.0, one.velocity),
+            acceleration=np.where(still, 0.0, one.acceleration),
+        )
+        for one in samples
+    )
+
+
 def split_recording(recording: Recording, share: float) -> tuple[Recording, Recording]:
     """The first ``share`` of a log and the rest, cut in time before any filter."""
-    cut = round(share * recording.n_samples)
+    end = recording.time[0] + share * recording.duration_s
+    cut = int(np.searchsorted(recording.time, end))
     return recording.rows(0, cut), recording.rows(cut)
 
 
 def to_samples(recording: Recording, filtered: Filter, max_rows: int) -> Samples:
     """One recording, filtered and differentiated."""
-    return process(recording, filtered.steps(recording, max_rows))
+    try:
+        return process(recording, filtered.steps(recording, max_rows))
+    except InputError as error:
+        name = Path(recording.source.path).name
+        raise InputError(str(error) if not name or name in str(error) else f"{name}: {error}") from None
 
 
 def velocity_noise(recording: Recording, filtered: Filter) -> Array:
@@ -122,7 +203,7 @@ def velocity_noise(recording: Recording, filtered: Filter) -> Array:
 
     What the filter removed is taken as white; the share of its band that passes is what stays.
     """
-    samples = process(recording, [Resample(), Differentiate(velocity=filtered.velocity)])
+    samples = process(recording, [*repairs(recording), Resample(), Differentiate(velocity=filtered.velocity)])
     smooth = process(recording, filtered.steps(recording, recording.n_samples))
     raw = np.column_stack([np.interp(smooth.time, samples.time, column) for column in samples.velocity.T])
     removed = np.std(raw - smooth.velocity, axis=0)

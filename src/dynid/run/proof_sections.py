@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.report.estimate_plots import method_figure
-from dynid.report.page import Folded, Item, Items, Section, Table, Tabs
+from dynid.report.page import Folded, Item, Items, Part, Section, Table, Tabs
 from dynid.report.replay_plots import drift_figure, end_effector_figure, energy_figure
 from dynid.report.torque_plots import Predicted, torque_units
 from dynid.run.export import Exported
@@ -58,17 +58,20 @@ def export_section(exported: Sequence[Exported], page: Path, refusals: Sequence[
     """The files of the model, each with the proof that it holds what was identified; links are relative to the page."""
     if not exported and not refusals:
         return None
-    missing = tuple(Item("warning", f"{text[:1].upper()}{text[1:]}.") for text in refusals)
+    wrong = tuple(f"{item.format}: {item.warning}" for item in exported if item.warning)
+    missing = tuple(Item("warning", f"{text[:1].upper()}{text[1:]}.") for text in (*refusals, *wrong))
     rows = tuple(
         (
             os.path.relpath(file, page.parent),
             item.format if file == item.path else "",
-            ("not proven" if math.isnan(item.parity) else f"{item.parity:.1e}") if file == item.path else "",
+            _proof(item) if file == item.path else "",
         )
         for item in exported
         for file in item.files
     )
-    notes = tuple(Item("note", f"{item.format}: {note}.") for item in exported for note in item.notes)
+    notes = tuple(
+        Item("note", f"{item.format}: {note}.") for item in exported for note in item.notes if note != item.warning
+    )
     parts = (
         *((Items(missing),) if missing else ()),
         *((Table(("file", "format", "torque difference after reloading"), rows, numeric=(2,), links=(0,)),) if rows else ()),
@@ -79,6 +82,40 @@ def export_section(exported: Sequence[Exported], page: Path, refusals: Sequence[
         "the identified model's on random states; the difference is relative."
     )
     return Section("The model as files", text if rows else "", parts, "Files")
+
+
+def _proof(item: Exported) -> str:
+    if math.isnan(item.parity):
+        return "not proven"
+    return f"{item.parity:.1e}{', NOT proven' if item.failed else ''}"
+
+
+def retrieval_section(run: Run) -> Section | None:
+    """How far a retrieved set is from the best possible, what it violates, and what the joints would carry."""
+    found = run.retrieval
+    if not found:
+        return None
+    violated = found["violated"]
+    items = [
+        Item("good", "Every bound and condition is met.")
+        if not violated
+        else Item("error", f"Violated: {', '.join(f'{name} by {size:.3g}' for name, size in violated.items())}."),
+        Item(
+            "note",
+            f"Its cost is {found['cost']:.6g}; no set that meets the convex conditions costs less than "
+            f"{found['lower_bound']:.6g}, so the gap is {found['gap']:.2g}.",
+        ),
+    ]
+    parts: list[Part] = [Items(tuple(items))]
+    wrenches = found.get("largest_joint_wrench", ())
+    if wrenches:
+        rows = tuple(
+            (name, f"{entry['force']:.4g}", f"{entry['moment']:.4g}")
+            for name, entry in zip(run.robot.joint_names, wrenches, strict=True)
+        )
+        parts.append(Table(("joint", "largest force, N", "largest moment, N m"), rows, numeric=(1, 2)))
+    text = "Parameters that no sensor sees still set the forces inside the joints; sane bodies give sane ones."
+    return Section("Retrieval under bounds", text, tuple(parts), "Retrieval")
 
 
 def comparison_section(comparisons: Sequence[Mapping[str, Any]]) -> Section | None:

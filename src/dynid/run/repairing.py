@@ -19,4 +19,4 @@ def repair_model(model: str | Path, output: str | Path) -> tuple[Repair, tuple[s
         raise InputError(f"'{target}' ends in '{target.suffix}', expected .urdf or .xml for the repaired model")
     result = repair(read_model(model))
     written = writers[target.suffix.lower()](result.robot, target, allow_inconsistent=not result.feasible_after)
-    return result, written.notes
+    return result, (*result.notes, *written.notes)

@@ -49,7 +49,7 @@ from dynid.report.torque_plots import (
 from dynid.run.export import Exported
 from dynid.run.identify import Run
 from dynid.run.prepare import read_logs, refuse_repeats
-from dynid.run.proof_sections import comparison_section, export_section, replay_section
+from dynid.run.proof_sections import comparison_section, export_section, replay_section, retrieval_section
 from dynid.run.settings import Settings
 from dynid.run.store import versions
 from dynid.run.verdict import percent, verdict_of
@@ -111,6 +111,7 @@ def _sections(shown: _Shown, sections: Sequence[Section | None] = ()) -> tuple[S
         replay_section(run, shown.judged),
         _parameters(run),
         _consistency(run),
+        retrieval_section(run),
         _friction(shown),
         _residual(shown),
         _excitation(shown),

@@ -59,7 +59,13 @@ class Settings:
     """Samples kept per log after filtering; a low-passed signal needs no more."""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         object.__setattr__(self, "effects", tuple(self.effects))
+        loaded = [name for name in self.effects if name.startswith("load_")]
+        if loaded:
+            raise InputError(
+                f"effect '{loaded[0]}' needs the load of each joint, which is found with the estimate: use --friction load"
+            )
         object.__setattr__(self, "lock", dict(self.lock))
         object.__setattr__(self, "constraints", dict(self.constraints))
         if self.method not in METHODS:
@@ -99,4 +105,50 @@ class Settings:
             if name not in known:
                 raise UnknownNameError("setting", name, known)
         options: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+        if isinstance(options.get("effects"), str):
+            options["effects"] = tuple(name.strip() for name in options["effects"].split(",") if name.strip() != "none")
         return cls(**options)
+
+
+_NUMBERS = ("prior_strength", "split", "torque_cutoff_hz", "from_s", "to_s")
+_WHOLE = ("starts", "seed", "filter_order", "max_rows")
+_TEXTS = ("friction", "method", "prior", "bounds", "optimiser", "velocity", "preset", "mapping")
+_NUMBER_OR_AUTO = ("cutoff_hz", "dead_zone")
+_TABLES = ("lock", "constraints")
+
+
+def _check_types(settings: Settings) -> None:
+    """Refuse what a run file may hold but no option can: text for a number, a number for a table."""
+
+    def refuse(name: str, expected: str) -> None:
+        raise InputError(f"setting '{name}' is {getattr(settings, name)!r}, expected {expected}")
+
+    def is_number(value: object) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+
+    for name in _NUMBERS:
+        if getattr(settings, name) is not None and not is_number(getattr(settings, name)):
+            refuse(name, "a number")
+    for name in _WHOLE:
+        if not isinstance(getattr(settings, name), int) or isinstance(getattr(settings, name), bool):
+            refuse(name, "a whole number")
+    for name in _TEXTS:
+        if getattr(settings, name) is not None and not isinstance(getattr(settings, name), str):
+            refuse(name, "text")
+    for name in _NUMBER_OR_AUTO:
+        if getattr(settings, name) != "auto" and not is_number(getattr(settings, name)):
+            refuse(name, "a number or 'auto'")
+    for name in _TABLES:
+        if not isinstance(getattr(settings, name), Mapping):
+            refuse(name, "a table")
+    if not all(is_number(value) for value in settings.lock.values()):
+        refuse("lock", "a table of joints and positions")
+    for name, count in (("gravity", 3), ("drive_gains", None)):
+        values = getattr(settings, name)
+        if values is None:
+            continue
+        if not isinstance(values, tuple | list) or not all(map(is_number, values)) or count not in (None, len(values)):
+            refuse(name, "three numbers" if count else "a list of numbers")
+    effects: object = settings.effects
+    if not isinstance(effects, tuple | list) or not all(isinstance(name, str) for name in effects):
+        refuse("effects", "a list of names")

@@ -16,7 +16,7 @@ from dynid.recording.recording import Recording
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import build_regression
 from dynid.robot.model import Robot
-from dynid.run.prepare import Filter, split_recording, to_samples
+from dynid.run.prepare import Filter, hold_still, split_recording, to_samples
 from dynid.run.settings import Settings
 from dynid.run.telling import Tell, silent
 from dynid.validation.torque import validate
@@ -90,7 +90,7 @@ def _cutoffs(recordings: Sequence[Recording], settings: Settings) -> tuple[float
 def _held_out_error(
     robot: Robot, base: BaseReduction, parts: Sequence[tuple[Recording, Recording]], option: Filter
 ) -> float:
-    known = [to_samples(first, option, _TRIAL_ROWS) for first, _ in parts]
+    known = hold_still([to_samples(first, option, _TRIAL_ROWS) for first, _ in parts])
     unseen = [to_samples(rest, option, _TRIAL_ROWS) for _, rest in parts]
     problem = LinearProblem.of(build_regression(robot, known), base, robot.parameters)
     beta = problem.solve(np.ones(len(problem.channels)))

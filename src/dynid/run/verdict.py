@@ -13,6 +13,11 @@ from dynid.run.identify import Run
 from dynid.validation.consistency import check_model
 from dynid.validation.torque import validate
 
+POOR, USELESS = 0.10, 0.30
+"""Relative torque errors on unseen data from which a model is called poor, and not to be used."""
+VAGUE_SHARE = 0.5
+"""Share of base parameters that may be known no better than to their own size: small ones always are."""
+
 
 def percent(fraction: float | None) -> str:
     """A share in percent, a dash where there is none."""
@@ -72,6 +77,18 @@ def _prediction_item(run: Run, description: float | None) -> Item:
     error = unseen.relative_error
     if not np.isfinite(error) or (description is not None and error >= description):
         return Item("error", f"Unseen torque is predicted no better than by the description: {percent(error)}.{before}")
+    if error > USELESS:
+        return Item(
+            "error",
+            f"Unseen torque is predicted to {percent(error)}: most of what moves this robot is not in the model.{before}",
+            "Look at the data check and at the residual: units, signs, clocks, a load or a contact.",
+        )
+    if error > POOR:
+        return Item(
+            "warning",
+            f"Unseen torque is predicted to {percent(error)}, poor for a rigid robot.{before}",
+            "Look at the residual over velocity for friction that the model lacks, and try --friction auto.",
+        )
     if error > 2.5 * own + 0.01:
         return Item(
             "warning",
@@ -86,9 +103,11 @@ def _seen_item(run: Run) -> Item:
     found = run.estimate
     vague = int(np.count_nonzero(found.seen & (found.sigma_percent > 100.0)))
     beyond = f"; {vague} of them no better than to 100 %" if vague else ""
-    text = f"{found.rank} of {found.base.n_base} base parameters are known from the data{beyond}."
+    text = f"{found.rank} of {found.base.n_base} base parameters are seen in the data{beyond}."
     if found.rank < found.base.n_base:
         return Item("warning", text, "The others keep the description's values: excite them to know them.")
+    if vague > VAGUE_SHARE * found.base.n_base:
+        return Item("warning", text, "A richer motion, see dynid excite, or a longer log would make them known.")
     return Item("good", text)
 
 
@@ -121,7 +140,7 @@ def _tiles(run: Run, description: float | None) -> tuple[Tile, ...]:
         Tile(
             f"{found.rank} / {found.base.n_base}",
             "base parameters",
-            f"known, of {found.base.n_parameters} parameters",
+            f"seen, of {found.base.n_parameters} parameters",
             known,
         )
     )

@@ -28,7 +28,7 @@ def export(
 
     urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c is inverse dynamics, inertia
     matrix, gravity, Coriolis and friction as C99 without dependencies; json holds all parameters, friction, base parameters
-    and (in an npz beside it) their covariance.
+    and (in an npz beside it) their covariance. Ends with 1 where a file, read again, does not have the identified torque.
 
     Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
@@ -41,12 +41,15 @@ def export(
                 "files": [str(file) for item in written for file in item.files],
                 "parity": max((item.parity for item in written if not math.isnan(item.parity)), default=None),
                 "parities": {item.format: item.parity for item in written},
+                "proven": all(item.proven for item in written),
                 "notes": [note for item in written for note in item.notes],
             }
         )
-        return
-    for item in written:
-        for note in item.notes:
-            show(f"note: {note}")
-        proof = "" if math.isnan(item.parity) else f": torque after reloading differs by {item.parity:.1e} (relative)"
-        show(f"{', '.join(map(str, item.files))}{proof}")
+    else:
+        for item in written:
+            for note in item.notes:
+                show(f"{'warning' if note == item.warning else 'note'}: {note}")
+            proof = "" if math.isnan(item.parity) else f": torque after reloading differs by {item.parity:.1e} (relative)"
+            show(f"{', '.join(map(str, item.files))}{proof}")
+    if any(item.failed for item in written):
+        raise typer.Exit(1)

@@ -176,7 +176,8 @@ def identify(
         "preset": preset,
         "mapping": None if mapping is None else str(mapping),
     }
-    settings = file.settings({name: value for name, value in flags.items() if given(context, name)})
+    given_flags = {name: value for name, value in flags.items() if given(context, name)}
+    settings = file.settings(given_flags)
     description, recordings = robot or file.robot, logs or list(file.logs)
     unseen = validate or list(file.validate)
     target = output if given(context, "output") or file.output is None else file.output
@@ -188,7 +189,10 @@ def identify(
         if keep_bodies is None:
             run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
         else:
-            run = refit_friction(_run_of(keep_bodies, description), recordings, settings.friction, validate_on=unseen)
+            changes = {**file.options, **given_flags}
+            changes.pop("friction", None)
+            earlier = _run_of(keep_bodies, description)
+            run = refit_friction(earlier, recordings, settings.friction, validate_on=unseen, changes=changes)
         if compare is not None:
             found = compare_on(run, settings, [name.strip() for name in compare.split(",")], tell=stages.tell)
             run = replace(run, comparisons=tuple(one.as_dict() for one in found))
@@ -237,6 +241,8 @@ def show_run(run: object) -> None:
 
     assert isinstance(run, Run)
     found = run.estimate
+    for note in run.notes:
+        show(f"note: {note}")
     rows = [
         (text, f"{value:.5g}", "-" if origin == "prior" else f"{spread:.2g} %", origin)
         for text, value, spread, origin in zip(
@@ -244,18 +250,20 @@ def show_run(run: object) -> None:
         )
     ]
     show_table(("base parameter", "value", "sigma", "from"), rows, text=(0, 3))
-    for note in run.notes:
-        show(f"note: {note}")
     if run.filter is not None:
         show(f"filter: {run.filter.describe()}")
     show(
-        f"{run.robot.name}: {found.rank} of {found.base.n_base} base parameters seen in {found.n_samples} samples, "
+        f"{run.robot.name}: {found.rank} of {found.base.n_base} base parameters seen in {found.n_samples} "
+        f"{'poses' if run.filter is None else 'samples'}, "
         f"condition number {found.condition_number:.4g} (scaled {found.condition_number_scaled:.4g})"
     )
     own, unseen = run.identification, run.validation
     identified = found.relative_error if own is None else own.relative_error
     identified_raw = None if own is None else own.relative_error_raw
-    show(f"torque error on the identification set: {percent(identified)} filtered, {percent(identified_raw)} raw")
+    if run.filter is None:
+        show(f"inertia matrices and gravity of {found.n_samples} poses: explained to {percent(identified)}")
+    else:
+        show(f"torque error on the identification set: {percent(identified)} filtered, {percent(identified_raw)} raw")
     if unseen is not None:
         filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
         show(f"torque error on unseen data: {filtered} filtered, {raw} raw")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dynid.cli.console import percent, say, show, show_json, show_table
-from dynid.cli.options import AsJson, LogFiles
+from dynid.cli.options import AsJson, DriveGains, LogFiles, Mapping, Preset, numbers
 from dynid.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ def validate(
     ] = 0.1,
     from_s: Annotated[float | None, typer.Option("--from", help="Use each log from this time, s.")] = None,
     to_s: Annotated[float | None, typer.Option("--to", help="Use each log up to this time, s.")] = None,
+    drive_gains: DriveGains = None,
+    preset: Preset = None,
+    mapping: Mapping = None,
     json: AsJson = False,
 ) -> None:
     """Predict the torque of logs that the run has not seen, filtered as the run was.
@@ -47,7 +50,14 @@ def validate(
     if at_most is not None and not 0.0 <= at_most < math.inf:
         raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
     known = load_run(run)
-    samples = unseen_samples(known, logs, from_s, to_s)
+    reading: dict[str, Any] = {"from_s": from_s, "to_s": to_s}
+    if drive_gains is not None:
+        reading["drive_gains"] = tuple(numbers(drive_gains, "--drive-gains"))
+    if preset is not None:
+        reading["preset"] = preset
+    if mapping is not None:
+        reading["mapping"] = str(mapping)
+    samples = unseen_samples(known, logs, **reading)
     verdict = validate_samples(known.robot, known.estimate, samples)
     replays = [replay(known.identified, one, window_s=window) for one in samples] if forward else []
     if json:
