@@ -19,7 +19,16 @@ from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
 from dynid.robot.effects.effect import JointwiseEffect
 from dynid.robot.model import Joint
-from dynid.simulation import ComputedTorque, Controller, GravityPD, exact_motion, simulate
+from dynid.simulation import (
+    ComputedTorque,
+    Controller,
+    GravityPD,
+    effect_values,
+    exact_motion,
+    simulate,
+    told_effects,
+    with_effect,
+)
 from problems import demo_arm, planar_2r, random_tree
 
 FRICTION = (Viscous(), Coulomb(), Offset(), Armature())
@@ -279,6 +288,35 @@ def test_bad_jobs_are_refused():
         ComputedTorque(bandwidth_hz=0.0)
     with pytest.raises(InputError, match="shorter than one row"):
         simulate(robot, path[:2], rate_hz=1.0)
+
+
+def test_absurd_rates_and_lengths_are_refused_before_anything_is_made():
+    robot = planar_2r()
+    path = reference(robot)
+    with pytest.raises(InputError, match=r"2 s at 1e\+09 Hz would have 2e\+09 samples .* at most 10,000,000 are simulated"):
+        simulate(robot, path, rate_hz=1e9)
+    year = Samples(path.time * 1.6e7, path.position, path.velocity, path.acceleration)
+    with pytest.raises(InputError, match=r"at 0\.1 Hz would have 3\.2e\+06 samples and take 3\.2e\+10 control ticks"):
+        simulate(robot, year, rate_hz=0.1)
+
+
+def test_values_of_effects():
+    robot = planar_2r(FRICTION)
+    assert told_effects(
+        robot.with_parameters(robot.parameters.with_values([*robot.parameters.values[:20], *[0.0] * 8]))
+    ) == ("none; rotor inertia: none")
+    robot = with_effect(with_effect(robot, "viscous", [1.0, 2.0]), "armature", 0.1)
+    assert robot.parameters["fv2"] == 2.0
+    assert robot.parameters["Ia1"] == 0.1
+    np.testing.assert_array_equal(effect_values(robot)["viscous"], [1.0, 2.0])
+    assert told_effects(robot) == "viscous 1 to 2 N m s/rad; rotor inertia: armature 0.1 kg m^2"
+    with_effect(robot, "offset", -0.3)  # an offset has either sign
+    with pytest.raises(InputError, match="viscous has 3 values, expected 1, or 2: one per joint"):
+        with_effect(robot, "viscous", [1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="coulomb is -1, expected zero or more"):
+        with_effect(robot, "coulomb", -1.0)
+    with pytest.raises(InputError, match="values of viscous were given, but the robot's effects are none"):
+        with_effect(planar_2r(), "viscous", 1.0)
 
 
 def test_a_runaway_is_an_error_not_a_log():

@@ -48,6 +48,9 @@ WIDEST = 10.0
 
 MOST_STEPS = 1000
 
+MOST_TICKS = 10_000_000
+"""Control ticks of a simulation, nearly three hours at 1000 Hz: each is computed and kept."""
+
 VELOCITY_CUTOFF_HZ = 80.0
 """First-order low-pass on the encoder's difference that the feedback uses."""
 
@@ -220,6 +223,54 @@ def simulate(
         source=RecordingSource(format="simulated", notes=notes, n_rows_in_file=len(truth)),
     )
     return SimulatedRecording(recording, truth, moving, freeze(error), notes)
+
+
+def with_effect(robot: Robot, name: str, values: ArrayLike) -> Robot:
+    """The robot with these values of one of its effects, one for every joint or one per joint."""
+    places = _places(robot)
+    if name not in places:
+        raise InputError(
+            f"values of {name} were given, but the robot's effects are {', '.join(places) or 'none'}; add it to them (--effects)"
+        )
+    array = np.asarray(values, dtype=np.float64)
+    check_finite(name, array)
+    n = places[name].stop - places[name].start
+    if array.shape not in ((), (1,), (n,)):
+        raise InputError(f"{name} has {array.size} values, expected 1, or {n}: one per joint")
+    if name != Offset.name and (array < 0.0).any():
+        raise InputError(f"{name} is {array.min():g}, expected zero or more")
+    new = robot.parameters.values.copy()
+    new[places[name]] = array
+    return robot.with_parameters(robot.parameters.with_values(new))
+
+
+def effect_values(robot: Robot) -> dict[str, Array]:
+    """Values of every effect of the robot, by the effect's name."""
+    return {name: robot.parameters.values[place] for name, place in _places(robot).items()}
+
+
+def told_effects(robot: Robot) -> str:
+    """What of friction and rotor inertia a simulation of this robot has, for a person to read."""
+    told: dict[str, list[str]] = {"friction": [], "actuator": []}
+    for name, place in _places(robot).items():
+        values, columns = robot.parameters.values[place], robot.parameters.columns[place]
+        if not values.any():
+            continue
+        low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+        units = " or ".join(dict.fromkeys(column.unit for column in columns))
+        told[columns[0].kind].append(f"{name} {low if low == high else f'{low} to {high}'} {units}")
+    sentence = ", ".join(told["friction"]) or "none"
+    return f"{sentence}; rotor inertia: {', '.join(told['actuator']) or 'none'}"
+
+
+def _places(robot: Robot) -> dict[str, slice]:
+    """Where the values of each effect stand among the parameters."""
+    places, first = {}, robot.parameters.n_inertial
+    for effect in robot.effects:
+        n = effect.incidence(robot.n_joints).shape[1]
+        places[effect.name] = slice(first, first + n)
+        first += n
+    return places
 
 
 def exact_motion(robot: Robot, trajectory: Samples) -> Samples:
@@ -457,6 +508,12 @@ def _check_job(robot: Robot, trajectory: Samples, rate_hz: float, substeps: int 
         raise InputError(f"trajectory has {len(trajectory)} rows, expected at least 2")
     if not (np.isfinite(rate_hz) and rate_hz > 0.0):
         raise InputError(f"rate of the log is {rate_hz:g} Hz, expected a positive number")
+    ticks = trajectory.duration_s * max(rate_hz, SLOWEST_CONTROL_HZ)
+    if ticks > MOST_TICKS:
+        raise InputError(
+            f"a log of {trajectory.duration_s:.4g} s at {rate_hz:g} Hz would have {trajectory.duration_s * rate_hz:.4g} samples and take "
+            f"{ticks:.4g} control ticks, at most {MOST_TICKS:,} are simulated; choose a lower rate or a shorter motion"
+        )
     if substeps is not None and substeps < 1:
         raise InputError(f"{substeps} integration steps per control tick asked for, expected at least 1")
 

@@ -52,6 +52,7 @@ def test_a_motion_and_its_numbers(arm, tmp_path):
     samples = read_trajectory(out, robot)
     np.testing.assert_allclose(np.diff(samples.time), 0.005, atol=1e-9)
     assert not samples.velocity[0].any()
+    np.testing.assert_allclose(samples.position[-1], samples.position[0], atol=1e-6)  # it can be repeated as it is
     low, high = robot.position_limits.T
     assert (samples.position >= low).all()
     assert (samples.position <= high).all()
@@ -88,7 +89,7 @@ def test_every_file_at_once(arm, tmp_path):
     [
         ("--shape", "bspline", "--intervals", "6"),
         ("--shape", "sinusoids"),
-        ("--shape", "points", "--rows", "40", "--effects", "armature"),
+        ("--shape", "points", "--effects", "armature"),
     ],
     ids=lambda options: options[1],
 )
@@ -99,6 +100,7 @@ def test_other_shapes(arm, tmp_path, options):
     assert min(margin for margin in record["margins"].values() if margin is not None) >= -1e-9
     assert np.isfinite(record["condition_number"])
     np.testing.assert_allclose(samples.velocity[0], 0.0, atol=1e-12)
+    np.testing.assert_allclose(samples.position[-1], samples.position[0], atol=1e-4)
     assert record["model"] == ("energy" if options[1] == "points" else "torque")
 
 
@@ -110,6 +112,80 @@ def test_refusals_come_before_the_work(arm, tmp_path):
         (("--ground", "0"), "--ground is given without --clearance"),
         (("--clearance", "0.01"), "not read from a URDF file"),
         (("--jerk", "fast"), "--jerk is 'fast', expected numbers"),
+        (("--position", "1.5"), "--position is '1.5', expected low:high"),
+        (("--rate", "1e9"), r"5 s of motion at 1e\+09 Hz are 5e\+09 samples, at most 10,000,000"),
+        (("--rate", "0"), "rate is 0 Hz"),
+        (
+            ("--shape", "points", "--rows", "3"),
+            r"3 rows of the energy model asked for \(--rows\), expected at least one per",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             run(arm, *words, *QUICK)
+
+
+BARE_MJCF = """<mujoco model="two"><worldbody>
+  <body name="upper"><joint name="j1" type="hinge" axis="0 1 0" limited="true" range="-90 90"/>
+    <inertial pos="0.1 0 -0.2" mass="2" diaginertia="0.1 0.1 0.05"/>
+    <body name="lower" pos="0 0 -0.5"><joint name="j2" type="hinge" axis="0 1 0"/>
+      <inertial pos="0.05 0 -0.2" mass="1" diaginertia="0.05 0.05 0.02"/></body>
+  </body></worldbody></mujoco>
+"""
+
+
+def test_limits_that_a_description_lacks_are_given_by_options(tmp_path):
+    """MJCF has no velocity limits at all."""
+    path, out = tmp_path / "two.xml", tmp_path / "traj.csv"
+    path.write_text(BARE_MJCF)
+    quick = ("-o", out, "--rate", "200", "--period", "5", "--starts", "1", "--seconds", "10", "--json")
+    with pytest.raises(InputError, match=r"no velocity limit \(dq_max\) on joints j1, j2; .*give one with --velocity"):
+        run(path, *quick)
+    limits = (
+        "--position",
+        "-1.2:1.0,-2:2",
+        "--velocity",
+        "2,1.5",
+        "--acceleration",
+        "10",
+        "--jerk",
+        "300",
+        "--torque",
+        "20",
+    )
+    record = json.loads(run(path, *quick, *limits))
+    assert {name for name, margin in record["margins"].items() if margin is not None} == {
+        "position", "velocity", "acceleration", "jerk", "torque"
+    }  # fmt: skip
+    assert min(record["margins"].values()) >= 0.0
+    samples = read_trajectory(out, read_robot(path))
+    assert (samples.position >= [-1.2, -2.0]).all()
+    assert (samples.position <= [1.0, 2.0]).all()
+    assert (np.abs(samples.velocity) <= [2.0, 1.5]).all()
+    assert np.abs(samples.velocity).max() > 1.0
+
+
+def test_a_card_for_a_file_of_five_periods(arm, tmp_path):
+    out, card = tmp_path / "traj.csv", tmp_path / "card.md"
+    run(arm, "-o", out, "--rate", "100", *QUICK, "--periods", "5", "--card", card)
+    assert "Play the motion once. It holds 5 periods. It starts and ends at rest in the same pose" in card.read_text()
+    samples = read_trajectory(out, robot_of(arm))
+    assert samples.duration_s > 25.0
+    np.testing.assert_allclose(samples.position[-1], samples.position[0], atol=1e-5)
+
+
+def test_sinusoids_keep_every_limit(arm, tmp_path):
+    flags = (*QUICK, "--shape", "sinusoids", "--no-rest", "--json")
+    free = json.loads(run(arm, "-o", tmp_path / "free.csv", *flags))
+    held = json.loads(run(arm, "-o", tmp_path / "held.csv", "--tool-speed", "0.3", *flags))
+    assert 0.0 <= held["margins"]["tool_speed"] < 0.05
+    assert held["margins"]["velocity"] > free["margins"]["velocity"]
+    record = json.loads(run(arm, "-o", tmp_path / "one.csv", "--joint", "elbow", *flags))
+    assert min(value for value in record["margins"].values() if value is not None) >= 0.0
+    samples = read_trajectory(tmp_path / "one.csv", robot_of(arm))
+    moving = np.ptp(samples.position, axis=0) > 1e-6
+    assert [name for name, moves in zip(robot_of(arm).joint_names, moving, strict=True) if moves] == ["elbow"]
+    with pytest.raises(InputError, match="--joint is given with --shape fourier"):
+        run(arm, "-o", tmp_path / "x.csv", "--joint", "elbow", *QUICK)
+    with pytest.raises(InputError, match="even when they are 2 % as large"):
+        run(arm, "-o", tmp_path / "x.csv", "--torque", "1e-3", *flags)
+    assert not (tmp_path / "x.csv").exists()

@@ -11,7 +11,7 @@ import pytest
 from dynid.errors import InputError
 from dynid.excitation.collision import clearance_of
 from dynid.excitation.design import design_excitation
-from dynid.excitation.fourier import FourierShape
+from dynid.excitation.fourier import FourierShape, random_fourier
 from dynid.excitation.limits import limits_of
 from dynid.robot.read import read_robot
 from problems import ARM_URDF, demo_arm, inertial_urdf
@@ -96,6 +96,29 @@ def test_slacks_and_gradient(two_links):
     assert clearance.tightened(0.2).least_m == pytest.approx(0.03)
 
 
+def test_smallest_distance_along_a_path_is_exact(two_links):
+    """Pairs that cannot be closer are left out, so the least of all distances is the oracle."""
+    clearance = clearance_of(two_links, least_m=0.0, ground_m=-0.1, obstacles=[("post", [0.1, 0.1, 1.0], np.eye(4))])
+    for seed in range(5):
+        motion = random_fourier(two_links, 5.0, 4, seed=seed, fraction=(0.3, 0.9)[seed % 2])
+        for n in (1, 50, 1000):
+            q = motion.evaluate(motion.grid(n))[0]
+            every = clearance.distances(q)
+            distance, place, pair = clearance.smallest(q)
+            assert distance == pytest.approx(every.min(), abs=1e-9)
+            assert every[place].min() == pytest.approx(every.min(), abs=1e-9)
+            assert tuple(pair.split(" - ")) == clearance.pairs[int(every[place].argmin())]
+
+
+def test_smallest_distance_with_a_sliding_joint(tmp_path):
+    path = tmp_path / "slide.urdf"
+    path.write_text(SHAPES_URDF.replace('name="bend" type="revolute"', 'name="bend" type="prismatic"'))
+    robot = read_robot(path)
+    clearance = clearance_of(robot, least_m=0.0, ground_m=-1.0)
+    q = random_fourier(robot, 5.0, 3, seed=1).evaluate(np.linspace(0.0, 5.0, 200))[0]
+    assert clearance.smallest(q)[0] == pytest.approx(clearance.distances(q).min(), abs=1e-9)
+
+
 def test_a_design_keeps_its_distance(two_links):
     limits = limits_of(two_links, acceleration=20.0)
     shape = FourierShape(5.0, 3)
@@ -108,6 +131,19 @@ def test_a_design_keeps_its_distance(two_links):
     assert held.margins.clearance.value >= 0.0
     assert clearance.closest(held.playable.evaluate(grid)[0])[0].min() >= 0.02
     assert held.margins.smallest >= 0.0
+
+
+@pytest.mark.slow
+def test_panda_is_designed_within_its_time():
+    """Seventy pairs of meshes: the search, its proofs and the ramps together keep the budget, give or take a busy machine."""
+    robot = read_robot(
+        example_robot("panda_description/urdf/panda.urdf"), lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
+    )
+    limits = limits_of(robot, tool_speed=1.0, clearance=clearance_of(robot, least_m=0.01))
+    found = design_excitation(robot, limits=limits, rest=True, periods=5, seconds=8.0)
+    assert found.seconds < 9.0
+    assert found.margins.smallest >= 0.0
+    assert found.playable.closed
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from dynid.excitation.fourier import FourierShape, random_fourier, read_trajecto
 from dynid.excitation.limits import limits_of
 from dynid.excitation.points import PointsTrajectory
 from dynid.excitation.ramps import rest_to_rest
-from dynid.excitation.shape import SlowedTrajectory
+from dynid.excitation.shape import SequenceTrajectory, SlowedTrajectory
 from dynid.excitation.sinusoids import all_joint_sinusoids
 from dynid.regression.base import reduce_to_base
 from dynid.report.excitation_plots import excitation_section, picture
@@ -184,12 +185,37 @@ def test_experiment_card(excitation):
         "a note",
         "seed 4",
         "Not looked at: torque; collision",
-        "at rest",
+        "Play the motion 5 times without pause. It starts and ends at rest in the same pose",
     ):
         assert text in card
     for name in excitation.robot.joint_names:
         assert name in card
     assert f"{100.0 * excitation.margins.velocity.value:.2f} %" in card
+
+
+def test_the_card_says_how_to_repeat(excitation):
+    motion = excitation.trajectory
+    open_ended = BSplineShape(5.0, 6).trajectory(np.vstack([np.linspace(0.0, 1.0, 7), np.zeros(7)]))
+    for playable, core, texts in (
+        (
+            SequenceTrajectory((motion,) * 2),
+            motion,
+            ("Play the motion 3 times.", "holds 2 periods", "does not start and end at rest"),
+        ),
+        (
+            open_ended,
+            open_ended,
+            ("never repeat the file without a pause", "ends 1.000 away", "back to the start pose before each"),
+        ),
+        (
+            SequenceTrajectory((excitation.playable.pieces[0], *(motion,) * 5, excitation.playable.pieces[-1])),
+            motion,
+            ("Play the motion once. It holds 5 periods.",),
+        ),
+    ):
+        card = experiment_card(replace(excitation, playable=playable, trajectory=core))
+        for text in texts:
+            assert text in card
 
 
 def test_pictures(excitation):

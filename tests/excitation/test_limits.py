@@ -105,6 +105,35 @@ def test_fraction_and_overrides():
     assert margins_of(turning, swing(turning), limits, 100).position.where != "joint3"
 
 
+def test_limits_that_the_description_lacks_can_be_given():
+    robot = planar_2r()
+    bare = replace(robot, joints=tuple(replace(j, q_min=-np.inf, q_max=np.inf, dq_max=np.inf) for j in robot.joints))
+    with pytest.raises(InputError, match=r"no position limit \(q_min and q_max\) on joints .*; give one with --position"):
+        limits_of(bare, velocity=1.0)
+    with pytest.raises(InputError, match=r"no velocity limit \(dq_max\) on joints .*; give one with --velocity"):
+        limits_of(bare, position=[-1.0, 1.0])
+    limits = limits_of(bare, fraction=0.5, position=[[-1.0, 1.0], [0.0, 2.0]], velocity=[1.0, 2.0], torque=10.0)
+    np.testing.assert_allclose(limits.position, [[-0.5, 0.5], [0.5, 1.5]])
+    np.testing.assert_allclose(limits.velocity, [0.5, 1.0])
+    np.testing.assert_allclose(limits.torque, 5.0)
+    assert limits.notes == ()
+
+
+def test_the_tighter_of_two_limits_holds_and_is_said():
+    robot = planar_2r()  # ranges 3 and 2.5, velocity 4
+    limits = limits_of(robot, position=[-2.8, 2.8], velocity=[3.0, 5.0])
+    np.testing.assert_allclose(limits.position, [[-2.8, 2.8], [-2.5, 2.5]])
+    np.testing.assert_allclose(limits.velocity, [3.0, 4.0])
+    elbow = robot.joint_names[1]
+    assert sum(note.endswith(f"holds on {elbow}") for note in limits.notes) == 2
+    with pytest.raises(InputError, match=r"elbow' is 3\.5 to 4, which leaves nothing of its range -2\.5 to 2\.5"):
+        limits_of(robot, position=[3.5, 4.0])
+    with pytest.raises(InputError, match="position limit has 3 numbers, expected a lowest and a highest one, or 2 pairs"):
+        limits_of(robot, position=[1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="velocity limit has 3 values, robot has 2 joints"):
+        limits_of(robot, velocity=[1.0, 2.0, 3.0])
+
+
 def test_tool_is_the_farthest_fixed_link_or_what_is_named(tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(ARM_URDF)

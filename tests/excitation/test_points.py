@@ -143,9 +143,28 @@ def test_an_excitation_of_points():
     assert any("friction does work" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(("joints", "expected"), [(2, 30), (6, None)])
+def test_the_number_of_rows_suits_the_robot(joints, expected):
+    robot = demo_arm().only(demo_arm().joint_names[:joints])
+    design = design_points(robot, iterations=3, starts=1, seed=1)
+    n_base = reduce_to_base(robot.with_effects([Armature()])).n_base
+    assert len(design.W) == (expected or int(np.ceil(1.5 * n_base)))
+    assert len(design.W) >= n_base
+
+
+def test_time_budget_of_points_is_kept():
+    robot = demo_arm()
+    design_points(robot.only(robot.joint_names[:2]), iterations=1, starts=1)  # whatever is compiled is compiled now
+    design = design_points(robot, 60, starts=50, iterations=2000, seconds=4.0)
+    assert design.seconds < 6.0  # one start alone takes longer, the machine may be busy
+    assert design.cut_off
+
+
 def test_refusals():
     robot = planar_2r()
-    with pytest.raises(InputError, match="2 rows asked for, expected at least one per base parameter"):
+    with pytest.raises(
+        InputError, match=r"2 rows of the energy model asked for \(--rows\), expected at least one per base parameter: 6"
+    ):
         design_points(robot, 2)
     with pytest.raises(InputError, match="unknown measure of condition 'best'"):
         design_points(robot, 10, measure="best")

@@ -113,10 +113,99 @@ def test_ramps_lead_from_rest_to_rest_within_all_limits(seed):
             before, after = whole.derivative([joint - 1e-9, joint + 1e-9], order)
             np.testing.assert_allclose(before, after, atol=1e-6)
     assert margins_of(robot, whole, limits, 5000).smallest >= 0.0
+    assert margins_of(robot, SequenceTrajectory(whole.pieces[:2] + whole.pieces[-1:]), limits, 40_000).smallest >= 0.0
+    assert whole.closed  # repeating the file is no step
+    table = whole.samples(1000.0).position
+    np.testing.assert_allclose(table[-1], table[0], atol=1e-6)
     core = whole.pieces[1]
     np.testing.assert_allclose(  # the same periodic motion, begun elsewhere
         np.hypot(core.a, core.b), np.hypot(motion.a, motion.b), atol=1e-12
     )
+
+
+class Disc:
+    """Bodies that touch where both joints are near zero."""
+
+    least_m = 0.0
+    notes = ()
+
+    def smallest(self, q):
+        distance = np.linalg.norm(q, axis=1) - 0.5
+        worst = int(np.argmin(distance))
+        return float(distance[worst]), worst, "upper - lower"
+
+
+def half_circle(height):
+    """A spline at rest at its ends, from joint positions (-1, 0) to (1, 0) over (0, height)."""
+    across, up = np.linspace(-1.0, 1.0, 7), height * np.sin(np.linspace(0.0, np.pi, 7))
+    return BSplineShape(8.0, 6).trajectory(np.vstack([across, up]))
+
+
+def test_a_motion_at_rest_gets_a_way_back_and_no_ramps():
+    robot = planar_2r()
+    motion, limits = half_circle(1.5), limits_of(robot)
+    assert motion.at_rest
+    assert not motion.closed
+    whole = rest_to_rest(robot, motion, limits, periods=3)
+    assert len(whole.pieces) == 6
+    assert whole.pieces[0] is motion
+    assert whole.closed
+    assert whole.at_rest
+    assert margins_of(robot, whole, limits, 5000).smallest >= 0.0
+
+
+def test_a_motion_without_a_way_back_stays_open_and_is_not_repeated():
+    robot = planar_2r()
+    motion = half_circle(1.5)
+    limits = replace(limits_of(robot), clearance=Disc())
+    assert margins_of(robot, motion, limits).clearance.value > 0.0
+    assert margins_of(robot, half_circle(0.0), limits).clearance.value < 0.0
+    whole = rest_to_rest(robot, motion, limits)
+    assert whole.pieces == (motion,)
+    assert not whole.closed
+    with pytest.raises(InputError, match="cannot be played 2 times: no way back"):
+        rest_to_rest(robot, motion, limits, periods=2)
+
+
+def test_sinusoids_end_where_they_start():
+    robot = demo_arm()
+    limits = limits_of(robot)
+    whole = rest_to_rest(robot, all_joint_sinusoids(robot, limits, 6.0), limits, periods=2)
+    assert whole.closed
+    assert whole.at_rest
+    assert margins_of(robot, whole, limits, 8000).smallest >= 0.0
+
+
+def test_margins_look_once_at_what_repeats_and_say_when():
+    robot = planar_2r()
+    motion = random_fourier(robot, 4.0, 3, fraction=0.8)
+    limits = limits_of(robot)
+    whole = rest_to_rest(robot, motion, limits, periods=5)
+    found = margins_of(robot, whole, limits, 8000)
+    assert found.n_times < 2500
+    every = np.linspace(0.0, whole.duration_s, 40_001)
+    v = whole.derivative(every, 1)
+    assert found.velocity.value == pytest.approx((1.0 - np.abs(v) / limits.velocity).min(), abs=1e-4)
+    joint = robot.joint_index(found.velocity.where)
+    there = np.abs(whole.derivative(found.velocity.time_s, 1))[0, joint]
+    assert found.velocity.value == pytest.approx(1.0 - there / limits.velocity[joint], abs=1e-9)
+    last = SequenceTrajectory((whole.pieces[1], whole.pieces[1], half_ramp(whole)))
+    found = margins_of(robot, last, replace(limits, acceleration=np.full(2, 1e-3)), 4000)
+    there = np.abs(last.derivative(found.acceleration.time_s, 2)).max()
+    assert found.acceleration.value == pytest.approx(1.0 - there / 1e-3, rel=1e-6)
+    assert found.acceleration.time_s > 2.0 * motion.duration_s
+
+
+def half_ramp(whole):
+    """The way out of a motion, in so short a time that its acceleration is the largest of all."""
+    q, v, a = (part[0] for part in whole.pieces[1].evaluate([0.0]))
+    return QuinticTrajectory.between(0.05, (q, v, a), (q, 0.0 * q, 0.0 * q))
+
+
+def test_absurd_rates_are_refused_before_anything_is_sampled():
+    motion = random_fourier(planar_2r(), 4.0, 3)
+    with pytest.raises(InputError, match=r"4 s of motion at 1e\+09 Hz are 4e\+09 samples, at most 10,000,000"):
+        motion.samples(1e9)
 
 
 def test_ramps_that_cannot_be_are_refused():

@@ -98,8 +98,6 @@ def minimise(
     B = 0.1 * limits.hessian(x) if start.curvature is None else np.array(start.curvature)
     wall = limits.value(x)
     for iteration in range(iterations):
-        if monotonic() > deadline:
-            return Point(freeze(x), value, B, start.n_iterations + iteration, True)
         gradient = slope + mu * limits.gradient(x)
         wall_curvature = limits.hessian(x)
         try:
@@ -114,6 +112,8 @@ def minimise(
         step = min(1.0, limits.longest_step(x, d))
         height = value + mu * wall
         for _ in range(20):
+            if monotonic() > deadline:
+                return Point(freeze(x), value, B, start.n_iterations + iteration, True)
             x_new = x + step * d
             value_new, slope_new = function(x_new)
             wall_new = limits.value(x_new)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
+
+import numpy as np
 
 from dynid.excitation.design import Excitation
+from dynid.excitation.fourier import FourierTrajectory
+from dynid.excitation.shape import SequenceTrajectory
 
 DRY_RUN_SPEED = 0.25
 WARM_UP_MINUTES = 15
@@ -43,9 +48,7 @@ def experiment_card(excitation: Excitation, rate_hz: float = 1000.0, files: Sequ
         for name, text in (("torque", "torque"), ("clearance", "collision with itself, ground or surroundings"))
         if getattr(excitation.margins, name) is None
     ]
-    start, end = motion.evaluate([0.0, motion.duration_s])[0]
-    _, speed, _ = motion.evaluate([0.0])
-    still = bool(abs(speed).max() < 1e-9)
+    start, end = motion.derivative([0.0, motion.duration_s], 0)
     lines += [
         "",
         f"Margins were looked for at {excitation.margins.n_times} times. "
@@ -68,8 +71,7 @@ def experiment_card(excitation: Excitation, rate_hz: float = 1000.0, files: Sequ
         "",
         "## Record",
         "",
-        f"1. Play the motion {REPEATS} times without pause, the same controller gains throughout. "
-        + ("It starts and ends at rest." if still else "It starts in motion: put ramps before and after it."),
+        f"1. {_playing(excitation)} The same controller gains throughout.",
         (
             f"2. At {rate_hz:g} Hz or as fast as the controller allows, on one clock, unfiltered: time, position, velocity, "
             "torque or motor current of every joint, commanded position; joint temperature where there is one."
@@ -90,6 +92,37 @@ def experiment_card(excitation: Excitation, rate_hz: float = 1000.0, files: Sequ
     if excitation.notes:
         lines += ["", "## Notes", "", *(f"- {note}" for note in excitation.notes)]
     return "\n".join(lines) + "\n"
+
+
+def _playing(excitation: Excitation) -> str:
+    """How often and how to play the file, from what it is at its ends."""
+    motion, core = excitation.playable, excitation.trajectory
+    pieces = motion.pieces if isinstance(motion, SequenceTrajectory) else (motion,)
+    inside = max(1, sum(piece is core for piece in pieces))
+    holds = f"It holds {inside} periods. " if inside > 1 else ""
+    repeats = ceil(REPEATS / inside)
+    play = f"Play the motion {repeats} times" if repeats > 1 else "Play the motion once"
+    if not motion.at_rest:
+        return (
+            f"{play}. {holds}**It does not start and end at rest**: lead into it and out of it by ramps of your own, or design it "
+            "with them (`dynid excite --rest`)."
+        )
+    if motion.closed:
+        pause = " without pause" if repeats > 1 else ""
+        return f"{play}{pause}. {holds}It starts and ends at rest in the same pose, so the file can be repeated as it is."
+    start, end = motion.derivative([0.0, motion.duration_s], 0)
+    far = int(np.argmax(np.abs(end - start)))
+    name = excitation.robot.joint_names[far]
+    again = (
+        f" Or design all {REPEATS} periods in one file: `--periods {REPEATS}`."
+        if isinstance(core, FourierTrajectory)
+        else ""
+    )
+    back = " Go slowly back to the start pose before each repeat." if repeats > 1 else ""
+    return (
+        f"{play}. {holds}It starts and ends at rest, but **not in the same pose** (`{name}` ends {abs(end[far] - start[far]):.3f} "
+        f"away): never repeat the file without a pause.{back}{again if repeats > 1 else ''}"
+    )
 
 
 def _pose(names: Sequence[str], pose: Sequence[float]) -> str:

@@ -30,6 +30,9 @@ from dynid.robot.model import Robot
 ALWAYS = 0.9
 """Pairs closer than allowed in a larger share of random poses are not bodies to be kept apart."""
 
+_STRIDE = 8
+"""Along a path all pairs are looked at in every so many poses."""
+
 _RANDOM_POSES = 200
 _GROUND = "ground"
 
@@ -65,6 +68,35 @@ class Clearance(PoseLimit):
         pair = found.argmin(axis=1)
         names = [" - ".join(self.pairs[k]) for k in pair]
         return found[np.arange(len(q)), pair], names
+
+    def smallest(self, q: Array) -> tuple[float, int, str]:
+        """Smallest distance along a path of poses, at which of them, and of which pair.
+
+        No point of a body moves farther than the sum of what each joint turns times the longest lever to it, so a distance at one
+        pose bounds those at poses nearby: all pairs are looked at in every so many poses, in between those that could be closer.
+        """
+        import pinocchio as pin
+
+        coarse = np.arange(0, len(q), _STRIDE)
+        known = self.distances(q[coarse])
+        row, pair = np.unravel_index(int(np.argmin(known)), known.shape)
+        best, place, which = float(known[row, pair]), int(coarse[row]), int(pair)
+        others = np.setdiff1d(np.arange(len(q)), coarse)
+        nearest = np.minimum((others + _STRIDE // 2) // _STRIDE, len(coarse) - 1)
+        least = known[nearest] - np.abs(q[others] - q[coarse[nearest]]) @ self._levers.T
+        working, shapes = self.model.createData(), self.geometry.createData()
+        positions = to_pinocchio_position(self.robot, q)
+        for number in np.argsort(least.min(axis=1)):
+            near = np.flatnonzero(least[number] < best)
+            if not len(near):
+                break  # and all that follow are farther still
+            at = int(others[number])
+            pin.updateGeometryPlacements(self.model, working, self.geometry, shapes, positions[at])
+            for k in near:
+                distance = pin.computeDistance(self.geometry, shapes, int(k)).min_distance
+                if distance < best:
+                    best, place, which = float(distance), at, int(k)
+        return best, place, " - ".join(self.pairs[which])
 
     def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
         import pinocchio as pin
@@ -113,6 +145,30 @@ class Clearance(PoseLimit):
             )
             slope += sign * moved * rate
         return slope
+
+    @cached_property
+    def _levers(self) -> Array:
+        """How far points of one body of each pair move against the other per unit of each joint, at most, ``(pairs, joints)``."""
+        n = self.robot.n_joints
+        against = np.abs(
+            self._moved[:, 0] - self._moved[:, 1]
+        )  # a joint that moves both bodies moves none against the other
+        if any(joint.kind == "prismatic" for joint in self.robot.joints):
+            return np.asarray(1e9 * against)  # levers that grow are not known beforehand: every pose is looked at
+        offsets = [float(np.linalg.norm(self.model.jointPlacements[i + 1].translation)) for i in range(n)]
+        levers = np.zeros((len(self.geometry.geometryObjects), n))
+        for g, shape in enumerate(self.geometry.geometryObjects):
+            shape.geometry.computeLocalAABB()
+            far = float(
+                np.linalg.norm(shape.placement.act(np.array(shape.geometry.aabb_center))) + shape.geometry.aabb_radius
+            )
+            i = int(shape.parentJoint) - 1
+            while i >= 0:
+                levers[g, i] = far
+                far += offsets[i]
+                i = self.robot.joints[i].parent
+        sides = np.array([(pair.first, pair.second) for pair in self.geometry.collisionPairs])
+        return np.asarray(against * np.maximum(levers[sides[:, 0]], levers[sides[:, 1]]))
 
     @cached_property
     def _moved(self) -> Array:

@@ -3,7 +3,8 @@
 Each start draws a random motion within the limits and improves it in stages: log-determinant with a ridge first, because it is
 smooth and finite even for a motion that sees little; then the condition number with growing power and shrinking barrier. In
 three rounds the better starts are taken further; the last ones are proven on a fine grid. The work is fixed by the options and
-the seed, so a seed gives the same motion again; the time budget only cuts work off, and the result says when it did.
+the seed, so a seed gives the same motion again; the time budget only cuts work off, and the result says when it did. Part of the
+budget is kept for the proof, whose cost is measured before the search; first-use compilation is waited for before the clock starts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import Any
 
@@ -27,7 +29,7 @@ from dynid.excitation.fourier import FourierShape
 from dynid.excitation.gradient import effect_gradient, refuse_floating, smooth_effect, torque_gradient
 from dynid.excitation.limits import FINE, Limits, Margins, PoseLimit, limits_of, margins_of, pose_limits
 from dynid.excitation.ramps import rest_to_rest
-from dynid.excitation.shape import LinearShape, Trajectory
+from dynid.excitation.shape import LinearShape, SequenceTrajectory, Trajectory
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.torque import torque_regressor
 from dynid.robot.effects import Motion
@@ -48,6 +50,16 @@ SMOOTH_SIGN = 0.03
 
 POSE_FINENESS = 2.0
 """Limits that depend on the pose are looked at so many times as often as the regressor."""
+
+COMPILED_S = 3.0
+"""A first call that takes so much longer than the second was compiling; loading what is compiled takes less."""
+
+PROOFS = 4.0
+"""Proofs on the fine grid for which time is kept at the end: of two motions side by side, of one made smaller because neither held,
+and of what will be played."""
+
+BROKEN = 1e-6
+"""Share of a limit by which a finished motion may exceed it: rounding."""
 
 Progress = Callable[[int, int, float], None]
 """Told after every piece of work: how many are done, of how many, and the best condition number so far."""
@@ -142,8 +154,8 @@ def design_excitation(
         torque_noise: expected standard deviation of each joint's torque; rows count by its inverse.
         limits: None for those of the robot.
         rest: put ramps from and to rest around the motion.
-        periods: how often a periodic motion is to be played.
-        seconds: time budget.
+        periods: how often the motion is to be played.
+        seconds: time budget; compilation at first use is announced and not counted.
         seed: of the random starts.
         starts: number of random starts; the better ones are taken further.
         engine: where the starts run; None for one thread per core.
@@ -157,37 +169,41 @@ def design_excitation(
         raise InputError(f"{starts} starts asked for, expected at least 1")
     chosen = FourierShape() if shape is None else shape
     held = limits_of(robot) if limits is None else limits
-    found = reduce_to_base(robot) if base is None else base
-    problem = DesignProblem.of(robot, found, chosen, held, scaled, torque_noise)
-    runner = Threads() if engine is None else engine_from(engine)
-    with one_blas_thread():  # the starts are the parallelism
-        results, cut_off = _search(problem, stages_for(criterion), starts, seed, (began, seconds), runner, progress)
-    if not results[-1]:
-        raise InputError(
-            f"no motion of robot '{robot.name}' was found that keeps every limit between the times of the design; "
-            "try more starts, another seed, or wider limits"
-        )
-    winner = min(results[-1], key=lambda candidate: (candidate.value, candidate.index))
     notes = list(held.notes)
-    if cut_off:
-        notes.append(
-            f"the time budget of {seconds:g} s cut the search off: another machine may reach another motion from this seed"
+    with one_blas_thread():  # the starts are the parallelism
+        compiling_s = _compiling_seconds(robot, held)
+        if compiling_s > 0.0:
+            began += compiling_s
+            notes.append(f"{compiling_s:.0f} s of first-use compilation, once on this machine, are not counted")
+        found = reduce_to_base(robot) if base is None else base
+        problem = DesignProblem.of(robot, found, chosen, held, scaled, torque_noise)
+        runner = Threads() if engine is None else engine_from(engine)
+        results, cut_off = _search(problem, stages_for(criterion), starts, seed, (began, seconds), runner, progress)
+        if not results[-1]:
+            raise InputError(
+                f"no motion of robot '{robot.name}' was found that keeps every limit between the times of the design; "
+                "try more starts, another seed, or wider limits"
+            )
+        winner = min(results[-1], key=lambda candidate: (candidate.value, candidate.index))
+        if cut_off:
+            notes.append(
+                f"the time budget of {seconds:g} s cut the search off: another machine may reach another motion from this seed"
+            )
+        trajectory = problem.trajectory(winner.x)
+        return finished_excitation(
+            robot,
+            found,
+            trajectory,
+            held,
+            criterion=criterion if isinstance(criterion, str) else repr(criterion),
+            rest=rest,
+            periods=periods,
+            n_times=problem.n_proof_times,
+            began=began,
+            seed=seed,
+            starts=tuple(candidate.condition for candidate in results[0]),
+            notes=notes,
         )
-    trajectory = problem.shape.trajectory(winner.x.reshape(robot.n_joints, -1))
-    return finished_excitation(
-        robot,
-        found,
-        trajectory,
-        held,
-        criterion=criterion if isinstance(criterion, str) else repr(criterion),
-        rest=rest,
-        periods=periods,
-        n_times=FINE * len(problem.shape.limit_times()[0]),
-        began=began,
-        seed=seed,
-        starts=tuple(candidate.condition for candidate in results[0]),
-        notes=notes,
-    )
 
 
 def finished_excitation(
@@ -210,10 +226,25 @@ def finished_excitation(
     playable: Trajectory = trajectory
     if rest:
         playable = rest_to_rest(robot, trajectory, limits, periods)
-        trajectory = playable.pieces[1]
-    W = base_regressor(robot, base, trajectory)
-    singular = np.linalg.svd(np.linalg.qr(W, mode="r"), compute_uv=False)
+        trajectory = next(piece for piece in playable.pieces if isinstance(piece, type(trajectory)))  # begun elsewhere
+    elif periods > 1:
+        if not trajectory.closed:
+            raise InputError(
+                f"a motion that ends elsewhere than it starts cannot be played {periods} times without a way back"
+            )
+        playable = SequenceTrajectory((trajectory,) * periods)
+    with one_blas_thread():
+        R = np.asarray(np.linalg.qr(base_regressor(robot, base, trajectory), mode="r"))
+        singular = np.linalg.svd(R, compute_uv=False)
+        condition_scaled = condition_number(R, scaled=True)  # columns of R are as long as those of W
     share = playable.duration_s / trajectory.duration_s
+    margins = margins_of(robot, playable, limits, int(np.ceil(n_times * share)))
+    if margins.smallest < -BROKEN:
+        name, worst = min(margins.items(), key=lambda item: item[1].value)
+        raise InputError(
+            f"the motion breaks the limit of {name.replace('_', ' ')} by {-100.0 * worst.value:.2g} % at {worst.time_s:.3f} s "
+            f"({worst.where}); no such motion is written"
+        )
     return Excitation(
         robot=robot,
         base=base,
@@ -221,11 +252,11 @@ def finished_excitation(
         playable=playable,
         limits=limits,
         criterion=criterion,
-        condition_number=float(singular[0] / singular[-1]),
-        condition_number_scaled=condition_number(W, scaled=True),
+        condition_number=float(singular[0] / singular[-1]) if singular[-1] > 0.0 else np.inf,
+        condition_number_scaled=condition_scaled,
         singular_values=freeze(singular),
-        trace_of_inverse=float(np.sqrt((1.0 / singular**2).sum())),
-        margins=margins_of(robot, playable, limits, int(np.ceil(n_times * share))),
+        trace_of_inverse=float(np.sqrt((1.0 / singular**2).sum())) if singular[-1] > 0.0 else np.inf,
+        margins=margins,
         seconds=monotonic() - began,
         seed=seed,
         starts=starts,
@@ -292,7 +323,7 @@ class DesignProblem:
                 "they must be of the same robot and effects"
             )
         time = shape.design_times(fineness)
-        smooth = _smooth(robot)
+        smooth = _smooth(robot, limits)
         still = Motion(*(np.zeros((1, robot.n_joints)),) * 3)
         for effect in smooth.effects:  # say now which effect a design cannot take, not in the middle of it
             effect_gradient(effect, still, np.zeros((1, effect.incidence(robot.n_joints).shape[1])))
@@ -331,11 +362,17 @@ class DesignProblem:
             return np.inf, np.zeros_like(x)
         q, v, a = self.motion(x)
         Y = torque_regressor(self.robot, q, v, a)
-        W = self.base_columns(Y)
-        value, slope = (ScaledColumns(criterion) if self.scaled else criterion).of_regressor(W)
+        value, slope = self._judged(Y, criterion)
         G = self._all_columns(slope, Y.shape)
         gradient += _by_coefficients(torque_gradient(self.robot, q, v, a, G), self.bases)
         return value + wall, gradient.ravel()
+
+    def value(self, x: Array, criterion: Criterion) -> float:
+        """The criterion alone, for a motion that is known to keep the limits."""
+        return self._judged(torque_regressor(self.robot, *self.motion(x)), criterion)[0]
+
+    def _judged(self, Y: Array, criterion: Criterion) -> tuple[float, Array]:
+        return (ScaledColumns(criterion) if self.scaled else criterion).of_regressor(self.base_columns(Y))
 
     def base_columns(self, Y: Array) -> Array:
         """``W`` of the design's times, rows weighted."""
@@ -410,10 +447,48 @@ class DesignProblem:
             f"limits looked at are position, velocity, acceleration{''.join(', ' + name for name in self.pose)}"
         )
 
+    def trajectory(self, x: Array) -> Trajectory:
+        """The motion of these coefficients."""
+        return self.shape.trajectory(x.reshape(self.robot.n_joints, -1))
+
     def measured_condition(self, x: Array) -> float:
         """Condition number of the finished motion, with the effects as they are."""
-        trajectory = self.shape.trajectory(x.reshape(self.robot.n_joints, -1))
-        return condition_number(base_regressor(self.measured, self.base, trajectory))
+        return condition_number(base_regressor(self.measured, self.base, self.trajectory(x)))
+
+    @property
+    def n_proof_times(self) -> int:
+        """Times at which a finished motion is held against all limits."""
+        return FINE * len(self.shape.limit_times()[0])
+
+    def proof_seconds(self) -> float:
+        """What a proof will take, from a small part of one: fewer times of a motion as much smaller, so that steps are alike."""
+        share = max(80, self.n_proof_times // 20) / self.n_proof_times
+        X = self.shape.random(np.random.default_rng(0), self.robot.n_joints)
+        X *= 0.5 * share / np.abs((self.linear.C @ X.T) / self.linear.half).max()
+        X += np.outer(self.limits.centre, self.shape.still())
+        began = monotonic()
+        margins_of(self.measured, self.trajectory(X.ravel()), self.limits, round(share * self.n_proof_times))
+        return (monotonic() - began) / share
+
+
+def _compiling_seconds(robot: Robot, limits: Limits) -> float:
+    """How long the kernels of a design took to compile at their first use; zero where they were ready."""
+
+    def once() -> float:
+        began = monotonic()
+        smooth = _smooth(robot, limits)
+        q, v = np.tile(limits.centre, (2, 1)), np.zeros((2, robot.n_joints))
+        torque_gradient(smooth, q, v, v, np.zeros_like(torque_regressor(smooth, q, v, v)))
+        for limit in pose_limits(robot, limits).values():
+            slack, pullback = limit.slacks(q, v, v)
+            pullback(np.zeros_like(slack))
+        return monotonic() - began
+
+    first = once()
+    if first < COMPILED_S:
+        return 0.0
+    spent = first - once()
+    return spent if spent > COMPILED_S else 0.0
 
 
 def _bases(shape: LinearShape, time: Array) -> tuple[Array, Array, Array]:
@@ -446,10 +521,10 @@ def linear_limits(shape: LinearShape, limits: Limits) -> LinearLimits:
     return LinearLimits(freeze(np.vstack(blocks)), freeze(np.vstack(centres)), freeze(np.vstack(halves)), 1.0 / len(time))
 
 
-def _smooth(robot: Robot) -> Robot:
+def _smooth(robot: Robot, limits: Limits) -> Robot:
     """The robot with a sign that has a derivative; its column tells motions apart as the sharp one does."""
     speeds = robot.limits("dq_max")
-    widths = SMOOTH_SIGN * np.where(np.isfinite(speeds), speeds, 1.0)
+    widths = SMOOTH_SIGN * np.where(np.isfinite(speeds), speeds, limits.velocity)
     return robot.with_effects([smooth_effect(effect, widths) for effect in robot.effects])
 
 
@@ -467,6 +542,12 @@ class _Candidate:
     condition: float
     curvature: Array | None
     cut_off: bool = False
+    failing: Mapping[str, float] | None = None
+    """Limits that it violates on the fine grid, and by how much; None where nobody has looked."""
+
+    @property
+    def proven(self) -> bool:
+        return self.failing is not None and not self.failing
 
 
 def _search(
@@ -478,8 +559,9 @@ def _search(
     engine: Engine,
     progress: Progress | None,
 ) -> tuple[list[list[_Candidate]], bool]:
-    """Candidates of every round, and whether time cut anything off."""
+    """Candidates of every round, of the last one those that are proven, and whether time cut anything off."""
     began, seconds = budget
+    reserve = min(max(min(1.0, 0.5 * seconds), 0.5 + PROOFS * problem.proof_seconds()), 0.6 * seconds)
     counts, entering = [], starts
     for _, _, share in ROUNDS:
         entering = max(1, int(np.ceil(share * entering)))
@@ -489,14 +571,15 @@ def _search(
     items: Sequence[Any] = range(starts)
     first = 0
     for number, ((n_stages, share, _), count) in enumerate(zip(ROUNDS, counts, strict=True)):
-        part, deadline = stages[first : first + n_stages], began + min(share * seconds, seconds - min(1.0, 0.5 * seconds))
+        part = stages[first : first + n_stages]
+        deadline = began + min(share * seconds, share / ROUNDS[-1][1] * (seconds - reserve))
         first += n_stages
         task: Callable[[Any], _Candidate | None]
         if number == 0:
             task = _Begin(problem, part, seed, deadline)
         else:
             ranked = sorted(rounds[-1], key=lambda candidate: (candidate.value, candidate.index))
-            items = ranked[:count]
+            items = list(enumerate(ranked[:count]))
             task = (_Finish if number == len(ROUNDS) - 1 else _Continue)(problem, part, deadline)
         results: list[_Candidate] = []
         for result in engine.map(task, items):
@@ -508,6 +591,11 @@ def _search(
                 progress(done, total, best)
         rounds.append(results)
     cut_off = len(rounds[0]) < starts or any(candidate.cut_off for results in rounds for candidate in results)
+    finished = sorted(rounds[-1], key=lambda candidate: (candidate.value, candidate.index))
+    rounds[-1] = [candidate for candidate in finished if candidate.proven]
+    if not rounds[-1]:  # neither time nor attempts were enough for a proof: the first that can be saved
+        rescued = (_rescued(problem, candidate, stages[-1].criterion) for candidate in finished)
+        rounds[-1] = list(islice((candidate for candidate in rescued if candidate is not None), 1))
     return rounds, cut_off
 
 
@@ -529,56 +617,72 @@ class _Begin:
 
 @dataclass(frozen=True, eq=False)
 class _Continue:
-    """Through the next stages."""
+    """Through the next stages; takes the rank of a candidate beside it."""
 
     problem: DesignProblem
     stages: list[Stage]
     deadline: float
 
-    def __call__(self, candidate: _Candidate) -> _Candidate:
-        return _improved(self.problem, candidate, self.stages, self.deadline)
+    def __call__(self, ranked: tuple[int, _Candidate]) -> _Candidate:
+        return _improved(self.problem, ranked[1], self.stages, self.deadline)
 
 
 @dataclass(frozen=True, eq=False)
 class _Finish:
-    """The last stages, and the proof on a fine grid; limits that the design's grid missed are tightened and held once more."""
+    """The last stages, and the proof on a fine grid; limits that the design's grid missed are tightened and held once more.
+
+    After the deadline only the best candidate is still proven, once.
+    """
 
     problem: DesignProblem
     stages: list[Stage]
     deadline: float
     attempts: int = 4
 
-    def __call__(self, entry: _Candidate) -> _Candidate | None:
+    def __call__(self, ranked: tuple[int, _Candidate]) -> _Candidate:
+        rank, entry = ranked
+        if rank > 0 and monotonic() > self.deadline:
+            return replace(entry, cut_off=True)
         problem, start = self.problem, entry
         for _ in range(self.attempts):
             candidate = _improved(problem, start, self.stages, self.deadline)
-            failing = self._failing(candidate.x)
+            failing = _failing(self.problem, candidate.x)
             if not failing:
-                return candidate
+                return replace(candidate, failing=failing)
+            if monotonic() > self.deadline:
+                return replace(candidate, failing=failing, cut_off=True)
             problem = problem.looking_closer(failing)
-            x = _first(self._on_the_way(candidate.x, entry.x), problem.inside)
+            x = _first(_on_the_way(problem, candidate.x, entry.x), problem.inside)
             if x is None:
                 break
             start = replace(entry, x=freeze(x), curvature=None, cut_off=candidate.cut_off)
-        x = _first(self._on_the_way(entry.x, entry.x), lambda x: self.problem.inside(x) and not self._failing(x))
-        if x is None:
-            return None
-        return _improved(self.problem, replace(entry, x=freeze(x)), [], self.deadline, self.stages[-1].criterion)
+        return entry
 
-    def _on_the_way(self, x: Array, back: Array) -> Iterator[Array]:
-        """Motions from ``x`` back to one that kept farther from limits, then smaller and smaller ones about its mean pose."""
-        for share in (0.0, 0.1, 0.3, 0.6, 1.0):
-            yield x + share * (back - x)
-        for power in range(1, 30):
-            yield self.problem.contracted(back, 0.9**power)
 
-    def _failing(self, x: Array) -> dict[str, float]:
-        """Limits that are violated on the fine grid, and by how much."""
-        problem = self.problem
-        trajectory = problem.shape.trajectory(x.reshape(problem.robot.n_joints, -1))
-        n_times = FINE * len(problem.shape.limit_times()[0])
-        found = margins_of(problem.measured, trajectory, problem.limits, n_times)
-        return {name: -margin.value for name, margin in found.items() if margin.value < 0.0}
+def _failing(problem: DesignProblem, x: Array) -> dict[str, float]:
+    """Limits that are violated on the fine grid, and by how much."""
+    found = margins_of(problem.measured, problem.trajectory(x), problem.limits, problem.n_proof_times)
+    return {name: -margin.value for name, margin in found.items() if margin.value < 0.0}
+
+
+def _on_the_way(problem: DesignProblem, x: Array, back: Array) -> Iterator[Array]:
+    """Motions from ``x`` back to one that kept farther from limits, then smaller and smaller ones about its mean pose."""
+    for share in (0.0, 0.1, 0.3, 0.6, 1.0):
+        yield x + share * (back - x)
+    for power in range(1, 30):
+        yield problem.contracted(back, 0.9**power)
+
+
+def _rescued(problem: DesignProblem, candidate: _Candidate, criterion: Criterion) -> _Candidate | None:
+    """The candidate made smaller until the fine grid finds nothing; a closer look, which is cheap, comes before each proof."""
+    failing = _failing(problem, candidate.x) if candidate.failing is None else candidate.failing
+    closer = problem.looking_closer(failing) if failing else problem
+    for factor in (1.0, 0.98, *0.9 ** np.arange(1, 30)):
+        x = problem.contracted(candidate.x, factor)
+        if closer.inside(x) and not _failing(problem, x):
+            condition, value = problem.measured_condition(x), problem.value(x, criterion)
+            return replace(candidate, x=freeze(x), value=value, condition=condition, failing={})
+    return None
 
 
 def _first(motions: Iterable[Array], fits: Callable[[Array], bool]) -> Array | None:
@@ -591,17 +695,20 @@ def _improved(
     candidate: _Candidate,
     stages: Sequence[Stage],
     deadline: float,
-    judged_by: Criterion | None = None,
 ) -> _Candidate:
     """The candidate after these stages, judged by the last one's criterion without barriers."""
     point = Point(candidate.x, candidate.value, candidate.curvature)
     cut_off = candidate.cut_off
     for stage in stages:
+        if monotonic() > deadline:
+            cut_off = True
+            break
         function = partial(problem.function, criterion=stage.criterion, mu=stage.mu)
         point = minimise(function, problem.linear, point, stage.mu, stage.iterations, deadline, stage.enough)
         if point.out_of_time:
             cut_off = True
             break
-    condition = problem.measured_condition(point.x)
-    value, _ = problem.function(point.x, stages[-1].criterion if judged_by is None else judged_by, 0.0)
+    moved = point.x is not candidate.x or not np.isfinite(candidate.condition)
+    condition = problem.measured_condition(point.x) if moved else candidate.condition
+    value = problem.value(point.x, stages[-1].criterion)
     return _Candidate(candidate.index, point.x, value, condition, point.curvature, cut_off)

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, check_finite, freeze
+from dynid.arrays import Array, BoolArray, check_finite, freeze
 from dynid.errors import InputError
 from dynid.excitation.gradient import inverse_dynamics_gradient, point_speed_gradient, point_speeds
-from dynid.excitation.shape import Trajectory
+from dynid.excitation.shape import SequenceTrajectory, Trajectory
 from dynid.excitation.tool import tool_place
 from dynid.regression.torque import inverse_dynamics
-from dynid.robot.checks import require_limits
+from dynid.robot.checks import Limit, require_limits
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 Pullback: TypeAlias = Callable[[Array], tuple[Array, Array, Array]]
 """From the derivative by each slack to that by position, velocity and acceleration."""
+
+POSE_LIMITS = ("torque", "tool_speed", "clearance")
+"""Limits that depend on the pose."""
 
 FINE = 10
 """Margins are looked for on a grid so many times finer than that of the design."""
@@ -80,56 +83,70 @@ def limits_of(
     robot: Robot,
     *,
     fraction: float = 1.0,
+    position: ArrayLike | None = None,
+    velocity: ArrayLike | None = None,
     acceleration: ArrayLike | None = None,
     jerk: ArrayLike | None = None,
+    torque: ArrayLike | None = None,
     torque_uncertainty: float = 0.1,
     tool_speed: float | None = None,
     tool: str | None = None,
     tool_point: ArrayLike | None = None,
     clearance: Clearance | None = None,
 ) -> Limits:
-    """Limits of a robot's description, of which a design may use ``fraction``.
+    """Limits of a robot's description and those given beside it, of which a design may use ``fraction``.
+
+    Where the description and the caller both give a limit of a joint, the tighter one holds; a note names the joints whose
+    description is tighter.
 
     Args:
-        robot: position and velocity limits must be there.
+        robot: position and velocity limits must be there or be given.
         fraction: share of range, velocity, acceleration and torque that may be used.
+        position: lowest and highest position of every joint, or one pair per joint; None for the description's.
+        velocity: limit of every joint, or one per joint; None for the description's.
         acceleration: limit of every joint, or one per joint; None for the description's.
         jerk: limit of every joint, or one per joint; None for no limit.
+        torque: limit of every joint, or one per joint; None for the description's.
         torque_uncertainty: relative uncertainty of the nominal model; its torque is taken this much larger.
         tool_speed: m/s, None for no limit.
         tool: link whose origin is the tool; None for the last joint's body, or the link fixed to it that is farthest out.
         tool_point: where the tool is in the frame of ``tool``.
         clearance: pairs of bodies and obstacles to be kept apart.
     """
-    require_limits(robot, ("position", "velocity"))
+    if position is None:
+        _require(robot, "position")
+    if velocity is None:
+        _require(robot, "velocity")
     if not 0.0 < fraction <= 1.0:
         raise InputError(f"fraction of the limits is {fraction:g}, expected a number in (0, 1]")
     if not (np.isfinite(torque_uncertainty) and torque_uncertainty >= 0.0):
         raise InputError(f"uncertainty of the torque is {torque_uncertainty:g}, expected zero or a positive number")
     if tool_speed is not None and not tool_speed > 0.0:
         raise InputError(f"limit of the tool's speed is {tool_speed:g} m/s, expected a positive number")
-    notes: list[str] = []
-    low, high = robot.position_limits.T
+    notes = [] if clearance is None else list(clearance.notes)
+    low, high = _range(position, robot, notes)
     bounded = np.isfinite(low) & np.isfinite(high)
     # a range that is open on one side is not made smaller: nobody can say by how much
     middle = 0.5 * (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0))
     half = 0.5 * fraction * (np.where(bounded, high, 0.0) - np.where(bounded, low, 0.0))
-    position = np.column_stack([np.where(bounded, middle - half, low), np.where(bounded, middle + half, high)])
-    own = robot.limits("ddq_max")
-    rate = own if acceleration is None else _per_joint("acceleration limit", acceleration, robot)
-    torque = fraction * robot.limits("tau_max")
+    allowed = np.column_stack([np.where(bounded, middle - half, low), np.where(bounded, middle + half, high)])
+    speed = _tighter("velocity limit", velocity, robot.limits("dq_max"), robot, notes)
+    rate = _tighter("acceleration limit", acceleration, robot.limits("ddq_max"), robot, notes)
+    effort = fraction * _tighter("torque limit", torque, robot.limits("tau_max"), robot, notes)
     if not np.isfinite(rate).all():
-        notes.append("no acceleration limit on some joints; only their velocity and harmonics bound it")
-    if np.isfinite(torque).any() and not robot.parameters.values.any():
+        notes.append(
+            "no acceleration limit on some joints; only their velocity and harmonics bound it (--acceleration gives one)"
+        )
+    if np.isfinite(effort).any() and not robot.parameters.values.any():
         notes.append("the description has no inertials, so torque limits cannot be looked at")
-        torque = np.full(robot.n_joints, np.inf)
+        effort = np.full(robot.n_joints, np.inf)
     body, point = tool_place(robot, tool, tool_point)
     return Limits(
-        position=freeze(position),
-        velocity=freeze(fraction * robot.limits("dq_max")),
+        position=freeze(allowed),
+        velocity=freeze(fraction * speed),
         acceleration=freeze(fraction * rate),
         jerk=freeze(np.full(robot.n_joints, np.inf) if jerk is None else _per_joint("jerk limit", jerk, robot)),
-        torque=freeze(torque),
+        torque=freeze(effort),
         torque_uncertainty=float(torque_uncertainty),
         tool_speed=np.inf if tool_speed is None else float(tool_speed),
         tool_body=body,
@@ -251,9 +268,17 @@ class Margins:
 
 
 def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: int = 4000) -> Margins:
-    """Margins on ``n_times`` equal steps of the motion."""
+    """Margins on ``n_times`` equal steps of the motion; pieces that repeat are looked at once."""
+    starts: Array | None = None
+    if isinstance(trajectory, SequenceTrajectory):
+        whole, (trajectory, starts) = trajectory, trajectory.once()
+        n_times = int(np.ceil(n_times * trajectory.duration_s / whole.duration_s))
     time = trajectory.grid(n_times)
     q, v, a = trajectory.evaluate(time)
+    jerk = trajectory.jerk(time)
+    if starts is not None and isinstance(trajectory, SequenceTrajectory):  # when the whole is first there
+        here = np.clip(np.searchsorted(trajectory.starts_s, time, side="right") - 1, 0, len(starts) - 1)
+        time = time + (starts - trajectory.starts_s[:-1])[here]
     low, high = limits.position.T
     span = np.where(np.isfinite(high - low), 0.5 * (high - low), np.inf)
     left = np.minimum(q - low, high - q)
@@ -262,9 +287,8 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
     names = robot.joint_names
     clear: Margin | None = None
     if limits.clearance is not None:
-        distance, where = limits.clearance.closest(q)
-        worst = int(np.argmin(distance))
-        clear = Margin(float(distance[worst] - limits.clearance.least_m) / 0.1, where[worst], float(time[worst]))
+        distance, worst, where = limits.clearance.smallest(q)
+        clear = Margin((distance - limits.clearance.least_m) / 0.1, where, float(time[worst]))
     torque: Margin | None = None
     if np.isfinite(limits.torque).any():
         tau = inverse_dynamics(robot, q, v, a)
@@ -277,7 +301,7 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
         position=_margin(room, names, time),
         velocity=_margin(1.0 - np.abs(v) / limits.velocity, names, time),
         acceleration=_margin(1.0 - np.abs(a) / limits.acceleration, names, time, np.isfinite(limits.acceleration)),
-        jerk=_margin(1.0 - np.abs(trajectory.jerk(time)) / limits.jerk, names, time, np.isfinite(limits.jerk)),
+        jerk=_margin(1.0 - np.abs(jerk) / limits.jerk, names, time, np.isfinite(limits.jerk)),
         torque=torque,
         tool_speed=tool,
         clearance=clear,
@@ -292,6 +316,52 @@ def _margin(left: Array, names: tuple[str, ...], time: Array, limited: Array | N
     sample, joint = np.unravel_index(int(np.argmin(left)), left.shape)
     value = float(left[sample, joint])
     return Margin(value, names[int(joint)], float(time[sample])) if np.isfinite(value) else None
+
+
+def _require(robot: Robot, limit: Limit) -> None:
+    """Refuse a robot without this limit, and say how to give one."""
+    try:
+        require_limits(robot, (limit,))
+    except InputError as error:
+        raise InputError(f"{error}; give one with --{limit} (in Python: limits_of(robot, {limit}=...))") from error
+
+
+def _range(given: ArrayLike | None, robot: Robot, notes: list[str]) -> tuple[Array, Array]:
+    """Lowest and highest position of every joint: the description's, or the part of it that is given."""
+    low, high = robot.position_limits.T
+    if given is None:
+        return low, high
+    pairs = np.asarray(given, dtype=np.float64)
+    if pairs.shape not in ((2,), (1, 2), (robot.n_joints, 2)):
+        raise InputError(
+            f"position limit has {pairs.size} numbers, expected a lowest and a highest one, or {robot.n_joints} pairs"
+        )
+    check_finite("position limit", pairs)
+    pairs = np.broadcast_to(pairs, (robot.n_joints, 2))
+    _note_tighter("position limit", (low > pairs[:, 0]) | (high < pairs[:, 1]), robot, notes)
+    lowest, highest = np.maximum(low, pairs[:, 0]), np.minimum(high, pairs[:, 1])
+    if not (lowest < highest).all():
+        j = int(np.argmin(highest - lowest))
+        raise InputError(
+            f"position limit of joint '{robot.joint_names[j]}' is {pairs[j, 0]:g} to {pairs[j, 1]:g}, which leaves nothing of its "
+            f"range {low[j]:g} to {high[j]:g}"
+        )
+    return lowest, highest
+
+
+def _tighter(name: str, given: ArrayLike | None, described: Array, robot: Robot, notes: list[str]) -> Array:
+    """The smaller of the limit that is given and the description's."""
+    if given is None:
+        return described
+    values = _per_joint(name, given, robot)
+    _note_tighter(name, described < values, robot, notes)
+    return np.minimum(described, values)
+
+
+def _note_tighter(name: str, tighter: BoolArray, robot: Robot, notes: list[str]) -> None:
+    if tighter.any():
+        joints = ", ".join(robot.joint_names[j] for j in np.flatnonzero(tighter))
+        notes.append(f"{name}: that of the description is tighter than the one given and holds on {joints}")
 
 
 def _per_joint(name: str, values: ArrayLike, robot: Robot) -> Array:

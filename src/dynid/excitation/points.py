@@ -35,7 +35,7 @@ from dynid.excitation.criteria import (
     SumOfRatios,
     condition_number,
 )
-from dynid.excitation.design import Excitation, finished_excitation
+from dynid.excitation.design import DEFAULT_SECONDS, Excitation, finished_excitation
 from dynid.excitation.gradient import energy_gradient, refuse_floating
 from dynid.excitation.limits import FINE, Limits, limits_of, margins_of
 from dynid.excitation.shape import Trajectory, times
@@ -50,6 +50,12 @@ MEASURES: tuple[Measure, ...] = ("singular", "pivoted", "frobenius")
 
 SHRINKS = ((1.0, 1.0), (0.6, 0.97), (0.45, 0.95), (0.36, 0.94), (0.28, 0.92), (0.2, 0.9), (0.1, 0.8))
 """Shares of the position range and of the velocity limits that points may use, tried one after another."""
+
+FEWEST_ROWS = 30
+"""Rows of the energy model where nobody asks for a number: Gautier and Khalil's, or more for a robot of more parameters."""
+
+SHORT_SEARCH = 150
+"""Steps of each stage that are enough for short sequences, and for a sketch of long ones."""
 
 _POINTS_PER_PIECE = 80
 """Times per piece on which positions are looked at during the search."""
@@ -132,7 +138,7 @@ class PointsDesign:
 
 def design_points(
     robot: Robot,
-    rows: int = 30,
+    rows: int | None = None,
     base: BaseReduction | None = None,
     *,
     lambda1: float = 1.0,
@@ -143,7 +149,7 @@ def design_points(
     tick_s: float | None = None,
     starts: int = 2,
     iterations: int | None = None,
-    seconds: float = 60.0,
+    seconds: float = DEFAULT_SECONDS,
     seed: int = 0,
     engine: Engine | str | int | None = None,
     progress: Callable[[int, int, float], None] | None = None,
@@ -152,7 +158,7 @@ def design_points(
 
     Args:
         robot: its rigid bodies and, if it has them, rotor inertias; friction does work on the way and is left out.
-        rows: number ``r`` of rows; at least as many as base parameters.
+        rows: number ``r`` of rows, at least as many as base parameters; None for 30, or half as many again as base parameters.
         base: base parameters of the energy model; None to find them.
         lambda1: weight of the condition number.
         lambda2: weight of the scaling ``S``.
@@ -176,12 +182,19 @@ def design_points(
             f"weights are lambda1 = {lambda1:g} and lambda2 = {lambda2:g}, expected zero or more and not both zero"
         )
     energetic = robot.with_effects([effect for effect in robot.effects if isinstance(effect, Armature)])
-    found = reduce_to_base(energetic) if base is None else base
+    with one_blas_thread():
+        found = reduce_to_base(energetic) if base is None else base
+    if rows is None:
+        rows = max(FEWEST_ROWS, int(np.ceil(1.5 * found.n_base)))
     if rows < found.n_base:
-        raise InputError(f"{rows} rows asked for, expected at least one per base parameter: {found.n_base}")
+        raise InputError(
+            f"{rows} rows of the energy model asked for (--rows), expected at least one per base parameter: {found.n_base}"
+        )
     held = limits_of(robot) if limits is None else limits
     if not np.isfinite(held.acceleration).all():
-        raise InputError(f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one")
+        raise InputError(
+            f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one (--acceleration)"
+        )
     resting = (
         np.array([neutral_position(joint) for joint in robot.joints]) if home is None else np.asarray(home, dtype=np.float64)
     )
@@ -189,8 +202,8 @@ def design_points(
     free = _positions_that_matter(energetic)
     stages = _stages(lambda1, lambda2, measure)
     runner = engine_from(engine)
-    most = max(150, 4 * rows) if iterations is None else iterations
-    deadline = began + 0.9 * seconds
+    most = max(SHORT_SEARCH, 4 * rows) if iterations is None else iterations
+    deadline = began + min(0.9 * seconds, seconds - min(1.5, 0.5 * seconds))
     best: PointsDesign | None = None
     with one_blas_thread():
         for level, share in enumerate(SHRINKS):
@@ -201,8 +214,13 @@ def design_points(
                 rng = np.random.default_rng([seed, *item, 1])
                 return _interpolated(robot, problem, *problem.points(x), resting, tick_s, rng, began)
 
-            if not fitted and tried((level, 0), problem.sketch((level, 0))) is None:
-                continue  # a rough sequence shows whether motions within these limits have a chance to fit
+            if not fitted:  # a rough sequence shows whether motions within these limits have a chance to fit
+                rough = tried((level, 0), problem.sketch((level, 0)))
+                if rough is None:
+                    continue
+                if monotonic() > deadline:
+                    best = rough
+                    break
             items = [(level, start) for start in range(starts)]
             for number, (item, x) in enumerate(zip(items, runner.map(problem, items), strict=True)):
                 design = tried(item, x)
@@ -210,6 +228,8 @@ def design_points(
                     best = design
                 if progress is not None:
                     progress(number + 1, starts, np.inf if best is None else best.condition_number)
+                if monotonic() > deadline:
+                    break
             # one more after the first limits that fit, for the points within smaller ones are often better still
             if fitted or (best is not None and monotonic() > deadline):
                 break
@@ -224,9 +244,10 @@ def design_points(
 def points_excitation(
     robot: Robot,
     base: BaseReduction | None = None,
-    rows: int = 30,
+    rows: int | None = None,
     *,
     limits: Limits | None = None,
+    periods: int = 1,
     seed: int = 0,
     **options: Any,
 ) -> Excitation:
@@ -234,20 +255,28 @@ def points_excitation(
     began = monotonic()
     held = limits_of(robot) if limits is None else limits
     design = design_points(robot, rows, limits=held, seed=seed, **options)
+    n_rows = len(design.W)
     notes = list(held.notes)
+    if design.cut_off:
+        notes.append(
+            f"the time budget of {options.get('seconds', DEFAULT_SECONDS):g} s cut the search off: another machine may reach "
+            "another motion from this seed"
+        )
     if design.indifferent:
         notes.append(f"positions of {', '.join(design.indifferent)} have no effect on the energy and were drawn at random")
     if len(robot.effects) > sum(isinstance(effect, Armature) for effect in robot.effects):
         notes.append("points were chosen for rigid bodies and rotor inertia; friction does work on the way and had no say")
+    with one_blas_thread():
+        judged_by = reduce_to_base(robot) if base is None else base
     return finished_excitation(
         robot,
-        reduce_to_base(robot) if base is None else base,
+        judged_by,
         design.trajectory,
         held,
-        criterion=f"energy model, {rows} rows, condition by {options.get('measure', 'singular')}",
+        criterion=f"energy model, {n_rows} rows, condition by {options.get('measure', 'singular')}",
         rest=False,
-        periods=1,
-        n_times=FINE * 20 * rows,
+        periods=periods,
+        n_times=FINE * 20 * n_rows,
         began=began,
         seed=seed,
         notes=notes,
@@ -305,13 +334,13 @@ class _Points:
 
     def __call__(self, item: tuple[int, int]) -> Array:
         """Optimal variables of one start."""
-        return self._through(item, self.stages)
+        return self._through(item, self.stages, self.iterations)
 
     def sketch(self, item: tuple[int, int]) -> Array:
         """The same start after its first stages only."""
-        return self._through(item, self.stages[:2])
+        return self._through(item, self.stages[:2], min(self.iterations, SHORT_SEARCH))
 
-    def _through(self, item: tuple[int, int], stages: tuple[Criterion, ...]) -> Array:
+    def _through(self, item: tuple[int, int], stages: tuple[Criterion, ...], iterations: int) -> Array:
         from scipy.optimize import minimize
 
         n_variables = (self.rows + 1) * (int(self.free.sum()) + self.robot.n_joints)
@@ -325,10 +354,16 @@ class _Points:
                 (criterion,),
                 jac=True,
                 method="L-BFGS-B",
-                options={"maxiter": self.iterations, "maxcor": 40, "ftol": 1e-7, "gtol": 1e-6},
+                callback=self._stop_at_the_deadline,
+                options={"maxiter": iterations, "maxcor": 40, "ftol": 1e-7, "gtol": 1e-6},
             )
             x = found.x
         return np.asarray(x)
+
+    def _stop_at_the_deadline(self, intermediate_result: Any) -> None:
+        """SciPy calls this after every step, and returns where it stands when it stops."""
+        if monotonic() > self.deadline:
+            raise StopIteration
 
     def points(self, x: Array) -> tuple[Array, Array]:
         """``q = q_I + (q_F - q_I) sin^2 x`` and ``v = v_M sin x``."""
@@ -418,9 +453,9 @@ def _interpolated(
     if np.isnan(u_f).any():
         return None
     trajectory = PointsTrajectory(np.concatenate([[0.0], np.cumsum(u_f)]), path_q, path_v)
-    margins = margins_of(robot, trajectory, limits, FINE * 20 * problem.rows)
-    if margins.smallest < -1e-9:
-        return None
+    for n_times in (20 * problem.rows, FINE * 20 * problem.rows):  # most that do not fit show it on a few times
+        if margins_of(robot, trajectory, limits, n_times).smallest < -1e-9:
+            return None
     W = energy_rows_of(problem.robot, problem.base, path_q[1:-1], v)
     return PointsDesign(
         position=freeze(path_q[1:-1]),

@@ -1,4 +1,4 @@
-"""From rest into a motion and back to rest: polynomials of degree 5 within the same limits.
+"""From rest into a motion and back to rest in the same pose: polynomials of degree 5 within the same limits.
 
 A ramp goes from rest at a free pose ``q_s`` to the state ``(q, v, a)`` with which the motion begins, in time ``T``. With ``s = t / T``
 and ``D = q - q_s``
@@ -6,17 +6,22 @@ and ``D = q - q_s``
     q(s) = q_s + D (10 s^3 - 15 s^4 + 6 s^5) + v T (-4 s^3 + 7 s^4 - 3 s^5) + a T^2 / 2 (s^3 - 2 s^4 + s^5)
 
 Position, velocity, acceleration and jerk are linear in ``D``, so each limit at each time leaves an interval of ``D``; their
-intersection is what the joint may choose from. The way back to rest is the same ramp with time reversed.
+intersection is what the joint may choose from. The way back to rest is the same ramp with time reversed and leaves an interval too;
+from a pose in both of them the motion starts and ends in one place, so that a controller may repeat it as it is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
 from dynid.excitation.fourier import FourierTrajectory
-from dynid.excitation.limits import Limits, margins_of
+from dynid.excitation.limits import POSE_LIMITS, Limits, margins_of
 from dynid.excitation.shape import QuinticTrajectory, SequenceTrajectory, Trajectory
 from dynid.robot.model import Robot
 
@@ -26,31 +31,45 @@ N_PHASES = 96
 
 _N_TIMES = 41
 
+_MOST_TRIES = 200
+"""Ramps with a common pose that are held against all limits before ramps without one are taken."""
+
+_RESERVE = 1e-3
+"""Of limits that depend on the pose, for what happens between the times looked at."""
+
 
 def rest_to_rest(robot: Robot, motion: Trajectory, limits: Limits, periods: int = 1) -> SequenceTrajectory:
     """The motion, ``periods`` times over, with ramps from rest before and to rest after it.
 
-    A periodic motion is begun where its ramps can be shortest. Ramps respect every limit, those on torque, tool speed and clearance
-    included.
+    A periodic motion is begun where its ramps can be shortest. It ends where it starts if ramps from and to a common pose exist, or
+    a way back from its end to its start; without either it stays open (``closed`` of the result says so). Ramps and way respect
+    every limit, those on torque, tool speed and clearance included. A motion that is at rest at its ends needs no ramps.
     """
     if periods < 1:
         raise InputError(f"{periods} periods asked for, expected at least 1")
-    phases = np.arange(N_PHASES) * (motion.duration_s / N_PHASES) if isinstance(motion, FourierTrajectory) else np.zeros(1)
-    begin = motion.evaluate(phases)
-    end = begin if isinstance(motion, FourierTrajectory) else motion.evaluate([motion.duration_s])
-    backward = (end[0], -end[1], end[2])
-    for length in np.geomspace(SHORTEST_S, LONGEST_S, 40):
-        into, into_fits = _rest_pose(begin, float(length), limits)
-        out, out_fits = _rest_pose(backward, float(length), limits)
-        for phase in np.flatnonzero(into_fits & out_fits):
-            core = motion.shifted(float(phases[phase])) if isinstance(motion, FourierTrajectory) else motion
-            whole = _with_ramps(core, float(length), into[phase], out[phase], periods)
-            if _ramps_fit(robot, whole, limits):
-                return whole
-    raise InputError(
-        f"no ramp of up to {LONGEST_S:g} s leads from rest into this motion within the limits of robot '{robot.name}'; "
-        "design one that is itself at rest at its ends (at_rest)"
-    )
+    if motion.at_rest:
+        whole = SequenceTrajectory((motion,))
+    else:
+        found = next(
+            chain(_ramps(robot, motion, limits, True, _MOST_TRIES), _ramps(robot, motion, limits, False, None)), None
+        )
+        if found is None:
+            raise InputError(
+                f"no ramp of up to {LONGEST_S:g} s leads from rest into this motion within the limits of robot '{robot.name}'; "
+                "design one that is itself at rest at its ends (at_rest)"
+            )
+        into, core, out = found
+        whole = SequenceTrajectory((into, *(core,) * (periods if isinstance(core, FourierTrajectory) else 1), out))
+    if not whole.closed:
+        whole = SequenceTrajectory((*whole.pieces, *_way_back(robot, whole, limits)))
+    if periods > 1 and not (isinstance(motion, FourierTrajectory) and not motion.at_rest):
+        if not whole.closed:
+            raise InputError(
+                f"a motion of robot '{robot.name}' that ends elsewhere than it starts cannot be played {periods} times: no way "
+                "back to its start keeps every limit"
+            )
+        whole = SequenceTrajectory(whole.pieces * periods)
+    return whole
 
 
 def approach(home: Array, pose: Array, limits: Limits) -> QuinticTrajectory:
@@ -64,26 +83,70 @@ def approach(home: Array, pose: Array, limits: Limits) -> QuinticTrajectory:
     return QuinticTrajectory.between(length, (home, still, still), (pose, still, still))
 
 
-def _with_ramps(core: Trajectory, length: float, into: Array, out: Array, periods: int) -> SequenceTrajectory:
-    q, v, a = (part[0] for part in core.evaluate([0.0]))
-    q_end, v_end, a_end = (part[0] for part in core.evaluate([core.duration_s]))
-    still = np.zeros_like(q)
-    return SequenceTrajectory(
-        (
-            QuinticTrajectory.between(length, (into, still, still), (q, v, a)),
-            *(core,) * periods,
-            QuinticTrajectory.between(length, (q_end, v_end, a_end), (out, still, still)),
-        )
-    )
+def _ramps(
+    robot: Robot, motion: Trajectory, limits: Limits, closed: bool, most_tries: int | None
+) -> Iterator[tuple[Trajectory, Trajectory, Trajectory]]:
+    """Ramp, motion and ramp within all limits, short ramps first; ``closed`` ones start and end in the same pose."""
+    phases = np.arange(N_PHASES) * (motion.duration_s / N_PHASES) if isinstance(motion, FourierTrajectory) else np.zeros(1)
+    begin = motion.evaluate(phases)
+    end = begin if isinstance(motion, FourierTrajectory) else motion.evaluate([motion.duration_s])
+    backward = (end[0], -end[1], end[2])
+    tries = 0
+    for length in np.geomspace(SHORTEST_S, LONGEST_S, 40):
+        into, out = (_rest_poses(state, float(length), limits) for state in (begin, backward))
+        if closed:
+            low, high = np.maximum(into[0], out[0]), np.minimum(into[1], out[1])
+            start = stop = 0.5 * (low + high)
+            fit = into[2] & out[2] & (low <= high).all(axis=1)
+        else:
+            start, stop = 0.5 * (into[0] + into[1]), 0.5 * (out[0] + out[1])
+            fit = into[2] & out[2]
+        for phase in np.flatnonzero(fit):
+            if most_tries is not None and tries >= most_tries:
+                return
+            tries += 1
+            core = motion.shifted(float(phases[phase])) if isinstance(motion, FourierTrajectory) else motion
+            first, last = _states(core)
+            still = np.zeros_like(first[0])
+            ramp_in = QuinticTrajectory.between(float(length), (start[phase], still, still), first)
+            ramp_out = QuinticTrajectory.between(float(length), last, (stop[phase], still, still))
+            if all(_fits(robot, ramp, limits) for ramp in (ramp_in, ramp_out)):
+                yield ramp_in, core, ramp_out
 
 
-def _ramps_fit(robot: Robot, whole: SequenceTrajectory, limits: Limits) -> bool:
-    """Whether both ramps leave a margin everywhere; their kinematics is asked on a finer grid once more."""
-    return all(margins_of(robot, ramp, limits, 200).smallest >= 0.0 for ramp in (whole.pieces[0], whole.pieces[-1]))
+def _states(motion: Trajectory) -> list[tuple[Array, Array, Array]]:
+    """Position, velocity and acceleration at both ends."""
+    q, v, a = motion.evaluate([0.0, motion.duration_s])
+    return [(q[row], v[row], a[row]) for row in (0, 1)]
 
 
-def _rest_pose(state: tuple[Array, Array, Array], length: float, limits: Limits) -> tuple[Array, BoolArray]:
-    """For each state ``(states, joints)`` the pose in the middle of what ramps of this length may start from; and which may."""
+def _way_back(robot: Robot, motion: Trajectory, limits: Limits) -> tuple[Trajectory, ...]:
+    """From the end of a motion to its start, at rest at both, as slow as it must be; nothing if no such way keeps the limits."""
+    start, end = motion.derivative([0.0, motion.duration_s], 0)
+    fastest = approach(end, start, limits)
+    still = np.zeros_like(start)
+    for stretch in (1.0, 1.5, 2.0, 4.0, 8.0):
+        way = QuinticTrajectory.between(stretch * fastest.length_s, (end, still, still), (start, still, still))
+        if _fits(robot, way, limits):
+            return (way,)
+    return ()
+
+
+def _fits(robot: Robot, ramp: Trajectory, limits: Limits) -> bool:
+    """Whether a ramp leaves a margin everywhere; kinematics, which costs nothing, is asked on a finer grid and first."""
+    kinematic = replace(limits, torque=np.full_like(limits.torque, np.inf), tool_speed=np.inf, clearance=None)
+    if margins_of(robot, ramp, kinematic, 2000).smallest < 0.0:
+        return False
+    n_times = max(200, round(200 * ramp.duration_s))
+    for n in (20, n_times):  # most that do not fit show it on a few times
+        margins = margins_of(robot, ramp, limits, n)
+        if any(margin.value < _RESERVE for name, margin in margins.items() if name in POSE_LIMITS):
+            return False
+    return True
+
+
+def _rest_poses(state: tuple[Array, Array, Array], length: float, limits: Limits) -> tuple[Array, Array, BoolArray]:
+    """For each state ``(states, joints)`` the lowest and highest pose that ramps of this length may start from; and which may."""
     q, v, a = (part[:, None, :] for part in state)
     s = np.linspace(0.0, 1.0, _N_TIMES)[None, :, None]
     T = length
@@ -115,5 +178,6 @@ def _rest_pose(state: tuple[Array, Array, Array], length: float, limits: Limits)
         slack = 1e-9 + (upper - lower) * (1.0 - spare)
         fits &= (~flat | ((constant >= lower - slack) & (constant <= upper + slack))).all(axis=1)
     fits &= (least <= most)[:, 0, :]
-    middle = np.where(np.isfinite(least + most), 0.5 * (least + most), 0.0)
-    return (q - middle)[:, 0, :], np.asarray(fits.all(axis=1))
+    # a joint without any limit on its way starts where the motion begins
+    least, most = (np.where(np.isfinite(bound), bound, 0.0) for bound in (least, most))
+    return (q - most)[:, 0, :], (q - least)[:, 0, :], np.asarray(fits.all(axis=1))

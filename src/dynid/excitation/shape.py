@@ -13,6 +13,12 @@ from dynid.arrays import Array, check_finite, check_shape, freeze
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
 
+SAME_POSE = 1e-6
+"""Poses nearer than this, rad or m, are one."""
+
+MOST_SAMPLES = 10_000_000
+"""Rows that a sampled motion may have: nearly three hours at 1000 Hz."""
+
 
 class Trajectory(ABC):
     """Joint motion as a function of time, from time zero to ``duration_s``."""
@@ -44,6 +50,18 @@ class Trajectory(ABC):
         """Third derivative at the given times."""
         return self.derivative(time, 3)
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether it starts and ends without speed and acceleration."""
+        _, v, a = self.evaluate([0.0, self.duration_s])
+        return bool(max(np.abs(v).max(), np.abs(a).max()) < 1e-8)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it ends in the pose in which it starts."""
+        start, end = self.derivative([0.0, self.duration_s], 0)
+        return bool(np.abs(end - start).max() < SAME_POSE)
+
     def grid(self, n: int) -> Array:
         """``n + 1`` times from start to end."""
         return np.linspace(0.0, self.duration_s, n + 1)
@@ -52,6 +70,7 @@ class Trajectory(ABC):
         """The motion sampled from time zero to its end, ``periods`` times over where it repeats."""
         if not (np.isfinite(rate_hz) and rate_hz > 0.0 and np.isfinite(periods) and periods > 0.0):
             raise InputError(f"cannot sample {periods:g} periods at {rate_hz:g} Hz, expected positive numbers")
+        check_n_samples(periods * self.duration_s, rate_hz)
         n = round(periods * self.duration_s * rate_hz)
         if n < 1:
             raise InputError(f"{periods:g} periods of {self.duration_s:g} s hold no sample at {rate_hz:g} Hz")
@@ -111,7 +130,7 @@ class SequenceTrajectory(Trajectory):
             raise InputError("a sequence of 0 motions was asked for, expected at least 1")
         for before, after in zip(self.pieces[:-1], self.pieces[1:], strict=True):
             gap = np.abs(before.derivative(before.duration_s, 0) - after.derivative(0.0, 0)).max()
-            if gap > 1e-6:
+            if gap > SAME_POSE:
                 raise InputError(f"motions of a sequence do not meet: they are {gap:.3g} rad or m apart")
 
     @property
@@ -136,6 +155,14 @@ class SequenceTrajectory(Trajectory):
             if mine.any():
                 out[mine] = piece.derivative(t[mine] - starts[i], order)
         return out
+
+    def once(self) -> tuple[SequenceTrajectory, Array]:
+        """Every piece that repeats played once, and when each of its pieces first begins in the whole."""
+        first: dict[int, int] = {}
+        for i, piece in enumerate(self.pieces):
+            first.setdefault(id(piece), i)
+        places = list(first.values())
+        return SequenceTrajectory(tuple(self.pieces[i] for i in places)), freeze(self.starts_s[places])
 
     def as_json(self) -> dict[str, Any]:
         return {"kind": "sequence", "pieces": [piece.as_json() for piece in self.pieces]}
@@ -209,6 +236,17 @@ class SlowedTrajectory(Trajectory):
 
     def as_json(self) -> dict[str, Any]:
         return {"kind": "slowed", "speed": self.speed, "motion": self.motion.as_json()}
+
+
+def check_n_samples(duration_s: float, rate_hz: float) -> None:
+    """Refuse a rate that is no rate, or at which a motion has more rows than anything can take."""
+    if not (np.isfinite(rate_hz) and rate_hz > 0.0):
+        raise InputError(f"rate is {rate_hz:g} Hz, expected a positive number")
+    if duration_s * rate_hz > MOST_SAMPLES:
+        raise InputError(
+            f"{duration_s:.4g} s of motion at {rate_hz:g} Hz are {duration_s * rate_hz:.4g} samples, at most {MOST_SAMPLES:,} are "
+            "written; choose a lower rate or a shorter motion"
+        )
 
 
 def times(time: ArrayLike) -> Array:

@@ -8,7 +8,7 @@ no common multiple, show whether what was found for each holds in motion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,12 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, freeze, matrix
 from dynid.errors import InputError
-from dynid.excitation.limits import Limits
+from dynid.excitation.limits import Limits, margins_of
 from dynid.excitation.shape import Trajectory, times
 from dynid.robot.model import Robot
+
+_GRID = 4000
+_SMALLEST, _SPARE = 0.02, 0.005
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,7 @@ class SinusoidTrajectory(Trajectory):
 
 def all_joint_sinusoids(robot: Robot, limits: Limits, duration_s: float = 20.0, *, seed: int = 0) -> SinusoidTrajectory:
     """Every joint at once, each up to its largest possible speed, with periods that have no common multiple."""
-    return _sinusoids(robot, limits, np.ones(robot.n_joints, dtype=bool), duration_s, seed)
+    return _within(robot, _sinusoids(robot, limits, np.ones(robot.n_joints, dtype=bool), duration_s, seed), limits)
 
 
 def single_joint_sinusoid(
@@ -75,10 +78,33 @@ def single_joint_sinusoid(
     moving = np.zeros(robot.n_joints, dtype=bool)
     moving[robot.joint_index(joint)] = True
     motion = _sinusoids(robot, limits, moving, duration_s, seed)
-    if pose is None:
+    if pose is not None:
+        standing = matrix("pose", pose, (robot.n_joints,))
+        motion = replace(motion, centre=np.where(moving, motion.centre, standing))
+    return _within(robot, motion, limits)
+
+
+def _within(robot: Robot, motion: SinusoidTrajectory, limits: Limits) -> SinusoidTrajectory:
+    """The motion made smaller about its centre until torque, tool speed and clearance keep their limits too."""
+
+    def worst(share: float) -> tuple[float, str]:
+        found = margins_of(robot, replace(motion, amplitude=share * motion.amplitude), limits, _GRID)
+        name, margin = min(found.items(), key=lambda item: item[1].value)
+        return margin.value, name
+
+    if worst(1.0)[0] >= 0.0:
         return motion
-    standing = matrix("pose", pose, (robot.n_joints,))
-    return SinusoidTrajectory(motion.amplitude, motion.period, np.where(moving, motion.centre, standing), duration_s)
+    low, high = _SMALLEST, 1.0
+    margin, name = worst(low)
+    if margin < 0.0:
+        raise InputError(
+            f"sinusoids about the middle of each joint's range break the limit of {name.replace('_', ' ')} even when they are "
+            f"{100.0 * _SMALLEST:.0f} % as large; give narrower ranges with --position or another limit"
+        )
+    for _ in range(10):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if worst(middle)[0] >= _SPARE else (low, middle)
+    return replace(motion, amplitude=low * motion.amplitude)
 
 
 def _sinusoids(

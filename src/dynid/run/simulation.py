@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from dynid.errors import InputError
 from dynid.excitation.fourier import read_trajectory
 from dynid.recording.recording import Recording, write_recording
+from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
 from dynid.simulation import exact_motion, simulate
 
@@ -21,12 +25,16 @@ def simulate_log(
     encoder_bits: int = 19,
     seed: int = 0,
 ) -> tuple[Path, Recording]:
-    """Simulate a trajectory file into a log file; ``torque_noise`` is a share of each joint's root mean square torque."""
+    """Simulate a trajectory file into a log file; ``torque_noise`` is a share of each joint's root mean square torque.
+
+    A motion far outside the robot's position limits is refused: its file is of another robot or in another unit.
+    """
     if not torque_noise >= 0.0:
         raise InputError(f"torque noise is {torque_noise:g}, expected zero or a positive share")
     if not 0 <= encoder_bits <= 40:
         raise InputError(f"encoder has {encoder_bits} bits, expected 0 (exact) to 40")
     reference = read_trajectory(trajectory, robot)
+    notes = (*reference.notes, *_outside(robot, reference, str(trajectory)))
     torque = exact_motion(robot, reference).torque
     assert torque is not None
     result = simulate(
@@ -37,4 +45,29 @@ def simulate_log(
         encoder_counts=2**encoder_bits if encoder_bits else None,
         seed=seed,
     )
-    return Path(write_recording(result.recording, output)), result.recording
+    source = replace(result.recording.source, notes=(*notes, *result.notes))
+    recording = replace(result.recording, source=source)
+    return Path(write_recording(recording, output)), recording
+
+
+def _outside(robot: Robot, motion: Samples, where: str) -> list[str]:
+    """Notes of joints that leave their range; farther out than half a range again is no motion of this robot."""
+    notes: list[str] = []
+    if robot.floating:  # which the simulation itself refuses
+        return notes
+    for j, joint in enumerate(robot.joints):
+        q = motion.position[:, j]
+        beyond = np.maximum(q - joint.q_max, joint.q_min - q)
+        worst = int(np.argmax(beyond))
+        if not beyond[worst] > 1e-6:
+            continue
+        prismatic = joint.kind == "prismatic"
+        unit = "m" if prismatic else "rad"
+        said = (
+            f"motion '{where}' takes joint '{joint.name}' to {q[worst]:.4g} {unit} at {motion.time[worst]:.4g} s, its range is "
+            f"{joint.q_min:g} to {joint.q_max:g} {unit}"
+        )
+        if beyond[worst] > 0.5 * (joint.q_max - joint.q_min):
+            raise InputError(f"{said}; expected {'metres' if prismatic else 'radians, is the file in degrees?'}")
+        notes.append(f"{said}; joint stops are not simulated")
+    return notes

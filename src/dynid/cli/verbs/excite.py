@@ -20,7 +20,7 @@ from dynid.cli.options import (
     parsed_gravity,
     parsed_lock,
 )
-from dynid.errors import UnknownNameError
+from dynid.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from dynid.excitation.design import Excitation
@@ -48,14 +48,26 @@ def excite(
     ] = "fourier",
     period: Annotated[float, typer.Option("--period", help="Length of one period, or of the motion, s.")] = 20.0,
     harmonics: Annotated[int, typer.Option("--harmonics", help="Harmonics of the Fourier series.")] = 5,
-    periods: Annotated[int, typer.Option("--periods", help="How often to play a periodic motion.")] = 1,
+    periods: Annotated[int, typer.Option("--periods", help="How often to play the motion.")] = 1,
     intervals: Annotated[int, typer.Option("--intervals", help="Knot intervals of a B-spline.")] = 12,
-    rows: Annotated[int, typer.Option("--rows", help="Rows of the energy model, for points.")] = 30,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows",
+            help="Rows of the energy model, for points: at least one per base parameter.",
+            show_default="30, or 1.5 per base parameter",
+        ),
+    ] = None,
     scaling: Annotated[
         float, typer.Option("--scaling", help="Weight of the scaling S beside the condition, for points.")
     ] = 0.0,
+    joint: Annotated[
+        str | None, typer.Option("--joint", help="With sinusoids: move this joint alone, to see its friction.")
+    ] = None,
     rate_hz: Annotated[float, typer.Option("--rate", help="Samples per second: the controller's rate.")] = 1000.0,
-    seconds: Annotated[float, typer.Option("--seconds", help="Time to spend on the design.")] = 60.0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="Time to spend on the design; first-use compilation is not counted.")
+    ] = 60.0,
     criterion: Annotated[
         str,
         typer.Option("--criterion", help="condition, logdet, smallest, trace, frobenius, or a mix: condition+0.5*logdet."),
@@ -65,13 +77,34 @@ def excite(
         str | None,
         typer.Option("--torque-noise", metavar="S1,S2,..", help="Expected torque noise per joint: rows count by it."),
     ] = None,
-    rest: Annotated[bool, typer.Option("--rest/--no-rest", help="Ramps from and to rest before and after.")] = True,
+    rest: Annotated[
+        bool, typer.Option("--rest/--no-rest", help="Ramps from rest before, and to rest in the same pose after.")
+    ] = True,
     fraction: Annotated[float, typer.Option("--fraction", help="Share of the robot's limits to use.")] = 1.0,
+    position: Annotated[
+        str | None,
+        typer.Option(
+            "--position",
+            metavar="LOW:HIGH,..",
+            help="Position limits, rad or m, one pair or one per joint; here and below: beside the description's, the tighter holds.",
+        ),
+    ] = None,
+    velocity: Annotated[
+        str | None,
+        typer.Option("--velocity", metavar="V1,V2,..", help="Velocity limits, rad/s or m/s, one or one per joint."),
+    ] = None,
     acceleration: Annotated[
-        str | None, typer.Option("--acceleration", metavar="A1,A2,..", help="Acceleration limits, one or one per joint.")
+        str | None,
+        typer.Option(
+            "--acceleration", metavar="A1,A2,..", help="Acceleration limits, rad/s^2 or m/s^2, one or one per joint."
+        ),
     ] = None,
     jerk: Annotated[
-        str | None, typer.Option("--jerk", metavar="J1,J2,..", help="Jerk limits, one or one per joint.")
+        str | None,
+        typer.Option("--jerk", metavar="J1,J2,..", help="Jerk limits, rad/s^3 or m/s^3, one or one per joint."),
+    ] = None,
+    torque: Annotated[
+        str | None, typer.Option("--torque", metavar="T1,T2,..", help="Torque limits, N m or N, one or one per joint.")
     ] = None,
     torque_uncertainty: Annotated[
         float, typer.Option("--torque-uncertainty", help="Relative uncertainty of the nominal model's torque.")
@@ -104,6 +137,7 @@ def excite(
     """
     from dynid.excitation.export import check_file
     from dynid.excitation.limits import limits_of
+    from dynid.excitation.shape import check_n_samples
     from dynid.robot.read import read_robot
 
     if shape not in SHAPES:
@@ -111,26 +145,34 @@ def excite(
     outputs = output or [Path("excitation.csv")]
     for path in outputs:
         check_file(path)
+    check_n_samples(period * max(periods, 1), rate_hz)
     model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))
     limits = limits_of(
         model,
         fraction=fraction,
+        position=None if position is None else _pairs(position, "--position"),
+        velocity=None if velocity is None else _one_or_all(velocity, "--velocity"),
         acceleration=None if acceleration is None else _one_or_all(acceleration, "--acceleration"),
         jerk=None if jerk is None else _one_or_all(jerk, "--jerk"),
+        torque=None if torque is None else _one_or_all(torque, "--torque"),
         torque_uncertainty=torque_uncertainty,
         tool_speed=tool_speed,
         tool=tool,
         clearance=_clearance(model, clearance, ground),
     )
+    if joint is not None and shape != "sinusoids":
+        raise InputError(f"--joint is given with --shape {shape}, expected --shape sinusoids")
     noise = None if torque_noise is None else _one_or_all(torque_noise, "--torque-noise")
     with ProgressBar("designing", json) as bar:
         search: dict[str, Any] = {"seconds": seconds, "seed": seed, "progress": bar.tell}
         if shape == "points":
             from dynid.excitation.points import points_excitation
 
-            found = points_excitation(model, None, rows, limits=limits, lambda2=scaling, tick_s=1.0 / rate_hz, **search)
+            found = points_excitation(
+                model, None, rows, limits=limits, periods=periods, lambda2=scaling, tick_s=1.0 / rate_hz, **search
+            )
         elif shape == "sinusoids":
-            found = _sinusoids(model, limits, period, rest, seed)
+            found = _sinusoids(model, limits, period, rest, periods, seed, joint)
         else:
             from dynid.excitation.bspline import BSplineShape
             from dynid.excitation.design import design_excitation
@@ -145,7 +187,7 @@ def excite(
                 scaled=scaled,
                 torque_noise=noise,
                 limits=limits,
-                rest=rest and shape == "fourier",  # a spline is at rest by itself
+                rest=rest,
                 periods=periods,
                 starts=starts,
                 **search,
@@ -188,15 +230,20 @@ def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Pa
     return files
 
 
-def _sinusoids(model: Robot, limits: Limits, period: float, rest: bool, seed: int) -> Excitation:
+def _sinusoids(
+    model: Robot, limits: Limits, period: float, rest: bool, periods: int, seed: int, joint: str | None
+) -> Excitation:
     from time import monotonic
 
     from dynid.excitation.design import finished_excitation
-    from dynid.excitation.sinusoids import all_joint_sinusoids
+    from dynid.excitation.sinusoids import all_joint_sinusoids, single_joint_sinusoid
     from dynid.regression.base import reduce_to_base
 
     began = monotonic()
-    motion = all_joint_sinusoids(model, limits, period, seed=seed)
+    if joint is None:
+        motion = all_joint_sinusoids(model, limits, period, seed=seed)
+    else:
+        motion = single_joint_sinusoid(model, joint, limits, period, seed=seed)
     return finished_excitation(
         model,
         reduce_to_base(model),
@@ -204,7 +251,7 @@ def _sinusoids(model: Robot, limits: Limits, period: float, rest: bool, seed: in
         limits,
         criterion="velocity sinusoids",
         rest=rest,
-        periods=1,
+        periods=periods,
         n_times=4000,
         began=began,
         seed=seed,
@@ -213,8 +260,6 @@ def _sinusoids(model: Robot, limits: Limits, period: float, rest: bool, seed: in
 
 
 def _clearance(model: Robot, clearance: float | None, ground: float | None) -> Any:
-    from dynid.errors import InputError
-
     if clearance is None:
         if ground is not None:
             raise InputError("--ground is given without --clearance, expected the distance to keep from it")
@@ -222,6 +267,14 @@ def _clearance(model: Robot, clearance: float | None, ground: float | None) -> A
     from dynid.excitation.collision import clearance_of
 
     return clearance_of(model, least_m=clearance, ground_m=ground)
+
+
+def _pairs(text: str, option: str) -> list[list[float]]:
+    """``low:high`` pairs of an option."""
+    pairs = [numbers(pair.replace(":", ","), option) for pair in text.split(",")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise InputError(f"{option} is '{text}', expected low:high, or one such pair per joint separated by commas")
+    return pairs
 
 
 def _one_or_all(text: str, option: str) -> float | list[float]:
