@@ -10,12 +10,14 @@ import pytest
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.excitation.fourier import random_fourier
-from dynid.export.sidecar import read_sidecar, sidecar_parity, write_sidecar
+from dynid.export.sidecar import read_sidecar, robot_from_sidecar, sidecar_parity, write_sidecar
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
+from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Armature, AsymmetricCoulomb, LoadCoulomb, Viscous
+from dynid.robot.links import links_of
 from dynid.simulation import exact_motion
-from problems import demo_arm, planar_2r
+from problems import demo_arm, planar_2r, random_motion
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,41 @@ def test_load_dependent_friction_is_compared_with_its_load(tmp_path):
 def test_inconsistent_links_are_named(tmp_path):
     written = write_sidecar(planar_2r().with_parameters({"Iyy1": -1.0}), tmp_path / "arm.json")
     assert written.notes == ("links upper are not physically consistent",)
+
+
+def test_the_robot_comes_back_whole(tmp_path):
+    robot = demo_arm().lock({demo_arm().joint_names[-1]: 0.4})
+    again = robot_from_sidecar(write_sidecar(robot, tmp_path / "arm.json").path)
+    assert again.parameters.as_dict() == robot.parameters.as_dict()
+    assert (again.links, again.effects, again.source.format) == (robot.links, robot.effects, "parameters")
+    for ours, theirs in zip(robot.joints, again.joints, strict=True):
+        assert (ours.name, ours.kind, ours.parent, ours.nominal) == (theirs.name, theirs.kind, theirs.parent, theirs.nominal)
+        for limit in ("q_min", "q_max", "dq_max", "ddq_max", "tau_max"):
+            assert getattr(ours, limit) == getattr(theirs, limit)
+    assert [link.name for link in again.merged] == [link.name for link in robot.merged] != []
+    np.testing.assert_array_equal([link.phi for link in links_of(again)], [link.phi for link in links_of(robot)])
+    q, v, a = random_motion(robot, 5)
+    np.testing.assert_array_equal(inverse_dynamics(again, q, v, a), inverse_dynamics(robot, q, v, a))
+
+
+def test_a_robot_needs_no_arrays_but_every_parameter(tmp_path, found):
+    robot, result = found
+    path = write_sidecar(robot, tmp_path / "arm.json", result).path
+    (tmp_path / "arm.npz").unlink()
+    assert robot_from_sidecar(path).parameters.as_dict() == robot.parameters.as_dict()
+    record = json.loads(path.read_text())
+    damaged = {key: dict(value) if isinstance(value, dict) else value for key, value in record.items()}
+    del damaged["parameters"]["m1"]
+    path.write_text(json.dumps(damaged))
+    with pytest.raises(InputError, match="has 27 parameters, its 2 joints and their effects have 28"):
+        robot_from_sidecar(path)
+    path.write_text(json.dumps(record | {"parameters": record["parameters"] | {"m1": None}}))
+    with pytest.raises(InputError, match="is damaged"):
+        robot_from_sidecar(path)
+    del record["joints"][1]["parent"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputError, match="is damaged: it lacks or misstates 'parent'"):
+        robot_from_sidecar(path)
 
 
 def test_damaged_files_get_a_sentence(tmp_path, found):

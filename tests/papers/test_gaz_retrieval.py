@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 
+import cvxpy
 import numpy as np
 import pytest
 
 from dynid.estimation.bounds import Bounds, read_bounds
+from dynid.estimation.completion import parameter_scale
 from dynid.estimation.conditions import Condition
 from dynid.estimation.constraints import CentreOfMassInSphere
 from dynid.estimation.feasibility import closest_feasible
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.retrieval import PenaltyRetrieval
-from dynid.inertia import is_consistent, mass_com_inertia, phi_from_gaz
+from dynid.inertia import PSEUDO_BASIS, is_consistent, mass_com_inertia, phi_from_gaz
 from dynid.recording.process import process
 from dynid.recording.readers.read import read_recording
 from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
-from dynid.regression.base import BaseReduction
+from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import matrix_regression
+from dynid.regression.static import static_matrix
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.read import read_robot
 from shared_data import shared
@@ -212,3 +216,47 @@ def test_the_papers_own_recipe_reaches_the_published_cost(expected, base, values
     _assert_inside(expected, "bounds", found.bodies)
     again = options.retrieve(base, values)
     assert again.cost == found.cost
+
+
+def test_one_step_from_the_poses_is_proven_to_be_nearly_the_best(expected, robot):
+    """Straight from the table of inertia matrices and gravity: the gap that is left is the solver's, not the bound's."""
+    poses = read_recording(shared("panda_gaz/static_mg.parquet"), robot)
+    matrix = static_matrix(robot, poses.position, poses.inertia, poses.gravity)
+    regression = matrix_regression(robot.parameters, ["poses"], [matrix])
+    base = reduce_to_base(robot)
+    found = PenaltyRetrieval(bounds=_bounds(expected, "bounds_repo_csv")).estimate(regression, base, robot.parameters)
+    cost, bound = found.details["cost"], found.details["lower_bound"]
+    assert found.details["violated"] == {}
+    assert cost == pytest.approx(np.sum((matrix[:, :-1] @ found.standard.values - matrix[:, -1]) ** 2), rel=1e-9)
+    assert 0.0 <= found.details["gap"] <= 2e-4 * cost
+    # the optimum of the same convex program by cvxpy, on all rows: base values, consistency, bounds
+    best = _optimum_in_cvxpy(expected, robot, matrix)
+    assert bound <= best * (1.0 + 1e-7)
+    assert best <= cost * (1.0 + 1e-6)
+    assert any("come without the robot" in note for note in found.notes)
+
+
+def _optimum_in_cvxpy(expected, robot, matrix) -> float:
+    """Least squares under the bounds that are convex: masses, centres of mass, total mass, full consistency at 1e-7."""
+    triangle = np.linalg.qr(matrix, mode="r")
+    size = parameter_scale(robot.parameters)
+    x = cvxpy.Variable(70)
+    phi = cvxpy.multiply(size, x)
+    limits = expected["bounds_repo_csv"]
+    masses = phi[np.arange(0, 70, 10)]
+    listed = [cvxpy.sum(masses) >= 16.0, cvxpy.sum(masses) <= 20.0]
+    for i in range(7):
+        m, first = phi[10 * i], 10 * i + 1
+        low, high = limits[f"m{i + 1}"]
+        listed += [m >= low, m <= high]
+        for j, axis in enumerate("xyz"):
+            low, high = limits[f"c{i + 1}{axis}"]
+            listed += [phi[first + j] >= low * m, phi[first + j] <= high * m]
+        P = sum(x[10 * i + k] * PSEUDO_BASIS[k] for k in range(10))
+        listed.append(P - 1e-7 * np.eye(4) >> 0)
+    residual = triangle[:, :-1] @ phi - triangle[:, -1]
+    program = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(10.0 * residual)), listed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # at this tolerance cvxpy may call its answer inaccurate
+        program.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return float(program.value) / 100.0

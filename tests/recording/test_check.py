@@ -11,7 +11,7 @@ import pytest
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.check import check_signals
-from dynid.recording.finding import DataCheck, Finding
+from dynid.recording.finding import DataCheck, Finding, dropped_rows
 from dynid.recording.lag import lag_between, noise_level, velocity_lag
 from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import Recording, RecordingSource
@@ -101,6 +101,42 @@ def test_rows_dropped_in_reading() -> None:
     finding = found(check_signals(clean(source=source)), "dropped_rows")
     assert "200 of 5200 rows" in finding.sentence
     assert finding.severity == "warning"
+
+
+def test_reasons_of_reading_are_told_once() -> None:
+    said = dropped_rows("7 rows with NaN were left out", 7, 5200)
+    source = RecordingSource(path="x.csv", n_rows_in_file=5200, n_dropped=7, findings=(said,))
+    check = check_signals(clean(source=source))
+    assert check.codes == ("dropped_rows",)
+    assert found(check, "dropped_rows").sentence == "7 rows with NaN were left out (7 of 5200 rows of the file)"
+    assert found(check, "dropped_rows").severity == "note"
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value"), [("position", 4e200), ("position", -2e6), ("velocity", 1e160), ("torque", 2e9)]
+)
+def test_numbers_that_no_robot_has(quantity: str, value: float) -> None:
+    recording = clean()
+    values = getattr(recording, quantity).copy()
+    values[41, 1] = value
+    check = check_signals(recording.with_(**{quantity: values}))
+    finding = found(check, "impossible_value")
+    assert check.codes == ("impossible_value",)
+    assert (finding.severity, finding.joints) == ("error", (recording.joint_names[1],))
+    assert f"{quantity} of joint {recording.joint_names[1]} is {value:.4g} in row 42" in finding.sentence
+
+
+def test_a_log_too_short_to_identify_from() -> None:
+    recording = clean()
+    rate = recording.rate_hz
+    short = recording.rows(0, int(1.9 * rate))
+    finding = found(check_signals(short), "short")
+    assert finding.severity == "error"
+    assert f"log of {short.n_samples} rows and 1.9 s is too short to identify from: 0.3 s are lost" in finding.sentence
+    assert "which takes 2 s" in finding.sentence
+    assert check_signals(recording.rows(0, int(2.1 * rate))).find("short") is None
+    slow = recording.with_(time=recording.time * 100.0).rows(0, 63)
+    assert "expected at least 64 rows" in found(check_signals(slow), "short").sentence
 
 
 def test_saturation() -> None:

@@ -40,6 +40,45 @@ def make_log(n: int = 2000, rate_hz: float = 100.0, torque: bool = True) -> Reco
     return Recording(time=t, position=q, velocity=v, torque=tau, joint_names=("a", "b"), source=source)
 
 
+# Refusals ----------------------------------------------------------------------------------------
+
+
+def test_a_refusal_names_the_log_and_the_part() -> None:
+    log = make_log()
+    steps = [LowPass(5.0), Differentiate()]
+    with pytest.raises(InputError) as caught:
+        process(log.rows(0, 50), steps)
+    assert str(caught.value) == (
+        "run.csv (2000 rows, 19.99 s), the first 50 of its 2000 rows: 0.49 s and 50 rows are too short: nothing is left after "
+        "dropping 0.3 s and at least 1 row at both ends"
+    )
+    with pytest.raises(
+        InputError, match=r"^run.csv .*, validation part, the last 13 of its 2000 rows: signal has 13 rows, a "
+    ):
+        process(log.rows(1987, part="validation part"), steps)
+    with pytest.raises(InputError, match=r"^run.csv: LowPass cut-off 60 Hz is not below"):
+        process(log, [LowPass(60.0), Differentiate()])
+
+
+def test_a_refusal_of_a_stream_names_the_log_once() -> None:
+    log = make_log()
+
+    def stream(refuse: bool) -> RecordingStream:
+        def pieces(rows: int) -> Iterator[tuple[Recording | None, int]]:
+            yield log, 0
+            if refuse:
+                raise InputError("run.csv: column 'q1' holds 'x', expected numbers")
+
+        return RecordingStream(log.joint_names, log.quantities, log.source, 500, pieces)
+
+    with pytest.raises(InputError, match=r"^run.csv: LowPass cut-off 60 Hz is not below"):
+        list(process(stream(False), [LowPass(60.0), Differentiate()]))
+    with pytest.raises(InputError, match=r"^run.csv: after the processing steps there is no acceleration"):
+        list(process(stream(False), [Decimate(2)]))
+    with pytest.raises(InputError, match=r"^run.csv: column 'q1' holds"):
+        list(process(stream(True), [LowPass(5.0), Differentiate()]))
+
+
 # Composition -------------------------------------------------------------------------------------
 
 

@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
-from dynid.recording.readers.columns import HasJoints, MissingJointsError
+from dynid.recording.readers.columns import HasJoints, MissingJointsError, near_name
 from dynid.recording.readers.presets import PRESETS
 from dynid.recording.readers.read import open_recording, read_recording
 from dynid.recording.recording import Recording, StaticRecording, WrenchRecording, write_recording
+from problems import demo_arm, random_tree
 from shared_data import shared
 
 ARM = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint")
@@ -533,8 +534,205 @@ def test_a_last_line_cut_short_is_left_out(tmp_path):
     path.write_text(path.read_text() + "0.5,1.0,2")
     recording = read_recording(path, ARM)
     check(recording)
-    assert recording.source.n_dropped == 1
-    assert any("1 lines with a wrong number of fields" in note for note in recording.source.notes)
+    assert (recording.source.n_dropped, recording.source.n_rows_in_file) == (1, N + 1)
+    (finding,) = recording.source.findings
+    assert (finding.code, finding.severity) == ("cut_off", "warning")
+    assert finding.sentence == "the last line of the file is cut off (it has 3 of 10 fields) and was left out"
+
+
+@pytest.mark.parametrize("delimiter", [",", " ", "\t"])
+def test_a_last_number_cut_short_is_left_out(tmp_path, delimiter):
+    path = write_csv(tmp_path / "log.csv", plain(), delimiter)
+    text = path.read_text()
+    path.write_text(text[:-1])  # a whole last line may have no end
+    check(whole := read_recording(path, ARM))
+    assert whole.source.findings == ()
+    path.write_text(text[:-9])
+    recording = read_recording(path, ARM)
+    assert recording.n_samples == N - 1
+    np.testing.assert_array_equal(recording.torque, TAU[:-1])
+    (finding,) = recording.source.findings
+    cut = repr(TAU[-1, -1].item())[:-8]
+    assert f"cut off (its last number is '{cut}' and the line has no end)" in finding.sentence
+    stream = open_recording(path, ARM, chunk_rows=7)
+    np.testing.assert_array_equal(stream.read().torque, TAU[:-1])
+    assert stream.source.findings == recording.source.findings
+
+
+def test_a_short_last_number_among_short_ones_is_no_cut(tmp_path):
+    columns = plain() | {"flag": np.arange(N) % 12}
+    path = write_csv(tmp_path / "log.csv", columns)
+    path.write_text(path.read_text()[:-1])
+    assert read_recording(path, ARM).n_samples == N
+
+
+# -- numbers that no robot has ----
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "message"),
+    [
+        ("q2", 7, -4e200, r"column 'q2' \(position\) holds -4e\+200 in row 8, .* at most 1e\+06 in SI units"),
+        ("q1", 0, 2e6, r"column 'q1' \(position\) holds 2e\+06 in row 1, "),
+        ("dq3", N - 1, 1e155, rf"column 'dq3' \(velocity\) holds 1e\+155 in row {N}, "),
+        ("tau1", 12, 2e9, r"column 'tau1' \(torque\) holds 2e\+09 in row 13, .* at most 1e\+09"),
+        ("t", 20, 1e200, r"column 't' \(time\) holds 1e\+200 in row 21, "),
+        ("t", 20, 1.7e308, r"column 't' \(time\) holds 1.7e\+308 in row 21, "),
+    ],
+)
+@pytest.mark.parametrize("absent", [False, True])
+def test_numbers_that_no_robot_has(tmp_path, column, row, value, message, absent):
+    columns = {name: values.copy() for name, values in plain().items()}
+    columns[column][row] = value
+    if absent:  # beside numbers that are not there
+        columns["q3"][5] = np.nan
+    path = write_csv(tmp_path / "log.csv", columns)
+    with pytest.raises(InputError, match=message):
+        read_recording(path, ARM)
+    with pytest.raises(InputError, match=message):
+        open_recording(path, ARM, chunk_rows=3).read()
+
+
+def test_a_unit_that_overflows_is_refused_without_a_warning(tmp_path):
+    columns = plain() | {"q1": np.full(N, 1.5e308)}
+    with pytest.raises(InputError, match="column 'q1'"):
+        read_recording(write_csv(tmp_path / "log.csv", columns), ARM, units={"position": "rev"})
+
+
+# -- locked joints ----
+
+
+@dataclass(frozen=True)
+class Held:
+    """An arm with a locked joint, as a robot tells it."""
+
+    locked: dict[str, float]
+    described_joints: tuple[str, ...] = ARM
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(name for name in self.described_joints if name not in self.locked)
+
+
+def held_log(at: float = 0.5) -> dict[str, np.ndarray]:
+    return plain() | {"q2": np.full(N, at), "dq2": np.zeros(N)}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz"])
+def test_numbered_columns_of_locked_joints_are_left_out(tmp_path, suffix):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    columns = held_log()
+    path = tmp_path / f"log{suffix}"
+    if suffix == ".csv":
+        write_csv(path, columns)
+    else:
+        matrices = {name: np.stack([columns[f"{name}{k}"] for k in (1, 2, 3)], axis=1) for name in ("q", "dq", "tau")}
+        np.savez(path, t=T, **matrices)
+    recording = read_recording(path, robot, drive_gains=None)
+    assert recording.joint_names == ("shoulder_pan_joint", "elbow_joint")
+    np.testing.assert_array_equal(recording.position, Q[:, [0, 2]])
+    np.testing.assert_array_equal(recording.torque, TAU[:, [0, 2]])
+    name = "q2" if suffix == ".csv" else "q[1]"
+    note = f"the columns of locked joints are left out: shoulder_lift_joint ('{name}')"
+    assert note in recording.source.notes
+    assert recording.source.findings == ()
+
+
+def test_a_locked_joint_that_the_log_shows_elsewhere(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    path = write_csv(tmp_path / "log.csv", held_log(0.511))
+    (finding,) = read_recording(path, robot).source.findings
+    assert (finding.code, finding.severity, finding.joints) == ("lock_position", "warning", ("shoulder_lift_joint",))
+    assert finding.sentence == "joint shoulder_lift_joint is locked at 0.5, in the log its column 'q2' is 0.511"
+    assert read_recording(write_csv(path, held_log(0.509)), robot).source.findings == ()
+    in_degrees = plain() | {f"q{k + 1}": np.rad2deg(Q[:, k]) for k in range(3)} | {"q2": np.full(N, np.rad2deg(0.5))}
+    assert read_recording(write_csv(path, in_degrees), robot, units={"position": "deg"}).source.findings == ()
+    moving = read_recording(write_csv(path, plain()), robot).source.findings
+    assert f"runs from {Q[:, 1].min():.4g} to {Q[:, 1].max():.4g}" in moving[0].sentence
+
+
+def test_a_named_column_of_a_locked_joint(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    recording = read_recording(write_csv(tmp_path / "log.csv", by_name("{x}_{joint}")), robot)
+    np.testing.assert_array_equal(recording.position, Q[:, [0, 2]])
+    assert (
+        "the columns of locked joints are left out: shoulder_lift_joint ('q_shoulder_lift_joint')" in recording.source.notes
+    )
+    assert [finding.code for finding in recording.source.findings] == ["lock_position"]
+
+
+def test_numbers_of_a_log_without_the_locked_joint(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    without = {name: values for name, values in plain().items() if not name.endswith("2")}
+    recording = read_recording(write_csv(tmp_path / "log.csv", without), robot)
+    np.testing.assert_array_equal(recording.torque, TAU[:, [0, 2]])
+    # numbers of the joints that are left
+    renumbered = {"t": T} | numbered("q", Q[:, :2]) | numbered("tau", TAU[:, :2])
+    recording = read_recording(write_csv(tmp_path / "log.csv", renumbered), robot)
+    np.testing.assert_array_equal(recording.torque, TAU[:, :2])
+
+
+def test_counts_name_the_locked_joints(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    path = tmp_path / "log.csv"
+    write_csv(path, plain() | {"q4": T})
+    with pytest.raises(InputError, match="4 position columns, robot has 2 joints besides the locked shoulder_lift_joint"):
+        read_recording(path, robot)
+    write_csv(path, {name: values for name, values in plain().items() if name != "tau3"})
+    with pytest.raises(InputError, match=r"2 torque columns, robot has 2 joints besides the .*_lift_joint, but 3 positions"):
+        read_recording(path, robot)
+    write_csv(path, {"t": T, "q1": T, "tau1": T})
+    with pytest.raises(MissingJointsError, match="1 position columns, robot has 2 joints besides the locked shoulder_lift"):
+        read_recording(path, robot)
+
+
+def test_gains_of_all_joints_serve_those_that_move(tmp_path):
+    columns = {"t": T} | numbered("q", Q) | numbered("i", CURRENT)
+    path = write_csv(tmp_path / "log.csv", columns)
+    recording = read_recording(path, Held({"shoulder_lift_joint": 0.0}), drive_gains=[2.0, 3.0, 4.0])
+    np.testing.assert_allclose(recording.torque, CURRENT[:, [0, 2]] * [2.0, 4.0])
+
+
+# -- names that are nearly right ----
+
+
+def misspelt() -> dict[str, np.ndarray]:
+    return {name.replace("elbow", "ellbow"): values for name, values in by_name("{x}_{joint}").items()}
+
+
+def test_a_misspelt_joint_is_named(tmp_path):
+    path = write_csv(tmp_path / "log.csv", misspelt())
+    with pytest.raises(
+        MissingJointsError, match=r"column 'q_ellbow_joint' is not used: did you mean 'elbow_joint'\?"
+    ) as caught:
+        read_recording(path, ARM)
+    assert caught.value.misspelt == {"q_ellbow_joint": "elbow_joint"}
+    recording = read_recording(path, Held({"elbow_joint": 0.0}))
+    (finding,) = recording.source.findings
+    assert (finding.code, finding.severity, finding.joints) == ("misspelt_joint", "warning", ("elbow_joint",))
+    assert "column 'q_ellbow_joint' is not used; did you mean joint 'elbow_joint', which has no column" in finding.sentence
+    assert not any("ellbow" in note for note in recording.source.notes)
+
+
+def test_a_misspelt_torque_is_named(tmp_path):
+    columns = {name.replace("tau_elbow", "tau_elbo"): values for name, values in by_name("{x}_{joint}").items()}
+    with pytest.raises(InputError, match="for joint 'elbow_joint': did you mean column 'tau_elbo_joint'"):
+        read_recording(write_csv(tmp_path / "log.csv", columns), ARM)
+
+
+@pytest.mark.parametrize(
+    ("name", "joints", "near"),
+    [
+        ("ellbow_joint", ("shoulder", "elbow_joint"), "elbow_joint"),
+        ("sholder_pan", ("shoulder_pan_joint", "shoulder_lift_joint"), "shoulder_pan_joint"),
+        ("gripper", ("elbow_joint",), None),
+        ("joint_a2", ("joint_a1", "joint_a3"), None),
+        ("finger_joint1", ("finger_joint2",), None),
+        ("left_elbow", ("right_elbow",), None),
+    ],
+)
+def test_near_names(name, joints, near):
+    assert near_name(name, joints) == near
 
 
 @pytest.mark.parametrize(
@@ -684,6 +882,23 @@ def test_npz_by_joint_names_and_turned_arrays(tmp_path):
     recording = read_recording(tmp_path / "log.npz", ARM)
     check(recording, velocity=False)
     assert any("turned to rows by joints" in note for note in recording.source.notes)
+
+
+def test_npz_arrays_of_different_lengths(tmp_path):
+    np.savez(tmp_path / "log.npz", t=T, q=Q[:-5], tau=TAU)
+    with pytest.raises(InputError, match=f"array 'q' has {N - 5} rows and 't' has {N}, expected as many"):
+        read_recording(tmp_path / "log.npz", ARM)
+    np.savez(tmp_path / "log.npz", t=T, q=Q, tau=TAU[:-1].T)
+    with pytest.raises(InputError, match=f"array 'tau' has {N - 1} rows and 't' has {N}"):
+        read_recording(tmp_path / "log.npz", ARM)
+    np.savez(tmp_path / "log.npz", q1=Q[:, 0], q2=Q[:, 1], q3=Q[:-1, 2], tau=TAU)
+    with pytest.raises(InputError, match=f"array 'q3' has {N - 1} rows and 'q1' has {N}"):
+        read_recording(tmp_path / "log.npz", ARM, rate_hz=125.0)
+    # what is no motion, or too small to be one, may have any length
+    np.savez(tmp_path / "log.npz", t=T, q=Q, dq=DQ, tau=TAU, gravity=np.zeros(3), v=np.ones(3), extra=np.zeros((N - 1, 2)))
+    recording = read_recording(tmp_path / "log.npz", ARM)
+    check(recording)
+    assert "array 'v' has 3 rows where 't' has 40 and is ignored" in recording.source.notes
 
 
 def test_npz_pose_table(tmp_path):
@@ -980,3 +1195,17 @@ def test_wam_reference_is_position_alone():
     recording = read_recording(shared("wam7/reference_traj1.parquet"), PANDA)
     assert recording.quantities == ("position",)
     assert recording.rate_hz == pytest.approx(1000.0, rel=1e-6)
+
+
+def test_numbered_columns_of_a_tree_are_told(tmp_path):
+    """Depth-first order is not the file's: q3 may be another joint than the reader thinks."""
+    tree = random_tree(3, 5)
+    chain = demo_arm("none")
+    for robot, told in ((tree, any(j.parent != k - 1 for k, j in enumerate(tree.joints))), (chain, False)):
+        n = robot.n_joints
+        names = ["t", *(f"q{k + 1}" for k in range(n)), *(f"tau{k + 1}" for k in range(n))]
+        rows = [[0.01 * i, *(0.1 * i + k for k in range(2 * n))] for i in range(5)]
+        path = tmp_path / f"{robot.name}.csv"
+        path.write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]) + "\n", encoding="utf-8")
+        notes = read_recording(path, robot).source.notes
+        assert any("taken for the joints in this order" in note for note in notes) == told

@@ -5,7 +5,15 @@ import pytest
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.recording.readers.read import open_recording, read_recording
-from dynid.recording.recording import Recording, RecordingSource, StaticRecording, WrenchRecording, write_recording
+from dynid.recording.recording import (
+    Recording,
+    RecordingSource,
+    RecordingStream,
+    StaticRecording,
+    WrenchRecording,
+    beyond,
+    write_recording,
+)
 
 NAMES = ("shoulder", "elbow")
 
@@ -59,8 +67,56 @@ def test_between_includes_both_ends():
     np.testing.assert_allclose(part.time, np.arange(5, 11) * 0.004)
     np.testing.assert_array_equal(part.torque, make().torque[5:11])
     assert make().between(from_s=0.19).n_samples == 2
-    with pytest.raises(InputError, match=r"no sample between 5.0 s and 6.0 s; the recording runs from 0 s to 0.196"):
+    with pytest.raises(InputError, match=r"no sample between 5 s and 6 s; the log runs from 0 s to 0.196"):
         make().between(5.0, 6.0)
+    with pytest.raises(InputError, match=r"no sample between 100 s and its end; the log runs from 0 s to 0.196"):
+        make().between(from_s=100.0)
+    log = make().with_(source=RecordingSource(path="a.csv"))
+    with pytest.raises(InputError, match=r"^a.csv: no sample between its start and -1 s"):
+        log.between(to_s=-1.0)
+
+
+def test_a_part_knows_its_place_in_the_log():
+    log = make().with_(source=RecordingSource(path="a.csv"))
+    assert log.place == "a.csv"
+    assert log.rows(0, 50).place == "a.csv"
+    assert log.rows(0, 35).place == "a.csv (50 rows, 0.196 s), the first 35 of its 50 rows"
+    assert log.rows(-3).place == "a.csv (50 rows, 0.196 s), the last 3 of its 50 rows"
+    rest = log.rows(20, part="validation part")
+    assert rest.place == "a.csv (50 rows, 0.196 s), validation part, the last 30 of its 50 rows"
+    inner = rest.rows(5, 10)
+    assert inner.place == "a.csv (50 rows, 0.196 s), validation part, rows 26 to 30 of its 50"
+    np.testing.assert_array_equal(inner.time, log.time[25:30])
+    assert rest.rows(0, 3, part="held-out part").place.endswith("held-out part, rows 21 to 23 of its 50")
+    with pytest.raises(InputError, match=r"^a.csv .* no sample from row 30 to its end; it has 30 rows"):
+        rest.rows(30)
+    joined = Recording.concatenate([log.rows(0, 10), log.rows(10, 30)])
+    assert joined.place == "a.csv"
+
+
+def test_chunks_of_a_stream_claim_no_place():
+    log = make().with_(source=RecordingSource(path="a.csv"))
+
+    def pieces(rows):
+        yield log, 0
+
+    stream = RecordingStream(log.joint_names, log.quantities, log.source, 20, pieces)
+    assert [chunk.place for chunk in stream] == ["a.csv"] * 3
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        ([[1.0, 2.0], [3.0, 4.0]], None),
+        ([[1.0, 2.0], [3.0, -2e6]], (1, 1)),
+        ([[np.nan, 2.0], [3.0, 1e200]], (1, 1)),
+        ([[np.nan, np.inf], [3.0, 4.0]], None),
+        ([[1e300, 2.0], [1e300, 4.0]], (0, 0)),
+        (np.zeros((0, 2)), None),
+    ],
+)
+def test_the_first_number_that_no_robot_has(values, place):
+    assert beyond("position", np.asarray(values)) == place
 
 
 def test_select_orders_the_joints():
@@ -80,8 +136,8 @@ def test_drive_gains_make_torque_of_current():
         recording.with_drive_gains([1.0, 2.0, 3.0])
     with pytest.raises(InputError, match="drive gains lack joint 'elbow'"):
         recording.with_drive_gains({"shoulder": 1.0})
-    with pytest.raises(InputError, match="no current columns"):
-        make().with_drive_gains([1.0, 1.0])
+    with pytest.raises(InputError, match="neither current nor torque"):
+        make().with_(torque=None).with_drive_gains([1.0, 1.0])
 
 
 def test_with_replaces_named_fields_only():

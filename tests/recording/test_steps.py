@@ -83,7 +83,7 @@ def test_resample_leaves_a_uniform_log_alone() -> None:
 def test_the_step_is_the_median_of_a_jittery_clock() -> None:
     t = np.cumsum(np.where(np.arange(999) % 10 == 0, 0.016, 0.01))
     assert nominal_period_s(t) == 0.01
-    with pytest.raises(InputError, match="log has 1 row, expected at least 2"):
+    with pytest.raises(InputError, match="signal has 1 row, expected at least 2"):
         nominal_period_s(t[:1])
 
 
@@ -152,9 +152,11 @@ def test_lowpass_refusals() -> None:
     recording = log(t, np.sin(t), np.cos(t))
     with pytest.raises(InputError, match="cut-off 60 Hz is not below half the sampling rate, 50 Hz"):
         process(recording, [LowPass(60.0), Differentiate()])
-    with pytest.raises(InputError, match="log has 10 rows, a zero-phase filter of order 4 needs more than 15"):
+    with pytest.raises(InputError, match="signal has 10 rows, a zero-phase filter of order 4 needs more than 15"):
         process(recording.rows(0, 10), [LowPass(10.0), Differentiate()])
-    with pytest.raises(InputError, match=r"log of 0.49 s and 50 rows is too short: nothing is left after dropping 0.3 s"):
+    with pytest.raises(
+        InputError, match=r"first 50 of its 500 rows: 0.49 s and 50 rows are too short: nothing is left after dropping 0.3 s"
+    ):
         process(recording.rows(0, 50), [LowPass(10.0), Differentiate()])
     with pytest.raises(InputError, match="acts on 'torque', but at that point the log holds only position, velocity"):
         process(recording, [LowPass(5.0, signals=("torque",)), Differentiate()])
@@ -249,7 +251,7 @@ def test_savitzky_golay_refusals() -> None:
         SavitzkyGolay(11, 11)
     with pytest.raises(InputError, match="order 1 has no derivative 2"):
         process(log(t, t), [SavitzkyGolay(11, 1)])
-    with pytest.raises(InputError, match="log has 9 rows, SavitzkyGolay needs at least its window of 11"):
+    with pytest.raises(InputError, match="signal has 9 rows, SavitzkyGolay needs at least its window of 11"):
         process(log(t[:9], t[:9]), [SavitzkyGolay(11, 2)])
 
 

@@ -11,7 +11,9 @@ import pytest
 from dynid.adapters import mujoco as adapter
 from dynid.adapters import pinocchio as reference
 from dynid.errors import InputError
+from dynid.inertia import phi_from_mass_com_inertia
 from dynid.robot.effects import Armature
+from dynid.robot.links import links_of
 from dynid.robot.mjcf import read_mjcf
 from dynid.robot.model import Robot
 from problems import ARM_MJCF, demo_arm, random_motion, random_tree
@@ -104,6 +106,95 @@ def test_includes_are_put_in_place(tmp_path: Path) -> None:
     assert read_mjcf(write(tmp_path, text)).joint_names == ("root", "knee")
 
 
+IMPOSSIBLE = """<mujoco model="impossible"><compiler angle="degree"/>
+<worldbody>
+  <body name="stand"><inertial mass="3" pos="0 0 0.1" diaginertia="0.1 0.1 0.5"/>
+    <body name="a" pos="0 0 1"><joint name="j1" axis="0 0 1" range="-90 90"/>
+      <inertial mass="2" pos="0.1 0 0.02" quat="0.8 0.6 0 0" diaginertia="0.1 0.2 0.9"/>
+      <body name="b" pos="0.3 0 0"><joint name="j2" axis="0 1 0" range="-90 90"/>
+        <frame pos="0.1 0 0" euler="0 0 90"><inertial mass="1" pos="0.1 0 0" euler="10 20 30" diaginertia="0.01 0.02 0.09"/></frame>
+        <body pos="0.3 0 0"><joint name="j3" axis="0 1 0" range="-90 90" armature="0.1"/>
+          <inertial mass="-0.5" pos="0.1 0 0" fullinertia="0.01 0.01 0.015 0.001 0.002 0.003"/>
+          <body name="tool" pos="0.1 0 0" axisangle="1 0 0 30">
+            <inertial mass="0.2" pos="0 0 0.1" fullinertia="0.001 0.001 0.004 0.0001 -0.0002 0"/></body>
+          <body name="e" pos="0.3 0 0"><joint name="j4" axis="1 0 0"/>
+            <inertial mass="0.5" pos="0.1 0 0" diaginertia="0.01 0.01 0.012"/></body>
+        </body>
+      </body>
+    </body>
+  </body>
+</worldbody>
+<actuator><motor joint="j1" gear="3" armature="0.01"/></actuator>
+</mujoco>"""
+
+
+def turned(name: str, degrees: float) -> np.ndarray:
+    c, s = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
+    return {
+        "x": np.array([[1, 0, 0], [0, c, -s], [0, s, c]]),
+        "y": np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]),
+        "z": np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]),
+    }[name]
+
+
+def test_inertias_that_no_body_has_are_read_as_stated(tmp_path: Path) -> None:
+    """Quaternions, Euler angles in a frame, full inertias and a negative mass; written out by hand."""
+    robot = read_mjcf(write(tmp_path, IMPOSSIBLE))
+    assert robot.links == ("a", "b", "body4", "e")
+    found = {link.name: link.phi for link in links_of(robot)}
+    in_b = turned("z", 90) @ turned("x", 10) @ turned("y", 20) @ turned("z", 30)
+    half = turned("x", 2 * np.rad2deg(np.arctan2(0.6, 0.8)))
+    full = np.array([[0.01, 0.001, 0.002], [0.001, 0.01, 0.003], [0.002, 0.003, 0.015]])
+    tool = np.array([[0.001, 0.0001, -0.0002], [0.0001, 0.001, 0], [-0.0002, 0, 0.004]])
+    stated = {
+        "stand": (3.0, [0, 0, 0.1], np.diag([0.1, 0.1, 0.5])),
+        "a": (2.0, [0.1, 0, 0.02], half @ np.diag([0.1, 0.2, 0.9]) @ half.T),
+        "b": (1.0, [0.1, 0.1, 0], in_b @ np.diag([0.01, 0.02, 0.09]) @ in_b.T),
+        "body4": (-0.5, [0.1, 0, 0], full),
+        "tool": (0.2, [0, 0, 0.1], tool),
+        "e": (0.5, [0.1, 0, 0], np.diag([0.01, 0.01, 0.012])),
+    }
+    assert found.keys() == stated.keys()
+    for name, (mass, com, inertia) in stated.items():
+        np.testing.assert_allclose(found[name], phi_from_mass_com_inertia(mass, com, inertia), atol=1e-15, err_msg=name)
+    assert "inertias that MuJoCo does not take are read as they are stated: stand, a, b, body4, tool" in robot.source.notes
+    assert robot.joints[0].nominal == pytest.approx({"Ia": 0.09})
+
+
+def test_what_mujoco_does_to_masses_is_done_to_impossible_ones_too(tmp_path: Path) -> None:
+    plain = read_mjcf(write(tmp_path, IMPOSSIBLE))
+    total = read_mjcf(write(tmp_path, IMPOSSIBLE.replace("<compiler", '<compiler settotalmass="12.4"'), "total.xml"))
+    np.testing.assert_allclose([link.phi for link in links_of(total)], [2.0 * link.phi for link in links_of(plain)])
+    bounded = read_mjcf(write(tmp_path, IMPOSSIBLE.replace("<compiler", '<compiler boundmass="0.6"'), "bounded.xml"))
+    assert {link.name: link.phi[0] for link in links_of(bounded)}["body4"] == pytest.approx(0.6)  # MuJoCo compiles that one
+    heavy = read_mjcf(write(tmp_path, IMPOSSIBLE.replace("<compiler", '<compiler boundmass="9"'), "heavy.xml"))
+    assert {link.name: link.phi[0] for link in links_of(heavy)}["a"] == pytest.approx(2.0)  # and this one it does not
+    small, large = FREE.replace("0.1 0.2 0.25", "0.1 0.2 0.9"), FREE.replace("<worldbody>", '<worldbody><frame scale="2">')
+    large = large.replace("</worldbody>", "</frame></worldbody>").replace("0.1 0.2 0.25", "0.1 0.2 0.9")
+    m, h, I = (
+        read_mjcf(write(tmp_path, small)).parameters.inertials[:, part] for part in (slice(1), slice(1, 4), slice(4, 10))
+    )
+    scaled = read_mjcf(write(tmp_path, large)).parameters.inertials
+    np.testing.assert_allclose(scaled, np.hstack([8.0 * m, 16.0 * h, 32.0 * I]), atol=1e-12)
+
+
+def test_negative_masses_that_mujoco_takes_for_zero_are_read_too(tmp_path: Path) -> None:
+    text = FREE.replace(
+        "</body></body>", '<body name="c"><inertial mass="-1" pos="0 0 0" diaginertia="1 1 1"/></body></body></body>'
+    )
+    assert mujoco.MjModel.from_xml_string(text).body("c").mass == 0.0
+    robot = read_mjcf(write(tmp_path, text))
+    assert robot.merged[0].phi[0] == -1.0
+    assert "inertias that MuJoCo does not take are read as they are stated: c" in robot.source.notes
+
+
+def test_moving_bodies_without_mass_are_empty(tmp_path: Path) -> None:
+    text = FREE.replace('<inertial mass="1" pos="0 0 -0.2" diaginertia="0.02 0.02 0.01"/>', "")
+    robot = read_mjcf(write(tmp_path, text))
+    assert not robot.parameters.inertials[1].any()
+    assert "bodies without mass, which MuJoCo does not compile where they move: leg" in robot.source.notes
+
+
 BALL = FREE.replace('<joint name="hip" axis="1 1 0" pos="0 0 0.1"/>', '<joint name="hip" type="ball"/>')
 LOOSE = FREE.replace(
     "</worldbody>",
@@ -120,7 +211,12 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "b">]><mujocoinclude/>'
         (LOOSE, "joint 'cup_joint' floats inside the tree"),
         (MESH_MASS, "cannot compile .*missing.stl.*bodies without <inertial> weigh what their meshes do: upper"),
         (FREE.replace("<freejoint", "<wings/><freejoint"), "cannot compile robot file .*unrecognized element"),
-        (FREE.replace('mass="1"', 'mass="0"'), "cannot compile robot file .*'leg'"),
+        (FREE.replace('mass="1"', 'mass="nan"'), "cannot compile robot file .*'leg'"),
+        (IMPOSSIBLE.replace('joint="j1"', 'joint="j9"'), "cannot compile robot file .*'j9'"),
+        (
+            IMPOSSIBLE.replace("<compiler", '<compiler settotalmass="3"').replace('"1"', '"-8"'),
+            "3 kg, but .* -.* kg together",
+        ),
         ("<mujoco/>", "has no moving joint"),
         ("<robot/>", "outermost element <robot>, expected <mujoco>"),
         ('<mujoco><include file="../else/where.xml"/></mujoco>', "includes '../else/where.xml', which lies outside"),

@@ -21,7 +21,7 @@ from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.excitation.fourier import random_fourier
 from dynid.export.mjcf import write_mjcf
 from dynid.recording.recording import write_recording
-from dynid.report.page import Folded, Items, Table
+from dynid.report.page import Items, Table
 from dynid.robot.read import read_robot
 from dynid.run import Settings, identify, load_run, save_run
 from dynid.run.export import FORMATS, export_run, read_exports
@@ -88,14 +88,14 @@ def test_a_failed_proof_is_told(impossible: Path, tmp_path: Path) -> None:
     assert read_exports(tmp_path) == (urdf, sdf)
     section = export_section((urdf, sdf), tmp_path / "report.html")
     assert section is not None
-    warnings, table, folded = section.parts
+    warnings, table, notes = section.parts
     assert isinstance(warnings, Items)
     assert isinstance(table, Table)
-    assert isinstance(folded, Folded)
+    assert isinstance(notes, Items)
     assert [(item.level, item.text) for item in warnings.items] == [("warning", f"Urdf: {urdf.warning}.")]
     assert table.rows[0][2].endswith("NOT proven")
     assert "NOT" not in table.rows[1][2]
-    assert all("NOT proven" not in item.text for part in folded.parts if isinstance(part, Items) for item in part.items)
+    assert all("NOT proven" not in item.text for item in notes.items)
 
 
 def test_the_command_line_ends_with_one_where_a_proof_failed(impossible: Path, tmp_path: Path) -> None:

@@ -27,9 +27,10 @@ from dynid.recording.steps import (
     TrimToMotion,
 )
 from dynid.regression.torque import inverse_dynamics
-from dynid.robot.model import Robot, make_robot
+from dynid.robot.effects import Viscous
+from dynid.robot.model import Joint, Robot, make_robot
 from dynid.robot.read import read_robot
-from dynid.validation.data_check import check_against_model, check_recording, fit_nominal
+from dynid.validation.data_check import check_against_model, check_recording, exchanged_joints, fit_nominal
 from problems import demo_arm, planar_2r
 from shared_data import shared
 
@@ -141,6 +142,61 @@ def test_torque_lag(robot: Robot, recording: Recording, lag: float) -> None:
     assert fit_nominal(late, robot).common_lag_s == pytest.approx(lag, abs=1.5e-3)
 
 
+def exchanged(recording: Recording, i: int, j: int) -> Recording:
+    order = list(range(recording.n_joints))
+    order[i], order[j] = j, i
+    return recording.with_(**{name: getattr(recording, name)[:, order] for name in recording.quantities})
+
+
+def test_exchanged_joints(robot: Robot, recording: Recording) -> None:
+    check = check_against_model(exchanged(recording, 1, 2), robot)
+    assert check.codes == ("exchanged_joints",)
+    finding = found(check, "exchanged_joints")
+    assert finding.joints == robot.joint_names[1:3]
+    names = " and ".join(robot.joint_names[1:3])
+    assert f"the columns of joints {names} are likely exchanged: " in finding.sentence
+    assert finding.values["unexplained_exchanged"] < 0.05 < 0.2 < finding.values["unexplained"]
+
+
+@pytest.mark.parametrize("gravity", [(9.81, 0.0, 0.0), (0.0, 9.81, 0.0), (0.0, 0.0, 0.0)])
+def test_another_direction_of_gravity_is_no_exchange(
+    robot: Robot, recording: Recording, gravity: tuple[float, float, float]
+) -> None:
+    turned = robot.with_gravity(gravity)
+    fit = fit_nominal(recording, turned)
+    assert np.mean(1.0 - fit.explained) > 0.05  # worth a look
+    assert exchanged_joints(recording, turned, fit) == []
+
+
+@pytest.mark.parametrize(("i", "j"), [(0, 1), (1, 3), (4, 6)])
+def test_exchanged_joints_of_the_panda(i: int, j: int) -> None:
+    robot = read_robot(shared("panda_gaz/robot.urdf"))
+    recording = read_recording(shared("panda_gaz/exciting_traj_1.parquet"), robot)
+    assert isinstance(recording, Recording)
+    finding = found(check_against_model(exchanged(recording, i, j), robot), "exchanged_joints")
+    assert finding.joints == (robot.joint_names[i], robot.joint_names[j])
+
+
+@pytest.mark.parametrize("authors", [True, False])
+def test_no_log_of_the_ur10e_has_exchanged_joints(authors: bool) -> None:
+    """Poses, pushes, single joints and loads, with drive gains that are good and gains that are all alike."""
+    robot = read_robot(shared("ur10e_mamedov/robot.urdf"))
+    gains = [10.0, 10.6956, 8.4566, 9.0029, 9.48, 10.1232] if authors else [12.0] * 6
+    logs = sorted(shared("ur10e_mamedov/traj").glob("*.parquet"))
+    assert len(logs) > 20
+    for log in logs:
+        recording = read_recording(log, robot, drive_gains=gains)
+        assert isinstance(recording, Recording)
+        assert exchanged_joints(recording, robot, fit_nominal(recording, robot)) == [], log.name
+
+
+def test_impossible_numbers_are_the_only_finding(robot: Robot, recording: Recording) -> None:
+    assert recording.torque is not None
+    for scale in (1e200, 1e12):
+        wild = recording.with_(position=recording.position * scale, torque=recording.torque * scale)
+        assert check_recording(wild, robot).codes == ("impossible_value",)
+
+
 def test_a_description_without_masses_is_said(robot: Robot, recording: Recording) -> None:
     bare = make_robot("bare", robot.joints, np.zeros((robot.n_joints, 10)))
     assert check_against_model(recording, bare).codes == ("no_nominal",)
@@ -191,6 +247,7 @@ def column(kind: str, n: int, random: np.random.Generator) -> Array:
         "noise": random.normal(size=n),
         "wave": np.sin(k / 20.0),
         "huge": 1e12 * random.normal(size=n),
+        "large": 1e5 * random.normal(size=n),
         "tiny": 1e-14 * random.normal(size=n),
         "ramp": 0.01 * k,
         "coarse": np.round(5.0 * np.sin(k / 9.0)),
@@ -208,7 +265,7 @@ def clock(kind: str, n: int, random: np.random.Generator) -> Array:
     }[kind]
 
 
-KINDS = st.sampled_from(["zero", "constant", "noise", "wave", "huge", "tiny", "ramp", "coarse"])
+KINDS = st.sampled_from(["zero", "constant", "noise", "wave", "huge", "large", "tiny", "ramp", "coarse"])
 PAIR = st.tuples(KINDS, KINDS)
 CHAINS = (
     [LowPass(5.0), Differentiate()],
@@ -288,3 +345,37 @@ def test_rotor_inertia_is_no_wrong_scale(stated: bool) -> None:
     if stated:
         fit = fit_nominal(log, described)
         assert fit.inertia[0] == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_joint_that_gravity_hardly_loads_is_no_gravity_free_log() -> None:
+    """One joint about a nearly vertical axis: gravity is a small part of its torque by right."""
+    tilt = 0.05
+    pose = np.eye(4)
+    pose[1:3, 1:3] = [[np.cos(tilt), -np.sin(tilt)], [np.sin(tilt), np.cos(tilt)]]
+    body = np.array([2.0, 0.4, 0.0, 0.0, 0.05, 0.0, 0.1, 0.0, 0.0, 0.12])
+    screw = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    lone = make_robot("lone", [Joint("j1", "revolute", -1, pose, screw)], [body], effects=[Viscous()])
+    t = np.arange(8000) / 400.0
+    q = (0.8 * np.sin(2.0 * t) + 0.5 * np.sin(3.3 * t))[:, None]
+    v = (1.6 * np.cos(2.0 * t) + 1.65 * np.cos(3.3 * t))[:, None]
+    a = (-3.2 * np.sin(2.0 * t) - 5.445 * np.sin(3.3 * t))[:, None]
+    tau = inverse_dynamics(lone, q, v, a, effects=False) + 1.5 * v
+    log = Recording(time=t, position=q, velocity=v, torque=tau, joint_names=("j1",))
+    assert check_against_model(log, lone).find("gravity_free") is None
+
+
+def test_a_wrong_description_is_no_lag(robot: Robot, recording: Recording) -> None:
+    """The advice to shift torque is given where a fitted model gains by it, not where the nominal one is off."""
+    rng = np.random.default_rng(3)
+    values = robot.parameters.values * (1.0 + 0.3 * rng.uniform(-1.0, 1.0, len(robot.parameters)))
+    wrong = robot.with_parameters(robot.parameters.with_values(values))
+    assert check_against_model(recording, wrong).find("torque_lag") is None
+
+
+def test_torque_columns_in_ampere_become_torque(recording: Recording) -> None:
+    gains = np.full(recording.n_joints, 2.0)
+    made = recording.with_drive_gains(gains)
+    np.testing.assert_array_equal(made.torque, 2.0 * recording.torque)
+    assert any("taken as motor current" in note for note in made.source.notes)
+    with pytest.raises(InputError, match="neither current nor torque"):
+        recording.with_(torque=None).with_drive_gains(gains)

@@ -12,6 +12,8 @@ depth first, so its joints may stand in another order.
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +23,13 @@ from dynid.adapters.tree import JointLike, RobotLike, axis_point, effect_value, 
 from dynid.adapters.xml import serialize_xml
 from dynid.arrays import Array, check_shape
 from dynid.errors import InputError
+from dynid.inertia import ROUNDOFF
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+_NEGATIVE = re.compile(r'<inertial\b[^>]*\b(?:mass|diaginertia)="[^"]*-')
+"""An inertial that may have a negative mass or moment; the exponent of a small one looks the same."""
 
 
 def compile_mjcf(text: str, where: str) -> Any:
@@ -33,8 +39,118 @@ def compile_mjcf(text: str, where: str) -> Any:
     try:
         return mujoco.MjModel.from_xml_string(text)
     except (ValueError, mujoco.FatalError) as error:
-        reason = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
-        raise InputError(f"MuJoCo cannot compile {where}: {reason}") from error
+        raise _not_compiled(error, where) from error
+
+
+def _not_compiled(error: Exception, where: str) -> InputError:
+    reason = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    return InputError(f"MuJoCo cannot compile {where}: {reason}")
+
+
+@dataclass(frozen=True, eq=False)
+class StatedInertia:
+    """Mass and inertia that a text states for a body, along the axes that the compiled model has in ``body_iquat``."""
+
+    mass: float
+    inertia: Array
+    """3x3, about the centre of mass."""
+
+
+def compile_stated(text: str, where: str) -> tuple[Any, dict[int, StatedInertia]]:
+    """The model of a vetted MJCF text, and by body number what the text states where MuJoCo takes no such body.
+
+    MuJoCo compiles no inertia that breaks the triangle inequality and no moving body without mass, and takes negative numbers
+    of other bodies for zero. Such bodies have other numbers in the model, in place of their own; everything else in it,
+    their centres and the axes of their inertias included, is as MuJoCo reads it.
+    """
+    import mujoco
+
+    try:
+        model = compile_mjcf(text, where)
+        if not _NEGATIVE.search(text):
+            return model, {}
+        spec = mujoco.MjSpec.from_string(text)
+        refused = _put_stand_ins(spec)
+        if not refused:
+            return model, {}
+    except InputError as refusal:
+        try:
+            spec = mujoco.MjSpec.from_string(text)
+        except (ValueError, mujoco.FatalError):
+            raise refusal from None
+        refused = _put_stand_ins(spec)
+        if not refused:
+            raise
+    total = float(spec.compiler.settotalmass)
+    spec.compiler.settotalmass = -1.0
+    try:
+        model = spec.compile()
+    except (ValueError, mujoco.FatalError) as error:
+        raise _not_compiled(error, where) from error
+    stated = {}
+    one_mass, one_inertia = _stand_in(spec.compiler)
+    for body, own in refused:
+        # a frame may scale the bodies in it, and does so with the stand-in too
+        mass_scale = float(model.body_mass[body.id]) / one_mass
+        inertia_scale = float(model.body_inertia[body.id].mean()) / one_inertia
+        stated[int(body.id)] = StatedInertia(own.mass * mass_scale, own.inertia * inertia_scale)
+    if total > 0.0:
+        others = np.delete(model.body_mass, list(stated)).sum()
+        whole = float(others) + sum(own.mass for own in stated.values())
+        if not whole > 0.0:
+            raise InputError(f"{where} asks for a total mass of {total:g} kg, but its bodies have {whole:g} kg together")
+        model.body_mass *= total / whole
+        model.body_inertia *= total / whole
+        stated = {b: StatedInertia(own.mass * total / whole, own.inertia * total / whole) for b, own in stated.items()}
+    return model, stated
+
+
+def _stand_in(compiler: Any) -> tuple[float, float]:
+    """Mass and moment of inertia that these options leave as they are."""
+    return max(1.0, float(compiler.boundmass)), max(1.0, float(compiler.boundinertia))
+
+
+def _put_stand_ins(spec: Any) -> list[tuple[Any, StatedInertia]]:
+    """Give the bodies that MuJoCo refuses another mass and inertia; returns them with their own."""
+    import mujoco
+
+    always_geoms = spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
+    refused = []
+    for body in spec.bodies[1:]:
+        if body.geoms and (always_geoms or not body.explicitinertial):
+            continue  # it weighs what its geometry does
+        mass, moments, full = float(body.mass), np.array(body.inertia), np.array(body.fullinertia)
+        own = StatedInertia(mass, np.diag(moments))
+        if np.isfinite(full[0]):
+            xx, yy, zz, xy, xz, yz = full
+            own = StatedInertia(mass, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+        clamped = (mass < 0.0 and not spec.compiler.boundmass) or (moments.min() < 0.0 and not spec.compiler.boundinertia)
+        if not np.isfinite([mass, *own.inertia.flat]).all() or (not clamped and _compiles_alone(body, spec.compiler)):
+            continue
+        if not body.explicitinertial:
+            body.ipos = np.zeros(3)
+        body.mass, moment = _stand_in(spec.compiler)
+        body.inertia, body.fullinertia, body.explicitinertial = np.full(3, moment), [np.nan, *np.zeros(5)], True
+        refused.append((body, own))
+    return refused
+
+
+def _compiles_alone(body: Any, compiler: Any) -> bool:
+    """Whether MuJoCo takes the inertia of a body, moving if it has joints, with the bounds of these options."""
+    import mujoco
+
+    alone = mujoco.MjSpec()
+    for option in ("boundmass", "boundinertia", "balanceinertia"):
+        setattr(alone.compiler, option, getattr(compiler, option))
+    copy = alone.worldbody.add_body(mass=body.mass, ipos=np.zeros(3), inertia=body.inertia, fullinertia=body.fullinertia)
+    copy.explicitinertial = True
+    if body.joints:
+        copy.add_joint()
+    try:
+        alone.compile()
+    except (ValueError, mujoco.FatalError):
+        return False
+    return True
 
 
 def mujoco_model(robot: RobotLike, *, armature: bool = True, friction: bool = True, limits: bool = True) -> Any:
@@ -172,7 +288,8 @@ def inertial_attributes(mass: float, com: Array, inertia: Array) -> dict[str, st
     moments, axes = np.linalg.eigh(inertia)
     axes[:, 0] *= np.sign(np.linalg.det(axes))
     flat = moments[0] + moments[1]
-    if flat < moments[2] <= flat * (1.0 + 1e-12):  # a flat body that rounding pushed over the triangle inequality
+    rounding = 2.0 * ROUNDOFF * (moments[2] + 2.0 * mass * float(com @ com) + mass)  # what counts as consistent
+    if flat < moments[2] <= flat + rounding:  # a flat body that rounding pushed over the triangle inequality
         moments[2] = flat
     return {
         "mass": repr(mass),

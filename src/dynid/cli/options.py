@@ -58,10 +58,11 @@ def parsed_lock(items: list[str] | None) -> dict[str, float]:
     """``joint=value`` pairs."""
     lock: dict[str, float] = {}
     for item in items or []:
-        name, separator, value = item.partition("=")
-        if not separator:
-            raise InputError(f"--lock is '{item}', expected joint=value")
-        lock[name.strip()] = numbers(value, f"--lock {name}")[0]
+        name, _, value = item.partition("=")
+        try:
+            lock[name.strip()] = float(value)
+        except ValueError:
+            raise InputError(f"--lock is '{item}', expected joint=value, the value a number in rad or m") from None
     return lock
 
 
@@ -78,9 +79,17 @@ def effect_names(text: str) -> tuple[str, ...]:
     return () if text == "none" else tuple(name.strip() for name in text.split(","))
 
 
+_UNIT_OF_OPTION = {"--cutoff-hz": "a number of Hz", "--dead-zone": "a speed in rad/s"}
+
+
 def number_or_auto(text: str, option: str) -> float | Literal["auto"]:
     """A number, or the word ``auto``."""
-    return "auto" if text == "auto" else numbers(text, option)[0]
+    if text.strip() == "auto":
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{option} is '{text}', expected {_UNIT_OF_OPTION.get(option, 'a number')} or auto") from None
 
 
 def given(context: typer.Context, name: str) -> bool:

@@ -46,13 +46,13 @@ from dynid.export.written import (
 )
 from dynid.export.xml_text import ElementSpan, XmlText
 from dynid.files import write_atomically
-from dynid.inertia import change_of_frame, mass_com_inertia
+from dynid.inertia import change_of_frame, mass_com_inertia, phi_from_mass_com_inertia
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics as torque_of
 from dynid.robot.effects import Armature, Coulomb, Viscous
 from dynid.robot.files import Description, read_description
 from dynid.robot.links import links_of
-from dynid.robot.mjcf import cut_to_dynamics, expand_includes, robot_from_mjcf
+from dynid.robot.mjcf import CompiledRobot, compiled_robot, cut_to_dynamics, expand_includes, robot_from_mjcf
 from dynid.robot.model import Joint, Robot
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ def _patched(robot: Robot, description: Description, target: Path, notes: list[s
     """The source with the tags of its inertials and joints edited; what is unchanged keeps every byte."""
     where = f"robot file '{description.path}'"
     content = _whole_text(description, where, notes)
-    present = robot_from_mjcf(description)
+    source = compiled_robot(description)
+    present = source.robot
     text = XmlText(content, where)
     elements = _elements(text)
     own = {link.name: link.phi for link in links_of(present)}
@@ -156,19 +157,17 @@ def _patched(robot: Robot, description: Description, target: Path, notes: list[s
     all_stated = _put_out_of_force(text)
     virtual = set(present.links) - set(elements.bodies)
     moving = {name for name in present.links if name not in virtual}
-    apart = links_taken_apart(robot, notes, own)
+    apart = links_taken_apart(robot, notes, own, physical=True)
     for wanted in apart:
         if wanted.link not in own:
             raise UnknownNameError("link", wanted.link, own, where)
     for wanted in _without_virtual(apart, virtual, robot, present):
         if wanted.link not in elements.bodies:
             raise _UnpatchableError(f"does not show the body '{wanted.link}' in its text")
-        if all_stated or not wanted.is_like(own[wanted.link]):
-            phi = wanted.phi
-            if wanted.link in moving and phi[0] == 0.0:
-                phi = _nearly_massless(wanted.link, phi, notes)
+        if all_stated or wanted.link in source.refused or not wanted.is_like(own[wanted.link]):
+            phi = _solid(wanted.link, wanted.phi, notes) if wanted.link in moving else wanted.phi
             _patch_inertial(text, elements.bodies[wanted.link], phi)
-    _patch_joints(robot, present, text, elements, where, notes)
+    _patch_joints(robot, source, text, elements, where, notes)
     _patch_gravity(text, robot, present)
     _patch_folders(text, description.path, target, notes)
     return text.edited()
@@ -234,6 +233,8 @@ def _inside(element: ElementSpan, tags: tuple[str, ...]) -> Iterator[ElementSpan
         if child.tag in tags:
             yield child
         elif child.tag == "frame":
+            if {"scale", "massscale"} & child.attributes.keys():
+                raise _UnpatchableError("has a frame that scales what is in it")
             yield from _inside(child, tags)
 
 
@@ -251,9 +252,17 @@ def _put_out_of_force(text: XmlText) -> bool:
     return found
 
 
-def _nearly_massless(link: str, phi: Array, notes: list[str]) -> Array:
-    notes.append(f"link '{link}' has no mass; MuJoCo demands some, written as {NEARLY_MASSLESS:g} kg")
-    return phi + NEARLY_MASSLESS * np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
+def _solid(link: str, phi: Array, notes: list[str]) -> Array:
+    """A moving body as MuJoCo takes it: some mass, and some inertia about every axis, which points and rods lack."""
+    mass, com, inertia = mass_com_inertia(phi)
+    if mass == 0.0:
+        notes.append(f"link '{link}' has no mass; MuJoCo demands some, written as {NEARLY_MASSLESS:g} kg")
+        return phi + NEARLY_MASSLESS * np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
+    smallest = float(np.linalg.eigvalsh(inertia)[0])
+    if smallest >= NEARLY_MASSLESS:
+        return phi
+    notes.append(f"link '{link}' has no inertia about an axis; MuJoCo demands some, written as {NEARLY_MASSLESS:g} kg m^2")
+    return phi_from_mass_com_inertia(mass, com, inertia + (NEARLY_MASSLESS - smallest) * np.eye(3))
 
 
 def _patch_inertial(text: XmlText, body: ElementSpan, phi: Array) -> None:
@@ -272,17 +281,19 @@ def _inertial(phi: Array) -> dict[str, str]:
     return inertial_attributes(float(mass), com, inertia)
 
 
-def _patch_joints(robot: Robot, present: Robot, text: XmlText, elements: _Elements, where: str, notes: list[str]) -> None:
+def _patch_joints(
+    robot: Robot, source: CompiledRobot, text: XmlText, elements: _Elements, where: str, notes: list[str]
+) -> None:
+    present = source.robot
     before = {joint.name: joint for joint in present.joints}
     sections = [section for section in text.root.children if section.tag == "actuator"]
     actuators = [actuator for section in sections for actuator in section.children]
-    compiled = _compiled(Path(present.source.path))[0] if actuators else None
     for i, joint in enumerate(robot.joints):
         if joint.kind == "floating":
             continue
         if joint.name not in before or joint.name not in elements.joints:
             raise UnknownNameError("joint", joint.name, before, where)
-        shares = {} if compiled is None else _actuator_shares(compiled, present.joint_index(joint.name))
+        shares = _actuator_shares(source.model, present.joint_index(joint.name))
         values: dict[str, str] = {}
         for name, value in joint_dynamics(robot, i, notes).items():
             if value == before[joint.name].nominal.get(_SYMBOL[name], 0.0):
@@ -384,8 +395,8 @@ def _new_text(robot: Robot, notes: list[str], described: Robot | None) -> str:
         bodies.append(body)
         _add_joint(body, robot, i, notes)
         phi = apart[robot.links[i]]
-        if robot.parameters.inertials[i, 0] == 0.0:
-            phi = _nearly_massless(robot.links[i], phi, notes)
+        if phi[0] != 0.0 or robot.parameters.inertials[i, 0] == 0.0:
+            phi = _solid(robot.links[i], phi, notes)
         if phi.any():
             SubElement(body, "inertial", _inertial(phi))
     for link in robot.merged:

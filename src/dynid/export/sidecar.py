@@ -2,7 +2,8 @@
 
 Friction of any kind with its options, torque offsets, base parameters with their expressions and origins, covariance, and
 the matrices that lead from one set of parameters to the other: ``beta = K phi``, ``phi = lift beta + (1 - lift K) phi``.
-Numbers in JSON read back as the same doubles.
+Numbers in JSON read back as the same doubles. The file has the whole tree of joints and links too, so that it can be checked
+and repaired on its own.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from dynid.files import read_json, write_atomically, write_json
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import Effect, effect_from_dict, effect_to_dict
-from dynid.robot.model import Robot
+from dynid.robot.files import read_description
+from dynid.robot.model import Joint, MergedLink, Robot, make_robot
 
 FORMAT = "dynid parameters 1"
+_LIMITS = {"q_min": -np.inf, "q_max": np.inf, "dq_max": np.inf, "ddq_max": np.inf, "tau_max": np.inf}
+"""Limits of a joint, and what each is where there is none; JSON has null for that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +71,21 @@ def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate
         ),
         "gravity": robot.gravity,
         "joints": [
-            {"name": joint.name, "type": joint.kind, "link": link, "placement": joint.placement, "screw": joint.screw}
+            {
+                "name": joint.name,
+                "type": joint.kind,
+                "link": link,
+                "parent": joint.parent,
+                "placement": joint.placement,
+                "screw": joint.screw,
+                "limits": {name: getattr(joint, name) for name in _LIMITS},
+                "nominal": dict(joint.nominal),
+            }
             for joint, link in zip(robot.joints, robot.links, strict=True)
+        ],
+        "merged_links": [
+            {"name": link.name, "body": link.body, "placement": link.placement, "parameters": link.phi}
+            for link in robot.merged
         ],
         "parameters": robot.parameters.as_dict(),
         "units": dict(zip(robot.parameters.names, robot.parameters.units, strict=True)),
@@ -132,9 +149,7 @@ def _estimate_record(estimate: Estimate) -> dict[str, Any]:
 def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
     """The content of a sidecar file and of the arrays beside it."""
     place = Path(path)
-    record = read_json(place, "parameter file")
-    if record.get("format") != FORMAT:
-        raise InputError(f"'{place}' has format '{record.get('format')}', expected '{FORMAT}'")
+    record = _read_record(place)
     try:
         estimate = record.get("estimate")
         arrays = {"sigma": np.zeros(0), "covariance": np.zeros((0, 0)), "K": np.zeros((0, 0)), "lift": np.zeros((0, 0))}
@@ -152,13 +167,66 @@ def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
             gravity=freeze(record["gravity"]),
             parameters=dict(record["parameters"]),
             units=dict(record["units"]),
-            effects=tuple(effect_from_dict({"name": one["name"]} | one["options"]) for one in record["effects"]),
+            effects=_effects(record),
             base_values={row["name"]: row["value"] for row in rows},
             origin={row["name"]: row["origin"] for row in rows},
             **{name: freeze(values) for name, values in arrays.items()},
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"'{place}' is damaged: it lacks or misstates {error}") from None
+
+
+def _read_record(place: Path) -> dict[str, Any]:
+    record = read_json(place, "parameter file")
+    if record.get("format") != FORMAT:
+        raise InputError(f"'{place}' has format '{record.get('format')}', expected '{FORMAT}'")
+    return record
+
+
+def _effects(record: Mapping[str, Any]) -> tuple[Effect, ...]:
+    return tuple(effect_from_dict({"name": one["name"]} | one["options"]) for one in record["effects"])
+
+
+def robot_from_sidecar(path: str | os.PathLike[str]) -> Robot:
+    """The robot of a sidecar file, with its effects and parameters; the arrays beside it are not needed."""
+    place = Path(path)
+    record = _read_record(place)
+    try:
+        joints = [
+            Joint(
+                one["name"],
+                one["type"],
+                int(one["parent"]),
+                np.array(one["placement"], dtype=float),
+                np.array(one["screw"], dtype=float),
+                **{name: none if one["limits"][name] is None else one["limits"][name] for name, none in _LIMITS.items()},
+                nominal=one["nominal"],
+            )
+            for one in record["joints"]
+        ]
+        merged = [
+            MergedLink(one["name"], int(one["body"]), np.array(one["placement"]), np.array(one["parameters"]))
+            for one in record["merged_links"]
+        ]
+        values = {name: float(value) for name, value in record["parameters"].items()}
+        robot = make_robot(
+            record["robot"],
+            joints,
+            np.zeros((len(joints), 10)),
+            links=[one["link"] for one in record["joints"]],
+            gravity=record["gravity"],
+            effects=_effects(record),
+            merged=merged,
+            source=read_description(place).source("parameters"),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"'{place}' is damaged: it lacks or misstates {error}") from None
+    if values.keys() != set(robot.parameters.names):
+        raise InputError(
+            f"'{place}' has {len(values)} parameters, its {len(joints)} joints and their effects have "
+            f"{len(robot.parameters)}, or other names"
+        )
+    return robot.with_parameters(values)
 
 
 def sidecar_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:

@@ -12,13 +12,19 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.recording.cutoff import motion_bandwidth_hz
-from dynid.recording.finding import DataCheck, Finding
+from dynid.recording.finding import DataCheck, Finding, dropped_rows
 from dynid.recording.lag import Lag, longest_part, noise_level, speed, velocity_lag
-from dynid.recording.recording import Recording
+from dynid.recording.recording import Recording, beyond
+from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.repeated import repeated_rows
 from dynid.robot.model import Robot
 
 _DEGREES = 180.0 / np.pi
+_FEWEST_ROWS = 64
+HELD_OUT = 0.3
+"""Share at the end of a log on which a filter is judged when it is chosen."""
+SHORTEST_S = 2.0 * EDGE_S / HELD_OUT
+"""Seconds of log of which something is left when both ends of the held-out share are dropped."""
 
 
 def check_signals(recording: Recording, robot: Robot | None = None) -> DataCheck:
@@ -34,8 +40,9 @@ def check_signals(recording: Recording, robot: Robot | None = None) -> DataCheck
     findings += _reading(recording)
     if robot is not None:
         findings += _names(recording, robot)
-    if recording.n_samples < 64:
-        findings.append(Finding("short", "error", f"log has only {recording.n_samples} rows", "record a longer motion"))
+    impossible = _impossible(recording)
+    findings += impossible + _length(recording)
+    if recording.n_samples < _FEWEST_ROWS or impossible:
         return DataCheck(tuple(findings), facts)
     findings += _clock(recording, facts)
     findings += _repeated(recording, facts)
@@ -53,18 +60,47 @@ def check_signals(recording: Recording, robot: Robot | None = None) -> DataCheck
 
 def _reading(recording: Recording) -> list[Finding]:
     source = recording.source
-    if not source.n_dropped:
-        return []
-    share = source.n_dropped / max(source.n_rows_in_file, 1)
-    return [
-        Finding(
-            "dropped_rows",
-            "warning" if share > 0.01 else "note",
-            f"{source.n_dropped} of {source.n_rows_in_file} rows of the file hold NaN or repeat a stamp and were left out",
-            "record without gaps, or split the log there with SplitAtGaps",
-            values={"rows": source.n_dropped, "share": share},
+    if source.n_dropped and not source.findings:
+        reason = "rows that hold NaN or repeat a stamp were left out"
+        return [dropped_rows(reason, source.n_dropped, source.n_rows_in_file)]
+    return list(source.findings)
+
+
+def _impossible(recording: Recording) -> list[Finding]:
+    """Numbers that no machine can have: nothing else can be said about such a log, and their squares overflow."""
+    for name in recording.quantities:
+        values = getattr(recording, name)
+        place = beyond(name, values)
+        if place is not None:
+            row, k = place
+            joint = recording.joint_names[k]
+            return [
+                Finding(
+                    "impossible_value",
+                    "error",
+                    f"{name.replace('_', ' ')} of joint {joint} is {values[place]:.4g} in row {row + 1}, which no robot has",
+                    "check the column and its unit",
+                    (joint,),
+                    {"row": row + 1, "value": float(values[place])},
+                )
+            ]
+    return []
+
+
+def _length(recording: Recording) -> list[Finding]:
+    n, duration = recording.n_samples, recording.duration_s
+    if duration < SHORTEST_S:
+        why = (
+            f"{EDGE_S:g} s are lost to filters at both ends of a log, also of the {100.0 * HELD_OUT:.0f} % of it that the "
+            f"filter is chosen by, which takes {SHORTEST_S:g} s"
         )
-    ]
+    elif n < _FEWEST_ROWS:
+        why = f"expected at least {_FEWEST_ROWS} rows"
+    else:
+        return []
+    sentence = f"log of {n} rows and {duration:.3g} s is too short to identify from: {why}"
+    values = {"rows": n, "duration_s": duration}
+    return [Finding("short", "error", sentence, "record a longer motion, 10 s and more", values=values)]
 
 
 def _names(recording: Recording, robot: Robot) -> list[Finding]:
@@ -150,7 +186,7 @@ def _clock(recording: Recording, facts: dict[str, Any]) -> list[Finding]:
                 "warning" if bad else "note",
                 f"rows are missing in {gaps.size} places: up to {1e3 * steps[longest]:.3g} ms, at "
                 f"{recording.time[longest]:.4g} s",
-                f"split the log there: SplitAtGaps({0.5 * steps[longest]:.2g})"
+                f"identify takes the parts between as logs of their own; in Python: SplitAtGaps({0.5 * steps[longest]:.2g})"
                 if bad
                 else "resampling on the logged clock bridges gaps this short",
                 values={"count": int(gaps.size), "longest_s": float(steps[longest])},
@@ -245,9 +281,9 @@ def _jumps(recording: Recording, robot: Robot | None) -> list[Finding]:
     return [
         Finding(
             "wrapped_angle",
-            "error",
+            "warning",
             f"position of joint {', '.join(wrapped)} jumps by a whole turn from one row to the next",
-            "make it continuous before anything else: Unwrap()",
+            "identify makes it continuous by itself; in Python the first step is Unwrap()",
             wrapped,
         )
     ]

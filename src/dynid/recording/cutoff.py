@@ -46,7 +46,7 @@ def motion_bandwidth_hz(recording: Recording | RecordingStream) -> Array:
     grid = uniform_grid(part.time, dt)
     n = len(grid)
     if n < 16:
-        raise InputError(f"log has {part.n_samples} rows, expected at least 16 to see the bandwidth of its motion")
+        raise InputError(f"{part.place}: {part.n_samples} rows, expected at least 16 to see the bandwidth of its motion")
     q = interpolate(part.time, part.position, grid)
     # Velocity by its spectrum, w Q, of a motion that is tapered to rest at both ends.
     spectrum = np.fft.rfft((q - q.mean(axis=0)) * np.hanning(n)[:, None], axis=0)

@@ -35,6 +35,18 @@ class Finding:
         }
 
 
+def dropped_rows(reasons: str, n_dropped: int, n_rows: int) -> Finding:
+    """Rows of a file that were left out while it was read."""
+    share = n_dropped / max(n_rows, 1)
+    return Finding(
+        "dropped_rows",
+        "warning" if share > 0.01 else "note",
+        f"{reasons} ({n_dropped} of {n_rows} rows of the file)",
+        "record without gaps, or split the log there with SplitAtGaps",
+        values={"rows": n_dropped, "share": share},
+    )
+
+
 @dataclass(frozen=True)
 class DataCheck:
     """Findings, the gravest first, and the facts they were drawn from."""

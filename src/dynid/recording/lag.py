@@ -53,7 +53,9 @@ def speed(recording: Recording, from_position: bool = False) -> Array:
 def velocity_lag(recording: Recording) -> Lag:
     """How logged velocity relates to the derivative of logged position, on the logged clock."""
     if recording.velocity is None:
-        raise InputError("the log has no velocity to compare with the derivative of position")
+        raise InputError(
+            f"{recording.source.path or 'the recording'} has no velocity to compare with the derivative of position"
+        )
     part = longest_part(recording)
     if part.n_samples < 32:
         raise InputError(f"the longest part of the log without a gap has {part.n_samples} rows, expected at least 32")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import overload
 
@@ -40,13 +41,25 @@ def process(
     if isinstance(recording, RecordingStream):
         return ProcessedStream(recording, chain)
     tally = Tally()
-    pieces = list(_chained(_Whole(recording), chain).pieces(tally))
-    if not pieces:
-        raise InputError(f"{recording.source.path or 'the recording'}: no row is left after the processing steps")
-    signals = pieces[0]
-    for piece in pieces[1:]:
-        signals = joined(signals, piece)
-    return _samples(signals, (*recording.source.notes, *tally.notes))
+    with _naming(recording.place):
+        pieces = list(_chained(_Whole(recording), chain).pieces(tally))
+        if not pieces:
+            raise InputError("no row is left after the processing steps")
+        signals = pieces[0]
+        for piece in pieces[1:]:
+            signals = joined(signals, piece)
+        return _samples(signals, (*recording.source.notes, *tally.notes))
+
+
+@contextmanager
+def _naming(log: str) -> Iterator[None]:
+    """Refusals of steps, which see signals alone, name the log; those of a reader do already."""
+    try:
+        yield
+    except InputError as error:
+        if str(error).startswith(log):
+            raise
+        raise InputError(f"{log}: {error}") from error
 
 
 def complete_steps(steps: Sequence[Step], edge_s: float | None = None) -> tuple[Step, ...]:
@@ -89,14 +102,23 @@ class ProcessedStream:
     def __iter__(self) -> Iterator[Samples]:
         """Pieces of samples; the last one carries the notes on the whole pass."""
         tally = Tally()
+        log = self.recording.source.path or "the recording"
         held: Signals | None = None
-        for piece in _chained(_Chunks(self.recording), self.steps).pieces(tally):
-            if held is not None:
-                yield _samples(held, ())
+        pieces = _chained(_Chunks(self.recording), self.steps).pieces(tally)
+        while True:
+            with _naming(log):  # not what the caller does with a piece
+                piece = next(pieces, None)
+                if piece is None:
+                    break
+                samples = None if held is None else _samples(held, ())
+            if samples is not None:
+                yield samples
             held = piece
-        if held is None:
-            raise InputError(f"{self.recording.source.path}: no row is left after the processing steps")
-        yield _samples(held, (*self.recording.source.notes, *tally.notes))
+        with _naming(log):
+            if held is None:
+                raise InputError("no row is left after the processing steps")
+            last = _samples(held, (*self.recording.source.notes, *tally.notes))
+        yield last
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dynid.arrays import Array, check_finite, check_shape, freeze, matrix
 from dynid.errors import InputError, UnknownNameError
 from dynid.files import write_atomically
+from dynid.recording.finding import Finding
 
 #: Quantities of a motion log with one column per joint, and the column name each is written under.
 COLUMN_OF_QUANTITY: Mapping[str, str] = {
@@ -40,12 +41,75 @@ COLUMN_OF_BODY_MOTION: Mapping[str, str] = {
 }
 
 
+#: The largest magnitude that any machine shows, SI; what lies beyond is no measurement, and its square may overflow.
+LARGEST: Mapping[str, float] = {
+    "time": 1e12,
+    "position": 1e6,
+    "velocity": 1e6,
+    "acceleration": 1e9,
+    "torque": 1e9,
+    "current": 1e9,
+    "reference_position": 1e6,
+    "external_torque": 1e9,
+    "linear_velocity": 1e6,
+    "angular_velocity": 1e6,
+    "linear_acceleration": 1e9,
+    "angular_acceleration": 1e9,
+    "wrench": 1e9,
+    "inertia": 1e9,
+    "gravity": 1e9,
+}
+
+
+def beyond(quantity: str, values: Array) -> tuple[int, int] | None:
+    """Row and column of the first finite value that no machine can have, None where there is none."""
+    if not values.size:
+        return None
+    bound = LARGEST[quantity]
+    columns = values.reshape(len(values), -1)
+    # Most logs are in order: two passes without memory of their own tell so. NaN hides what is beside it.
+    if -bound <= columns.min() and columns.max() <= bound:
+        return None
+    places = np.argwhere((np.abs(columns) > bound) & np.isfinite(columns))
+    return (int(places[0, 0]), int(places[0, 1])) if len(places) else None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows ``start`` to ``stop`` (half open) of a log of ``n_rows`` rows and ``duration_s`` seconds."""
+
+    start: int
+    stop: int
+    n_rows: int
+    duration_s: float
+    name: str = ""
+    """What the part is for, such as validation part."""
+
+    def __str__(self) -> str:
+        n = self.stop - self.start
+        if self.start == 0:
+            rows = f"the first {n} of its {self.n_rows} rows"
+        elif self.stop == self.n_rows:
+            rows = f"the last {n} of its {self.n_rows} rows"
+        else:
+            rows = f"rows {self.start + 1} to {self.stop} of its {self.n_rows}"
+        return f"{self.name}, {rows}" if self.name else rows
+
+    def of(self, whole: Part | None) -> Part:
+        """This part, which was cut from another one, as a part of the log."""
+        if whole is None:
+            return self
+        start = whole.start + self.start
+        return Part(start, whole.start + self.stop, whole.n_rows, whole.duration_s, self.name or whole.name)
+
+
 @dataclass(frozen=True)
 class RecordingSource:
     """Where a recording came from and what was done to it while reading.
 
     ``n_rows_in_file`` counts the rows as they lie in the file, ``n_dropped`` those that were left out;
-    ``notes`` are sentences for the user.
+    ``notes`` are sentences for the user, ``findings`` what reading found wrong; ``part`` tells which rows of the log
+    these are, None for all.
     """
 
     path: str = ""
@@ -55,6 +119,8 @@ class RecordingSource:
     n_rows_in_file: int = 0
     n_dropped: int = 0
     preset: str | None = None
+    findings: tuple[Finding, ...] = ()
+    part: Part | None = None
 
     def noting(self, *notes: str) -> Self:
         """The same source with more notes."""
@@ -169,21 +235,40 @@ class Recording:
                 raise UnknownNameError("field of a recording", name, sorted(known))
         return replace(self, **changes)
 
-    def rows(self, start: int, stop: int | None = None) -> Self:
-        """Rows ``start`` to ``stop`` (half open, like a slice)."""
-        part = slice(start, stop)
-        values = {name: getattr(self, name)[part] for name in self.quantities}
-        if self.time[part].size == 0:
-            raise InputError(f"rows {start} to {stop} hold no sample; the recording has {self.n_samples} rows")
-        return replace(self, time=self.time[part], **values)
+    @property
+    def place(self) -> str:
+        """The log for a message: its file, and which part of it this is where it is not the whole."""
+        file, part = self.source.path or "the recording", self.source.part
+        if part is None:
+            return file
+        return f"{file} ({part.n_rows} rows, {part.duration_s:.4g} s), {part}"
+
+    def rows(self, start: int, stop: int | None = None, *, part: str = "") -> Self:
+        """Rows ``start`` to ``stop`` (half open, like a slice); ``part`` says what they are for, in messages."""
+        first, end, _ = slice(start, stop).indices(self.n_samples)
+        if end <= first:
+            last = "its end" if stop is None else f"row {stop}"
+            raise InputError(f"{self.place}: no sample from row {start} to {last}; it has {self.n_samples} rows")
+        cut = self._cut(first, end)
+        if end - first == self.n_samples and not part:
+            return cut
+        piece = Part(first, end, self.n_samples, self.duration_s, part).of(self.source.part)
+        return replace(cut, source=replace(self.source, part=piece))
+
+    def _cut(self, start: int, stop: int | None = None) -> Self:
+        """Rows of a piece of a stream, whose place in the log is not known."""
+        rows = slice(start, stop)
+        return replace(self, time=self.time[rows], **{name: getattr(self, name)[rows] for name in self.quantities})
 
     def between(self, from_s: float | None = None, to_s: float | None = None) -> Self:
         """The part with ``from_s <= time <= to_s`` on the log's own clock."""
         start = 0 if from_s is None else int(np.searchsorted(self.time, from_s, side="left"))
         stop = self.n_samples if to_s is None else int(np.searchsorted(self.time, to_s, side="right"))
         if stop <= start:
+            low = "its start" if from_s is None else f"{from_s:g} s"
+            high = "its end" if to_s is None else f"{to_s:g} s"
             raise InputError(
-                f"no sample between {from_s} s and {to_s} s; the recording runs from {self.time[0]:.6g} s "
+                f"{self.place}: no sample between {low} and {high}; the log runs from {self.time[0]:.6g} s "
                 f"to {self.time[-1]:.6g} s"
             )
         return self.rows(start, stop)
@@ -199,15 +284,16 @@ class Recording:
 
     def with_drive_gains(self, gains: Sequence[float] | Mapping[str, float] | Array) -> Self:
         """``tau_j = k_j i_j``, gains in newton metre per ampere at the joint side."""
-        if self.current is None:
+        signal, told = self.current, "torque is drive gain times motor current"
+        if signal is None:
+            signal, told = self.torque, "the torque columns are taken as motor current, torque is drive gain times these"
+        if signal is None:
             raise InputError(
-                f"drive gains need motor current, but {self.source.path or 'the recording'} has no "
-                "current columns "
-                "(expected i1.. or names such as actual_current_0..)"
+                f"drive gains need motor current, but {self.source.path or 'the recording'} has neither current nor torque "
+                "columns (expected i1.., tau1.. or names such as actual_current_0..)"
             )
         k = per_joint("drive gains", gains, self.joint_names)
-        source = self.source.noting("torque is drive gain times motor current")
-        return replace(self, torque=self.current * k, source=source)
+        return replace(self, torque=signal * k, source=self.source.noting(told))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Recording]) -> Recording:
@@ -225,7 +311,8 @@ class Recording:
         for name in first.quantities:
             values[name] = np.concatenate([getattr(part, name) for part in parts])
             values[name].flags.writeable = False
-        return replace(first, time=np.concatenate([part.time for part in parts]), **values)
+        source = replace(first.source, part=None)
+        return replace(first, time=np.concatenate([part.time for part in parts]), source=source, **values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,12 +501,12 @@ class RecordingStream:
             while n_held - own >= self.chunk_rows + max(after, 1):
                 stop = own + self.chunk_rows
                 start = max(0, own - before)
-                yield RecordingChunk(joined.rows(start, stop + after), own - start, after, first_row, dropped)
+                yield RecordingChunk(joined._cut(start, stop + after), own - start, after, first_row, dropped)
                 dropped = 0
                 first_row += self.chunk_rows
                 own = stop
             keep = max(0, own - before)
-            held, n_held, own = [joined.rows(keep)], n_held - keep, own - keep
+            held, n_held, own = [joined._cut(keep)], n_held - keep, own - keep
         if not held:
             raise InputError(f"{self.source.path}: no row is left of the log; {dropped} rows have NaN or repeated stamps")
         joined = Recording.concatenate(held)
@@ -427,7 +514,7 @@ class RecordingStream:
             stop = min(own + self.chunk_rows, n_held)
             start = max(0, own - before)
             end = min(stop + after, n_held)
-            yield RecordingChunk(joined.rows(start, end), own - start, end - stop, first_row, dropped)
+            yield RecordingChunk(joined._cut(start, end), own - start, end - stop, first_row, dropped)
             dropped = 0
             first_row += stop - own
             own = stop

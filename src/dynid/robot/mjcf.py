@@ -4,11 +4,13 @@ The text and what it includes are vetted, cut to what dynamics needs and compile
 the MJCF body frames; a joint's axis may pass beside them. Geometry counts only where a moving body has no
 ``<inertial>``, so a missing mesh stops nothing unless that body's mass would have come from it. Bodies
 without joints are merged and remembered; several joints on one body become a chain with massless links.
+Inertias that MuJoCo does not take, because no physical body has them, are read as the text states them and noted.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,8 @@ from dynid.robot.model import Joint, JointKind, MergedLink, Robot, make_robot
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+    from dynid.adapters.mujoco import StatedInertia
 
 _KEPT_SECTIONS = ("compiler", "option", "default", "asset", "worldbody", "actuator")
 _NOT_RIGID = ("composite", "flexcomp", "attach")
@@ -44,7 +48,23 @@ def read_mjcf(path: str | PathLike[str]) -> Robot:
 
 def robot_from_mjcf(description: Description) -> Robot:
     """The robot of an MJCF file that was read, with no effects."""
-    from dynid.adapters.mujoco import compile_mjcf
+    return compiled_robot(description).robot
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRobot:
+    """A robot with MuJoCo's model of its file."""
+
+    robot: Robot
+    model: Any
+    """Without looks; bodies that MuJoCo refuses have stand-ins for their inertias."""
+    refused: frozenset[str]
+    """Bodies whose inertia MuJoCo does not compile as it is stated."""
+
+
+def compiled_robot(description: Description) -> CompiledRobot:
+    """The robot of an MJCF file that was read, and how MuJoCo sees it."""
+    from dynid.adapters.mujoco import compile_stated
 
     where = f"robot file '{description.path}'"
     root = parse_xml(description.content, where)
@@ -55,22 +75,39 @@ def robot_from_mjcf(description: Description) -> Robot:
     notes = [f"not modelled: {what}" for tag, what in _IGNORED.items() if any(len(e) for e in root.findall(tag))]
     needs_mesh = cut_to_dynamics(root, folder, where)
     try:
-        model = compile_mjcf(serialize_xml(root), where)
+        model, stated = compile_stated(serialize_xml(root), where)
     except InputError as error:
         if needs_mesh:
             raise InputError(
                 f"{error} (bodies without <inertial> weigh what their meshes do: {', '.join(needs_mesh[:5])})"
             ) from error
         raise
+    body_names = [model.body(b).name or f"body{b}" for b in range(model.nbody)]
+    phi = np.array([_body_phi(model, b, stated.get(b)) for b in range(model.nbody)])
     name = root.get("model") or description.path.stem
-    return _assemble(name, model, description, notes, where)
+    notes.extend(_refusal_notes({body_names[b]: phi[b] for b in stated}))
+    robot = _assemble(name, model, body_names, phi, description, notes, where)
+    return CompiledRobot(robot, model, frozenset(body_names[b] for b in stated))
+
+
+def _refusal_notes(refused: Mapping[str, Array]) -> list[str]:
+    """What MuJoCo would say of the bodies that it refuses."""
+    massless = [name for name, phi in refused.items() if not phi.any()]
+    impossible = [name for name in refused if name not in massless]
+    notes = []
+    if impossible:
+        notes.append(f"inertias that MuJoCo does not take are read as they are stated: {', '.join(impossible)}")
+    if massless:
+        notes.append(f"bodies without mass, which MuJoCo does not compile where they move: {', '.join(massless)}")
+    return notes
 
 
 # The compiled model ---------------------------------------------------------------------------
 
 
-def _assemble(name: str, model: Any, description: Description, notes: list[str], where: str) -> Robot:
-    body_names = [model.body(b).name or f"body{b}" for b in range(model.nbody)]
+def _assemble(
+    name: str, model: Any, body_names: list[str], phis: Array, description: Description, notes: list[str], where: str
+) -> Robot:
     joints: list[Joint] = []
     links: list[str] = []
     inertials: list[Array] = []
@@ -81,7 +118,7 @@ def _assemble(name: str, model: Any, description: Description, notes: list[str],
         above = int(model.body_parentid[b])
         placement = pose_in_carrier[above] @ _pose(model.body_pos[b], model.body_quat[b])
         parent = carrier[above]
-        phi = _body_phi(model, b)
+        phi = phis[b]
         numbers = range(int(model.body_jntadr[b]), int(model.body_jntadr[b] + model.body_jntnum[b]))
         if not numbers:
             carrier.append(parent)
@@ -214,10 +251,11 @@ def _gravity(model: Any, notes: list[str]) -> Array:
     return np.array(model.opt.gravity)
 
 
-def _body_phi(model: Any, b: int) -> Array:
+def _body_phi(model: Any, b: int, stated: StatedInertia | None) -> Array:
+    mass = float(model.body_mass[b]) if stated is None else stated.mass
+    own = np.diag(model.body_inertia[b]) if stated is None else stated.inertia
     axes = _rotation(model.body_iquat[b])
-    inertia = axes @ np.diag(model.body_inertia[b]) @ axes.T
-    return phi_from_mass_com_inertia(float(model.body_mass[b]), np.array(model.body_ipos[b]), inertia)
+    return phi_from_mass_com_inertia(mass, np.array(model.body_ipos[b]), axes @ own @ axes.T)
 
 
 def _pose(position: Array, quaternion: Array) -> Array:

@@ -134,9 +134,14 @@ class Robot:
     parameters: Parameters
     merged: tuple[MergedLink, ...] = ()
     source: Source = Source()
+    locked: Mapping[str, float] = field(default_factory=dict)
+    """Joints of the description that are held, each with its position."""
+    described_joints: tuple[str, ...] = ()
+    """Names of all joints of the description in order, those locked included: what a log may number its columns by."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", matrix("gravity", self.gravity, (3,)))
+        object.__setattr__(self, "described_joints", self.described_joints or self.joint_names)
         if not self.joints:
             raise InputError(f"robot '{self.name}' has no moving joint")
         if len(self.links) != len(self.joints):
@@ -439,4 +444,6 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
         merged=merged,
         source=replace(robot.source, notes=(*robot.source.notes, note)),
     )
-    return cut.with_parameters(values)
+    return replace(
+        cut.with_parameters(values), locked={**robot.locked, **positions}, described_joints=robot.described_joints
+    )

@@ -182,11 +182,13 @@ def hold_still(samples: Sequence[Samples]) -> tuple[Samples, ...]:
     )
 
 
-def split_recording(recording: Recording, share: float) -> tuple[Recording, Recording]:
-    """The first ``share`` of a log and the rest, cut in time before any filter."""
+def split_recording(
+    recording: Recording, share: float, names: tuple[str, str] = ("identification part", "validation part")
+) -> tuple[Recording, Recording]:
+    """The first ``share`` of a log and the rest, cut in time before any filter; ``names`` call them in messages."""
     end = recording.time[0] + share * recording.duration_s
     cut = int(np.searchsorted(recording.time, end))
-    return recording.rows(0, cut), recording.rows(cut)
+    return recording.rows(0, cut, part=names[0]), recording.rows(cut, part=names[1])
 
 
 def to_samples(recording: Recording, filtered: Filter, max_rows: int) -> Samples:

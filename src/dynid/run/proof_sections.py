@@ -75,11 +75,12 @@ def export_section(exported: Sequence[Exported], page: Path, refusals: Sequence[
     parts = (
         *((Items(missing),) if missing else ()),
         *((Table(("file", "format", "torque difference after reloading"), rows, numeric=(2,), links=(0,)),) if rows else ()),
-        *((Folded("What the formats cannot hold, and other notes", (Items(notes),)),) if notes else ()),
+        *((Items(notes),) if notes else ()),
     )
     text = (
-        "Each file was read again by the program it is for (Pinocchio, MuJoCo, the C compiler) and its torque compared with "
-        "the identified model's on random states; the difference is relative."
+        "Each file was read again (URDF by Pinocchio, MJCF by MuJoCo, C by the compiler, SDF and JSON by dynid) and its torque "
+        "compared with the identified model's on random states; the difference is relative and of what the format holds. What "
+        "it has no place for is named below: take it from the JSON or the C file."
     )
     return Section("The model as files", text if rows else "", parts, "Files")
 

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dynid.errors import InputError
 from dynid.estimation.repair import Repair, repair
 from dynid.export.mjcf import write_mjcf
+from dynid.export.sdf import write_sdf
+from dynid.export.sidecar import write_sidecar
 from dynid.export.urdf import write_urdf
+from dynid.export.written import WrittenModel
+from dynid.robot.links import links_of
+from dynid.robot.model import Robot
 from dynid.run.store import read_model
+
+_WRITERS: Mapping[str, Callable[[Robot, Path, bool], WrittenModel]] = {
+    ".urdf": lambda robot, path, allow: write_urdf(robot, path, allow_inconsistent=allow),
+    ".xml": lambda robot, path, allow: write_mjcf(robot, path, allow_inconsistent=allow),
+    ".sdf": lambda robot, path, allow: write_sdf(robot, path, allow_inconsistent=allow),
+    ".json": lambda robot, path, _allow: write_sidecar(robot, path),
+}
 
 
 def repair_model(model: str | Path, output: str | Path) -> tuple[Repair, tuple[str, ...]]:
-    """Write the nearest consistent model of a description or run as URDF or MJCF, by the suffix of ``output``."""
+    """Write the nearest consistent model of a description, run or file of parameters.
+
+    The suffix of ``output`` chooses the format: URDF, MJCF (.xml), SDF, or a file of parameters (.json).
+    """
     target = Path(output)
-    writers = {".urdf": write_urdf, ".xml": write_mjcf}
-    if target.suffix.lower() not in writers:
-        raise InputError(f"'{target}' ends in '{target.suffix}', expected .urdf or .xml for the repaired model")
-    result = repair(read_model(model))
-    written = writers[target.suffix.lower()](result.robot, target, allow_inconsistent=not result.feasible_after)
+    write = _WRITERS.get(target.suffix.lower())
+    if write is None:
+        raise InputError(
+            f"a repaired model cannot be written as '{target}': expected .urdf, .xml (MJCF), .sdf or .json (parameters)"
+        )
+    if target.name in ("run.json", "estimate.json"):
+        raise InputError(f"a repaired model cannot be written as '{target}': runs have files of that name, choose another")
+    robot = read_model(model)
+    links = links_of(robot)
+    if not any(link.phi.any() for link in links):
+        raise InputError(
+            f"'{model}' has nothing to repair: none of its {len(links)} links has mass or inertia; state them first, or "
+            "identify them"
+        )
+    result = repair(robot)
+    written = write(result.robot, target, not result.feasible_after)
     return result, (*result.notes, *written.notes)

@@ -15,6 +15,8 @@ import numpy as np
 from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate
 from dynid.estimation.outcome import Outcome
+from dynid.export.sidecar import FORMAT as PARAMETERS
+from dynid.export.sidecar import robot_from_sidecar
 from dynid.files import read_json, write_atomically, write_bytes, write_json
 from dynid.regression.base import BaseReduction
 from dynid.robot.builtin import demo_robot
@@ -104,11 +106,25 @@ def _trial(record: Mapping[str, Any]) -> Trial:
 
 
 def read_model(path: str | Path) -> Robot:
-    """A robot from its description, or the identified one from a run folder."""
+    """A robot from its description, or with its parameters from a run folder, a file in it or a file of parameters."""
     place = Path(path)
     if place.is_dir():
         return load_run(place).identified
-    return read_robot(place, "none")
+    if place.suffix.lower() not in (".json", ".npz"):
+        return read_robot(place, "none")
+    if place.name in ("run.json", "estimate.json", "estimate.npz") and (place.parent / "run.json").is_file():
+        return load_run(place.parent).identified
+    if not place.is_file():
+        raise InputError(f"parameter file '{place}' does not exist")
+    text = place.with_suffix(".json")  # the arrays alone name no joints
+    if not text.is_file():
+        raise InputError(f"'{place}' has no '{text.name}' beside it, which would name its joints and parameters")
+    if read_json(text, "parameter file").get("format") != PARAMETERS:
+        raise InputError(
+            f"'{text}' is no file of parameters: expected one that 'dynid export RUN --to json' or 'dynid repair' "
+            "wrote, or the estimate.json of a run with run.json beside it"
+        )
+    return robot_from_sidecar(text)
 
 
 def versions() -> dict[str, str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.estimation.linear import LinearProblem
+from dynid.recording.check import HELD_OUT
 from dynid.recording.recording import Recording
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import build_regression
@@ -22,7 +23,6 @@ from dynid.run.telling import Tell, silent
 from dynid.validation.torque import validate
 
 _TRIAL_ROWS = 4_000
-_HELD_OUT = 0.3
 _CANDIDATES_HZ = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.5, 8.0, 10.0, 13.0, 17.0, 22.0, 30.0, 40.0, 60.0)
 
 
@@ -47,7 +47,8 @@ def choose_filter(
 
     if len(sources) * len(cutoffs) == 1:
         return option(sources[0], 0), ()
-    parts = [split_recording(recording, 1.0 - _HELD_OUT) for recording in recordings]
+    names = ("part that a filter is tried on", "part held out to choose the filter by")
+    parts = [split_recording(recording, 1.0 - HELD_OUT, names) for recording in recordings]
     trials: dict[tuple[str, int], Trial] = {}
 
     def tried(source: str, place: int) -> Trial:
@@ -81,7 +82,7 @@ def _cutoffs(recordings: Sequence[Recording], settings: Settings) -> tuple[float
         return (float(settings.cutoff_hz),)
     rate = min(recording.rate_hz for recording in recordings)
     duration = min(recording.duration_s for recording in recordings)
-    usable = tuple(f for f in _CANDIDATES_HZ if f < 0.4 * rate and f * duration * (1.0 - _HELD_OUT) > 10.0)
+    usable = tuple(f for f in _CANDIDATES_HZ if f < 0.4 * rate and f * duration * (1.0 - HELD_OUT) > 10.0)
     if not usable:
         raise InputError(f"logs of {duration:.3g} s at {rate:.3g} Hz are too short to choose a cut-off; give --cutoff-hz")
     return usable

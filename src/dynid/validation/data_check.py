@@ -6,12 +6,14 @@ Per joint the recorded torque is explained by what the description predicts and 
 
 Both coefficients near 1 say that log and model mean the same. Gravity without a share in the torque means that it was
 taken off already, or, where friction and inertia are missing too, that this is an external torque; a negative
-coefficient is a sign; a common factor is amperes or the wrong side of the gearbox.
+coefficient is a sign; a common factor is amperes or the wrong side of the gearbox. Where this explains the torque badly,
+and well once the columns of two joints are exchanged, they are likely the wrong way round.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -28,14 +30,23 @@ from dynid.recording.samples import Samples
 from dynid.recording.steps.differentiate import Differentiate
 from dynid.recording.steps.lowpass import LowPass
 from dynid.recording.steps.resample import Resample, nominal_period_s
-from dynid.regression.torque import inverse_dynamics
+from dynid.regression.base import reduce_to_base
+from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.robot.effects import Armature, Offset, SmoothCoulomb, Viscous
 from dynid.robot.model import Robot
 
 _LONGEST_LAG_S = 0.1
 _ROWS = 4000  # rows that the comparison is made on: a motion has no more to say
 _STREAM_ROWS = 1_000_000
 _LAGS = 81  # lags that are tried
+_NOTICED = 0.2  # share of the torque that nominal gravity must have before its absence is noticed
+_FITTED_ROWS = 2000  # rows that a model is fitted to when a lag is to be confirmed
+_PAYS = 0.97  # of the residual must be left at most before a shift of the torque is advised
 _UNLIKE = 1.6  # factor of torque against the nominal model that is worth a word
+_EXCHANGE_ROWS = 800  # rows on which pairs of joints are exchanged
+_EXCHANGE_JOINTS = 12  # of more joints only neighbours are tried
+_UNEXPLAINED = 0.05  # mean share of torque's variance that is unexplained before joints are exchanged
+_EXCHANGE_GAIN = 0.25  # and what an exchange has to leave of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +77,7 @@ def check_recording(recording: Recording | RecordingStream, robot: Robot | None 
     if isinstance(recording, RecordingStream):
         recording = first_rows(recording, _STREAM_ROWS)
     check = check_signals(recording, robot)
-    if robot is None:
+    if robot is None or check.find("impossible_value") is not None:
         return check
     return check.merged(check_against_model(recording, robot))
 
@@ -101,7 +112,8 @@ def check_against_model(recording: Recording, robot: Robot) -> DataCheck:
         "torque_lag_error_s": fit.lag_error_s,
     }
     amperes = recording.torque is None
-    findings = _judged(recording, fit, amperes)
+    # What exchanged columns do to the coefficients is not worth a word of its own.
+    findings = exchanged_joints(recording, robot, fit) or _judged(recording, robot, fit, amperes)
     if amperes:
         with np.errstate(divide="ignore"):
             facts["drive_gain_guess"] = 1.0 / fit.gravity
@@ -148,6 +160,71 @@ def fit_nominal(recording: Recording, robot: Robot) -> ModelFit:
         coefficients[j] = _coefficients(bases[j], names[j], y - y.mean(), bool(loaded[j]))
     found, inertia_found, share = coefficients.T
     return ModelFit(found, inertia_found, share, explained, lag_s, common, error)
+
+
+def exchanged_joints(recording: Recording, robot: Robot, fit: ModelFit) -> list[Finding]:
+    """Two joints whose columns, exchanged, let the nominal model explain the torque, where it does not as logged."""
+    # Coefficients that are free can also explain a wrong motion, so the nominal masses have to fit better, too. Of
+    # amperes that cannot be told.
+    if recording.torque is None or recording.n_joints < 2 or np.mean(1.0 - fit.explained) < _UNEXPLAINED:
+        return []
+    samples = _smooth_samples(longest_part(recording))
+    assert samples.torque is not None
+    rows = slice(None, None, max(1, len(samples) // _EXCHANGE_ROWS))
+    signals = [array[rows] for array in (samples.position, samples.velocity, samples.acceleration, samples.torque)]
+    n = recording.n_joints
+    pairs = list(combinations(range(n), 2) if n <= _EXCHANGE_JOINTS else pairwise(range(n)))
+
+    def unexplained(order: list[int]) -> tuple[float, float]:
+        return _unexplained(robot, *(array[:, order] for array in signals))
+
+    logged, logged_as_is = unexplained(list(range(n)))
+    if logged < _UNEXPLAINED:
+        return []
+    (least, as_is), (i, j) = min((unexplained(_exchange(n, *pair)), pair) for pair in pairs)
+    if least > _EXCHANGE_GAIN * logged or as_is > _EXCHANGE_GAIN * logged_as_is:
+        return []
+    names = (recording.joint_names[i], recording.joint_names[j])
+    return [
+        Finding(
+            "exchanged_joints",
+            "error",
+            f"the columns of joints {names[0]} and {names[1]} are likely exchanged: {100.0 * logged:.2g} % of the variance of "
+            f"torque is unexplained by the nominal model as logged, {100.0 * least:.2g} % with the two the other way round",
+            "put them right in the log or with a mapping of columns, or check the order of joints in the description",
+            names,
+            {"unexplained": logged, "unexplained_exchanged": least},
+        )
+    ]
+
+
+def _exchange(n: int, i: int, j: int) -> list[int]:
+    order = list(range(n))
+    order[i], order[j] = j, i
+    return order
+
+
+def _unexplained(robot: Robot, q: Array, v: Array, a: Array, tau: Array) -> tuple[float, float]:
+    """Share of the torque's variance, on average over joints, that is left by the fit of the nominal model and friction;
+    and by friction alone after nominal torque is taken off, at most 4 in any joint.
+    """
+    still = np.zeros_like(v)
+    gravity = inverse_dynamics(robot, q, still, still, effects=False)
+    inertia = inverse_dynamics(without_friction(robot), q, v, a) - gravity
+    nothing = np.zeros(len(q))
+    free, as_is = [], []
+    for j in range(tau.shape[1]):
+        y = tau[:, j] - tau[:, j].mean()
+        total = float(y @ y)
+        if total == 0.0:
+            continue
+        rest = y - gravity[:, j] - inertia[:, j]
+        rest = rest - rest.mean()
+        Q, _ = np.linalg.qr(_columns(gravity[:, j], inertia[:, j], v[:, j])[0])
+        F, _ = np.linalg.qr(_columns(nothing, nothing, v[:, j])[0])
+        free.append(1.0 - float(np.sum((Q.T @ y) ** 2)) / total)
+        as_is.append(min(4.0, (float(rest @ rest) - float(np.sum((F.T @ rest) ** 2))) / total))
+    return (float(np.mean(free)), float(np.mean(as_is))) if free else (0.0, 0.0)
 
 
 def _smooth_samples(recording: Recording) -> Samples:
@@ -198,8 +275,10 @@ def _coefficients(columns: Array, names: list[str], y: Array, loaded: bool) -> t
         coefficient = float(beta[names.index(name)]) if name in names else nothing
         found[name] = coefficient if abs(coefficient) * alone.get(name, 0.0) > 2.0 * residual else nothing
     share = nothing
-    if loaded and "gravity" in names and alone["gravity"] > 0.3 * alone.get("inertia", 0.0):
-        share = abs(float(beta[names.index("gravity")])) * alone["gravity"] / float(np.linalg.norm(y))
+    size = float(np.linalg.norm(y))
+    # only where nominal gravity would be a good part of this torque can its absence be noticed
+    if loaded and "gravity" in names and alone["gravity"] > max(0.3 * alone.get("inertia", 0.0), _NOTICED * size):
+        share = abs(float(beta[names.index("gravity")])) * alone["gravity"] / size
     return found["gravity"], found["inertia"], share
 
 
@@ -230,7 +309,7 @@ def _weighted_mean(values: Array, weight: Array) -> tuple[float, float]:
     return mean, float(np.sqrt(w @ (values - mean) ** 2 / (counted - 1.0)))
 
 
-def _judged(recording: Recording, fit: ModelFit, amperes: bool) -> list[Finding]:
+def _judged(recording: Recording, robot: Robot, fit: ModelFit, amperes: bool) -> list[Finding]:
     findings: list[Finding] = []
     names = np.array(recording.joint_names)
     what = "motor current" if amperes else "torque"
@@ -267,7 +346,7 @@ def _judged(recording: Recording, fit: ModelFit, amperes: bool) -> list[Finding]
                     values,
                 )
             )
-        return findings + _torque_lag(recording, fit, what)
+        return findings + _torque_lag(recording, robot, fit, what)
     factor = np.where(seen, fit.gravity, fit.inertia)
     wrong = np.isfinite(factor) & (factor < 0.0) & (fit.explained > 0.5)
     if wrong.any():
@@ -296,7 +375,7 @@ def _judged(recording: Recording, fit: ModelFit, amperes: bool) -> list[Finding]
                 "torque_scale",
                 "error" if ratio > 3.0 else "warning",
                 f"torque of joint {', '.join(listed(off))} is {1.0 / ratio:.3g} times the nominal model's: {guess}",
-                f"give drive gains or gear ratios when reading (the nominal model suggests about {ratio:.3g})",
+                f"give --drive-gains, or gear ratios in a mapping file (the nominal model suggests about {ratio:.3g})",
                 listed(off),
                 {**values, "ratio": 1.0 / size},
             )
@@ -313,14 +392,39 @@ def _judged(recording: Recording, fit: ModelFit, amperes: bool) -> list[Finding]
                 {"gains": 1.0 / fit.gravity[seen]},
             )
         )
-    return findings + _torque_lag(recording, fit, what)
+    return findings + _torque_lag(recording, robot, fit, what)
 
 
-def _torque_lag(recording: Recording, fit: ModelFit, what: str) -> list[Finding]:
+def _shift_pays(recording: Recording, robot: Robot, lag_s: float) -> bool:
+    """Whether a model fitted to the shifted torque leaves clearly less of it than one fitted to the torque as it is."""
+    samples = _smooth_samples(longest_part(recording))
+    assert samples.torque is not None
+    dt = float(samples.time[-1] - samples.time[0]) / (len(samples) - 1)
+    late = round(lag_s / dt)
+    rows = np.arange(abs(late), len(samples) - abs(late), max(1, len(samples) // _FITTED_ROWS))
+    model = robot.with_effects([Viscous(), SmoothCoulomb(), Offset(), Armature()])
+    base = reduce_to_base(model)
+    Y = torque_regressor(model, samples.position[rows], samples.velocity[rows], samples.acceleration[rows])
+    W = Y.reshape(-1, Y.shape[2]) @ base.lift
+    left = []
+    for shift in (0, late):
+        torque = samples.torque[rows + shift]
+        size = torque.std(axis=0)
+        weight = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)  # every joint counts alike
+        scaled = np.tile(weight, len(rows))
+        y = torque.ravel() * scaled
+        beta, *_ = np.linalg.lstsq(W * scaled[:, None], y, rcond=None)
+        left.append(float(np.linalg.norm(y - (W * scaled[:, None]) @ beta) / np.linalg.norm(y)))
+    return left[1] < _PAYS * left[0]
+
+
+def _torque_lag(recording: Recording, robot: Robot, fit: ModelFit, what: str) -> list[Finding]:
     lag = fit.common_lag_s
     # Friction before sliding looks like a lag too, so the joints have to agree.
     uncertain = not np.isfinite(lag) or (recording.n_joints > 1 and not abs(lag) > 3.0 * fit.lag_error_s)
     if uncertain or abs(lag) <= max(3e-3, 0.5 * nominal_period_s(recording.time)):
+        return []
+    if not _shift_pays(recording, robot, lag):  # a nominal model that is off looks like a lag as well
         return []
     error = f" (+-{1e3 * fit.lag_error_s:.1f})" if np.isfinite(fit.lag_error_s) else ""
     return [

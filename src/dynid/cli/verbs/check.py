@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dynid.cli.console import show, show_json, show_table
 from dynid.cli.options import AsJson
 
+if TYPE_CHECKING:
+    from dynid.robot.model import Robot
+
 
 def check(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="URDF, MJCF, DH file or run folder.", show_default=False)],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="URDF, MJCF, SDF, DH file, run folder or file of parameters (.json).", show_default=False
+        ),
+    ],
     json: AsJson = False,
 ) -> None:
     """Whether every link could exist: positive mass and a density that has this inertia. Exit code 1 if not.
 
     Example: [bold]dynid check arm.urdf[/bold]
     """
-    from dynid.run import read_model
     from dynid.validation.consistency import check_model
 
-    verdict = check_model(read_model(model))
+    verdict = check_model(_model(model))
     if json:
         show_json({"feasible": verdict.feasible, "links": [asdict(link) for link in verdict.links]})
     else:
@@ -48,3 +55,14 @@ def check(
         show(f"{model.name}: " + (f"{len(bad)} inconsistent: {', '.join(bad)}" if bad else good))
     if not verdict.feasible:
         raise typer.Exit(1)
+
+
+def _model(path: Path) -> Robot:
+    """A robot's description, read without loading what runs need, or the robot of a run or of a file of parameters."""
+    if path.is_dir() or path.suffix.lower() in (".json", ".npz"):
+        from dynid.run import read_model
+
+        return read_model(path)
+    from dynid.robot.read import read_robot
+
+    return read_robot(path, "none")

@@ -52,7 +52,8 @@ def data(
         f"{recording.n_joints} joints; {', '.join(recording.quantities)}"
     )
     for note in recording.source.notes:
-        show(f"note: {note}")
+        if not any(note in finding.sentence for finding in check.findings):  # said there already
+            show(f"note: {note}")
     for finding in check.findings:
         show(f"{finding.severity}: {finding.sentence}")
         show(f"    {finding.fix}")

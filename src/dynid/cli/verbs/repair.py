@@ -12,9 +12,17 @@ from dynid.cli.options import AsJson
 
 
 def repair(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="URDF, MJCF, DH file or run folder.", show_default=False)],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="URDF, MJCF, SDF, DH file, run folder or file of parameters (.json).", show_default=False
+        ),
+    ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Repaired model: .urdf or .xml (MJCF).", show_default=False)
+        Path,
+        typer.Option(
+            "-o", "--output", help="Repaired model: .urdf, .xml (MJCF), .sdf or .json (parameters).", show_default=False
+        ),
     ],
     json: AsJson = False,
 ) -> None:

@@ -7,12 +7,14 @@ Names are compared after folding case and separators, so ``shoulder_pan.q``, ``q
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from dynid.errors import InputError, UnknownNameError
+from dynid.recording.finding import Finding
 from dynid.recording.recording import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY
 
 
@@ -25,21 +27,47 @@ class HasJoints(Protocol):
         """Names of the moving joints."""
 
 
+@runtime_checkable
+class HasLockedJoints(HasJoints, Protocol):
+    """A robot that knows which of its joints are held, and the order of all joints before that."""
+
+    @property
+    def described_joints(self) -> tuple[str, ...]:
+        """Names of all joints of the description, in order."""
+
+    @property
+    def locked(self) -> Mapping[str, float]:
+        """Joints that are held, each with its position."""
+
+
 class MissingJointsError(InputError):
     """The log lacks joints of the robot; carries which are ``present`` and which ``missing``.
 
     ``by_number`` tells that the log numbers its columns, so that the present joints are the robot's first
-    ones.
+    ones. ``misspelt`` names columns that are not used and the missing joint whose name is nearly theirs.
     """
 
-    def __init__(self, where: str, present: Sequence[str], missing: Sequence[str], *, by_number: bool) -> None:
+    def __init__(
+        self,
+        where: str,
+        present: Sequence[str],
+        missing: Sequence[str],
+        *,
+        by_number: bool,
+        locked: Collection[str] = (),
+        misspelt: Mapping[str, str] | None = None,
+    ) -> None:
         self.present = tuple(present)
         self.missing = tuple(missing)
         self.by_number = by_number
+        self.misspelt = dict(misspelt or {})
         robot = len(self.present) + len(self.missing)
+        hints = "".join(
+            f"; column '{column}' is not used: did you mean '{joint}'?" for column, joint in self.misspelt.items()
+        )
         super().__init__(
-            f"{where}: log has {len(self.present)} position columns, robot has {robot} joints; "
-            f"missing: {', '.join(self.missing)}"
+            f"{where}: log has {len(self.present)} position columns, robot has {robot} joints{besides(locked)}; "
+            f"missing: {', '.join(self.missing)}{hints}"
         )
 
 
@@ -63,11 +91,17 @@ class ColumnPlan:
     time_unit: str | None
     slots: Mapping[str, tuple[Slot, ...]]
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    held: Mapping[str, Slot] = field(default_factory=dict)
+    """Position columns of locked joints, which are only compared with the position they are locked at."""
+    by_number: bool = False
+    """Whether joints were told by the numbers of the position columns."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column to read, once."""
         wanted = [*self.time, *(slot.column for slots in self.slots.values() for slot in slots)]
+        wanted += [slot.column for slot in self.held.values()]
         return tuple(dict.fromkeys(wanted))
 
 
@@ -145,6 +179,31 @@ def aliases(quantity: str) -> tuple[str, ...]:
 
 
 _EVERY_ALIAS = frozenset(name for quantity in _STEMS for name in aliases(quantity))
+_MOTION_ALIAS = frozenset(name for quantity in _QUALIFIED for name in aliases(quantity))
+
+
+def is_motion(name: str) -> bool:
+    """Whether a column of this name would be read as motion, torque or current of some joint."""
+    folded = fold(name)
+    numbered = _numbered(folded)
+    return folded in _MOTION_ALIAS or (numbered is not None and bool(numbered[0] & _MOTION_ALIAS))
+
+
+def near_name(name: str, joint_names: Iterable[str]) -> str | None:
+    """The joint that a name is nearly spelt like; numbers in it have to be the same."""
+
+    def bare(text: str) -> str:
+        return fold(text).removesuffix("_joint").removeprefix("joint_")
+
+    digits = re.findall(r"\d+", name)
+    known = {bare(joint): joint for joint in joint_names if re.findall(r"\d+", joint) == digits}
+    found = difflib.get_close_matches(bare(name), known, n=1, cutoff=0.8)
+    return known[found[0]] if found else None
+
+
+def besides(locked: Collection[str]) -> str:
+    """Locked joints, as an addition to a number of joints."""
+    return f" besides the locked {', '.join(locked)}" if locked else ""
 
 
 def joint_forms(joint_names: Sequence[str]) -> dict[str, int]:
@@ -180,12 +239,18 @@ def _shared_prefix(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Match:
-    """Columns of one alias: joint index to slot; by number the index may exceed the robot's joints."""
+    """Columns of one alias: joint index to slot; by number the index may exceed the robot's joints.
+
+    ``extra`` gives joints that are not the robot's and their columns; ``held`` the columns of locked joints, where the
+    numbers are those of all joints before locking, ``numbers_all``.
+    """
 
     alias: str
     slots: Mapping[int, Slot]
     by_number: bool
-    extra: tuple[str, ...] = ()
+    extra: Mapping[str, Slot] = field(default_factory=dict)
+    held: Mapping[str, Slot] = field(default_factory=dict)
+    numbers_all: bool = False
 
     def complete(self, n_joints: int) -> bool:
         covered = all(index in self.slots for index in range(n_joints))
@@ -200,9 +265,13 @@ class ColumnMatcher:
     shapes: Mapping[str, tuple[int, ...]]
     joint_names: tuple[str, ...]
     element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    described: tuple[str, ...] = ()
+    locked: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.forms = joint_forms(self.joint_names)
+        self.described = self.described or self.joint_names
+        self.kept = [self.described.index(name) for name in self.joint_names]
         self.folded: dict[str, list[str]] = {}
         for name in self.shapes:
             self.folded.setdefault(fold(name), []).append(name)
@@ -310,10 +379,22 @@ class ColumnMatcher:
             if isinstance(key, str) and key not in self.joint_names:
                 raise UnknownNameError("joint", key, self.joint_names, f"the mapping of {quantity}")
             slots[self.joint_names.index(key) if isinstance(key, str) else key] = Slot(column)
-        return Match("mapping", slots, by_number=not isinstance(columns, Mapping))
+        return self._without_locked(Match("mapping", slots, by_number=not isinstance(columns, Mapping)))
+
+    def _without_locked(self, match: Match) -> Match:
+        """The match without locked joints, where its numbers can only be those of all joints before locking."""
+        n, every = len(self.joint_names), len(self.described)
+        numbers = set(match.slots)
+        if not match.by_number or n == every or numbers == set(range(n)):
+            return match
+        if not set(self.kept) <= numbers <= set(range(every)):
+            return match
+        held = {self.described[k]: slot for k, slot in match.slots.items() if k not in self.kept}
+        return replace(match, slots={k: match.slots[i] for k, i in enumerate(self.kept)}, held=held, numbers_all=True)
 
     def _best(self, candidates: Sequence[Match]) -> Match | None:
         n = len(self.joint_names)
+        candidates = [self._without_locked(match) for match in candidates]
         for match in candidates:
             if match.complete(n):
                 return match
@@ -333,8 +414,8 @@ class ColumnMatcher:
         if not slots:
             return []
         used = {slot.column for slot in slots.values()}
-        rest = (self._stranger(alias, name) for name in self.shapes if name not in used)
-        return [Match(alias, slots, by_number=False, extra=tuple(name for name in rest if name))]
+        rest = ((self._stranger(alias, name), name) for name in self.shapes if name not in used)
+        return [Match(alias, slots, by_number=False, extra={joint: Slot(name) for joint, name in rest if joint})]
 
     def _stranger(self, alias: str, column: str) -> str | None:
         """The joint name in a column of this alias that is not a joint of the robot."""
@@ -378,15 +459,15 @@ class ColumnMatcher:
             names = self.element_names.get(column)
             if names is not None and len(names) == shape[0]:
                 slots: dict[int, Slot] = {}
-                extra: list[str] = []
+                extra: dict[str, Slot] = {}
                 for element, name in enumerate(names):
                     index = self._joint_of(name)
                     if index is None:
-                        extra.append(name)
+                        extra[name] = Slot(column, element)
                     else:
                         slots[index] = Slot(column, element)
                 if slots:
-                    matches.append(Match(column, slots, by_number=False, extra=tuple(extra)))
+                    matches.append(Match(column, slots, by_number=False, extra=extra))
                     continue
             matches.append(Match(column, {k: Slot(column, k) for k in range(shape[0])}, by_number=True))
         return matches
@@ -420,21 +501,65 @@ class ColumnMatcher:
         missing = [name for index, name in enumerate(self.joint_names) if index not in match.slots]
         if missing:
             present = [name for index, name in enumerate(self.joint_names) if index in match.slots]
-            raise MissingJointsError(self.where, present, missing, by_number=match.by_number)
+            misspelt = {str(slot): near for name, slot in match.extra.items() if (near := near_name(name, missing))}
+            raise MissingJointsError(
+                self.where, present, missing, by_number=match.by_number, locked=self.locked, misspelt=misspelt
+            )
         return tuple(match.slots[index] for index in range(n))
 
-    def others(self, quantity: str, match: Match | None) -> tuple[tuple[Slot, ...] | None, str | None]:
+    def strangers(self, match: Match) -> tuple[dict[str, Slot], list[str], list[Finding]]:
+        """What position columns of other joints are: those of locked ones; a note on the rest; names misspelt."""
+        forms = joint_forms(self.described)
+        held, strange, findings = dict(match.held), [], []
+        for name, slot in match.extra.items():
+            index = forms.get(fold(name))
+            if index is not None and self.described[index] in self.locked:
+                held[self.described[index]] = slot
+                continue
+            absent = [joint for joint in self.locked if joint not in held]
+            if (near := near_name(name, absent)) is None:
+                strange.append(name)
+                continue
+            findings.append(
+                Finding(
+                    "misspelt_joint",
+                    "warning",
+                    f"column '{slot}' is not used; did you mean joint '{near}', which has no column and is locked at "
+                    f"{self.locked[near]:g}",
+                    "spell the column like the joint, or rename it in a mapping under [rename]",
+                    (near,),
+                    {"column": str(slot)},
+                )
+            )
+        notes = []
+        if held:
+            named = ", ".join(f"{joint} ('{slot}')" for joint, slot in held.items())
+            notes.append(f"the columns of locked joints are left out: {named}")
+        if strange:
+            notes.append(f"joints of the log that are not the robot's are ignored: {', '.join(strange)}")
+        return held, notes, findings
+
+    def _same_numbers(self, match: Match, positions: Match) -> bool:
+        """Whether two quantities number the same joints, all of them or those that are not locked."""
+        return not (match.by_number and positions.by_number) or match.numbers_all == positions.numbers_all
+
+    def others(
+        self, quantity: str, match: Match | None, positions: Match | None = None
+    ) -> tuple[tuple[Slot, ...] | None, str | None]:
         """Slots of a quantity that may be absent altogether but not for some joints; or None and a note."""
         if match is None:
             return None, None
         n = len(self.joint_names)
-        if match.complete(n):
+        uneven = positions is not None and match.complete(n) and not self._same_numbers(match, positions)
+        if match.complete(n) and not uneven:
             return tuple(match.slots[index] for index in range(n)), None
         if quantity in AUXILIARY:
             return (
                 None,
                 f"{_WORD[quantity]} is left out: log has {len(match.slots)} columns, robot has {n} joints",
             )
+        if uneven and positions is not None:
+            raise InputError(f"{self._counts(quantity, match)}, but {len(positions.slots) + len(positions.held)} positions")
         if match.by_number:
             self._consecutive(quantity, match)
         raise InputError(self._counts(quantity, match))
@@ -452,9 +577,14 @@ class ColumnMatcher:
     def _counts(self, quantity: str, match: Match) -> str:
         word = _WORD.get(quantity, quantity)
         n = len(self.joint_names)
-        text = f"{self.where}: log has {len(match.slots)} {word} columns, robot has {n} joints"
+        found = len(match.slots) + len(match.held)
+        text = f"{self.where}: log has {found} {word} columns, robot has {n} joints{besides(self.locked)}"
         lacking = [name for k, name in enumerate(self.joint_names) if k not in match.slots]
-        return f"{text}; no {word} column for joint '{lacking[0]}'" if lacking and not match.by_number else text
+        if not lacking or match.by_number:
+            return text
+        near = next((slot for name, slot in match.extra.items() if near_name(name, lacking[:1])), None)
+        hint = "" if near is None else f": did you mean column '{near}'?"
+        return f"{text}; no {word} column for joint '{lacking[0]}'{hint}"
 
     # -- static and wrench columns ----
 

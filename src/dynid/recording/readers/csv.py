@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.recording.finding import Finding
 from dynid.recording.readers.table import MALFORMED, Batch, foreign_errors, sentence
 
 _SAMPLE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 22
+_TAIL_BYTES = 1 << 18
+_FEWEST_LINES = 20  # that tell how short a whole number may be written
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?|[-+]?(nan|inf|infinity)", re.IGNORECASE)
 _ABSENT = (
     "",
@@ -38,7 +41,7 @@ _ABSENT = (
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A text table; rows stay in the file until they are asked for."""
+    """A text table; rows stay in the file until they are asked for, those before byte ``end`` where it is given."""
 
     path: Path
     names: tuple[str, ...]
@@ -46,7 +49,9 @@ class CsvTable:
     decimal: str
     skip_lines: int
     integers: frozenset[str]
+    end: int | None = None
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     format: str = "csv"
     element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +83,11 @@ class CsvTable:
         types = {places[name]: pa.int64() if name in self.integers else pa.float64() for name in columns}
         width = max(len(self.names), 1)
         block = min(max(rows * width * 12, 1 << 16), _BLOCK_BYTES)
-        source: Any = _Respaced(self.path) if self.delimiter == " " else str(self.path)
+        source: Any = str(self.path)
+        if self.delimiter == " ":
+            source = _Respaced(_opened(self.path, self.end))
+        elif self.end is not None:
+            source = _opened(self.path, self.end)
         reported = 0
         try:
             reader = arrow_csv.open_csv(
@@ -123,11 +132,36 @@ class CsvTable:
         raise InputError(f"{where}: cannot be read as a text table: {sentence(error)}") from error
 
 
+def _opened(path: Path, end: int | None) -> io.BufferedReader:
+    file = path.open("rb")
+    return file if end is None else io.BufferedReader(_Head(file, end), _BLOCK_BYTES)
+
+
+class _Head(io.RawIOBase):
+    """The bytes of a file before one place."""
+
+    def __init__(self, file: io.BufferedReader, end: int) -> None:
+        self._file = file
+        self._left = end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        size = self._file.readinto(memoryview(buffer)[: self._left])
+        self._left -= size
+        return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
 class _Respaced(io.RawIOBase):
     """A file of words apart by any number of blanks, seen with one blank between words."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
         self._rest = b""
 
     def readable(self) -> bool:
@@ -205,7 +239,43 @@ def open_csv(path: Path, header: Sequence[str] | None = None) -> CsvTable:
         for k, name in enumerate(names)
         if all(len(row) > k and re.fullmatch(r"\d{16,18}|[1-8]\d{18}", row[k]) for row in rows)
     )
-    return CsvTable(path, tuple(names), delimiter, decimal, skip, integers)
+    end, findings = _torn(path, delimiter, len(names), skip)
+    return CsvTable(path, tuple(names), delimiter, decimal, skip, integers, end, findings=findings)
+
+
+def _torn(path: Path, delimiter: str, width: int, skip_lines: int) -> tuple[int | None, tuple[Finding, ...]]:
+    """The byte where a last line starts that breaks off in its middle, and what to say about it.
+
+    Such a line has fewer fields than the header, or no line end and a last number shorter than all those above it.
+    """
+    with foreign_errors(str(path), "cannot be read"), path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        start = file.seek(max(0, size - _TAIL_BYTES))
+        tail = file.read()
+    body = tail.rstrip(b" \t\r\n")
+    ended = b"\n" in tail[len(body) :] or b"\r" in tail[len(body) :]
+    lines = re.split(rb"\r\n|\n|\r", body)
+    # A header is no row, and the first line of the tail may be a piece of one.
+    *above, last = [
+        _split(line.decode("latin-1"), delimiter) for line in lines[skip_lines if start == 0 else 1 :] if line.strip()
+    ] or [[]]
+    whole = [row for row in above if len(row) == width]
+    if len(last) < width and whole:
+        how = f"it has {len(last)} of {width} fields"
+    elif ended or len(last) != width or len(whole) < _FEWEST_LINES:
+        return None, ()
+    elif len(last[-1]) < min(len(row[-1]) for row in whole):
+        how = f"its last number is '{last[-1]}' and the line has no end"
+    else:
+        return None, ()
+    finding = Finding(
+        "cut_off",
+        "warning",
+        f"the last line of the file is cut off ({how}) and was left out",
+        "the log was not written to its end: look whether the rest of it is missing, too",
+        values={"fields": len(last), "columns": width},
+    )
+    return start + len(body) - len(lines[-1]), (finding,)
 
 
 def _is_numeric(line: str) -> bool:

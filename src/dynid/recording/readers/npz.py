@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError
-from dynid.recording.readers.columns import fold
+from dynid.recording.readers.columns import fold, is_motion
 from dynid.recording.readers.table import ArrayTable, foreign_errors
 
 MOST_BYTES = 8 * 2**30
@@ -77,11 +77,11 @@ def _aligned(where: str, arrays: dict[str, NDArray[Any]], names: tuple[str, ...]
     vectors = {name: array for name, array in arrays.items() if array.ndim >= 1}
     if not vectors:
         raise InputError(f"{where}: holds no arrays of numbers, expected t, q and tau")
-    clock = next((array for name, array in vectors.items() if fold(name) in ("t", "time", "timestamp", "stamp")), None)
-    if clock is not None and clock.ndim == 2 and 1 in clock.shape:
-        vectors = {name: array.reshape(-1) if array is clock else array for name, array in vectors.items()}
-        clock = clock.reshape(-1)
-    n = len(clock) if clock is not None else max(len(array) for array in vectors.values())
+    clock = next((name for name in vectors if fold(name) in ("t", "time", "timestamp", "stamp")), None)
+    if clock is not None and vectors[clock].ndim == 2 and 1 in vectors[clock].shape:
+        vectors[clock] = vectors[clock].reshape(-1)
+    measure = clock if clock is not None else max(vectors, key=lambda name: len(vectors[name]))
+    n = len(vectors[measure])
     if n == 0:
         raise InputError(f"{where}: the arrays have no rows")
     notes: list[str] = []
@@ -92,8 +92,12 @@ def _aligned(where: str, arrays: dict[str, NDArray[Any]], names: tuple[str, ...]
         elif array.ndim == 2 and array.shape[1] == n:
             columns[name] = np.ascontiguousarray(array.T)
             notes.append(f"array '{name}' of shape {array.shape} was turned to rows by joints")
+        elif is_motion(name) and 2 * max(array.shape) > n:
+            raise InputError(
+                f"{where}: array '{name}' has {max(array.shape)} rows and '{measure}' has {n}, expected as many"
+            )
         else:
-            notes.append(f"array '{name}' has {len(array)} rows where time has {n} and is ignored")
+            notes.append(f"array '{name}' has {len(array)} rows where '{measure}' has {n} and is ignored")
     element_names = {
         name: names for name, array in columns.items() if names is not None and array.shape[1:] == (len(names),)
     }

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.recording.finding import Finding
 from dynid.recording.readers.table import Batch, foreign_errors
 
 
@@ -24,6 +25,7 @@ class ParquetTable:
     element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     format: str = "parquet"
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Batch]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,11 +21,13 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError, UnknownNameError
+from dynid.recording.finding import Finding, dropped_rows
 from dynid.recording.readers.columns import (
     AUXILIARY,
     ColumnMatcher,
     ColumnPlan,
     HasJoints,
+    HasLockedJoints,
     Match,
     Slot,
     listed,
@@ -36,11 +39,13 @@ from dynid.recording.readers.table import MALFORMED, Batch, Table, as_float, for
 from dynid.recording.recording import (
     COLUMN_OF_BODY_MOTION,
     COLUMN_OF_QUANTITY,
+    LARGEST,
     Recording,
     RecordingSource,
     RecordingStream,
     StaticRecording,
     WrenchRecording,
+    beyond,
     per_joint,
 )
 
@@ -73,6 +78,8 @@ _BATCH_ROWS = 1 << 14
 #: A stream puts a row in its place if it comes at most this many rows late.
 _LATE_ROWS = 1000
 _EPOCH_S = 1e8
+#: A locked joint whose log is further from the position it is locked at is worth a word, rad or m.
+_LOCK_TOLERANCE = 1e-2
 
 
 def read_recording(
@@ -107,15 +114,20 @@ def read_recording(
         raise InputError(
             f"{reading.where}: {time.size} of {rows.n_rows} rows left without {counts.words()}, expected at least 2"
         )
+    dropped = _dropped((*rows.notes_on_lines, *counts.notes_on_dropped()), counts.total + rows.n_malformed, rows.n_rows)
+    n_torn = sum(finding.code == "cut_off" for finding in reading.table.findings)
     source = replace(
         reading.source,
-        notes=(*reading.source.notes, *rows.notes, *counts.notes()),
-        n_rows_in_file=rows.n_rows,
-        n_dropped=counts.total + rows.n_malformed,
+        notes=(*reading.source.notes, *rows.notes, *rows.notes_on_lines, *counts.notes()),
+        n_rows_in_file=rows.n_rows + n_torn,
+        n_dropped=counts.total + rows.n_malformed + n_torn,
+        findings=(*reading.source.findings, *reading.off_lock(rows), *dropped),
     )
     if reading.kind == "wrench":
         names = reading.plan.joint_names if "position" in values else ()
         motion = {name: values.get(name) for name in (*COLUMN_OF_BODY_MOTION, "position", "velocity", "acceleration")}
+        # Nothing looks for findings in such a log later.
+        source = source.noting(*(finding.sentence for finding in source.findings if finding.code != "dropped_rows"))
         return WrenchRecording(time=time, wrench=values["wrench"], joint_names=names, source=source, **motion)
     recording = Recording(time=time, joint_names=reading.plan.joint_names, source=source, **values)
     return recording if reading.drive_gains is None else recording.with_drive_gains(reading.drive_gains)
@@ -191,6 +203,13 @@ class _Rows:
     n_rows: int
     n_malformed: int = 0
     notes: tuple[str, ...] = ()
+    held: Array = field(default_factory=lambda: np.empty((2, 0)))
+    """The least and largest position of each locked joint."""
+
+    @property
+    def notes_on_lines(self) -> tuple[str, ...]:
+        n = self.n_malformed
+        return (f"{n} {'line' if n == 1 else 'lines'} with a wrong number of fields were left out",) if n else ()
 
 
 @dataclass(frozen=True)
@@ -209,6 +228,8 @@ class _Reading:
     episode: int | None
     rate_hz: float | None
     drive_gains: Array | None
+    locked: Mapping[str, float] = field(default_factory=dict)
+    held_scale: float | None = None
     source: RecordingSource = field(default_factory=RecordingSource)
 
     def rows(self, batch_rows: int) -> Iterator[_Rows]:
@@ -233,11 +254,12 @@ class _Reading:
                         f"{min(seen):.0f}), expected one; choose it with episode"
                     )
             time = self._seconds(batch, n, counted)
-            counted += n
             values = {name: self._quantity(batch, name, n)[wanted] for name in self.plan.slots}
             if self.torque_is_current:
                 values["current"] = values.pop("torque")
-            yield _Rows(time[wanted], values, n, n_malformed)
+            self._refuse_impossible(time[wanted], values, np.arange(counted, counted + n)[wanted])
+            counted += n
+            yield _Rows(time[wanted], values, n, n_malformed, held=self._held(batch, n, wanted))
         if self.episode is not None and self.episode_column is not None and self.episode not in seen:
             numbers = f"{min(seen):.0f} to {max(seen):.0f}" if seen else "none"
             raise InputError(f"{self.where}: there is no episode {self.episode}; available: {numbers}")
@@ -252,9 +274,9 @@ class _Reading:
             # Moved out part by part, so that a log is never in memory twice as a whole.
             values[name] = np.concatenate([part.values.pop(name) for part in parts])
         malformed = sum(part.n_malformed for part in parts)
-        notes = (f"{malformed} lines with a wrong number of fields were left out",) if malformed else ()
         n_rows = sum(part.n_rows for part in parts) + malformed
-        return _Rows(np.concatenate([part.time for part in parts]), values, n_rows, malformed, notes)
+        held = np.stack([np.min([part.held[0] for part in parts], axis=0), np.max([part.held[1] for part in parts], axis=0)])
+        return _Rows(np.concatenate([part.time for part in parts]), values, n_rows, malformed, held=held)
 
     def without_absent(self, rows: _Rows) -> _Rows:
         """Quantities that hold no number at all are left out; a single such column is refused."""
@@ -276,6 +298,26 @@ class _Reading:
             raise InputError(f"{self.where}: time column '{self.plan.time[0]}' holds no number in {rows.n_rows} rows")
         return replace(rows, values=values, notes=tuple(notes))
 
+    def off_lock(self, rows: _Rows) -> list[Finding]:
+        """Locked joints that the log shows elsewhere than where they are locked."""
+        findings = []
+        for (joint, slot), low, high in zip(self.plan.held.items(), *rows.held, strict=True):
+            at = self.locked[joint]
+            if not max(at - low, high - at) > _LOCK_TOLERANCE:
+                continue
+            runs = f"is {low:.4g}" if high - low < 1e-9 else f"runs from {low:.4g} to {high:.4g}"
+            findings.append(
+                Finding(
+                    "lock_position",
+                    "warning",
+                    f"joint {joint} is locked at {at:.4g}, in the log its column '{slot}' {runs}",
+                    "lock it at the position it had (--lock joint=value), or do not lock a joint that moves",
+                    (joint,),
+                    {"locked": at, "least": low, "largest": high},
+                )
+            )
+        return findings
+
     def column_of(self, quantity: str, index: int) -> Slot:
         """The column that holds entry ``index`` of a quantity."""
         return self._slots(quantity)[index]
@@ -284,15 +326,46 @@ class _Reading:
         name = "torque" if quantity == "current" and self.torque_is_current else quantity
         return self.plan.slots[name]
 
+    def _refuse_impossible(self, time: Array, values: Mapping[str, Array], rows: NDArray[np.int64]) -> None:
+        """Numbers that no machine can have are named with their column and row (from 1)."""
+        for name, array in {"time": time, **values}.items():
+            place = beyond(name, array)
+            if place is None:
+                continue
+            row, k = place
+            value = float(array.reshape(len(array), -1)[row, k])
+            column = self.plan.time[0] if name == "time" else self.column_of(name, k)
+            raise InputError(
+                f"{self.where}: column '{column}' ({name.replace('_', ' ')}) holds {value:.4g} in row {int(rows[row]) + 1}, "
+                f"which no robot shows; expected at most {LARGEST[name]:.0e} in SI units"
+            )
+
+    def _held(self, batch: Batch, n: int, wanted: slice | BoolArray) -> Array:
+        """The least and largest position of locked joints in a batch; NaN is passed over."""
+        held = np.stack([np.full(len(self.plan.held), np.inf), np.full(len(self.plan.held), -np.inf)])
+        if self.held_scale is None:
+            return held
+        for k, slot in enumerate(self.plan.held.values()):
+            column = _numeric(self.where, slot.column, batch[slot.column])
+            q = (
+                self.held_scale
+                * as_float(column if slot.element is None else column.reshape(n, -1)[:, slot.element])[wanted]
+            )
+            q = q[np.isfinite(q)]
+            if q.size:
+                held[:, k] = q.min(), q.max()
+        return held
+
     def _seconds(self, batch: Batch, n: int, counted: int) -> Array:
         if self.rate_hz is not None:
             return (counted + np.arange(n)) / self.rate_hz
         if not self.plan.time:
             return np.zeros(n)
         raws = [_numeric(self.where, name, batch[name]) for name in self.plan.time]
-        time = as_float(raws[0] - self.origin[0]) * self.time_scale
-        if len(raws) == 2:
-            time = time + as_float(raws[1] - self.origin[1]) * 1e-9
+        with np.errstate(over="ignore"):  # what overflows is refused as infinite
+            time = as_float(raws[0] - self.origin[0]) * self.time_scale
+            if len(raws) == 2:
+                time = time + as_float(raws[1] - self.origin[1]) * 1e-9
         return time
 
     def _quantity(self, batch: Batch, name: str, n: int) -> Array:
@@ -302,7 +375,8 @@ class _Reading:
         for k, slot in enumerate(slots):
             column = _numeric(self.where, slot.column, batch[slot.column])
             values[:, k] = column if slot.element is None else column.reshape(n, -1)[:, slot.element]
-        return values if scale is None else values * scale
+        with np.errstate(over="ignore"):
+            return values if scale is None else values * scale
 
 
 def _numeric(where: str, name: str, values: NDArray[Any]) -> NDArray[Any]:
@@ -341,13 +415,14 @@ def _prepare(
     file = Path(path)
     where = str(file)
     table = open_table(file, topic if topic is not None else said.topic, said.header)
-    matcher, renamed = _matcher(where, table, tuple(joint_names), said)
+    matcher, renamed = _matcher(where, table, robot, tuple(joint_names), said)
     plan, kind = _plan(matcher, said, known, kind, frozenset(ignore), rate_hz)
     plan = _original(plan, renamed)
     all_units = {**(known.units if known else {}), **said.units, **(units or {})}
     side = {**(known.side if known else {}), **said.side}
     ratios = gear_ratios if gear_ratios is not None else said.gear_ratios
     gains = drive_gains if drive_gains is not None else said.drive_gains
+    ratios, gains = _of_moving(ratios, matcher), _of_moving(gains, matcher)
     scales, torque_is_current = _scales(where, plan, all_units, side, ratios)
     if torque_is_current and "current" in plan.slots:
         raise InputError(f"{where}: has current columns, yet the unit of torque is {all_units['torque']!r}; ignore one")
@@ -357,7 +432,7 @@ def _prepare(
     notes = [*table.notes, *plan.notes]
     if known is not None:
         notes.append(f"preset '{known.name}': {known.about}")
-    notes += [note for note in (time_note, origin_note) if note]
+    notes += [note for note in (time_note, origin_note, _order_note(plan, robot)) if note]
     return _Reading(
         where=where,
         table=table,
@@ -371,14 +446,45 @@ def _prepare(
         episode=episode,
         rate_hz=rate_hz,
         drive_gains=None if gains is None or kind != "motion" else per_joint("drive gains", gains, plan.joint_names),
+        locked=matcher.locked,
+        held_scale=_held_scale(all_units.get("position"), side.get("position")),
         source=RecordingSource(
             path=where,
             sha256=hash_of(file),
             format=table.format,
             notes=tuple(notes),
             preset=known.name if known else None,
+            findings=(*table.findings, *plan.findings),
         ),
     )
+
+
+def _order_note(plan: ColumnPlan, robot: object) -> str:
+    """Which joint each numbered column is taken for, where that is not plain: trees, and names with other numbers."""
+    if not plan.by_number:
+        return ""
+    parents = [joint.parent for joint in getattr(robot, "joints", ())]
+    branched = parents != list(range(-1, len(parents) - 1))
+    ends = [re.search(r"(\d+)\D*$", name) for name in plan.joint_names]
+    digits = [int(found[1]) for found in ends if found is not None]
+    mixed = len(digits) == len(plan.joint_names) and digits != sorted(digits)
+    if not branched and not mixed:
+        return ""
+    return f"numbered columns are taken for the joints in this order: {', '.join(plan.joint_names)}"
+
+
+def _of_moving(values: Any, matcher: ColumnMatcher) -> Any:
+    """Numbers given for all joints before locking, without those of locked joints."""
+    if values is None or isinstance(values, Mapping) or len(values) != len(matcher.described):
+        return values
+    return [values[k] for k in matcher.kept]
+
+
+def _held_scale(unit: Any, side: str | None) -> float | None:
+    """What brings a position to rad or m; None where that differs from joint to joint."""
+    if side == "motor" or not (unit is None or isinstance(unit, str)):
+        return None
+    return 1.0 if unit is None else UNITS["position"].get(unit)
 
 
 def open_table(path: Path, topic: str | None = None, header: Sequence[str] | None = None) -> Table:
@@ -429,7 +535,7 @@ def hash_of(path: Path) -> str:
 
 
 def _matcher(
-    where: str, table: Table, joint_names: tuple[str, ...], said: LogMapping
+    where: str, table: Table, robot: HasJoints | Sequence[str], joint_names: tuple[str, ...], said: LogMapping
 ) -> tuple[ColumnMatcher, dict[str, str]]:
     """A matcher over the renamed columns, and the way back to the names in the file."""
     for name in said.rename:
@@ -442,12 +548,15 @@ def _matcher(
         raise InputError(f"{where}: the mapping renames two columns to the same name")
     shapes = {new: table.shapes[old] for new, old in back.items()}
     names = {new: table.element_names[old] for new, old in back.items() if old in table.element_names}
+    if isinstance(robot, HasLockedJoints):
+        return ColumnMatcher(where, shapes, joint_names, names, robot.described_joints, robot.locked), back
     return ColumnMatcher(where, shapes, joint_names, names), back
 
 
 def _original(plan: ColumnPlan, back: Mapping[str, str]) -> ColumnPlan:
     slots = {name: tuple(replace(slot, column=back[slot.column]) for slot in group) for name, group in plan.slots.items()}
-    return replace(plan, slots=slots, time=tuple(back[name] for name in plan.time))
+    held = {joint: replace(slot, column=back[slot.column]) for joint, slot in plan.held.items()}
+    return replace(plan, slots=slots, time=tuple(back[name] for name in plan.time), held=held)
 
 
 def _plan(
@@ -494,6 +603,9 @@ def _plan(
                 if not taken & {slot.column for slot in group} and ("position" in slots or name == "position"):
                     slots[name] = group
         return ColumnPlan(matcher.joint_names, time, unit, slots, tuple(notes)), kind
+    positions: Match | None = None
+    held: dict[str, Slot] = {}
+    findings: list[Finding] = []
     for name in quantities_of_motion(ignore):
         match = _slots_of(matcher, name, said, preset)
         if name == "position":
@@ -503,15 +615,18 @@ def _plan(
                 else "q1.., or names such as q_<joint> and <joint>.position"
             )
             slots[name] = matcher.positions(match, expected)
-            if match is not None and match.extra:
-                notes.append(f"joints of the log that are not the robot's are ignored: {', '.join(match.extra)}")
+            if match is not None:
+                positions = match
+                held, said_of_others, findings = matcher.strangers(match)
+                notes += said_of_others
             continue
-        found, note = matcher.others(name, match)
+        found, note = matcher.others(name, match, positions)
         if found is not None:
             slots[name] = found
         if note is not None:
             notes.append(note)
-    return ColumnPlan(matcher.joint_names, time, unit, slots, tuple(notes)), kind
+    numbered = positions is not None and positions.by_number
+    return ColumnPlan(matcher.joint_names, time, unit, slots, tuple(notes), tuple(findings), held, numbered), kind
 
 
 def _kind(matcher: ColumnMatcher, said: LogMapping, preset: Preset | None, wrench: bool, has_clock: bool) -> str:
@@ -527,17 +642,20 @@ def _static_plan(matcher: ColumnMatcher, said: LogMapping, notes: list[str]) -> 
     # Positions first: a table that lacks joints is refused with their names, so that they can be locked.
     match = _slots_of(matcher, "position", said, None)
     slots = {"position": matcher.positions(match, "q1.. beside M11.. and g1..")}
+    held, said_of_others, findings = matcher.strangers(match) if match is not None else ({}, [], [])
+    notes = [*notes, *said_of_others, *(finding.sentence for finding in findings)]
     inertia = matcher.inertia()
     if inertia is not None:
         slots["inertia"] = inertia
-    gravity, _ = matcher.others("gravity", _slots_of(matcher, "gravity", said, None))
+    gravity, _ = matcher.others("gravity", _slots_of(matcher, "gravity", said, None), match)
     if gravity is not None:
         slots["gravity"] = gravity
     if len(slots) == 1:
         raise InputError(
             f"{matcher.where}: no inertia (M11, M21, ..) or gravity (g1, ..) columns; found {listed(matcher.shapes)}"
         )
-    return ColumnPlan(matcher.joint_names, (), None, slots, tuple(notes))
+    numbered = match is not None and match.by_number
+    return ColumnPlan(matcher.joint_names, (), None, slots, tuple(notes), held=held, by_number=numbered)
 
 
 def _time_columns(matcher: ColumnMatcher, said: LogMapping, preset: Preset | None) -> tuple[tuple[str, ...], str | None]:
@@ -654,7 +772,8 @@ def _time_unit(where: str, table: Table, plan: ColumnPlan, given: Any, rate_hz: 
                 unit,
                 None if unit == "s" else f"time column '{column}' is read as {unit}: its stamps are dates",
             )
-    steps = np.diff(np.unique(head))
+    with np.errstate(over="ignore"):
+        steps = np.diff(np.unique(head))
     if steps.size == 0:
         return "s", None
     step = float(np.median(steps))
@@ -709,14 +828,23 @@ class _Counts:
         return f"{self.nan} rows with NaN and {self.repeated} with a repeated stamp"
 
     def notes(self) -> list[str]:
+        notes = self.notes_on_dropped()
+        if self.sorted_rows:
+            notes.append(f"{self.sorted_rows} rows were out of order and sorted by their stamps")
+        return notes
+
+    def notes_on_dropped(self) -> list[str]:
         notes = []
         if self.nan:
             notes.append(f"{self.nan} rows with NaN were left out")
-        if self.sorted_rows:
-            notes.append(f"{self.sorted_rows} rows were out of order and sorted by their stamps")
         if self.repeated:
             notes.append(f"{self.repeated} rows with a repeated stamp were left out, the first of each kept")
         return notes
+
+
+def _dropped(reasons: Sequence[str], n_dropped: int, n_rows: int) -> list[Finding]:
+    """Rows that were left out, in the words of the notes, so that both can be told as one."""
+    return [dropped_rows("; ".join(reasons), n_dropped, n_rows)] if n_dropped else []
 
 
 def _tidy(
@@ -812,6 +940,8 @@ def _static(reading: _Reading, rows: _Rows) -> StaticRecording:
     notes = (
         *reading.source.notes,
         *rows.notes,
+        *rows.notes_on_lines,
+        *(finding.sentence for finding in (*reading.table.findings, *reading.off_lock(rows))),
         *((f"{dropped} rows with NaN were left out",) if dropped else ()),
     )
     inertia = rows.values.get("inertia")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DynidError, InputError
+from dynid.recording.finding import Finding
 
 Batch = dict[str, NDArray[Any]]
 
@@ -42,6 +43,10 @@ class Table(Protocol):
         """Sentences about the file for the user."""
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the file."""
+
+    @property
     def n_rows(self) -> int | None:
         """Rows in the file, None where that is known only after reading."""
 
@@ -58,6 +63,7 @@ class ArrayTable:
     element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

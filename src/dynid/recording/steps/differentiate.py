@@ -78,4 +78,4 @@ def second_derivative(time: Array, values: Array) -> Array:
 
 def _refuse_short(time: Array) -> None:
     if len(time) < 3:
-        raise InputError(f"log has {len(time)} rows, central differences need at least 3")
+        raise InputError(f"signal has {len(time)} rows, central differences need at least 3")

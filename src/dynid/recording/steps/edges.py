@@ -45,8 +45,8 @@ class DropEdges(LocalStep):
             last = min(last, n - self.rows, int(np.searchsorted(t, t[-1] - limit, side="right")))
             if starts and last <= first:
                 raise InputError(
-                    f"log of {t[-1] - t[0]:.3g} s and {n} rows is too short: nothing is left after dropping "
-                    f"{self.seconds:.3g} s and at least {self.rows} rows at both ends"
+                    f"{t[-1] - t[0]:.3g} s and {n} rows are too short: nothing is left after dropping "
+                    f"{self.seconds:.3g} s and at least {self.rows} {'row' if self.rows == 1 else 'rows'} at both ends"
                 )
         first = min(first, own.stop)
         last = max(last, first)

@@ -82,7 +82,7 @@ class Resample(LocalStep):
 def nominal_period_s(time: Array) -> float:
     """The median step of the first rows, or their mean where the clock is uniform but for rounding."""
     if len(time) < 2:
-        raise InputError(f"log has {len(time)} row, expected at least 2 to know its sampling step")
+        raise InputError(f"signal has {len(time)} row, expected at least 2 to know its sampling step")
     steps = np.diff(time[:HEAD_ROWS])
     mean = float(steps.mean())
     uniform = bool(np.abs(steps - mean).max() < 1e-3 * mean)

@@ -64,7 +64,7 @@ class SavitzkyGolay(RowwiseStep):
 
         assert window.period_s is not None
         if len(values) < self.window:
-            raise InputError(f"log has {len(values)} rows, SavitzkyGolay needs at least its window of {self.window}")
+            raise InputError(f"signal has {len(values)} rows, SavitzkyGolay needs at least its window of {self.window}")
         level = values[:1]  # derivatives live on differences
         result = savgol_filter(values - level, self.window, self.order, derivative, window.period_s, axis=0)
         return np.asarray(result if derivative else result + level)

@@ -53,7 +53,7 @@ class SmoothingSpline(RowwiseStep):
 
         t = window.time
         if len(t) < 5:
-            raise InputError(f"log has {len(t)} rows, a smoothing spline needs at least 5")
+            raise InputError(f"signal has {len(t)} rows, a smoothing spline needs at least 5")
         names = chosen_signals(window, self.signals, self)
         logged = self.velocity is not None and from_log(window, self.velocity, self)
         needed = list(names)

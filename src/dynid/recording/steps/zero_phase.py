@@ -39,7 +39,9 @@ def edge_rows(order: int, cutoff_nyquist: float) -> int:
     return max(memory_rows(order, cutoff_nyquist, 1e-3), 3 * (order + 1))
 
 
-def filter_window(values: Array, order: int, cutoff_nyquist: float, starts: bool, ends: bool, whole: str = "log") -> Array:
+def filter_window(
+    values: Array, order: int, cutoff_nyquist: float, starts: bool, ends: bool, whole: str = "signal"
+) -> Array:
     """Filter the columns of a window along its rows; ``starts`` and ``ends`` mark the true ends of the signal."""
     n = len(values)
     least = 3 * (order + 1)

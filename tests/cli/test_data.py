@@ -1,0 +1,146 @@
+"""``dynid data`` on logs with a fault, and how options and refusals name the log they speak of."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from bench import Bench
+from dynid.cli.app import app
+from dynid.cli.options import number_or_auto, parsed_lock
+from dynid.errors import InputError
+from dynid.recording.readers.read import read_recording
+from dynid.recording.recording import Recording, write_recording
+
+CSV = Callable[..., Path]
+
+
+def data(log: Path, robot: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, ["data", str(log), "--robot", str(robot), *more])
+
+
+@pytest.fixture(scope="module")
+def recording(bench: Bench) -> Recording:
+    read = read_recording(bench.log, bench.truth)
+    assert isinstance(read, Recording)
+    return read
+
+
+@pytest.fixture
+def csv(recording: Recording, tmp_path: Path) -> CSV:
+    """A log with some of its quantities replaced, as CSV."""
+
+    def write(name: str = "log.csv", **changes: object) -> Path:
+        return write_recording(recording.with_(**changes), tmp_path / name)
+
+    return write
+
+
+def test_numbers_that_no_robot_has_are_refused_in_one_sentence(bench: Bench, recording: Recording, csv: CSV) -> None:
+    log = csv(position=recording.position * 1e200)
+    # A process of its own: what NumPy warns about would stand on stderr.
+    command = [sys.executable, "-m", "dynid", "data", str(log), "--robot", str(bench.urdf)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith(f"dynid: {log}: column 'q1' (position) holds ")
+    assert "in row 1, which no robot shows" in sentence
+
+
+def test_a_log_too_short_to_identify_from(bench: Bench, recording: Recording, tmp_path: Path) -> None:
+    log = write_recording(recording.rows(0, 150), tmp_path / "short.csv")
+    shown = data(log, bench.urdf)
+    assert shown.exit_code == 0
+    assert "error: log of 150 rows and 0.596 s is too short to identify from" in shown.stdout
+
+
+def test_rows_left_out_are_told_once(bench: Bench, recording: Recording, tmp_path: Path) -> None:
+    log = write_recording(recording, tmp_path / "nan.csv")
+    lines = log.read_text().splitlines()
+    for k in range(100, 111):
+        time, _, rest = lines[k].split(",", 2)
+        lines[k] = f"{time},nan,{rest}"
+    log.write_text("\n".join(lines) + "\n")
+    shown = data(log, bench.urdf).stdout
+    assert shown.count("NaN") == 1
+    assert "11 rows with NaN were left out (11 of 1501 rows of the file)" in shown
+    result = json.loads(data(log, bench.urdf, "--json").stdout)
+    assert "11 rows with NaN were left out" in result["notes"]
+    assert [finding["code"] for finding in result["findings"]].count("dropped_rows") == 1
+
+
+def test_a_file_that_breaks_off(bench: Bench, csv: CSV) -> None:
+    log = csv()
+    text = log.read_text()
+    log.write_text(text[: len(text) // 2])
+    shown = data(log, bench.urdf).stdout
+    assert shown.count("warning: the last line of the file is cut off (") == 1
+    assert "wrong number of fields" not in shown
+
+
+def test_exchanged_columns(bench: Bench, recording: Recording, csv: CSV) -> None:
+    order = [0, 3, 2, 1]
+    log = csv(**{name: getattr(recording, name)[:, order] for name in recording.quantities})
+    shown = data(log, bench.urdf).stdout
+    assert "error: the columns of joints shoulder_pitch and elbow are likely exchanged" in shown
+
+
+def test_arrays_of_different_lengths(bench: Bench, recording: Recording, tmp_path: Path) -> None:
+    log = tmp_path / "ragged.npz"
+    np.savez(log, t=recording.time, q=recording.position[:-5], tau=recording.torque)
+    refused = data(log, bench.urdf).exception
+    assert isinstance(refused, InputError)
+    assert str(refused).endswith("ragged.npz: array 'q' has 1496 rows and 't' has 1501, expected as many")
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("--cutoff-hz", "abc", "--cutoff-hz is 'abc', expected a number of Hz or auto"),
+        ("--cutoff-hz", "5,6", "--cutoff-hz is '5,6', expected a number of Hz or auto"),
+        ("--dead-zone", "", "--dead-zone is '', expected a speed in rad/s or auto"),
+    ],
+)
+def test_a_number_or_auto(option: str, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        number_or_auto(text, option)
+    assert number_or_auto("auto", option) == "auto"
+    assert number_or_auto("2.5", option) == 2.5
+
+
+@pytest.mark.parametrize("item", ["elbow=x", "elbow", "elbow=", "elbow=1,2"])
+def test_lock_says_what_it_expects(item: str) -> None:
+    with pytest.raises(InputError, match=f"--lock is '{item}', expected joint=value, the value a number in rad or m"):
+        parsed_lock([item])
+    assert parsed_lock(["elbow=0.5", "wrist = -1"]) == {"elbow": 0.5, "wrist": -1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--from", "100"), "log1.parquet: no sample between 100 s and its end; the log runs from 0 s to 6 s"),
+        (
+            ("--split", "0.99", "--cutoff-hz", "5"),
+            "the last 16 of its 1501 rows: 0.06 s and 16 rows are too short: nothing is left after dropping 0.3 s",
+        ),
+        (
+            ("--to", "0.5", "--cutoff-hz", "5", "--velocity", "position"),
+            "log1.parquet (1501 rows, 6 s), the first 126 of its 1501",
+        ),
+    ],
+)
+def test_a_refusal_of_identify_names_the_log_and_its_part(
+    bench: Bench, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    command = ["identify", str(bench.urdf), str(bench.log), *options, "-o", str(tmp_path / "run")]
+    refused = CliRunner().invoke(app, command).exception
+    assert isinstance(refused, InputError)
+    assert message in str(refused)
