@@ -28,7 +28,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
-from scipy import signal as scipy_signal
 
 from dynid.arrays import Array, check_finite, check_shape, freeze, frozen_view
 from dynid.errors import InputError
@@ -161,7 +160,9 @@ def _convolve(values: Array, taps: Array) -> Array:
         shaped = taps.reshape((-1,) + (1,) * (values.ndim - 1))
         # The rounding of an FFT is relative to the largest value, but derivatives live on differences.
         level = values.mean(axis=0)
-        return np.asarray(scipy_signal.oaconvolve(values - level, shaped, mode="valid", axes=0) + level * taps.sum())
+        from scipy.signal import oaconvolve  # a second of import that most verbs do not need
+
+        return np.asarray(oaconvolve(values - level, shaped, mode="valid", axes=0) + level * taps.sum())
     return np.asarray(sliding_window_view(values, len(taps), axis=0) @ taps[::-1])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy import signal
 
 from dynid.arrays import Array, frozen_view
 from dynid.errors import InputError
@@ -21,12 +20,16 @@ FORGOTTEN = 1e-13
 @lru_cache(maxsize=64)
 def butterworth(order: int, cutoff_nyquist: float) -> Array:
     """Second-order sections of a low-pass whose cut-off is a fraction of half the sampling rate."""
+    from scipy import signal  # it takes half a second to import: only where a filter is made
+
     return frozen_view(np.asarray(signal.butter(order, cutoff_nyquist, output="sos"), dtype=np.float64))
 
 
 @lru_cache(maxsize=64)
 def memory_rows(order: int, cutoff_nyquist: float, level: float = FORGOTTEN) -> int:
     """Rows after which the response of the filter has fallen below ``level``."""
+    from scipy import signal
+
     _, poles, _ = signal.butter(order, cutoff_nyquist, output="zpk")
     slowest = float(np.abs(poles).max())
     if slowest < 1e-6:
@@ -55,6 +58,8 @@ def filter_window(
     before = 2.0 * x[0] - x[pad:0:-1] if starts else x[:0]
     after = 2.0 * x[-1] - x[-2 : -pad - 2 : -1] if ends else x[:0]
     x = np.concatenate([before, x, after])
+    from scipy import signal
+
     settled = signal.sosfilt_zi(sections)[:, :, None]
     y, _ = signal.sosfilt(sections, x, axis=0, zi=settled * x[0])
     y, _ = signal.sosfilt(sections, y[::-1], axis=0, zi=settled * y[-1])
