@@ -12,7 +12,7 @@ from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.regression import kernel
 from dynid.regression.factor import build_regression, merge_triangles
-from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.regression.torque import effect_signals, inverse_dynamics, torque_regressor
 from dynid.robot.effects import Armature, Coulomb, Viscous
 from problems import random_tree
 
@@ -124,3 +124,8 @@ def test_what_was_compiled_in_this_process_is_announced_no_more(robot, caplog):
         inverse_dynamics(robot, q, v, a)
     assert not caplog.records
     assert kernel.is_cached(kernel.inverse_dynamics_rows)
+
+
+def test_signals_have_one_layout(robot):
+    q, v, a = (np.asfortranarray(part) for part in motion(robot, 50))
+    assert effect_signals(robot, q, v, a).flags.c_contiguous

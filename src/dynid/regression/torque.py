@@ -75,7 +75,8 @@ def effect_signals(robot: Robot, q: Array, v: Array, a: Array, load: ArrayLike |
     first = robot.n_dof - len(robot.driven)
     carried = None if load is None else np.asarray(load, dtype=np.float64)[:, first:]
     motion = Motion(q[:, first + robot.floating :], v[:, first:], a[:, first:], carried)
-    return np.hstack([effect.signals(motion) for effect in robot.effects])
+    # in rows, so that kernels are compiled for one layout only: hstack keeps columns where all its parts have them
+    return np.ascontiguousarray(np.hstack([effect.signals(motion) for effect in robot.effects]))
 
 
 def fill_torque_rows(robot: Robot, q: Array, v: Array, a: Array, targets: IntArray, step: int, out: Array) -> None:
