@@ -91,6 +91,77 @@ def test_processes_start_fresh_and_keep_order():
     assert "in item 1 of 2" in caught.value.__notes__
 
 
+@pytest.mark.parametrize("engine", HERE, ids=names)
+def test_results_as_they_are_done_carry_their_number(engine):
+    told = []
+    found = dict(engine.completed(lambda k: k * k, range(20), lambda done, count: told.append((done, count))))
+    assert found == {k: k * k for k in range(20)}
+    assert told == [(k + 1, 20) for k in range(20)]
+    assert list(engine.completed(abs, [])) == []
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(engine.completed(lambda k: 6 // k, [3, 2, 0]))
+    assert "in item 2 of 3" in caught.value.__notes__
+
+
+def test_a_slow_item_does_not_hold_back_those_after_it():
+    gate = threading.Event()
+    found = Threads(2).completed(lambda k: gate.wait(timeout=10.0) if k == 0 else k, range(6))
+    first = [next(found) for _ in range(5)]
+    assert first == [(k, k) for k in range(1, 6)]
+    gate.set()
+    assert list(found) == [(0, True)]
+
+
+def test_threads_are_told_to_stop_before_they_are_waited_for():
+    stop = threading.Event()
+    began = time.perf_counter()
+
+    def work(k):
+        if k == 0:
+            raise KeyboardInterrupt
+        assert stop.wait(timeout=30.0)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(Threads(3).completed(work, range(100), stop=stop))
+    assert stop.is_set()
+    assert time.perf_counter() - began < 10.0
+
+
+def test_processes_hand_over_what_is_done():
+    assert dict(Processes(2).completed(operator.neg, [3, 1, 2])) == {0: -3, 1: -1, 2: -2}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the interrupt key is sent as a POSIX signal to the group")
+@pytest.mark.parametrize("delay_s", [0.02, 0.1, 0.3])
+def test_processes_that_are_still_starting_end_in_silence_too(tmp_path, delay_s):
+    script = tmp_path / "early.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import time
+            import numpy  # what the fresh processes spend their first moments with
+            from dynid.engine import Processes
+
+            if __name__ == "__main__":
+                print("go", flush=True)
+                try:
+                    list(Processes(2).completed(time.sleep, [60.0, 60.0, 60.0]))
+                except KeyboardInterrupt:
+                    print("interrupted")
+            """
+        )
+    )
+    program = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline() == "go\n"
+    time.sleep(delay_s)
+    os.killpg(program.pid, signal.SIGINT)
+    out, err = program.communicate(timeout=30)
+    assert (out, err, program.returncode) == ("interrupted\n", "", 0)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="the interrupt key is sent as a POSIX signal to the group")
 def test_the_interrupt_key_ends_processes_in_silence(tmp_path):
     script = tmp_path / "interrupted.py"

@@ -5,7 +5,8 @@
 
 Work is a function and a list of items (chunks of a log, starts of a search, replicas of a bootstrap). ``map`` yields the
 results in the order of the items, as they become ready, so whoever takes them one by one keeps what is done when the user
-interrupts. An item that fails stops the rest; the error says which item it was.
+interrupts; ``completed`` yields them, with their number, in the order in which they are done, so that none waits for a slow
+one before it. An item that fails stops the rest; the error says which item it was.
 
 The compiled kernels release the GIL, so threads serve whatever spends its time there; Python-heavy work wants processes.
 These start fresh (spawn), because Numba's threading layers and BLAS do not survive a fork; the function and the items travel
@@ -19,9 +20,11 @@ import signal
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
+from threading import Event
 from typing import TypeAlias, TypeVar
 
 from dynid.errors import InputError, UnknownNameError
@@ -48,6 +51,20 @@ class Engine(ABC):
     ) -> Iterator[Result]:
         """``function`` of every item, in their order; nothing runs until the first result is asked for."""
 
+    @abstractmethod
+    def completed(
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        progress: Progress | None = None,
+        stop: Event | None = None,
+    ) -> Iterator[tuple[int, Result]]:
+        """Number and result of every item, as they are done.
+
+        ``stop`` is set as soon as no more is wanted (an interrupt, an error), before the wait for what still runs in other
+        threads: a function that looks at it ends sooner.
+        """
+
 
 @dataclass(frozen=True)
 class Serial(Engine):
@@ -71,10 +88,19 @@ class Serial(Engine):
                 progress(index + 1, len(waiting))
             yield result
 
+    def completed(
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        progress: Progress | None = None,
+        stop: Event | None = None,
+    ) -> Iterator[tuple[int, Result]]:
+        yield from enumerate(self.map(function, items, progress))
+
 
 @dataclass(frozen=True)
 class _Pool(Engine):
-    """Several items at a time; the results wait for their turn."""
+    """Several items at a time."""
 
     n: int = 0
     """Workers; 0 stands for one per core this process may use."""
@@ -90,6 +116,9 @@ class _Pool(Engine):
     @abstractmethod
     def _executor(self, n_workers: int) -> Executor: ...
 
+    def _submit(self, executor: Executor, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+        return executor.submit(function, item)
+
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
     ) -> Iterator[Result]:
@@ -102,7 +131,7 @@ class _Pool(Engine):
             ahead = iter(enumerate(waiting))
             running: deque[tuple[int, Future[Result]]] = deque()
             for index, item in ahead:
-                running.append((index, executor.submit(function, item)))
+                running.append((index, self._submit(executor, function, item)))
                 if len(running) >= 2 * self.n_workers:
                     break
             while running:
@@ -113,12 +142,52 @@ class _Pool(Engine):
                     _name_item(error, index, len(waiting))
                     raise
                 for following, item in ahead:
-                    running.append((following, executor.submit(function, item)))
+                    running.append((following, self._submit(executor, function, item)))
                     break
                 if progress is not None:
                     progress(index + 1, len(waiting))
                 yield result
         finally:  # after the last item, an error, an interrupt, or a caller who wants no more
+            executor.shutdown(wait=True, cancel_futures=True)
+
+    def completed(
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        progress: Progress | None = None,
+        stop: Event | None = None,
+    ) -> Iterator[tuple[int, Result]]:
+        waiting = list(items)
+        if not waiting:
+            return
+        executor = self._executor(min(self.n_workers, len(waiting)))
+        try:
+            ahead = iter(enumerate(waiting))
+            running: dict[Future[Result], int] = {}
+            for index, item in ahead:
+                running[self._submit(executor, function, item)] = index
+                if len(running) >= 2 * self.n_workers:
+                    break
+            done = 0
+            while running:
+                ready, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in sorted(ready, key=running.__getitem__):
+                    index = running.pop(future)
+                    try:
+                        result = future.result()
+                    except Exception as error:
+                        _name_item(error, index, len(waiting))
+                        raise
+                    for following, item in ahead:
+                        running[self._submit(executor, function, item)] = following
+                        break
+                    done += 1
+                    if progress is not None:
+                        progress(done, len(waiting))
+                    yield index, result
+        finally:
+            if stop is not None:
+                stop.set()
             executor.shutdown(wait=True, cancel_futures=True)
 
 
@@ -136,6 +205,10 @@ class Processes(_Pool):
 
     def _executor(self, n_workers: int) -> Executor:
         return ProcessPoolExecutor(n_workers, mp_context=get_context("spawn"), initializer=_begin_process)
+
+    def _submit(self, executor: Executor, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+        with _interrupts_held():  # this is where a worker starts
+            return executor.submit(function, item)
 
 
 def engine_from(choice: str | int | Engine | None = None) -> Engine:
@@ -168,10 +241,28 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold the interrupt back, here and in a process started meanwhile until it is ready to end in silence."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # its start lets interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin_process() -> None:
     """What a fresh process does first."""
     # The interrupt key reaches the workers too: they end at once and in silence, the answer is given by the caller.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     # The workers are the parallelism; BLAS, when it is loaded later, is not to add its own.
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")

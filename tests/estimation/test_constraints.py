@@ -31,6 +31,7 @@ from dynid.estimation.constraints import (
     table_from_constraints,
 )
 from dynid.estimation.layout import Layout
+from dynid.estimation.methods import METHODS, TAKES_CONSTRAINTS, method_named
 from dynid.inertia import phi_from_mass_com_inertia
 from dynid.naming import canonical_name, canonical_names
 from problems import random_tree
@@ -205,3 +206,13 @@ def test_layout_of_a_robot_knows_links_by_name():
     layout = Layout.of_parameters(robot.parameters, robot.links)
     assert layout.contiguous
     assert layout.link_row("link2") == layout.link_row("joint2") == layout.link_row(2) == 1
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_takes_constraints_or_says_which_do(name):
+    known = [TotalMass(upper=10.0)]
+    if name in TAKES_CONSTRAINTS:
+        assert method_named(name, known).constraints == tuple(known)
+    else:
+        with pytest.raises(InputError, match=f"method '{name}' knows no constraints, 1 were given; use sdp or retrieve"):
+            method_named(name, known)

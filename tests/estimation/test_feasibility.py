@@ -9,8 +9,12 @@ import pytest
 
 from consistent_problems import noisy_tree
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints import MassBounds, TotalMass
+from dynid.estimation.completion import parameter_scale
+from dynid.estimation.conic import MARGIN
+from dynid.estimation.constraints import FixedValues, MassBounds, TotalMass
 from dynid.estimation.feasibility import (
+    REACH,
+    TOLERANCE,
     closest_feasible,
     extended_base,
     feasibility,
@@ -21,13 +25,16 @@ from dynid.estimation.feasibility import (
 from dynid.estimation.least_squares import OrdinaryLeastSquares
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.repair import repair
-from dynid.inertia import consistency, is_consistent, phi_from_mass_com_inertia
-from dynid.regression.base import reduce_to_base
+from dynid.inertia import PSEUDO_BASIS, consistency, is_consistent, phi_from_mass_com_inertia
+from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics
+from dynid.robot.builtin import demo_robot
 from dynid.robot.links import links_of
 from dynid.robot.model import MergedLink, Robot
+from dynid.robot.read import read_robot
 from problems import random_phi, random_tree
+from shared_data import shared
 
 
 def infeasible_values(seed: int = 0):
@@ -65,6 +72,109 @@ def test_infeasible_values_come_with_a_proof(seed):
         phi = np.concatenate([*(random_phi(rng) for _ in range(4)), rng.uniform(0.0, 2.0, effects)])
         assert found.certificate @ base.base_values(phi) >= found.bound
     assert found.conflicts
+
+
+def least_over_consistent(base, direction, prior, margin=MARGIN):
+    """``min d . K phi`` over consistent ``phi`` up to ``REACH`` sizes of a link, from below, by eigenvalues alone.
+
+    Link by link ``d . K phi = <Z, P>``, and ``P >= margin 1`` gives ``<Z, P> >= margin tr(Z) - |Z_-| |P - margin 1|``.
+    """
+    functional = (base.K.T @ direction) * parameter_scale(prior)
+    bodies, effects = functional[: prior.n_inertial].reshape(-1, 10), functional[prior.n_inertial :]
+    gram = np.einsum("aij,bij->ab", PSEUDO_BASIS, PSEUDO_BASIS)
+    Z = np.einsum("la,aij->lij", np.linalg.solve(gram, bodies.T).T, PSEUDO_BASIS)
+    eigenvalues = np.linalg.eigvalsh(Z)
+    largest = REACH * np.sqrt(np.linalg.eigvalsh(gram)[-1]) + 2.0 * margin
+    least = margin * eigenvalues.sum() - largest * np.linalg.norm(eigenvalues.clip(max=0.0))
+    signed = np.array([name[:2] in ("Ia", "fv", "fc") for name in prior.names[prior.n_inertial :]], dtype=bool)
+    return least - REACH * np.linalg.norm(np.where(signed, effects.clip(max=0.0), effects))
+
+
+def perturbed(base, prior, seed):
+    """Base values that are off by a few percent: next to none of them are feasible."""
+    rng = np.random.default_rng(seed)
+    beta = base.base_values(prior)
+    noise = 0.02 * rng.normal(size=len(beta)) * np.abs(beta) + 0.003 * rng.normal(size=len(beta))
+    return beta + (1 + seed % 4) * noise
+
+
+def assert_corrections_are_feasible(robot, seeds):
+    base = reduce_to_base(robot)
+    for seed in seeds:
+        beta = perturbed(base, robot.parameters, seed)
+        before = feasibility(base, beta, robot=robot)
+        assert before.decision == "infeasible"
+        # the proof holds by itself: a bound by eigenvalues, without a solver, is above what was asked for
+        least = least_over_consistent(base, before.certificate, robot.parameters)
+        assert before.certificate @ beta < min(before.bound, least)
+        assert before.bound - before.certificate @ beta >= before.bound_error
+        for metric in ("base", "torque"):
+            corrected = closest_feasible(base, beta, metric=metric, robot=robot)
+            assert before.certificate @ corrected.base >= before.bound
+            after = feasibility(base, corrected.base, robot=robot)
+            assert after.feasible, (seed, metric, after.decision, after.depth)
+            size = np.linalg.norm(corrected.base)
+            assert after.base_error <= (TOLERANCE if after.on_boundary else 1e-12) * size
+            assert np.linalg.norm(base.base_values(after.standard) - corrected.base) == pytest.approx(
+                after.base_error, abs=1e-12 * size
+            )
+            assert is_consistent(after.bodies, "full").all()
+            effects = after.standard.values[after.standard.n_inertial :]
+            signed = [name[:2] in ("Ia", "fv", "fc") for name in after.standard.names[after.standard.n_inertial :]]
+            assert (effects[signed] >= 0.0).all()
+
+
+def test_what_was_corrected_is_feasible_on_the_built_in_arm():
+    assert_corrections_are_feasible(demo_robot(), range(8))
+
+
+def test_what_was_corrected_is_feasible_on_the_wam():
+    assert_corrections_are_feasible(read_robot(shared("robots/wam7.toml")), range(4))
+
+
+@pytest.mark.slow
+def test_what_was_corrected_is_feasible_on_the_wam_for_many():
+    assert_corrections_are_feasible(read_robot(shared("robots/wam7.toml")), range(4, 24))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_verdict_near_the_boundary_is_never_a_false_proof(seed):
+    """On the line through the correction: feasible on one side, proven infeasible on the other, the boundary in between."""
+    robot, base, beta = infeasible_values(seed)
+    nearest = closest_feasible(base, beta, prior=robot.parameters)
+    outward = (beta - nearest.base) / np.linalg.norm(beta - nearest.base)
+    inward = base.base_values(robot.parameters) - nearest.base
+    size = np.linalg.norm(nearest.base)
+    for share in (1e-2, 1e-4, 1e-6):
+        inside = feasibility(base, nearest.base + share * inward, prior=robot.parameters)
+        assert inside.feasible
+        outside = feasibility(base, nearest.base + share * size * outward, prior=robot.parameters)
+        if outside.decision == "infeasible":
+            assert outside.certificate @ nearest.base >= outside.bound
+        else:
+            assert outside.on_boundary
+            assert share * size * 0.999 <= outside.base_error <= TOLERANCE * size
+    assert feasibility(base, nearest.base + 1e-2 * size * outward, prior=robot.parameters).decision == "infeasible"
+
+
+def test_fixed_values_belong_to_the_verdict():
+    robot, base, _ = noisy_tree(0, 4)
+    beta = base.base_values(robot.parameters)
+    fixed = FixedValues({"m2": robot.parameters["m2"]})
+    found = feasibility(base, beta, constraints=[fixed], robot=robot)
+    assert found.decision == "feasible"
+    assert found.certificate["m2"] == pytest.approx(robot.parameters["m2"], rel=1e-8)
+    contradiction = feasibility(base, beta, constraints=[FixedValues({base.names[-1]: 50.0})], robot=robot)
+    assert contradiction.decision == "infeasible"
+
+
+def test_nothing_is_claimed_where_nothing_is_proven():
+    robot, base, beta = infeasible_values(0)
+    found = feasibility(base, beta, prior=robot.parameters)
+    open_question = replace(found, decision="undecided", direction=None, base_error=0.5)
+    assert not open_question.feasible
+    with pytest.raises(InputError, match=r"nothing is proven .* are 0\.5 away"):
+        _ = open_question.certificate
 
 
 def test_signs_of_effects_belong_to_feasibility_unless_told_otherwise():
@@ -149,7 +259,6 @@ def test_mass_matrix_is_that_of_pinocchio():
     import pinocchio
 
     from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
-    from dynid.robot.builtin import demo_robot
 
     robot = demo_robot([])
     base = reduce_to_base(robot)
@@ -166,8 +275,9 @@ def test_mass_matrix_is_that_of_pinocchio():
 
 def test_refusals():
     _, base, beta = infeasible_values(0)
+    published = BaseReduction.from_matrix(base.K, base.parameter_names)
     with pytest.raises(InputError, match=r"needs robot= .* or gram="):
-        closest_feasible(base, beta, metric="torque")
+        closest_feasible(published, beta, metric="torque")
     with pytest.raises(UnknownNameError, match="unknown metric 'power'"):
         closest_feasible(base, beta, metric="power")
     with pytest.raises(InputError, match=r"base values has shape \(3,\)"):
@@ -277,3 +387,12 @@ def test_massless_link_with_inertia_gets_a_mass():
     assert not found.feasible_before
     assert found.feasible_after
     assert found.robot.parameters["m4"] > 0.0
+
+
+def test_torque_metric_without_a_robot_is_that_of_the_reduction():
+    _, base, beta = infeasible_values(0)
+    found = closest_feasible(base, beta, metric="torque")
+    same = closest_feasible(base, beta, gram=base.gram)
+    np.testing.assert_allclose(found.base, same.base, atol=1e-9)
+    step = found.base - beta
+    assert found.distance == pytest.approx(np.sqrt(step @ base.gram @ step), rel=1e-6)

@@ -1,28 +1,44 @@
 from __future__ import annotations
 
+import itertools
 import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from pathlib import Path
 
+import cvxpy
 import numpy as np
 import pytest
 
+from consistent_problems import noisy_tree
+from dynid.adapters.clarabel import cone_rows, triangle_entries
 from dynid.engine import Processes
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation import retrieval_refinement
 from dynid.estimation.bounds import Bounds, read_bounds
 from dynid.estimation.conditions import Condition, NameAtMost, Reader
+from dynid.estimation.conic import REACH, ConsistentSet, least_distance, nearest_in
 from dynid.estimation.constraints import FixedValues, MassBounds, TotalMass
 from dynid.estimation.estimate import estimate
 from dynid.estimation.joint_wrench import joint_wrenches
 from dynid.estimation.layout import Layout
+from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods import METHODS, method_named
 from dynid.estimation.outcome import Outcome
-from dynid.estimation.retrieval import PenaltyRetrieval
+from dynid.estimation.retrieval import PenaltyRetrieval, largest_joint_wrench
 from dynid.estimation.retrieval_annealing import Penalised, box_jacobian, phi_from_box
+from dynid.estimation.retrieval_problem import PULLS_OF_DATA
 from dynid.estimation.sdp import FeasibleSDP
 from dynid.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
 from dynid.regression.base import reduce_to_base
-from dynid.regression.factor import build_regression
+from dynid.regression.factor import build_regression, matrix_regression
 from dynid.regression.random_states import random_states_within_limits
-from dynid.regression.torque import inverse_dynamics
+from dynid.regression.torque import inverse_dynamics, torque_regressor
 from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
@@ -316,6 +332,191 @@ def test_an_interrupt_keeps_the_best_so_far():
     assert any("interrupted after 1 of 5 starts" in note for note in found.notes)
 
 
+def _interrupt_after(monkeypatch, calls):
+    """The interrupt key at the n-th value of the penalised cost."""
+    count, value = itertools.count(1), Penalised.value
+
+    def interrupted(self, u):
+        if next(count) == calls:
+            raise KeyboardInterrupt
+        return value(self, u)
+
+    monkeypatch.setattr(Penalised, "value", interrupted)
+
+
+def test_an_interrupt_of_the_first_start_leaves_the_relaxation(monkeypatch):
+    method, base, values, rigid = _small_problem(optimiser="annealing", starts=5, steps=1, iterations=2)
+    method = PenaltyRetrieval(**{**vars(method), "conditions": ()})
+    best = PenaltyRetrieval(**{**vars(method), "optimiser": "refine"}).retrieve(base, values, robot=rigid)
+    _interrupt_after(monkeypatch, 50)
+    found = method.retrieve(base, values, robot=rigid)
+    assert found.details["interrupted"]
+    assert found.outcome is Outcome.NOT_CONVERGED
+    assert not found.violated
+    assert found.cost == pytest.approx(best.cost, rel=1e-6)
+    assert found.notes == (
+        "interrupted after 0 of 5 starts; the result is the optimum of the convex relaxation, which meets every condition",
+    )
+
+
+def test_an_interrupt_of_the_first_start_leaves_its_best_point_where_the_relaxation_does_not_do(monkeypatch):
+    method, base, values, rigid = _small_problem(optimiser="annealing", starts=5, steps=1, iterations=2)
+
+    def bent(p):
+        return 1.0 - p["c2x"] ** 2 / 0.09  # |c2x| >= 0.3: not convex, and nowhere near the data
+
+    method = PenaltyRetrieval(**{**vars(method), "conditions": (Condition("bent", bent),)})
+    _interrupt_after(monkeypatch, 120)
+    found = method.retrieve(base, values, robot=rigid)
+    assert found.details["interrupted"]
+    assert "the best point of the start that was under way" in found.notes[0]
+    residual = found.base_values - values
+    assert found.cost == pytest.approx(residual @ residual, rel=1e-9)
+    # better than where it began, which is a random point of the box
+    problem = method._problem(
+        Layout.of_parameters(rigid.parameters), base, np.eye(base.n_base), values, 0.0, rigid.parameters
+    )
+    lower, upper = problem.bounds.box(problem.consistent.layout, problem.consistent.scale)
+    u = np.random.default_rng(np.random.SeedSequence(method.seed).spawn(1)[0]).uniform(size=len(lower))
+    assert found.cost < problem.cost(Penalised(problem, lower, upper - lower, 0.0).point(u)[1])
+
+
+def test_an_interrupt_of_a_refinement_leaves_the_point_where_the_conditions_hold(monkeypatch):
+    method, base, values, rigid = _small_problem()
+
+    def bent(p):
+        return 1.0 - p["c2x"] ** 2 / 0.09
+
+    method = PenaltyRetrieval(**{**vars(method), "conditions": (Condition("bent", bent),)})
+    whole = method.retrieve(base, values, robot=rigid)
+    descend, count = retrieval_refinement._descend, itertools.count(1)
+
+    def interrupted(*arguments):
+        if next(count) == 2:
+            raise KeyboardInterrupt
+        return descend(*arguments)
+
+    monkeypatch.setattr(retrieval_refinement, "_descend", interrupted)
+    found = method.retrieve(base, values, robot=rigid)
+    assert found.details["interrupted"]
+    assert not found.violated
+    assert whole.cost <= found.cost
+
+
+def test_starts_in_any_order_give_the_same_answer():
+    method, base, values, rigid = _small_problem(optimiser="annealing", starts=4, steps=1, iterations=1)
+    here, there = (
+        PenaltyRetrieval(**{**vars(method), "engine": engine}).retrieve(base, values, robot=rigid)
+        for engine in ("serial", "threads:3")
+    )
+    assert there.details["start_costs"] == here.details["start_costs"]
+    assert there.cost == here.cost
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the interrupt key is sent as a POSIX signal to the group")
+def test_the_interrupt_key_while_other_processes_anneal(tmp_path):
+    script = tmp_path / "annealing.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import sys
+            sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+            import numpy as np
+            from dynid.estimation.bounds import Bounds
+            from dynid.estimation.retrieval import PenaltyRetrieval
+            from dynid.regression.base import reduce_to_base
+            from noisy_logs import short_arm
+
+            if __name__ == "__main__":
+                robot = short_arm().with_effects(())
+                base = reduce_to_base(robot)
+                values = base.base_values(robot.parameters) * np.random.default_rng(0).uniform(0.9, 1.1, base.n_base)
+                method = PenaltyRetrieval(
+                    cost="coefficients", bounds=Bounds({{"m1": (0.1, 10.0)}}), optimiser="annealing", starts=4, steps=100,
+                    iterations=10_000, engine="processes:2",
+                )
+                print("go", flush=True)
+                found = method.retrieve(base, values, robot=robot)
+                print(found.details["interrupted"], not found.violated, found.gap < 1e-3 * found.cost)
+            """
+        )
+    )
+    program = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline() == "go\n"
+    time.sleep(4.0)
+    os.killpg(program.pid, signal.SIGINT)
+    out, err = program.communicate(timeout=60)
+    assert (out, err, program.returncode) == ("True True True\n", "", 0)
+
+
+# The lower bound ------------------------------------------------------------------------------------
+
+
+def optimum_in_cvxpy(consistent: ConsistentSet, G, centre, farthest):
+    """``min ||G (x - centre)||^2`` over the set, no further than ``farthest`` from the centre, by cvxpy."""
+    d = cvxpy.Variable(consistent.n)
+    rows = consistent.M @ d + (consistent.M @ centre + consistent.k)
+    listed = [cvxpy.norm(d) <= farthest]
+    for (kind, size), first in zip(consistent.cones, consistent.starts, strict=False):
+        part = rows[first : first + cone_rows((kind, size))]
+        if kind == "zero":
+            listed.append(part == 0.0)
+        elif kind == "nonnegative":
+            listed.append(part >= 0.0)
+        elif kind == "second_order":
+            listed.append(cvxpy.norm(part[1:]) <= part[0])
+        else:
+            row, column, weight = triangle_entries(size)
+            matrix = cvxpy.Variable((size, size), symmetric=True)
+            listed += [matrix >> 0, cvxpy.multiply(weight, matrix[row, column]) == part]
+    program = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(G @ d)), listed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # at this tolerance cvxpy may call its answer inaccurate
+        program.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return float(program.value)
+
+
+def _random_problem(seed):
+    """Noisy least squares of a random tree, some of it with bounds that bite."""
+    robot, base, data = noisy_tree(seed, 2 + seed % 3, 3.0)
+    linear = LinearProblem.of(data, base, robot.parameters)
+    beta = linear.solve(np.ones(len(linear.channels)))
+    known = (MassBounds(1, 0.1, 0.7 * robot.parameters["m1"]), TotalMass(upper=5.0 + seed)) if seed % 2 else ()
+    method = PenaltyRetrieval(constraints=known)
+    root = np.vstack(linear.channels)[:, :-1]
+    layout = Layout.of_parameters(robot.parameters)
+    return method._problem(layout, base, root, beta, 1.5, robot.parameters, PULLS_OF_DATA)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_lower_bound_is_one_and_close(seed):
+    problem = _random_problem(seed)
+    x, bound, verdict = problem.relaxed()
+    assert verdict == "solved"
+    best = problem.floor + optimum_in_cvxpy(problem.consistent, problem.G, problem.centre, 0.1 * REACH)
+    assert bound <= best * (1.0 + 1e-9)
+    assert bound >= best * (1.0 - 1e-3)
+    assert best <= problem.cost(x) * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_multipliers_give_a_lower_bound(seed):
+    """However poor they are: no solver has to be trusted."""
+    problem = _random_problem(seed)
+    best = optimum_in_cvxpy(problem.consistent, problem.G, problem.centre, 0.1 * REACH)
+    good = nearest_in(problem.consistent, problem.G, problem.centre, pull=1e-10).solution.dual
+    rng = np.random.default_rng(seed)
+    bounds = []
+    for noise in (0.0, 1e-9, 1e-6, 1e-3, 1.0, 100.0):
+        dual = good + noise * np.abs(good).max() * rng.normal(size=len(good))
+        bounds.append(least_distance(problem.consistent, problem.G, problem.centre, dual))
+        assert bounds[-1] <= best * (1.0 + 1e-8)
+    assert bounds[0] >= 0.99 * best
+
+
 # Wrenches -------------------------------------------------------------------------------------------
 
 
@@ -350,6 +551,21 @@ def test_the_result_states_the_largest_wrench(regression):
     ratio = np.array([entry["force"] for entry in stated]) / force
     assert (ratio > 0.1).all()
     assert (ratio < 10.0).all()
+
+
+def test_rows_without_a_motion_say_that_no_wrench_is_stated():
+    q, v, a = random_states_within_limits(ARM, 60, seed=4)
+    Y = torque_regressor(ARM, q, v, a).reshape(-1, len(ARM.parameters))
+    rows = matrix_regression(ARM.parameters, ["rows"], [np.column_stack([Y, Y @ ARM.parameters.values])])
+    found = estimate(rows, BASE, PenaltyRetrieval())
+    assert found.details["largest_joint_wrench"] == []
+    assert any("come without the robot and its motion" in note for note in found.notes)
+    # whoever knows them asks for it: in poses at rest the joints carry the weight
+    still = np.zeros_like(q)
+    stated = largest_joint_wrench(ARM, [(q, still, still)])
+    weight = 9.81 * ARM.parameters.inertials[:, 0].sum()
+    assert stated[0]["force"] == pytest.approx(weight, rel=1e-2)
+    assert [entry["joint"] for entry in stated] == list(ARM.joint_names)
 
 
 def test_one_sided_quantities():

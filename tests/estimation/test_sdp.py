@@ -10,6 +10,8 @@ import pytest
 
 from consistent_problems import linear_problem, noisy_tree, optimum_in_cvxpy, relative_difference
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.completion import parameter_scale
+from dynid.estimation.conic import entropic_divergence
 from dynid.estimation.constraints import (
     CentreOfMassInBox,
     CentreOfMassInSphere,
@@ -21,7 +23,9 @@ from dynid.estimation.constraints import (
 )
 from dynid.estimation.estimate import estimate
 from dynid.estimation.feasibility import feasibility
+from dynid.estimation.layout import Layout
 from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.manifold import Manifold
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.sdp import FeasibleSDP, solve_whitened
 from dynid.estimation.sdpa import sdpa_text, write_sdpa
@@ -29,6 +33,8 @@ from dynid.inertia import is_consistent
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
+from dynid.regression.torque import torque_regressor
+from noisy_logs import exact_log, locked, noisy_log, short_arm
 from problems import random_motion, random_tree
 
 OLS = OrdinaryLeastSquares(covariance="classical")
@@ -215,6 +221,85 @@ def test_data_that_show_little_leave_the_rest_near_the_prior():
     found = SDP.estimate(data, base, robot.parameters)
     assert found.outcome is Outcome.RANK_DEFICIENT
     assert found.feasible
+
+
+def shares_by_hand(found, log, prior, information):
+    """``1 - posterior / prior variance`` from every row of the log and the prior's information on the parameters."""
+    sigma = found.details["noise_sigma"][0]
+    Y = torque_regressor(ARM, log.position, log.velocity, log.acceleration).reshape(-1, len(prior)) / sigma
+    K = found.base.K
+    posterior = np.diag(K @ np.linalg.inv(Y.T @ Y + information) @ K.T)
+    return 1.0 - posterior / np.diag(K @ np.linalg.inv(information) @ K.T)
+
+
+ARM = short_arm()
+ARM_BASE = reduce_to_base(ARM)
+
+
+@pytest.mark.parametrize("prior", ["scaled", "euclidean", "entropic"])
+@pytest.mark.parametrize("method", [FeasibleSDP, Manifold])
+def test_origin_follows_the_share_of_the_data(prior, method):
+    log = noisy_log(exact_log(), 2.0, seed=1)
+    strength = {"scaled": 3.0, "euclidean": 30.0, "entropic": 3.0}[prior]
+    options = method(prior=prior, strength=strength, covariance="classical")
+    found = estimate(build_regression(ARM, log), ARM_BASE, options)
+    scale = parameter_scale(ARM.parameters)
+    n = ARM.parameters.n_inertial
+    if prior == "entropic":
+        # the curvature of the divergence by differences, in scaled coordinates, and the weak pull on the effects
+        layout, x0 = Layout.of_parameters(ARM.parameters), ARM.parameters.values / scale
+        x = found.standard.values / scale
+        h = 1e-4
+        steps = h * np.eye(len(x))[:n]
+        R = [
+            [[entropic_divergence(layout, x + s * a + t * b, x0) for t in (1, -1)] for s in (1, -1)]
+            for a in steps
+            for b in steps
+        ]
+        R = np.array(R)
+        curvature = (R[:, 0, 0] - R[:, 0, 1] - R[:, 1, 0] + R[:, 1, 1]).reshape(n, n) / (4.0 * h**2)
+        information = np.diag(np.full(len(x), 1e-4))
+        information[:n, :n] = 0.5 * strength * curvature
+        information /= np.outer(scale, scale)
+    else:
+        information = strength * np.diag(np.ones(len(scale)) if prior == "euclidean" else scale**-2)
+    shares = np.array(found.details["share_of_data"])
+    np.testing.assert_allclose(shares, shares_by_hand(found, log, ARM.parameters, information), atol=2e-4)
+    known = [("data" if s > 0.99 else "prior" if s < 0.01 else "mixed") for s in shares]
+    assert list(found.origin) == known
+    assert "data" in found.origin
+    assert "mixed" in found.origin
+
+
+def test_origin_goes_from_data_to_prior_with_the_strength():
+    data = build_regression(ARM, noisy_log(exact_log(), 2.0, seed=1))
+    shares = []
+    for strength, allowed in ((1e-9, {"data"}), (1.0, {"data", "mixed"}), (1e10, {"prior", "mixed"})):
+        found = estimate(data, ARM_BASE, FeasibleSDP(prior="scaled", strength=strength, covariance="classical"))
+        assert set(found.origin) <= allowed
+        shares.append(np.array(found.details["share_of_data"]))
+    assert (shares[0] > shares[1]).all()
+    assert (shares[1] > shares[2]).all()
+    assert "share_of_data" not in estimate(data, ARM_BASE, SDP).details
+
+
+def test_what_is_not_excited_stays_with_the_prior_whatever_its_share():
+    data = build_regression(ARM, locked(exact_log(), 1, ARM))
+    found = estimate(data, ARM_BASE, FeasibleSDP(prior="entropic", covariance="classical"))
+    assert found.origin[ARM_BASE.index("fv2")] == "prior"
+    assert found.sigma_percent[ARM_BASE.index("fv2")] == np.inf
+
+
+@pytest.mark.parametrize("prior", ["none", "scaled", "entropic"])
+def test_effects_that_are_not_excited_keep_their_value_to_the_digit(prior):
+    """Only a pull holds them in the program, which is weaker than a solver's tolerance."""
+    data = build_regression(ARM, noisy_log(locked(exact_log(), 1, ARM), 3.0, seed=2))
+    names = ("fv2", "fc2")
+    start = ARM.parameters.updated({name: 1.1 * ARM.parameters[name] for name in names})
+    found = estimate(data, ARM_BASE, FeasibleSDP(prior=prior, covariance="classical"), start)
+    for name in names:
+        assert found.origin[ARM_BASE.index(name)] == "prior"
+        assert found.standard[name] == pytest.approx(start[name], rel=1e-12)
 
 
 def test_inputs_are_not_changed_and_twice_is_the_same():

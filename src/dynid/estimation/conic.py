@@ -42,6 +42,12 @@ MARGIN = 1e-6
 """Smallest eigenvalue asked for, relative to the link's own size, or in SI units where that is not known."""
 ON_BOUNDARY = 1e-9
 """How far outside a scaled condition a solver's answer still counts as on its boundary."""
+REACH = 1e4
+"""Norm of scaled parameters, in sizes of a link (SI units without a prior), up to which what multipliers prove holds.
+
+Those of a solver satisfy their equations to some 1e-10; what is missing counts in full at this distance."""
+ALTERNATIONS = 100
+"""Most rounds of projecting multipliers in turns."""
 CLEARLY = 5.0
 """Standard deviations from a bound at which a parameter counts as far from it."""
 _BASES = {"full": PSEUDO_BASIS, "plain": PLAIN_BASIS}
@@ -135,7 +141,7 @@ class ConsistentSet:
         return unit
 
     @cached_property
-    def _semidefinite(self) -> tuple[int, int, int]:
+    def matrix_rows(self) -> tuple[int, int, int]:
         """First row, number and side of the matrix inequalities, which stand last."""
         count = sum(kind == "semidefinite" for kind, _ in self.cones)
         return (self.starts[len(self.cones) - count], count, self.cones[-1][1]) if count else (self.starts[-1], 0, 4)
@@ -143,14 +149,14 @@ class ConsistentSet:
     @property
     def first_matrix_row(self) -> int:
         """Where the matrix inequalities begin."""
-        return self._semidefinite[0]
+        return self.matrix_rows[0]
 
     def slacks(self, x: Array) -> Array:
         """How far inside every cone: smallest row, ``head - ||tail||`` or eigenvalue; minus the error of an equality."""
         return self._slacks_of(self.M @ x + self.k)
 
     def _slacks_of(self, rows: Array) -> Array:
-        first, count, side = self._semidefinite
+        first, count, side = self.matrix_rows
         found = []
         for (kind, size), start in zip(self.cones[: len(self.cones) - count], self.starts, strict=False):
             part = rows[start : start + size]
@@ -183,7 +189,7 @@ class ConsistentSet:
             at, column, value = single.T
             at, column = at.astype(int), column.astype(int)
             new[column] += np.maximum(-rows[at], 0.0) / value
-        first, count, side = self._semidefinite
+        first, count, side = self.matrix_rows
         if count:
             rows = self.M @ new + self.k
             eigenvalues = np.linalg.eigvalsh(matrix_from_rows(rows[first:].reshape(count, -1), side))[:, 0]
@@ -203,7 +209,7 @@ class ConsistentSet:
     def single_bounds(self) -> Array:
         """Row, column and coefficient of the inequalities on one parameter alone with a lower bound."""
         found = []
-        by_row = self.M[: self._semidefinite[0]].tocsr()
+        by_row = self.M[: self.matrix_rows[0]].tocsr()
         for (kind, size), first in zip(self.cones, self.starts, strict=False):
             if kind != "nonnegative":
                 continue
@@ -480,6 +486,13 @@ def entropic_divergence(layout: Layout, x: Array, x0: Array) -> float:
     return float((eigenvalues - np.log(eigenvalues) - 1.0).sum())
 
 
+def entropic_hessian(layout: Layout, x: Array) -> Array:
+    """``tr(P^-1 B_a P^-1 B_b)`` of every link, ``(links, 10, 10)``: the second derivative of the divergence."""
+    inverse = np.linalg.inv(np.einsum("lk,kij->lij", x[layout.slots], PSEUDO_BASIS))
+    half = inverse[:, None] @ PSEUDO_BASIS  # (links, 10, 4, 4)
+    return np.asarray(np.einsum("laij,lbji->lab", half, half))
+
+
 def nearest_in(consistent: ConsistentSet, G: Array, centre: Array, *, pull: float) -> ConicFit:
     """Nearest point in the metric ``||G (x - centre)||``; asked again where the first guess of its size was far off."""
     size = max(float(np.linalg.norm(G @ centre)), 1e-12)
@@ -556,6 +569,78 @@ def deepest_in(
     return Deepest(
         solution.verdict, float(solution.x[n]), freeze(x), dual, solution.dual[: len(e)], solution.gap, solution.status
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """Multipliers ``z`` in the dual cones, and ``y`` with ``M^T z = A^T y`` up to ``missing``, the norm of the difference.
+
+    Since ``z . (M x + k) >= 0`` for every ``x`` of the set, ``y . A x >= -z . k - missing ||x||``: whatever multipliers a
+    solver gave and however well, this holds.
+    """
+
+    multipliers: Array
+    coefficients: Array
+    missing: float
+
+
+def combined(consistent: ConsistentSet, A: Array, dual: Array) -> Combination | None:
+    """What multipliers prove of ``A x``; None for multipliers that are none.
+
+    They are projected in turns on those that combine to rows of ``A`` and into the cones, where they stay: what a pull or
+    the solver's tolerance left out of the equation goes.
+    """
+    size = float(np.linalg.norm(dual))
+    if not (np.isfinite(size) and size > 0.0):
+        return None
+    outside = consistent.M @ scipy.linalg.null_space(A)
+    U, singular, _ = np.linalg.svd(outside, full_matrices=False)
+    U = U[:, singular > 1e-12 * singular.max(initial=1e-300)]
+    z = _in_dual_cones(consistent, np.asarray(dual) / size)
+    best, least = z, np.inf
+    for _ in range(ALTERNATIONS):
+        missing = float(np.linalg.norm(outside.T @ z))
+        if missing < least:
+            best, least = z, missing
+        if missing < 1e-16:
+            break
+        z = _in_dual_cones(consistent, z - U @ (U.T @ z))
+    functional = consistent.M.T @ best
+    coefficients = scipy.linalg.lstsq(A.T, functional, lapack_driver="gelsy")[0]
+    return Combination(freeze(best), freeze(coefficients), float(np.linalg.norm(functional - A.T @ coefficients)))
+
+
+def _in_dual_cones(consistent: ConsistentSet, dual: Array) -> Array:
+    """Multipliers with what lies outside the dual cones cut off."""
+    z = np.array(dual)
+    for (kind, size), first in zip(consistent.cones, consistent.starts, strict=False):
+        if kind == "nonnegative":
+            z[first : first + size] = np.maximum(z[first : first + size], 0.0)
+        elif kind == "second_order":
+            z[first] = max(z[first], float(np.linalg.norm(z[first + 1 : first + size])))
+    first, count, side = consistent.matrix_rows
+    if count:
+        row, column, weight = triangle_entries(side)
+        eigenvalues, vectors = np.linalg.eigh(matrix_from_rows(z[first:].reshape(count, -1), side))
+        inside = (vectors * np.maximum(eigenvalues, 0.0)[:, None, :]) @ np.swapaxes(vectors, -1, -2)
+        z[first:] = (inside[:, row, column] * weight).ravel()
+    return z
+
+
+def least_distance(consistent: ConsistentSet, G: Array, centre: Array, dual: Array) -> float:
+    """A bound from below of ``||G (x - centre)||^2`` over the set up to ``REACH`` around the centre, from any multipliers.
+
+    With ``M^T z = G^T y + r`` every ``x = centre + d`` of the set has ``y . G d >= s``, ``s = -z . (M centre + k) - |r| REACH``,
+    and ``||y|| ||G d|| >= y . G d``.
+    """
+    found = combined(consistent, G, dual)
+    if found is None:
+        return 0.0
+    offset = consistent.M @ centre + consistent.k
+    z, y = found.multipliers, found.coefficients
+    round_off = 1e-15 * float(np.abs(z) @ (np.abs(consistent.k) + abs(consistent.M) @ np.abs(centre)))
+    s = float(-z @ offset) - found.missing * REACH - round_off
+    return max(s, 0.0) ** 2 / max(float(y @ y), 1e-300)
 
 
 def blamed(consistent: ConsistentSet, dual: Array, share: float = 0.01) -> tuple[str, ...]:

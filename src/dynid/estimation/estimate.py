@@ -33,11 +33,13 @@ class Estimate:
     base: BaseReduction
     base_values: Array
     covariance: Array
-    """Of the base values; zero rows for values that come from the prior alone."""
+    """Of the base values; zero rows for values that the data do not show at all."""
     standard: Parameters
     """All parameters; ``K standard = base_values``."""
     origin: tuple[Origin, ...]
-    """Where each base value comes from: the data, the prior, or both."""
+    """Where each base value comes from. ``prior``: the data do not show it, or contribute less than a hundredth of its
+    precision where the method holds it by a prior; ``data``: more than 99 hundredths, or all without such a prior;
+    ``mixed``: both, or a value that is right only as far as the prior value of one that the data do not show."""
     rank: int
     condition_number: float
     """2-norm one of the unscaled base regressor, over the base parameters that the data show."""

@@ -3,6 +3,11 @@
     BPFT   is there phi with   K phi = beta   and every link consistent?
     BPFC   minimise || beta - K phi ||   over consistent phi, in the base metric of the paper or in torque
 
+The test answers "no" only with a proof: a direction ``d`` and a bound with ``d . K phi >= bound > d . beta`` for all
+consistent ``phi``, the numerical error of ``d`` already taken off the bound. It answers "yes" with parameters. Between the
+two lies the boundary, as thin as a solver's tolerance: there the answer is the nearest consistent parameters and how far
+their base values are from those given.
+
 Both work on a published grouping alone: parameters that the grouping leaves out are free. The maps between ``phi`` and
 ``(beta, phi_d)`` are the paper's (46) and (49).
 """
@@ -11,19 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.adapters.clarabel import matrix_from_rows, triangle_entries
 from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.conic import (
     MARGIN,
     ON_BOUNDARY,
+    REACH,
     ConsistentSet,
+    Deepest,
     blamed,
+    combined,
     deepest_in,
     fit_in,
     nearest_in,
@@ -49,8 +56,14 @@ PULL_TO_PRIOR = 1e-9
 """The same where a prior says where to start and how large things are."""
 ALTERNATIONS = 100
 """Most rounds of projecting in turns."""
-NEAR = 1e-4
-"""Depth (scaled) within which a negative answer is asked for again by a sharper program."""
+SAFETY = 2.0
+"""How many times its own error a violation must be to count as proven."""
+ROUND_OFF = 1e-12
+"""Part of the base values' norm that arithmetic alone may leave."""
+TOLERANCE = 1e-5
+"""Part of the base values' norm by which consistent parameters may miss them and still count as on the boundary."""
+
+Decision: TypeAlias = Literal["feasible", "boundary", "infeasible", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -66,18 +79,26 @@ class MassMatrixCheck:
 class Feasibility:
     """Verdict on base values, with its proof."""
 
-    feasible: bool
+    decision: Decision
+    """``boundary``: feasible within ``base_error``; ``undecided``: the solver found neither parameters nor a proof."""
     depth: float
-    """Slack that all conditions can have in common beyond what they ask for (scaled); negative if infeasible."""
+    """Slack that all conditions can have in common beyond what they ask for (scaled); negative if infeasible, zero to the
+    solver's tolerance on the boundary."""
     min_eigenvalue: float
     """The smallest eigenvalue that all links can have in common: ``depth + margin``."""
     standard: Parameters | Array | None
-    """A consistent parameter set with these base values; None if there is none."""
+    """A consistent parameter set with these base values, to ``base_error``; None unless feasible."""
     bodies: Array | None
     """The same as one row of ten per link, parameters that the grouping leaves out included."""
+    base_error: float
+    """``|| K standard - beta ||``: round-off where the values are feasible, at most ``TOLERANCE`` of their norm on the
+    boundary; of the nearest parameters found where nothing is decided, not a number where infeasible."""
     direction: Array | None
-    """``d`` with ``d . beta' >= bound`` for all feasible ``beta'`` but ``d . beta < bound``; None if feasible."""
+    """Unit ``d`` with ``d . beta' >= bound`` for all feasible ``beta'`` but ``d . beta < bound``; None unless infeasible."""
     bound: float
+    """With the error of the direction taken off: holds for all parameters up to ``REACH`` times the size of a link."""
+    bound_error: float
+    """How much was taken off; the violation ``bound - d . beta`` is no smaller."""
     direction_error: float
     """How far the direction is from an exact proof, relative to its size."""
     conflicts: tuple[str, ...]
@@ -85,10 +106,23 @@ class Feasibility:
     mass_matrix: MassMatrixCheck | None
 
     @property
+    def feasible(self) -> bool:
+        """Whether there are consistent parameters with these base values, the boundary included."""
+        return self.decision in ("feasible", "boundary")
+
+    @property
+    def on_boundary(self) -> bool:
+        """Whether the values are feasible only within ``base_error``."""
+        return self.decision == "boundary"
+
+    @property
     def certificate(self) -> Parameters | Array:
         """The consistent parameters that prove the verdict, or the separating direction."""
         found = self.standard if self.feasible else self.direction
-        assert found is not None
+        if found is None:
+            raise InputError(
+                f"nothing is proven of these base values: the nearest consistent ones found are {self.base_error:.3g} away"
+            )
         return found
 
 
@@ -153,40 +187,30 @@ def feasibility(
     E = base_rows(base, consistent)
     reference = _reference(consistent, E, values, start)
     best = deepest_in(consistent, (E, values), reference=reference, cap=max(1.0, 10.0 * margin), pull=PULL)
-    x, slack = best.x, -np.inf
-    if best.verdict != "infeasible":
-        x = onto_equalities(E, values, best.x)
-        slack = float(required.slacks(x).min())
-    if slack < 0.0 and best.depth > -NEAR:
-        x, slack = _sharper(consistent, required, (E, values), reference, x, slack)
-    feasible = slack >= -10.0 * ON_BOUNDARY
-    check = None if robot is None else mass_matrix_check(robot, base, values)
-    if feasible:
-        phi = consistent.scale * x
-        return Feasibility(
-            feasible=True,
-            depth=best.depth,
-            min_eigenvalue=best.depth + margin,
-            standard=_named(consistent.layout, phi, start),
-            bodies=freeze(consistent.layout.inertials(phi)),
-            direction=None,
-            bound=float("nan"),
-            direction_error=0.0,
-            conflicts=(),
-            mass_matrix=check,
+    x, proof = _decided(consistent, required, (E, values), reference, best)
+    decision: Decision = "infeasible"
+    base_error = float("nan")
+    if proof is None:
+        base_error = float(np.linalg.norm(E @ x - values))
+        size = max(float(np.linalg.norm(values)), 1e-300)
+        decision = (
+            "feasible" if base_error <= ROUND_OFF * size else ("boundary" if base_error <= TOLERANCE * size else "undecided")
         )
-    direction, bound, error = _separation(consistent, E, best.dual)
+    feasible = decision in ("feasible", "boundary")
+    phi = consistent.scale * x
     return Feasibility(
-        feasible=False,
+        decision=decision,
         depth=best.depth,
         min_eigenvalue=best.depth + margin,
-        standard=None,
-        bodies=None,
-        direction=direction,
-        bound=bound,
-        direction_error=error,
-        conflicts=blamed(consistent, best.dual),
-        mass_matrix=check,
+        standard=_named(consistent.layout, phi, start) if feasible else None,
+        bodies=freeze(consistent.layout.inertials(phi)) if feasible else None,
+        base_error=base_error,
+        direction=None if proof is None else proof.direction,
+        bound=float("nan") if proof is None else proof.bound,
+        bound_error=0.0 if proof is None else proof.bound_error,
+        direction_error=0.0 if proof is None else proof.direction_error,
+        conflicts=() if proof is None else blamed(consistent, proof.multipliers),
+        mass_matrix=None if robot is None else mass_matrix_check(robot, base, values),
     )
 
 
@@ -207,8 +231,8 @@ def closest_feasible(
     """The feasible base values nearest to ``beta`` (BPFC).
 
     ``metric="base"`` is the paper's Euclidean distance, which depends on the grouping; ``metric="torque"`` the root mean
-    square torque on random states within the limits of ``robot``, which does not. ``gram`` gives any other quadratic metric
-    ``G`` of base values instead, ``distance^2 = d^T G d``.
+    square torque on random states within the limits of ``robot`` (without it, on those of the reduction), which does not.
+    ``gram`` gives any other quadratic metric ``G`` of base values instead, ``distance^2 = d^T G d``.
     """
     start = _prior(base, prior, robot)
     values = _base_values(base, beta)
@@ -237,7 +261,7 @@ def closest_feasible(
     if distance < 1e-6 * size:
         # nearly feasible: perhaps wholly so, with another phi
         x, slack = _sharper(consistent, consistent, (E, values), centre, centre, -np.inf)
-        if slack >= -10.0 * ON_BOUNDARY:
+        if slack >= 0.0:
             return ClosestFeasible(
                 freeze(values), 0.0, *_result(consistent, x, start), feasible_before=True, outcome=Outcome.SOLVED
             )
@@ -282,6 +306,40 @@ def base_rows(base: BaseReduction, consistent: ConsistentSet) -> Array:
     return E
 
 
+def _decided(
+    consistent: ConsistentSet,
+    required: ConsistentSet,
+    equalities: tuple[Array, Array],
+    reference: Array,
+    best: Deepest,
+) -> tuple[Array, _Proof | None]:
+    """Parameters inside ``required`` whose base values come nearest to those asked for, or a proof that none have them."""
+    E, values = equalities
+    x, slack = best.x, -np.inf
+    if best.verdict != "infeasible":
+        x = onto_equalities(*_all_equalities(required, equalities), best.x)
+        slack = _slack(required, x)
+    if slack >= 0.0:
+        return x, None
+    proof = _proof(consistent, E, values, best.dual)
+    if proof is not None:
+        return x, proof
+    # near the boundary the pull to the reference costs more depth than there is: look again from nearer points
+    x, slack = _sharper(consistent, required, equalities, reference, x, slack)
+    if slack >= 0.0:
+        return x, None
+    points = [best.x, x]
+    for start, pull in ((reference, PULL), (x, PULL_TO_PRIOR)):
+        nearest = nearest_in(consistent, E, start, pull=pull)
+        if nearest.usable:
+            proof = _proof(consistent, E, values, nearest.solution.dual)
+            if proof is not None:
+                return x, proof
+            points.append(nearest.x)
+    inside = [point for point in (_brought_inside(required, point) for point in points) if point is not None]
+    return min(inside, key=lambda point: float(np.linalg.norm(E @ point - values)), default=reference), None
+
+
 def _sharper(
     consistent: ConsistentSet,
     required: ConsistentSet,
@@ -294,12 +352,12 @@ def _sharper(
 
     Points are looked for in ``consistent`` and judged by ``required``, which asks for less.
     """
-    E, values = equalities
+    E, e = _all_equalities(required, equalities)
     for pull in (1e-6, 1e-9, 1e-12):
         nearest = fit_in(consistent, np.zeros((0, consistent.n)), reference, pull=pull, equalities=equalities)
         if nearest.solution.usable and np.isfinite(nearest.slack):
-            other = onto_equalities(E, values, nearest.x)
-            found = float(required.slacks(other).min())
+            other = onto_equalities(E, e, nearest.x)
+            found = _slack(required, other)
             if found > slack:
                 x, slack = other, found
         if slack >= 0.0:
@@ -309,13 +367,44 @@ def _sharper(
     new = np.array(x)
     for _ in range(ALTERNATIONS):
         new, _ = consistent.pushed(new)
-        new = onto_equalities(E, values, new - back @ (E @ new - values))
-        found = float(required.slacks(new).min())
+        new = onto_equalities(E, e, new - back @ (E @ new - e))
+        found = _slack(required, new)
         if found > slack:
             x, slack = new, found
         if slack >= 0.0:
             break
     return x, slack
+
+
+def _slack(consistent: ConsistentSet, x: Array) -> float:
+    """Smallest slack of all conditions, where equalities count as met to ``ON_BOUNDARY``."""
+    slacks = consistent.slacks(x)
+    equal = np.array([kind == "zero" for kind, _ in consistent.cones])
+    slacks[equal & (slacks >= -ON_BOUNDARY)] = 0.0
+    return float(slacks.min())
+
+
+def _all_equalities(consistent: ConsistentSet, equalities: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The base values, and what constraints fix."""
+    E, values = equalities
+    count = sum(size for kind, size in consistent.cones if kind == "zero")  # they stand first
+    if not count:
+        return E, values
+    return np.vstack([E, consistent.M[:count].toarray()]), np.concatenate([values, -consistent.k[:count]])
+
+
+def _brought_inside(required: ConsistentSet, x: Array) -> Array | None:
+    """A point of the set next to ``x``: pushed in link by link or, where constraints tie links, towards its inside."""
+    pushed, _ = required.pushed(x)
+    if required.contains(pushed):
+        return pushed
+    inside = deepest_in(required, reference=x, cap=1e-2, pull=1e-9)
+    if inside.depth > 0.0:
+        for share in np.logspace(-12, -3, 28):
+            moved = x + share * (inside.x - x)
+            if required.contains(moved):
+                return np.asarray(moved)
+    return None
 
 
 def _consistent_set(
@@ -369,6 +458,8 @@ def _metric_root(base: BaseReduction, metric: str, robot: Robot | None, gram: Ar
     if metric == "base":
         return np.eye(base.n_base)
     if robot is None:
+        if base.gram is not None:
+            return _metric_root(base, metric, None, base.gram)
         raise InputError("the torque metric needs robot= (its random states) or gram= (the metric itself), neither is given")
     return torque_metric(robot, base)
 
@@ -383,34 +474,36 @@ def _result(consistent: ConsistentSet, x: Array, prior: Parameters | None) -> tu
     return _named(consistent.layout, phi, prior), freeze(consistent.layout.inertials(phi))
 
 
-def _separation(consistent: ConsistentSet, E: Array, dual: Array) -> tuple[Array, float, float]:
-    """``d . beta' >= bound`` for every feasible ``beta'``, from multipliers ``z`` in the dual cones.
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    """``d . beta' >= bound`` for every feasible ``beta'``."""
 
-    ``z . (M x + k) >= 0`` for all feasible ``x``; with ``M^T z = E^T d`` it reads ``d . beta' >= -z . k``.
+    direction: Array
+    bound: float
+    bound_error: float
+    direction_error: float
+    multipliers: Array
+
+
+def _proof(consistent: ConsistentSet, E: Array, values: Array, dual: Array) -> _Proof | None:
+    """A direction that separates the values from all feasible ones, from multipliers ``z``; None where it proves nothing.
+
+    ``M^T z = E^T d + r`` and ``z . (M x + k) >= 0`` give ``d . beta' >= -z . k - r . x``, and ``|r . x| <= |r| REACH``.
     """
-    z = _in_dual_cones(consistent, dual)
-    functional = consistent.M.T @ z
-    direction = np.linalg.lstsq(E.T, functional, rcond=None)[0]
-    size = max(float(np.linalg.norm(functional)), 1e-300)
-    error = float(np.linalg.norm(E.T @ direction - functional)) / size
-    length = max(float(np.linalg.norm(direction)), 1e-300)
-    return freeze(direction / length), float(-z @ consistent.k) / length, error
-
-
-def _in_dual_cones(consistent: ConsistentSet, dual: Array) -> Array:
-    """Multipliers with what the solver left outside the dual cones cut off."""
-    z = np.array(dual)
-    for (kind, size), first in zip(consistent.cones, consistent.starts, strict=False):
-        if kind == "nonnegative":
-            z[first : first + size] = np.maximum(z[first : first + size], 0.0)
-        elif kind == "second_order":
-            z[first] = max(z[first], float(np.linalg.norm(z[first + 1 : first + size])))
-        elif kind == "semidefinite":
-            row, column, weight = triangle_entries(size)
-            part = slice(first, first + len(row))
-            eigenvalues, vectors = np.linalg.eigh(matrix_from_rows(z[part], size))
-            z[part] = ((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)[row, column] * weight
-    return z
+    found = combined(consistent, E, dual)
+    if found is None:
+        return None
+    z, d = found.multipliers, found.coefficients
+    length = max(float(np.linalg.norm(d)), 1e-300)
+    # what arithmetic alone may have got wrong of the sums
+    round_off = 1e-15 * float(np.abs(z) @ np.abs(consistent.k) + np.abs(d) @ np.abs(values))
+    error = (found.missing * REACH + round_off) / length
+    bound = float(-z @ consistent.k) / length
+    violation = bound - float(d @ values) / length
+    if not violation > SAFETY * error:
+        return None
+    relative = found.missing / max(float(np.linalg.norm(consistent.M.T @ z)), 1e-300)
+    return _Proof(freeze(d / length), bound - error, error, relative, z)
 
 
 def _advice(consistent: ConsistentSet) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ import scipy.linalg
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
-from dynid.estimation.conic import MARGIN, unit_body
+from dynid.estimation.conic import MARGIN, entropic_hessian, unit_body
 from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
@@ -143,10 +143,8 @@ def _derivatives(fit: WhitenedFit, quadratic: Array, x: Array) -> tuple[Array, A
     prior = np.linalg.inv(pseudo_inertia(fit.entropic.x0[slots]))
     gradient = gradient.copy()
     gradient[slots] += weight * np.einsum("lij,kij->lk", prior - inverse, PSEUDO_BASIS)
-    half = inverse[:, None] @ PSEUDO_BASIS  # (links, 10, 4, 4)
-    blocks = weight * np.einsum("laij,lbji->lab", half, half)
     hessian = quadratic.copy()
-    hessian[slots[:, :, None], slots[:, None, :]] += blocks
+    hessian[slots[:, :, None], slots[:, None, :]] += weight * entropic_hessian(fit.consistent.layout, x)
     return gradient, hessian
 
 

@@ -13,13 +13,14 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Event
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_finite, check_shape, freeze
-from dynid.engine import Engine, Progress, engine_from
+from dynid.engine import Engine, Progress, Threads, engine_from
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.bounds import Bounds, read_bounds
 from dynid.estimation.conditions import Condition, Violation, as_conditions, check_names
@@ -31,7 +32,7 @@ from dynid.estimation.layout import Layout
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.retrieval_annealing import Annealed, anneal
-from dynid.estimation.retrieval_problem import PULLS, PULLS_OF_DATA, PULLS_TO_PRIOR, RetrievalProblem
+from dynid.estimation.retrieval_problem import PULLS, PULLS_OF_DATA, PULLS_TO_PRIOR, Interrupted, RetrievalProblem
 from dynid.estimation.retrieval_refinement import Refined, exact_base, random_start, refine
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
@@ -217,8 +218,14 @@ class PenaltyRetrieval:
         details = {**spread.details, **found.details, "noise_sigma": sigma.tolist()}
         details |= {"cost": found.cost, "lower_bound": found.lower_bound, "gap": found.cost - found.lower_bound}
         details["violated"] = dict(found.violated)
-        if standard is not None and robot is not None:
-            details["largest_joint_wrench"] = _largest_wrench(robot.with_parameters(standard), regression)
+        notes = [*spread.notes, *found.notes]
+        if standard is not None:
+            motions = _motions(regression)
+            if robot is not None and motions and not robot.floating:
+                details["largest_joint_wrench"] = largest_joint_wrench(robot.with_parameters(standard), motions)
+            else:
+                details["largest_joint_wrench"] = []
+                notes.append(f"what the joints carry is not stated: {_why_no_wrench(robot)}")
         outcome = None if found.outcome is Outcome.SOLVED else found.outcome
         new = beta if standard is None or found.details.get("unconstrained_base") else base.base_values(standard)
         return linear.finish(
@@ -227,7 +234,7 @@ class PenaltyRetrieval:
             spread.covariance,
             outcome=outcome,
             standard=standard,
-            notes=(*spread.notes, *found.notes),
+            notes=tuple(notes),
             details=details,
         )
 
@@ -267,16 +274,22 @@ class PenaltyRetrieval:
         start, lower_bound, verdict = problem.relaxed()
         if start is None:
             return _nothing(problem, verdict)
-        tried, notes = _Best(), []
+        tried, notes = _Tried(), []
         details: dict[str, Any] = {"optimiser": self.optimiser, "relaxation": verdict}
-        if self.optimiser == "refine":
-            notes += self._refine(problem, start, lower_bound, tried, details)
-        else:
-            work = partial(_annealed, problem, self.steps, self.growth, self.iterations)
-            notes += self._run_starts(work, self.starts, tried, details)
-        best = tried.best
-        if best is None:
-            best = Refined(start, problem.cost(start), problem.violations(start), 0, True)
+        settled = problem.settled(start)
+        relaxation = Refined(settled, problem.cost(settled), problem.violations(settled), 0, True)
+        try:
+            if self.optimiser == "refine":
+                self._refine(problem, start, relaxation, lower_bound, tried, details)
+            else:
+                stop = Event() if isinstance(engine_from(self.engine), Threads) else None
+                work = partial(_annealed, problem, self.steps, self.growth, self.iterations, stop)
+                self._run_starts(work, self.starts, tried, stop)
+            best = tried.best or Refined(start, problem.cost(start), problem.violations(start), 0, True)
+        except KeyboardInterrupt as interrupt:
+            best, note = self._so_far(interrupt, tried, relaxation)
+            details["interrupted"] = True
+            notes.append(note)
         details |= {"starts": len(tried.costs), "start_costs": tried.costs, "seconds": time.perf_counter() - began}
         outcome = Outcome.SOLVED
         if best.violations:
@@ -287,8 +300,14 @@ class PenaltyRetrieval:
         return _Found(best.x, best.cost, lower_bound, best.violations, outcome, tuple(notes), details)
 
     def _refine(
-        self, problem: RetrievalProblem, start: Array, lower_bound: float, tried: _Best, details: dict[str, Any]
-    ) -> list[str]:
+        self,
+        problem: RetrievalProblem,
+        start: Array,
+        relaxation: Refined,
+        lower_bound: float,
+        tried: _Tried,
+        details: dict[str, Any],
+    ) -> None:
         """The relaxation itself, the exact base values, the refinement from the relaxation, random starts: the first that does."""
         size = max(float(np.sum((problem.G @ problem.centre) ** 2)), 1e-300)
         if problem.cost(start) - problem.floor < 1e-6 * size:
@@ -296,35 +315,40 @@ class PenaltyRetrieval:
             if same is not None:
                 tried.add(same)
                 details |= {"unconstrained_base": True, "iterations": same.iterations, "exact_jacobians": same.exact}
-                return []
-        settled = problem.settled(start)
-        violated = problem.violations(settled)
-        if not violated:
-            tried.add(Refined(settled, problem.cost(settled), {}, 0, True))
+                return
+        if relaxation.holds:
+            tried.add(relaxation)
             details["iterations"] = 0
-            return []
+            return
         first = refine(problem, start)
         tried.add(first)
         details |= {"iterations": first.iterations, "exact_jacobians": first.exact}
         if first.holds and first.cost - lower_bound <= SMALL_GAP * max(first.cost, 1e-300):
-            return []
-        return self._run_starts(partial(_refined, problem), self.starts - 1, tried, details)
+            return
+        self._run_starts(partial(_refined, problem), self.starts - 1, tried)
 
-    def _run_starts(self, work: Any, count: int, tried: _Best, details: dict[str, Any]) -> list[str]:
-        """``count`` starts through the engine; an interrupt keeps what is done."""
+    def _run_starts(self, work: Any, count: int, tried: _Tried, stop: Event | None = None) -> None:
+        """``count`` starts through the engine, each taken as it is done; each has its seed, so the order does not matter."""
         seeds = np.random.SeedSequence(self.seed).spawn(count) if count else []
-        done = 0
-        try:
-            for found in engine_from(self.engine).map(work, seeds, self.progress):
-                done += 1
-                if found is not None:
-                    tried.add(found)
-        except KeyboardInterrupt:
-            if tried.best is None:
-                raise
-            details["interrupted"] = True
-            return [f"interrupted after {done} of {count} starts; the best of these is the result"]
-        return []
+        first = len(tried.costs)
+        for index, found in engine_from(self.engine).completed(work, seeds, self.progress, stop):
+            tried.add(found, first + index)
+
+    def _so_far(self, interrupt: KeyboardInterrupt, tried: _Tried, relaxation: Refined) -> tuple[Refined | Annealed, str]:
+        """The best that an interrupted search has, and what it is; the interrupt itself goes on where it has nothing."""
+        candidates: list[tuple[Refined | Annealed, str]] = []
+        if tried.best is not None:
+            candidates.append((tried.best, "the best of these is the result"))
+        if relaxation.holds:
+            candidates.append(
+                (relaxation, "the result is the optimum of the convex relaxation, which meets every condition")
+            )
+        if isinstance(interrupt, Interrupted):
+            candidates.append((interrupt.best, "the result is the best point of the start that was under way"))
+        if not candidates:
+            raise interrupt
+        best, words = min(candidates, key=lambda candidate: _order(candidate[0]))
+        return best, f"interrupted after {tried.done} of {self.starts} starts; {words}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,17 +364,27 @@ class _Found:
     details: dict[str, Any]
 
 
-class _Best:
-    """The best of several starts: whatever holds comes before whatever does not."""
+class _Tried:
+    """What the starts found, by their number: however they come in, the answer is the same."""
 
     def __init__(self) -> None:
-        self.best: Refined | Annealed | None = None
-        self.costs: list[float] = []
+        self._found: dict[int, Refined | Annealed] = {}
+        self.done = 0
+        """Starts that ended, those that found nothing included."""
 
-    def add(self, found: Refined | Annealed) -> None:
-        self.costs.append(found.cost)
-        if self.best is None or _order(found) < _order(self.best):
-            self.best = found
+    def add(self, found: Refined | Annealed | None, number: int = 0) -> None:
+        self.done += 1
+        if found is not None:
+            self._found[number] = found
+
+    @property
+    def costs(self) -> list[float]:
+        return [self._found[number].cost for number in sorted(self._found)]
+
+    @property
+    def best(self) -> Refined | Annealed | None:
+        """Whatever holds comes before whatever does not, then the cheapest, then the first."""
+        return min((self._found[number] for number in sorted(self._found)), key=_order, default=None)
 
 
 def _order(found: Refined | Annealed) -> tuple[bool, float, float]:
@@ -358,10 +392,15 @@ def _order(found: Refined | Annealed) -> tuple[bool, float, float]:
 
 
 def _annealed(
-    problem: RetrievalProblem, steps: int, growth: float, iterations: int, seed: np.random.SeedSequence
+    problem: RetrievalProblem,
+    steps: int,
+    growth: float,
+    iterations: int,
+    stop: Event | None,
+    seed: np.random.SeedSequence,
 ) -> Annealed:
     """One start of Algorithm 1; a function of its own so that another process can run it."""
-    return anneal(problem, np.random.default_rng(seed), steps=steps, growth=growth, iterations=iterations)
+    return anneal(problem, np.random.default_rng(seed), steps=steps, growth=growth, iterations=iterations, stop=stop)
 
 
 def _refined(problem: RetrievalProblem, seed: np.random.SeedSequence) -> Refined | None:
@@ -394,17 +433,33 @@ def _whitening(covariance: Array, n: int) -> Array:
     return np.asarray(vectors.T / np.sqrt(eigenvalues)[:, None])
 
 
-def _largest_wrench(robot: Robot, regression: Regression) -> list[dict[str, Any]]:
-    """Largest force, N, and moment, N m, that each joint carries along the samples identified on."""
+Motion: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
+"""Position, velocity and acceleration."""
+
+
+def largest_joint_wrench(robot: Robot, motions: Iterable[Motion]) -> list[dict[str, Any]]:
+    """Largest force, N, and moment, N m, that each joint carries along some motions, or in poses with zeros for the rest."""
     force, moment = np.zeros(robot.n_joints), np.zeros(robot.n_joints)
-    for source in regression.sources:
-        if isinstance(source, TorqueRows):
-            for samples in source.sources:
-                if isinstance(samples, Samples):
-                    wrench = joint_wrenches(robot, samples.position, samples.velocity, samples.acceleration)
-                    force = np.maximum(force, np.linalg.norm(wrench[..., :3], axis=-1).max(axis=0))
-                    moment = np.maximum(moment, np.linalg.norm(wrench[..., 3:], axis=-1).max(axis=0))
+    for motion in motions:
+        wrench = joint_wrenches(robot, *motion)
+        force = np.maximum(force, np.linalg.norm(wrench[..., :3], axis=-1).max(axis=0))
+        moment = np.maximum(moment, np.linalg.norm(wrench[..., 3:], axis=-1).max(axis=0))
     return [
         {"joint": name, "force": float(f), "moment": float(n)}
         for name, f, n in zip(robot.joint_names, force, moment, strict=True)
     ]
+
+
+def _motions(regression: Regression) -> list[Motion]:
+    """The motions that rows were made from, as far as they are kept."""
+    kept = [source for source in regression.sources if isinstance(source, TorqueRows)]
+    samples = [one for source in kept for one in source.sources if isinstance(one, Samples)]
+    return [(one.position, one.velocity, one.acceleration) for one in samples]
+
+
+def _why_no_wrench(robot: Robot | None) -> str:
+    if robot is None:
+        return "these rows (of a table of poses, say) come without the robot and its motion"
+    if robot.floating:
+        return f"robot '{robot.name}' has a floating base"
+    return "the samples of these rows are not kept"

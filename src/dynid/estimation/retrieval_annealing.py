@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from dynid.arrays import Array, BoolArray
 from dynid.estimation.conditions import Condition, NameAtMost
 from dynid.estimation.layout import Layout
-from dynid.estimation.retrieval_problem import RetrievalProblem
+from dynid.estimation.retrieval_problem import Interrupted, RetrievalProblem
 
 _ROW = np.array([0, 0, 1, 0, 1, 2])
 _COLUMN = np.array([0, 1, 1, 2, 2, 2])
@@ -231,8 +232,33 @@ class Annealed:
         return not self.violations
 
 
-def anneal(problem: RetrievalProblem, rng: np.random.Generator, *, steps: int, growth: float, iterations: int) -> Annealed:
-    """Algorithm 1 from one random start."""
+class _Watched:
+    """``f(p)`` that remembers the best point of a step and ends with an interrupt where it is told to stop."""
+
+    def __init__(self, f: Penalised, stop: Event | None) -> None:
+        self.f, self.stop = f, stop
+        self.u: Array | None = None
+        self.value = np.inf
+
+    def __call__(self, u: Array) -> float:
+        if self.stop is not None and self.stop.is_set():
+            raise KeyboardInterrupt
+        value = self.f.value(u)
+        if value < self.value:
+            self.u, self.value = np.array(u), value
+        return value
+
+
+def anneal(
+    problem: RetrievalProblem,
+    rng: np.random.Generator,
+    *,
+    steps: int,
+    growth: float,
+    iterations: int,
+    stop: Event | None = None,
+) -> Annealed:
+    """Algorithm 1 from one random start; an interrupt carries the best so far."""
     from scipy.optimize import dual_annealing
 
     lower, upper = problem.bounds.box(problem.consistent.layout, problem.consistent.scale)
@@ -242,19 +268,33 @@ def anneal(problem: RetrievalProblem, rng: np.random.Generator, *, steps: int, g
     trace: list[tuple[float, float]] = []
     for k in range(1, steps + 1):
         f = Penalised(problem, lower, width, growth * (k - 1))
+        watched = _Watched(f, stop)
         box = [(0.0, 1.0)] * len(u)
         local: Any = {"method": "L-BFGS-B", "jac": f.gradient, "bounds": box, "options": {"maxiter": 500}}
-        searched = dual_annealing(f.value, box, maxiter=iterations, x0=u, rng=rng, minimizer_kwargs=local)
-        u = np.asarray(searched.x)
-        if f.xi:  # without penalties the search has its own local solver
-            u = _local(f, u)
-        x = problem.settled(f.point(u)[1])
-        trace.append((problem.cost(x), f.penalty(u)))
-        found = Annealed(x, problem.cost(x), problem.violations(x), tuple(trace))
-        if best is None or (not found.holds, found.cost) < (not best.holds, best.cost):
-            best = found
+        try:
+            searched = dual_annealing(watched, box, maxiter=iterations, x0=u, rng=rng, minimizer_kwargs=local)
+            u = np.asarray(searched.x)
+            if f.xi:  # without penalties the search has its own local solver
+                u = _local(f, u)
+        except KeyboardInterrupt:
+            u = u if watched.u is None else watched.u
+            raise Interrupted(_better(best, _at(problem, f, u, trace))) from None
+        best = _better(best, _at(problem, f, u, trace))
     assert best is not None
     return Annealed(best.x, best.cost, best.violations, tuple(trace))
+
+
+def _at(problem: RetrievalProblem, f: Penalised, u: Array, trace: list[tuple[float, float]]) -> Annealed:
+    """What a step ended with; the trace gains its cost and penalty."""
+    x = problem.settled(f.point(u)[1])
+    trace.append((problem.cost(x), f.penalty(u)))
+    return Annealed(x, problem.cost(x), problem.violations(x), tuple(trace))
+
+
+def _better(best: Annealed | None, found: Annealed) -> Annealed:
+    if best is None or (not found.holds, found.cost) < (not best.holds, best.cost):
+        return found
+    return best
 
 
 def _local(f: Penalised, u: Array) -> Array:

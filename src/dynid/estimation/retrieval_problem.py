@@ -9,13 +9,14 @@ coefficients' covariance, or the one-step ``|| Y pi(p) - tau ||^2`` (supplement,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimation.bounds import Bounds
 from dynid.estimation.conditions import Condition
-from dynid.estimation.conic import ON_BOUNDARY, ConsistentSet, deepest_in, nearest_in
+from dynid.estimation.conic import ON_BOUNDARY, ConsistentSet, deepest_in, least_distance, nearest_in
 
 PULLS = (1e-13, 1e-11, 1e-9)
 """Weights of the pull that holds parameters nothing bounds, the weakest first that the solver copes with."""
@@ -23,8 +24,19 @@ PULLS_TO_PRIOR = (1e-9, 1e-8, 1e-7)
 """The same where a prior says where to start and how large things are."""
 PULLS_OF_DATA = (1e-6, 1e-5, 1e-4)
 """The same where the cost is a fit to noisy data, so that what noise hides does not make masses grow without end."""
-REACH = 1e2
-"""Distance, in sizes of a link, within which the lower bound holds in spite of the pull."""
+WEAKER_PULLS = (1e-8, 1e-10, 1e-12)
+"""Pulls whose multipliers are asked for a better lower bound where the first leave a gap."""
+SMALL_GAP = 1e-4
+"""Gap, relative to the cost, at which a lower bound is good enough."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interrupt of a search that has something to show."""
+
+    def __init__(self, best: Any) -> None:
+        super().__init__()
+        self.best = best
+        """The best it had so far, of the kind that it would have returned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +101,16 @@ class RetrievalProblem:
                 break
         if not fit.usable:
             return None, self.floor, "infeasible" if fit.verdict == "infeasible" else fit.solution.status
-        excess = self.cost(fit.x) - self.floor
-        # gap and pull are in units of half the square of the program's own scale
-        unit = excess / max(2.0 * fit.value, 1e-300)
-        proven = excess - 2.0 * unit * (fit.solution.gap + 0.5 * pull * REACH**2)
-        return fit.x, self.floor + max(proven, 0.0), fit.verdict
+        cost = self.cost(fit.x)
+        proven = least_distance(self.consistent, self.G, self.centre, fit.solution.dual)
+        # the pull is no part of the cost: the weaker it is, the nearer are its multipliers to those of the cost alone
+        for weaker in WEAKER_PULLS:
+            if cost - self.floor - proven <= SMALL_GAP * cost:
+                break
+            if weaker < pull:
+                other = nearest_in(self.consistent, self.G, self.centre, pull=weaker)
+                proven = max(proven, least_distance(self.consistent, self.G, self.centre, other.solution.dual))
+        return fit.x, self.floor + min(proven, cost - self.floor), fit.verdict
 
     def settled(self, x: Array) -> Array:
         """A point next to ``x`` where everything holds exactly, if there is one: on the way to the inside of the set.

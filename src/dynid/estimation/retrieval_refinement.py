@@ -18,7 +18,7 @@ from dynid.adapters.clarabel import Cone, solve_conic
 from dynid.arrays import Array
 from dynid.estimation.conic import fit_in, onto_equalities
 from dynid.estimation.retrieval_annealing import phi_from_box
-from dynid.estimation.retrieval_problem import RetrievalProblem
+from dynid.estimation.retrieval_problem import Interrupted, RetrievalProblem
 
 INSIDE = 1e-7
 """How far inside its conditions a step aims, so that they hold exactly afterwards."""
@@ -52,7 +52,8 @@ class Refined:
 def refine(problem: RetrievalProblem, start: Array, *, equalities: tuple[Array, Array] | None = None) -> Refined:
     """The local optimum near a start inside the convex set; with ``equalities`` the nearest point to it that has them.
 
-    First the nearest point where the conditions hold, whose cost says what a change of one is; from there the optimum.
+    First the nearest point where the conditions hold, whose cost says what a change of one is; from there the optimum. An
+    interrupt on that way carries the nearest point.
     """
     n = problem.consistent.n
     cuts = _Cuts()
@@ -63,7 +64,10 @@ def refine(problem: RetrievalProblem, start: Array, *, equalities: tuple[Array, 
     first = _settled(problem, nearest)
     size = max(first.cost - problem.floor, 1e-12 * float(np.sum((problem.G @ problem.centre) ** 2)), 1e-300)
     objective = _Objective(problem.G / np.sqrt(size), problem.centre, problem.pulls[-1])
-    best = _settled(problem, _descend(problem, objective, nearest.x, cuts))
+    try:
+        best = _settled(problem, _descend(problem, objective, nearest.x, cuts))
+    except KeyboardInterrupt:
+        raise Interrupted(first) from None
     chosen = min(first, best, key=lambda found: (bool(found.violations), sum(found.violations.values()), found.cost))
     return replace(chosen, iterations=first.iterations + best.iterations, exact=first.exact and best.exact)
 

@@ -18,9 +18,9 @@ import scipy.linalg
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.estimation.completion import parameter_scale
-from dynid.estimation.estimate import Estimate, Origin
+from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.seen import DATA_TOLERANCE, Seen
+from dynid.estimation.seen import DATA_TOLERANCE, Seen, origins_of
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
@@ -29,8 +29,6 @@ from dynid.regression.independence import triangle_of
 SPREADS = tuple(float(s) for s in np.logspace(-3.0, 2.0, 26))
 """Tried when the spread is to be chosen."""
 FOLDS = 8
-MOSTLY = 0.99
-"""Share of a value's precision from which it counts as coming from one side alone."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Ridge:
         posterior = inverse @ inverse.T
         covariance = posterior * np.outer(size, size)
         from_data = 1.0 - np.clip(np.diag(posterior) / spread**2, 0.0, 1.0)
-        shown = replace(problem, seen=Seen(problem.seen.mask, _origins(from_data)))
+        shown = replace(problem, seen=Seen(problem.seen.mask, origins_of(from_data)))
         return shown.finish(
             self.name,
             beta,
@@ -71,10 +69,6 @@ class Ridge:
 def base_scale(base: BaseReduction, prior: Parameters) -> Array:
     """Size of every base parameter: the root of the summed squares of its terms' sizes."""
     return np.asarray(np.sqrt((base.K**2) @ parameter_scale(prior) ** 2))
-
-
-def _origins(from_data: Array) -> tuple[Origin, ...]:
-    return tuple("data" if s > MOSTLY else ("prior" if s < 1.0 - MOSTLY else "mixed") for s in from_data)
 
 
 def _solve(A: Array, b: Array, strength: float) -> tuple[Array, Array]:

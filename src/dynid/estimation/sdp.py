@@ -108,7 +108,7 @@ def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tupl
             notes = tuple(f"cannot hold together with the rest: {label}" for label in labels[:4])
             return None, {"depth": best.depth}, notes, Outcome.INFEASIBLE
         return None, {}, (f"the solver ended with '{found.solution.status}'",), Outcome.STALLED
-    x, active = found.x, True
+    x, active = _unseen_effects_held(fit, found.x), True
     if fit.data_only and fit.chi_square_excess(x) < NEARLY_FREE:
         same = _unconstrained_base(fit, x)
         x, active = (x, True) if same is None else (same, False)
@@ -133,6 +133,22 @@ def _again(fit: WhitenedFit, found: ConicFit) -> ConicFit:
         fit.consistent, fit.F, fit.centre, pull=np.maximum(1e3 * fit.pull, 1e-9), entropic=fit.entropic, tolerance=1e-7
     )
     return other if other.usable else found
+
+
+def _unseen_effects_held(fit: WhitenedFit, x: Array) -> Array:
+    """``x`` with the effects of which the data say nothing at their centre, which is the prior.
+
+    Nothing but the pull holds them in the program, and that is weaker than the solver's tolerance.
+    """
+    seen = fit.problem.seen.mask
+    unseen = ~(fit.problem.base.K[seen] != 0.0).any(axis=0)
+    unseen[fit.consistent.layout.slots.ravel()] = False
+    if not unseen.any():
+        return x
+    held = np.array(x)
+    held[unseen] = fit.centre[unseen]
+    held, _ = fit.consistent.pushed(held)
+    return held if fit.consistent.contains(held, max(ON_BOUNDARY, -float(fit.consistent.slacks(x).min()))) else x
 
 
 def _unconstrained_base(fit: WhitenedFit, x: Array) -> Array | None:

@@ -10,6 +10,8 @@
     scaled      1/2 || D^-1 (phi - phi_0) ||^2
     entropic    1/2 sum_k [ tr(P_0k^-1 P_k) - log det(P_0k^-1 P_k) - 4 ]
 
+With a prior, the share of the data in each base value comes from the curvature of ``chi^2`` and of ``R`` at the estimate.
+
 The optimum without a prior is often approached only as masses nobody can see grow without end. The pull holds them: with
 1e-4 it says that a parameter is known to a hundred times its link's size, and costs far less than the noise hides.
 """
@@ -25,12 +27,13 @@ import scipy.linalg
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.conic import ConsistentSet, EntropicPrior, entropic_divergence, onto_equalities
+from dynid.estimation.conic import ConsistentSet, EntropicPrior, entropic_divergence, entropic_hessian, onto_equalities
 from dynid.estimation.constraints import Constraint, PositiveEffects
 from dynid.estimation.estimate import Estimate
 from dynid.estimation.layout import Layout
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.seen import with_prior
 from dynid.estimation.uncertainty import CovarianceKind, uncertainty
 from dynid.inertia import is_consistent
 from dynid.regression.independence import triangle_of
@@ -143,6 +146,26 @@ class WhitenedFit:
         nearby = onto_equalities(self.problem.base.K * self.consistent.scale, self.beta, x)
         return nearby if self.consistent.contains(nearby) else None
 
+    def share_of_data(self, x: Array) -> Array:
+        """``1 - posterior variance / prior variance`` of every base value, by the curvature of the objective at ``x``.
+
+        With ``H = F^T F + H_prior`` the posterior variance of ``beta_i = e_i . x`` is ``e_i^T H^-1 e_i``.
+        """
+        prior: Array = self.F[self.data_rows :]
+        if self.entropic is not None:
+            slots = self.consistent.layout.slots
+            # a divergence of bodies knows nothing of effects: there the pull, or next to nothing, stands for it
+            H = np.diag(np.maximum(self.pull, 1e-6 * PULL / self.freedom))
+            H[slots[:, :, None], slots[:, None, :]] += self.entropic.weight * entropic_hessian(self.consistent.layout, x)
+            prior = np.asarray(np.linalg.cholesky(H).T)
+        directions = (self.problem.base.K * self.consistent.scale).T
+        both = triangle_of(np.vstack([self.F[: self.data_rows], prior]))
+        posterior, before = (
+            np.sum(scipy.linalg.solve_triangular(root, directions, trans="T") ** 2, axis=0)
+            for root in (both, triangle_of(prior))
+        )
+        return np.asarray(1.0 - np.clip(posterior / before, 0.0, 1.0))
+
     def phi(self, x: Array) -> Array:
         return np.asarray(self.consistent.scale * x)
 
@@ -161,7 +184,10 @@ class WhitenedFit:
 
         ``free`` says that ``x`` has the unconstrained base values, which are then given to the last digit.
         """
-        problem = self.problem
+        problem, more = self.problem, dict(details)
+        if x is not None and not self.data_only:
+            share = self.share_of_data(x)
+            problem, more["share_of_data"] = replace(problem, seen=with_prior(problem.seen, share)), share.tolist()
         standard = None if x is None else problem.prior.with_values(self.phi(x))
         beta = problem.solve(self.weights) if free or standard is None else problem.base.base_values(standard)
         sigma = problem.noise_sigma(self.beta, pooled=bool((self.weights == 1.0).all()))
@@ -173,7 +199,7 @@ class WhitenedFit:
             outcome=outcome,
             standard=standard,
             notes=(*found.notes, *notes),
-            details={**found.details, **details, "noise_sigma": sigma.tolist(), "weights": self.weights.tolist()},
+            details={**found.details, **more, "noise_sigma": sigma.tolist(), "weights": self.weights.tolist()},
         )
 
 

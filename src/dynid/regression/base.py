@@ -7,7 +7,7 @@ Columns of the torque regressor that are always zero or always combinations of o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +39,8 @@ class BaseReduction:
     """Columns kept as they are, one per base parameter; None for a grouping that is no choice of columns."""
     clarity: tuple[float, float] = (1.0, 0.0)
     """Smallest independent part of a kept column and largest of a dropped one."""
+    gram: Array | None = field(default=None, compare=False, repr=False)
+    """``W_b^T W_b`` per row at the random states the reduction was made from: what a change of ``beta`` does to torque."""
 
     @property
     def note(self) -> str:
@@ -142,7 +144,9 @@ def reduce_to_base(
     W = torque_regressor(robot, q, v, a, load).reshape(-1, len(robot.parameters))
     found = independent_columns(W, chosen, tolerance, _usual_lengths(robot, W))
     lift = np.eye(len(robot.parameters))[:, found.kept]
-    return BaseReduction(robot.parameters.names, found.K, lift, found.kept, (found.smallest_kept, found.largest_dropped))
+    kept = W[:, found.kept]
+    clarity = (found.smallest_kept, found.largest_dropped)
+    return BaseReduction(robot.parameters.names, found.K, lift, found.kept, clarity, freeze(kept.T @ kept / len(kept)))
 
 
 def _usual_lengths(robot: Robot, W: Array) -> Array:
