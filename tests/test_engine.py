@@ -138,11 +138,13 @@ def test_processes_that_are_still_starting_end_in_silence_too(tmp_path, delay_s)
     script.write_text(
         textwrap.dedent(
             """
+            import signal
             import time
             import numpy  # what the fresh processes spend their first moments with
             from dynid.engine import Processes
 
             if __name__ == "__main__":
+                signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell turns it off for jobs in the background
                 print("go", flush=True)
                 try:
                     list(Processes(2).completed(time.sleep, [60.0, 60.0, 60.0]))
@@ -168,10 +170,12 @@ def test_the_interrupt_key_ends_processes_in_silence(tmp_path):
     script.write_text(
         textwrap.dedent(
             """
+            import signal
             import time
             from dynid.engine import Processes
 
             if __name__ == "__main__":
+                signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell turns it off for jobs in the background
                 done = []
                 try:
                     for result in Processes(2).map(time.sleep, [0.0, 60.0, 60.0, 60.0]):

@@ -260,7 +260,9 @@ def _interrupts_held() -> Iterator[None]:
 def _begin_process() -> None:
     """What a fresh process does first."""
     # The interrupt key reaches the workers too: they end at once and in silence, the answer is given by the caller.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Where a shell has turned it off for a job in the background, it stays off.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     # The workers are the parallelism; BLAS, when it is loaded later, is not to add its own.

@@ -419,6 +419,7 @@ def test_the_interrupt_key_while_other_processes_anneal(tmp_path):
     script.write_text(
         textwrap.dedent(
             f"""
+            import signal
             import sys
             sys.path.insert(0, {str(Path(__file__).parents[1])!r})
             import numpy as np
@@ -428,6 +429,7 @@ def test_the_interrupt_key_while_other_processes_anneal(tmp_path):
             from noisy_logs import short_arm
 
             if __name__ == "__main__":
+                signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell turns it off for jobs in the background
                 robot = short_arm().with_effects(())
                 base = reduce_to_base(robot)
                 values = base.base_values(robot.parameters) * np.random.default_rng(0).uniform(0.9, 1.1, base.n_base)
