@@ -11,7 +11,10 @@ from dynid.estimation.estimate import Method, estimate
 from dynid.estimation.least_squares import OrdinaryLeastSquares
 from dynid.estimation.robust import IteratedReweighted
 from dynid.estimation.weighted import WeightedLeastSquares
+from dynid.recording.process import process
+from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
+from dynid.recording.steps import Differentiate, LowPass
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.decimate import FilterAndDecimate
 from dynid.regression.factor import build_regression
@@ -161,3 +164,38 @@ def test_triangles_alone_have_the_classical_formula() -> None:
     found = estimate(regression.without_sources(), BASE)
     assert found.details["covariance"] == "classical"
     assert np.array_equal(found.covariance, estimate(regression, BASE, CLASSICAL).covariance)
+
+
+def whole_chain_coverage(effects: str, counts: int | None, n_logs: int = 40) -> Array:
+    """The same with everything a user does: quantised positions, a low-pass of 15 Hz on all signals, derivatives of position."""
+    arm = demo_robot(effects)
+    base = reduce_to_base(arm)
+    truth = base.base_values(arm.parameters)
+    exact = exact_log(arm, 10.0, 500.0, 0)
+    sigma = np.array([1.0, 1.0, 0.8, 0.5, 0.3, 0.2, 0.1])
+    hits = np.zeros(base.n_base)
+    for seed in range(n_logs):
+        rng = np.random.default_rng(seed)
+        position = exact.position
+        if counts is not None:
+            step = 2.0 * np.pi / counts
+            position = np.floor(position / step + rng.uniform(size=position.shape[1])) * step
+        torque = exact.torque + sigma * rng.normal(size=exact.torque.shape)
+        log = Recording(time=exact.time, position=position, torque=torque, joint_names=arm.joint_names)
+        samples = process(log, [LowPass(cutoff_hz=15.0), Differentiate("position")])
+        low, high = estimate(build_regression(arm, samples), base, WeightedLeastSquares()).interval(0.95).T
+        hits += (low <= truth) & (truth <= high)
+    return hits / n_logs
+
+
+@pytest.mark.slow
+def test_encoders_and_corners_of_friction() -> None:
+    """Intervals speak of torque noise. Encoders of 2^17 counts do not spoil them, coarse ones spoil some; filtered corners of
+    Coulomb friction are a bias that no noise model covers."""
+    smooth = "viscous,offset,armature"
+    for counts in (None, 2**17):
+        assert_covers(whole_chain_coverage(smooth, counts))
+    coarse = whole_chain_coverage(smooth, 2**14)
+    assert 0.85 < coarse.mean() < 0.96
+    assert coarse.min() < 0.7
+    assert whole_chain_coverage("viscous,coulomb,offset,armature", None).mean() < 0.88
