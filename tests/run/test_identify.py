@@ -159,11 +159,17 @@ def test_the_description_holds_what_the_data_do_not_see(bench: Bench) -> None:
     assert held.identification.relative_error < 1.01 * free.identification.relative_error
 
 
-def test_a_description_without_inertials_is_no_prior(bench: Bench, tmp_path: Path) -> None:
+def test_without_inertials_masses_stay_as_small_as_the_data_let_them(bench: Bench, tmp_path: Path) -> None:
     import re
 
     text = re.sub(r"<inertial>.*?</inertial>", "", bench.urdf.read_text(encoding="utf-8"), flags=re.S)
     (tmp_path / "bare.urdf").write_text(text, encoding="utf-8")
     run = identify(tmp_path / "bare.urdf", bench.log, Settings(cutoff_hz=15.0), validate_on=[bench.other_log])
+    free = identify(
+        tmp_path / "bare.urdf", bench.log, Settings(cutoff_hz=15.0, prior="none"), validate_on=[bench.other_log]
+    )
     assert run.estimate.feasible
-    assert run.validation.relative_error < 0.05
+    assert run.validation.relative_error < 1.01 * free.validation.relative_error
+    weight, heavy = (one.estimate.standard.inertials[:, 0].sum() for one in (run, free))
+    assert weight < 1.5 * bench.truth.parameters.inertials[:, 0].sum()
+    assert weight < heavy

@@ -171,14 +171,15 @@ def method_of(settings: Settings, robot: Robot, tell: Tell = silent) -> Method:
     """The method that the settings name, under their constraints.
 
     What the data hardly see of a link, its mass most of all, would wander to the boundary of the consistent set. So the
-    semidefinite estimate is held by the description, taken to be as uncertain as its own size, where that is consistent.
+    semidefinite estimate is held by the description, taken to be as uncertain as its own size, where that is consistent;
+    where it is not, or is empty, by the square of the distance to it, so that masses stay as small as the data let them.
     """
     options: dict[str, Any] = {} if settings.bounds is None else {"bounds": settings.bounds}
     if settings.bounds is not None:
         read_bounds(settings.bounds).check(robot.parameters, f"bounds of '{settings.bounds}'")
     if settings.method == "sdp":
         usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
-        prior = ("entropic" if usable else "none") if settings.prior == "auto" else settings.prior
+        prior = ("entropic" if usable else "euclidean") if settings.prior == "auto" else settings.prior
         options |= {"prior": prior, "strength": settings.prior_strength}
     if settings.method == "retrieve":
         options |= {

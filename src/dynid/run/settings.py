@@ -30,7 +30,7 @@ class Settings:
     """Constraints beyond physical consistency, as a run file has them."""
     prior: str = "auto"
     """What holds the semidefinite estimate where data are silent: none, euclidean, scaled, entropic (see its strength), or
-    auto: entropic where the description is consistent, else none."""
+    auto: entropic where the description is consistent, else euclidean."""
     prior_strength: float = 1.0
     """In units of the noise: 1 takes the description to be as uncertain as each parameter's size."""
     bounds: str | None = None

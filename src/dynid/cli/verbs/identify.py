@@ -79,7 +79,7 @@ def identify(
         typer.Option(
             "--prior",
             help="What holds sdp where the data are silent: the description (entropic, scaled, euclidean), none, or auto: "
-            "entropic where the description is consistent.",
+            "entropic where the description is consistent, else euclidean.",
         ),
     ] = "auto",
     validate: Annotated[
