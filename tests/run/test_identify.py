@@ -165,9 +165,7 @@ def test_without_inertials_masses_stay_as_small_as_the_data_let_them(bench: Benc
     text = re.sub(r"<inertial>.*?</inertial>", "", bench.urdf.read_text(encoding="utf-8"), flags=re.S)
     (tmp_path / "bare.urdf").write_text(text, encoding="utf-8")
     run = identify(tmp_path / "bare.urdf", bench.log, Settings(cutoff_hz=15.0), validate_on=[bench.other_log])
-    free = identify(
-        tmp_path / "bare.urdf", bench.log, Settings(cutoff_hz=15.0, prior="none"), validate_on=[bench.other_log]
-    )
+    free = identify(tmp_path / "bare.urdf", bench.log, Settings(cutoff_hz=15.0, prior="none"), validate_on=[bench.other_log])
     assert run.estimate.feasible
     assert run.validation.relative_error < 1.01 * free.validation.relative_error
     weight, heavy = (one.estimate.standard.inertials[:, 0].sum() for one in (run, free))
