@@ -13,11 +13,11 @@ import measure
 import numpy as np
 from scipy.optimize import minimize
 
+from dynid.estimation.convex.whitened import WhitenedFit
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.log_cholesky import LogCholesky
-from dynid.estimation.manifold import Manifold
-from dynid.estimation.sdp import FeasibleSDP, solve_whitened
-from dynid.estimation.whitened import WhitenedFit
+from dynid.estimation.methods.log_cholesky import LogCholesky
+from dynid.estimation.methods.manifold import Manifold
+from dynid.estimation.methods.sdp import FeasibleSDP, solve_whitened
 from dynid.inertia import phi_from_principal, phi_from_pseudo_inertia
 from dynid.parameters import Parameters, inertial_columns
 from dynid.regression.base import BaseReduction

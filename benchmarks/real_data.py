@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.estimation.friction import with_transmitted_load
-from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.friction.choice import FILTER_MEMORY, choose_friction, estimate_under_load
+from dynid.estimation.friction.fit import with_transmitted_load
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.recording.process import process
 from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import Recording
@@ -31,7 +32,6 @@ from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
 from dynid.regression.base import reduce_to_base
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
-from dynid.run.friction import FILTER_MEMORY, choose_friction, estimate_under_load
 from dynid.run.settings import Settings
 from dynid.run.tune import choose_filter
 from dynid.validation.torque import TorqueError, validate

@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from dynid.estimation.recursive import OnlineEstimator, RecursiveLeastSquares
+from dynid.estimation.methods.recursive import OnlineEstimator, RecursiveLeastSquares
 from dynid.excitation.fourier import random_fourier
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base

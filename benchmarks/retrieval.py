@@ -21,11 +21,11 @@ from typing import Any
 import cvxpy
 import numpy as np
 
-from dynid.estimation.bounds import Bounds
+from dynid.estimation.constraints.bounds import Bounds
 from dynid.estimation.estimate import estimate
-from dynid.estimation.retrieval import PenaltyRetrieval, Retrieval
+from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.estimation.retrieval.retrieve import PenaltyRetrieval, Retrieval
 from dynid.estimation.reverse_engineering import pose_regression
-from dynid.estimation.sdp import FeasibleSDP
 from dynid.inertia import PSEUDO_BASIS, gaz_from_phi, phi_from_gaz
 from dynid.recording.process import process
 from dynid.recording.readers.read import read_recording

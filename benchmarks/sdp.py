@@ -20,9 +20,9 @@ from collections.abc import Callable, Mapping
 import cvxpy
 import numpy as np
 
+from dynid.estimation.convex.whitened import WhitenedFit
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.sdp import FeasibleSDP, solve_whitened
-from dynid.estimation.whitened import WhitenedFit
+from dynid.estimation.methods.sdp import FeasibleSDP, solve_whitened
 from dynid.inertia import PLAIN_BASIS, PSEUDO_BASIS, phi_from_principal
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base

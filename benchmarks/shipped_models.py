@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.errors import DynidError
-from dynid.estimation.repair import repair
+from dynid.estimation.convex.repair import repair
 from dynid.inertia import consistency, is_consistent
 from dynid.robot.links import links_of
 from dynid.robot.read import read_robot

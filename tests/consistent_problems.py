@@ -7,8 +7,8 @@ import warnings
 import cvxpy
 import numpy as np
 
+from dynid.estimation.convex.whitened import WhitenedFit
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.whitened import WhitenedFit
 from dynid.inertia import PLAIN_BASIS, PSEUDO_BASIS
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction, reduce_to_base

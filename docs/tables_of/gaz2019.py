@@ -11,10 +11,10 @@ import numpy as np
 
 import dynid
 from dynid.arrays import Array
-from dynid.estimation.bounds import Bounds
-from dynid.estimation.conditions import Condition
-from dynid.estimation.joint_wrench import joint_wrenches
-from dynid.estimation.retrieval import Retrieval
+from dynid.estimation.constraints.bounds import Bounds
+from dynid.estimation.constraints.conditions import Condition
+from dynid.estimation.retrieval.joint_wrench import joint_wrenches
+from dynid.estimation.retrieval.retrieve import Retrieval
 from dynid.estimation.reverse_engineering import pose_regression
 from dynid.inertia import mass_com_inertia, phi_from_gaz, phi_from_mass_com_inertia
 from dynid.recording.recording import Recording, StaticRecording

@@ -10,7 +10,7 @@ import numpy as np
 
 import dynid
 from dynid.arrays import Array
-from dynid.estimation.constraints import CentreOfMassInBox, Constraint, TotalMass
+from dynid.estimation.constraints.constraints import CentreOfMassInBox, Constraint, TotalMass
 from tables_of import markdown, shared
 
 # Table 1: combination; beta_t1, beta_t2 and the corrected beta_t2 as printed.

@@ -11,7 +11,7 @@ from scipy.signal import savgol_filter
 import dynid
 from dynid.arrays import Array
 from dynid.bodies import cuboid_of, phi_of_cuboid
-from dynid.estimation.constraints import Linear
+from dynid.estimation.constraints.constraints import Linear
 from dynid.inertia import phi_from_mass_com_inertia, phi_from_principal, principal_form, reorder
 from dynid.parameters import Parameters, inertial_columns
 from dynid.regression.factor import matrix_regression

@@ -12,15 +12,15 @@ import pytest
 
 import dynid.estimation
 from dynid.errors import InputError
-from dynid.estimation.essential import EssentialParameters
 from dynid.estimation.estimate import Method, estimate
-from dynid.estimation.instrumental import InstrumentalVariables
-from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.essential import EssentialParameters
+from dynid.estimation.methods.instrumental import InstrumentalVariables
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.recursive import RecursiveLeastSquares
+from dynid.estimation.methods.ridge import Ridge
+from dynid.estimation.methods.robust import IteratedReweighted
+from dynid.estimation.methods.weighted import WeightedLeastSquares
 from dynid.estimation.outcome import Outcome
-from dynid.estimation.recursive import RecursiveLeastSquares
-from dynid.estimation.ridge import Ridge
-from dynid.estimation.robust import IteratedReweighted
-from dynid.estimation.weighted import WeightedLeastSquares
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from noisy_logs import exact_log, locked, noisy_log, reordered, short_arm
@@ -64,9 +64,9 @@ EXEMPT: dict[str, dict[str, str]] = {
 def _method_classes() -> dict[str, type[Any]]:
     """Every class of the estimation room that looks like a method, by its name."""
     found: dict[str, type[Any]] = {}
-    for module in pkgutil.iter_modules(dynid.estimation.__path__):
-        for _, kind in inspect.getmembers(importlib.import_module(f"dynid.estimation.{module.name}"), inspect.isclass):
-            own = kind.__module__ == f"dynid.estimation.{module.name}"
+    for module in pkgutil.walk_packages(dynid.estimation.__path__, "dynid.estimation."):
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            own = kind.__module__ == module.name
             if own and isinstance(getattr(kind, "laws", None), frozenset) and hasattr(kind, "estimate"):
                 found[kind.name] = kind
     return found

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from dynid.arrays import Array
 from dynid.estimation.estimate import Estimate, estimate
-from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.parameters import Column, Parameters
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.energy import energy_regressor

@@ -14,13 +14,13 @@ import cvxpy
 import numpy as np
 import pytest
 
-from dynid.estimation.bounds import Bounds, read_bounds
 from dynid.estimation.completion import parameter_scale
-from dynid.estimation.conditions import Condition
-from dynid.estimation.constraints import CentreOfMassInSphere
-from dynid.estimation.feasibility import closest_feasible
+from dynid.estimation.constraints.bounds import Bounds, read_bounds
+from dynid.estimation.constraints.conditions import Condition
+from dynid.estimation.constraints.constraints import CentreOfMassInSphere
+from dynid.estimation.convex.feasibility import closest_feasible
 from dynid.estimation.outcome import Outcome
-from dynid.estimation.retrieval import PenaltyRetrieval
+from dynid.estimation.retrieval.retrieve import PenaltyRetrieval
 from dynid.inertia import PSEUDO_BASIS, is_consistent, mass_com_inertia, phi_from_gaz
 from dynid.recording.process import process
 from dynid.recording.readers.read import read_recording

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.estimation.bounds import Bounds
-from dynid.estimation.conditions import Condition
-from dynid.estimation.constraints import CentreOfMassInSphere
-from dynid.estimation.joint_wrench import joint_wrenches
+from dynid.estimation.constraints.bounds import Bounds
+from dynid.estimation.constraints.conditions import Condition
+from dynid.estimation.constraints.constraints import CentreOfMassInSphere
 from dynid.estimation.outcome import Outcome
-from dynid.estimation.retrieval import PenaltyRetrieval
+from dynid.estimation.retrieval.joint_wrench import joint_wrenches
+from dynid.estimation.retrieval.retrieve import PenaltyRetrieval
 from dynid.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.torque import inverse_dynamics

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dynid.estimation.estimate import estimate
-from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.friction.choice import FILTER_MEMORY, choose_friction, estimate_under_load
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.reverse_engineering import LagrangianModel, pose_regression, reverse_engineer
 from dynid.inertia import phi_from_mass_com_inertia
 from dynid.recording.process import process
@@ -22,7 +23,6 @@ from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.read import read_robot
-from dynid.run.friction import FILTER_MEMORY, choose_friction, estimate_under_load
 from dynid.validation.torque import validate
 from shared_data import shared
 

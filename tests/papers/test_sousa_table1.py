@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.estimation.feasibility import closest_feasible, feasibility
+from dynid.estimation.convex.feasibility import closest_feasible, feasibility
 from dynid.inertia import is_consistent
 from dynid.regression.base import BaseReduction
 

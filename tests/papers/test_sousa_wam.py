@@ -12,10 +12,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dynid.estimation.constraints import CentreOfMassInBox, TotalMass
-from dynid.estimation.feasibility import closest_feasible, feasibility
-from dynid.estimation.least_squares import OrdinaryLeastSquares
-from dynid.estimation.sdp import FeasibleSDP
+from dynid.estimation.constraints.constraints import CentreOfMassInBox, TotalMass
+from dynid.estimation.convex.feasibility import closest_feasible, feasibility
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import Regression, build_regression

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.signal import savgol_filter
 
-from dynid.estimation.least_squares import OrdinaryLeastSquares
-from dynid.estimation.manifold import Manifold
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.manifold import Manifold
 from dynid.inertia import is_consistent, phi_from_mass_com_inertia
 from dynid.parameters import Parameters, inertial_columns
 from dynid.regression.base import BaseReduction

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from dynid.estimation.estimate import estimate
-from dynid.estimation.friction import with_transmitted_load
-from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.friction.choice import choose_friction, estimate_under_load
+from dynid.estimation.friction.fit import with_transmitted_load
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.recording.process import process
 from dynid.recording.readers.read import read_recording
 from dynid.recording.steps import Differentiate, LowPass
@@ -24,7 +25,6 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.robot.read import read_robot
 from dynid.run import Settings, identify, identify_payload
-from dynid.run.friction import choose_friction, estimate_under_load
 from dynid.validation.torque import validate
 from shared_data import shared
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
-from dynid.estimation.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.excitation.fourier import random_fourier
 from dynid.parameters import Kind
 from dynid.recording.kernel_filter import RowKernel, approximate_derivatives, window_motion

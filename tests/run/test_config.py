@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.bounds import read_bounds
-from dynid.estimation.constraints import CentreOfMassInHull, constraints_from_table
+from dynid.estimation.constraints.bounds import read_bounds
+from dynid.estimation.constraints.constraints import CentreOfMassInHull, constraints_from_table
 from dynid.run.config import _SECTIONS, read_run_file, write_run_file
 from dynid.run.settings import Settings
 

@@ -122,7 +122,7 @@ def estimate(
     ``prior`` fills in what the data do not show and decides how base values are shared among links; by default the nominal
     parameters of the robot.
     """
-    from dynid.estimation.least_squares import OrdinaryLeastSquares
+    from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 
     start = regression.parameters if prior is None else prior
     if start.names != regression.parameters.names:

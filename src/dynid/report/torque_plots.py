@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array, freeze
-from dynid.estimation.friction import with_transmitted_load
+from dynid.estimation.friction.fit import with_transmitted_load
 from dynid.recording.samples import Samples
 from dynid.regression.torque import effect_signals
 from dynid.report.envelope import envelope_rows, spread_rows

@@ -10,12 +10,12 @@ from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.estimate import Estimate, estimate
-from dynid.estimation.methods import METHODS, TAKES_BOUNDS, TAKES_CONSTRAINTS
+from dynid.estimation.methods.registry import METHODS, TAKES_BOUNDS, TAKES_CONSTRAINTS
+from dynid.progress import Tell, silent
 from dynid.regression.factor import build_regression
 from dynid.robot.model import Robot
 from dynid.run.identify import Run, identify, method_of
 from dynid.run.settings import Settings
-from dynid.run.telling import Tell, silent
 from dynid.validation.torque import validate
 
 

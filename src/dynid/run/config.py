@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints import with_meshes_seen_from
+from dynid.estimation.constraints.constraints import with_meshes_seen_from
 from dynid.run.settings import Settings
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {

@@ -12,6 +12,7 @@ from dynid.excitation.design import Excitation, design_excitation
 from dynid.excitation.fourier import random_fourier, write_trajectory
 from dynid.export.urdf import write_urdf
 from dynid.inertia import log_cholesky, phi_from_log_cholesky
+from dynid.progress import Tell, silent
 from dynid.recording.recording import write_recording
 from dynid.recording.samples import Samples
 from dynid.regression.random_states import random_states_within_limits
@@ -25,7 +26,6 @@ from dynid.run.export import FORMATS, Exported
 from dynid.run.identify import Run, identify
 from dynid.run.publish import publish_run
 from dynid.run.settings import Settings
-from dynid.run.telling import Tell, silent
 from dynid.simulation import simulate
 
 COMPARED = ("ols", "wls", "robust", "ridge", "essential", "sdp", "manifold")

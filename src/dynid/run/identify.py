@@ -11,21 +11,10 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.estimation.bounds import read_bounds
-from dynid.estimation.constraints import constraints_from_table
+from dynid.estimation.constraints.bounds import read_bounds
+from dynid.estimation.constraints.constraints import constraints_from_table
 from dynid.estimation.estimate import Estimate, Method, estimate
-from dynid.estimation.friction import with_transmitted_load
-from dynid.estimation.methods import method_named
-from dynid.inertia import is_consistent
-from dynid.recording.finding import DataCheck
-from dynid.recording.recording import Recording, StaticRecording
-from dynid.recording.samples import Samples
-from dynid.regression.base import reduce_to_base
-from dynid.regression.factor import matrix_regression
-from dynid.regression.static import static_matrix
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
-from dynid.run.friction import (
+from dynid.estimation.friction.choice import (
     FILTER_MEMORY,
     FrictionChoice,
     choose_friction,
@@ -34,6 +23,18 @@ from dynid.run.friction import (
     with_friction,
     with_own_numbers,
 )
+from dynid.estimation.friction.fit import with_transmitted_load
+from dynid.estimation.methods.registry import method_named
+from dynid.inertia import is_consistent
+from dynid.progress import Tell, silent
+from dynid.recording.finding import DataCheck
+from dynid.recording.recording import Recording, StaticRecording
+from dynid.recording.samples import Samples
+from dynid.regression.base import reduce_to_base
+from dynid.regression.factor import matrix_regression
+from dynid.regression.static import static_matrix
+from dynid.robot.model import Robot
+from dynid.robot.read import read_robot
 from dynid.run.gate import gate
 from dynid.run.prepare import (
     Filter,
@@ -47,7 +48,6 @@ from dynid.run.prepare import (
     with_dead_zone,
 )
 from dynid.run.settings import Settings
-from dynid.run.telling import Tell, silent
 from dynid.run.tune import Trial, choose_filter
 from dynid.validation.data_check import check_recording
 from dynid.validation.torque import TorqueError, Validation, validate

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from dynid.errors import InconsistentModelError, InputError
 from dynid.files import read_json
+from dynid.progress import Tell, silent
 from dynid.report.page import Section
 from dynid.run.export import Exported, export_run, known_formats
 from dynid.run.identify import Run
 from dynid.run.report import report_run
 from dynid.run.store import save_run
-from dynid.run.telling import Tell, silent
 
 DEFAULT_FORMATS = ("urdf", "mjcf")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dynid.errors import InputError
-from dynid.estimation.repair import Repair, repair
+from dynid.estimation.convex.repair import Repair, repair
 from dynid.export.mjcf import write_mjcf
 from dynid.export.sdf import write_sdf
 from dynid.export.sidecar import write_sidecar

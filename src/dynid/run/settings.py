@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.methods import METHODS
+from dynid.estimation.friction.choice import FRICTION_CHOICES
+from dynid.estimation.methods.registry import METHODS
 from dynid.robot.read import DEFAULT_EFFECTS
-from dynid.run.friction import FRICTION_CHOICES
 
 PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
 OPTIMISERS = ("refine", "annealing")

@@ -14,6 +14,7 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate
+from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.outcome import Outcome
 from dynid.export.sidecar import FORMAT as PARAMETERS
 from dynid.export.sidecar import robot_from_sidecar
@@ -23,7 +24,6 @@ from dynid.robot.builtin import demo_robot
 from dynid.robot.effects import effect_from_dict, effect_to_dict
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
-from dynid.run.friction import FrictionChoice
 from dynid.run.identify import Run, resampled
 from dynid.run.prepare import Filter
 from dynid.run.settings import Settings

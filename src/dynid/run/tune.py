@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.estimation.linear import LinearProblem
+from dynid.progress import Tell, silent
 from dynid.recording.check import HELD_OUT
 from dynid.recording.recording import Recording
 from dynid.regression.base import BaseReduction
@@ -19,7 +20,6 @@ from dynid.regression.factor import build_regression
 from dynid.robot.model import Robot
 from dynid.run.prepare import Filter, hold_still, split_recording, to_samples
 from dynid.run.settings import Settings
-from dynid.run.telling import Tell, silent
 from dynid.validation.torque import validate
 
 _TRIAL_ROWS = 4_000

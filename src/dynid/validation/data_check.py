@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, BoolArray
-from dynid.estimation.friction import without_friction
+from dynid.estimation.friction.fit import without_friction
 from dynid.recording.check import check_signals
 from dynid.recording.cutoff import first_rows
 from dynid.recording.finding import DataCheck, Finding

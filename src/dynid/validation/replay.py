@@ -23,7 +23,7 @@ import numpy as np
 
 from dynid.arrays import Array, IntArray, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.friction import without_friction
+from dynid.estimation.friction.fit import without_friction
 from dynid.recording.samples import Samples
 from dynid.regression.energy import energy_regressor
 from dynid.regression.torque import inverse_dynamics

@@ -66,7 +66,7 @@ def compare(
 
     Example: [bold]dynid compare arm.urdf run.parquet --methods ols,wls,sdp[/bold]
     """
-    from dynid.estimation.methods import METHODS
+    from dynid.estimation.methods.registry import METHODS
     from dynid.run import Settings
     from dynid.run import compare as compare_methods
 

@@ -1,0 +1,1 @@
+"""What may be known of a robot beyond physical consistency."""

@@ -1,0 +1,256 @@
+"""Bounds files: what is known of each link, in the quantities of a data sheet or a CAD program.
+
+CSV, one line per quantity, an empty cell for no bound:
+
+    name,lower,upper
+    m1,0,10
+    c1x,-0.05,0.05
+    I1xx,0,1
+    total_mass,16,20
+
+or TOML, with the constraints of a run file in the same place:
+
+    m1 = [0.0, 10.0]
+    c1x = [-0.05, 0.05]
+    total_mass = [16.0, 20.0]
+    [[constraints.com_sphere]]
+    link = 2
+    centre = [0.0, 0.0, 0.1]
+    radius = 0.2
+
+``c1x`` is the centre of mass in the frame of link 1, ``I1xx`` the inertia about it, ``Ixx1`` (or ``J1xx``) that about the
+frame's origin, ``mx1`` the first moment; friction and rotor inertia go by their own names.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.estimation.constraints.conditions import Condition, NameAtMost, barycentric_name, centre_name, parameter_name
+from dynid.estimation.constraints.constraints import (
+    Constraint,
+    Linear,
+    MassBounds,
+    TotalMass,
+    constraints_from_table,
+    with_meshes_seen_from,
+)
+from dynid.estimation.convex.layout import Layout
+from dynid.parameters import Parameters
+
+TOTAL_MASS = "total_mass"
+LEAST_MASS = 1e-6
+"""Smallest mass looked at, relative to the size of the link."""
+_DIAGONAL = ("xx", "yy", "zz")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lower and upper bounds by name, infinite where there is none, and constraints that stand in the same file."""
+
+    limits: Mapping[str, tuple[float, float]]
+    constraints: tuple[Constraint, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        checked: dict[str, tuple[float, float]] = {}
+        for name, (lower, upper) in self.limits.items():
+            low, high = float(lower), float(upper)
+            if np.isnan(low) or np.isnan(high) or low > high:
+                raise InputError(f"bounds of '{name}' are {low:g} and {high:g}, expected lower <= upper")
+            checked[name] = (low, high)
+        object.__setattr__(self, "limits", checked)
+        object.__setattr__(self, "constraints", tuple(self.constraints))
+
+    def convex(self) -> tuple[Constraint, ...]:
+        """The bounds that are linear in the parameters: masses, ``h - m lower >= 0``, single parameters."""
+        found: list[Constraint] = list(self.constraints)
+        for name, (lower, upper) in self.limits.items():
+            if np.isinf(lower) and np.isinf(upper):
+                continue
+            centre = centre_name(name)
+            if name == TOTAL_MASS:
+                found.append(TotalMass(max(lower, 0.0), upper))
+            elif centre is not None:
+                found.extend(_centre_rows(name, *centre, lower, upper))
+            elif barycentric_name(name) is None:
+                parameter = parameter_name(name)
+                if parameter[0] == "m" and parameter[1:].isdigit():
+                    found.append(MassBounds(int(parameter[1:]), lower, upper))
+                else:
+                    found.append(Linear({parameter: 1.0}, lower, upper, label=parameter))
+        return tuple(found)
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """The bounds on inertia about the centre of mass, which are not; those that consistency implies are left out."""
+        found = []
+        for name, (lower, upper) in self.limits.items():
+            place = barycentric_name(name)
+            if place is None:
+                continue
+            if np.isfinite(upper):
+                found.append(Condition(f"{name} <= {upper:g}", NameAtMost(name, 1.0, upper)))
+            if np.isfinite(lower) and not (place[1] in _DIAGONAL and lower <= 0.0):
+                found.append(Condition(f"{name} >= {lower:g}", NameAtMost(name, -1.0, -lower)))
+        return tuple(found)
+
+    def check(self, parameters: Parameters, source: str = "the bounds") -> None:
+        """Refuse a name that no parameter of the robot has."""
+        n_links = parameters.n_inertial // 10
+        for name in self.limits:
+            place = centre_name(name) or barycentric_name(name)
+            known = name == TOTAL_MASS or (
+                1 <= place[0] <= n_links if place is not None else parameter_name(name) in parameters.names
+            )
+            if not known:
+                effects = ", ".join(parameters.names[parameters.n_inertial :]) or "none"
+                raise InputError(
+                    f"{source} name '{name}', which the robot with its {n_links} links does not have; expected {TOTAL_MASS}, "
+                    f"m1 .., c1x .., I1xx .. about the centre of mass, Ixx1 .. about the frame, or an effect ({effects})"
+                )
+
+    def of(self, name: str) -> tuple[float, float]:
+        """Bounds of one quantity, infinite where the file says nothing."""
+        return self.limits.get(name, (-np.inf, np.inf))
+
+    def box(self, layout: Layout, scale: Array) -> tuple[Array, Array]:
+        """``[LB, UB]`` of ``p = (m, c, I)`` link by link in the order of ``phi``, then the other parameters.
+
+        Where the file says nothing, a box well beyond the link's own size.
+        """
+        lower, upper = np.empty(len(layout)), np.empty(len(layout))
+        symbols = ("m", "cx", "cy", "cz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+        for link, slots in zip(layout.links, layout.slots, strict=True):
+            mass, length = float(scale[slots[0]]), float(scale[slots[1]] / scale[slots[0]])
+            reach = np.array([5.0 * mass, *(3 * [5.0 * length]), *(6 * [25.0 * mass * length**2])])
+            for slot, symbol, far in zip(slots, symbols, reach, strict=True):
+                name = f"{symbol[0]}{link}{symbol[1:]}"
+                low, high = self.of(name)
+                positive = symbol == "m" or symbol[1:] in _DIAGONAL
+                lower[slot] = low if np.isfinite(low) else (0.0 if positive else -far)
+                upper[slot] = high if np.isfinite(high) else max(far, 2.0 * lower[slot])
+                if positive:
+                    lower[slot] = max(lower[slot], 0.0)
+                if symbol == "m":  # a link without mass has no centre of mass
+                    lower[slot] = max(lower[slot], min(LEAST_MASS * mass, upper[slot]))
+        inertial = set(layout.slots.ravel().tolist())
+        for i in (i for i in range(len(layout)) if i not in inertial):
+            low, high = self.of(layout.names[i])
+            lower[i] = low if np.isfinite(low) else -100.0 * scale[i]
+            upper[i] = high if np.isfinite(high) else 100.0 * scale[i]
+        return lower, upper
+
+    def guaranteed_by_box(self, layout: Layout) -> frozenset[str]:
+        """Labels of the constraints that every point of the box meets: masses and centres of mass."""
+        single = [
+            c for c in self.convex() if isinstance(c, MassBounds) or (isinstance(c, Linear) and centre_of(c) is not None)
+        ]
+        own = frozenset(id(c) for c in self.constraints)
+        return frozenset(part.label for c in single if id(c) not in own for part in c.rows(layout))
+
+    def violated(self, layout: Layout, phi: Array) -> dict[str, float]:
+        """Names of the bounds that do not hold, in the file's own quantities, with how far each is outside."""
+        from dynid.estimation.constraints.conditions import Reader
+
+        read = Reader(layout, phi)
+        found = {}
+        for name, (lower, upper) in self.limits.items():
+            value = float(phi[layout.slots[:, 0]].sum()) if name == TOTAL_MASS else float(read[name])
+            outside = max(lower - value, value - upper, 0.0)
+            if outside > 0.0:
+                found[name] = outside
+        return found
+
+
+def centre_of(constraint: Linear) -> tuple[int, str] | None:
+    """Link and axis, if the constraint bounds a centre of mass."""
+    return centre_name(constraint.label.split(" ", 1)[0])
+
+
+def _centre_rows(name: str, link: int, axis: str, lower: float, upper: float) -> Iterator[Constraint]:
+    """``h - m lower >= 0`` and ``m upper - h >= 0``."""
+    moment = f"m{axis}{link}"
+    if np.isfinite(lower):
+        yield Linear({moment: 1.0, f"m{link}": -lower}, 0.0, np.inf, label=f"{name} from {lower:g}")
+    if np.isfinite(upper):
+        yield Linear({moment: -1.0, f"m{link}": upper}, 0.0, np.inf, label=f"{name} up to {upper:g}")
+
+
+def read_bounds(path: str | Path) -> Bounds:
+    """Bounds from a CSV or TOML file."""
+    place = Path(path)
+    try:
+        content = place.read_bytes()
+    except OSError as error:
+        raise InputError(f"bounds file '{place}' cannot be read: {error.strerror or error}") from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"bounds file '{place}' is not text: {error}") from None
+    suffix = place.suffix.lower()
+    if suffix == ".csv":
+        return Bounds(_from_csv(text, place))
+    if suffix == ".toml":
+        return _from_toml(text, place)
+    raise InputError(f"bounds file '{place}' is of type '{place.suffix}', expected .csv or .toml")
+
+
+def _from_csv(text: str, place: Path) -> dict[str, tuple[float, float]]:
+    rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    header = [cell.strip().lower() for cell in rows[0]] if rows else []
+    if header != ["name", "lower", "upper"]:
+        raise InputError(f"bounds file '{place}' has the columns {', '.join(header) or 'none'}, expected name, lower, upper")
+    limits: dict[str, tuple[float, float]] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != 3:
+            raise InputError(f"line {number} of bounds file '{place}' has {len(row)} cells, expected 3")
+        name = row[0].strip()
+        lower, upper = (_cell(cell, other, name, place) for cell, other in zip(row[1:], (-np.inf, np.inf), strict=True))
+        _add(limits, name, lower, upper, place)
+    return limits
+
+
+def _cell(cell: str, missing: float, name: str, place: Path) -> float:
+    text = cell.strip()
+    if not text:
+        return missing
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"bound of '{name}' in '{place}' is '{text}', expected a number or nothing") from None
+
+
+def _from_toml(text: str, place: Path) -> Bounds:
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"bounds file '{place}' is not valid TOML: {error}") from None
+    table = content.pop("constraints", {})
+    if not isinstance(table, Mapping):
+        raise InputError(f"[constraints] of bounds file '{place}' is {table!r}, expected a table")
+    limits: dict[str, tuple[float, float]] = {}
+    for name, pair in content.items():
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or not all(map(_is_number, pair)):
+            raise InputError(f"bounds of '{name}' in '{place}' are {pair!r}, expected two numbers [lower, upper]")
+        _add(limits, name, float(pair[0]), float(pair[1]), place)
+    return Bounds(limits, constraints_from_table(with_meshes_seen_from(table, place.parent)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _add(limits: dict[str, tuple[float, float]], name: str, lower: float, upper: float, place: Path) -> None:
+    centre = centre_name(name)
+    key = name if centre is None else f"c{centre[0]}{centre[1]}"
+    if key in limits:
+        raise InputError(f"bounds of '{name}' stand twice in '{place}', expected once")
+    limits[key] = (lower, upper)

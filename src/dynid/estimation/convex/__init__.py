@@ -1,0 +1,1 @@
+"""The set of consistent parameters, and the convex programs over it."""

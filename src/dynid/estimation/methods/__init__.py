@@ -1,0 +1,1 @@
+"""Ways to estimate, one file a method."""

@@ -1,0 +1,465 @@
+"""Retrieval of feasible parameters with any constraint (Gaz, Cognetti, Oliva, Robuffo Giordano, De Luca 2019).
+
+    minimise  || pi(p) - pi_hat ||^2   or   || Y pi(p) - tau ||^2     over  p  with  h_i(p) <= 0
+
+Two ways. ``refine`` starts at the optimum of the convex relaxation, which is a lower bound of the cost, and goes from there
+by convex programs with exact Jacobians; where nothing but convex constraints is given, the relaxation is the answer.
+``annealing`` is the paper's Algorithm 1. Both say how far from the best possible they ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Event
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, check_finite, check_shape, freeze
+from dynid.engine import Engine, Progress, Threads, engine_from
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints.bounds import Bounds, read_bounds
+from dynid.estimation.constraints.conditions import Condition, Violation, as_conditions, check_names
+from dynid.estimation.constraints.constraints import Constraint, PositiveEffects
+from dynid.estimation.convex.conic import ON_BOUNDARY, ConsistentSet, blamed, deepest_in, onto_equalities
+from dynid.estimation.convex.layout import Layout
+from dynid.estimation.estimate import Estimate
+from dynid.estimation.linear import LinearProblem
+from dynid.estimation.outcome import Outcome
+from dynid.estimation.retrieval.annealing import Annealed, anneal
+from dynid.estimation.retrieval.joint_wrench import joint_wrenches
+from dynid.estimation.retrieval.problem import PULLS, PULLS_OF_DATA, PULLS_TO_PRIOR, Interrupted, RetrievalProblem
+from dynid.estimation.retrieval.refinement import Refined, exact_base, random_start, refine
+from dynid.estimation.seen import DATA_TOLERANCE
+from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
+from dynid.parameters import Parameters
+from dynid.recording.samples import Samples
+from dynid.regression.base import BaseReduction
+from dynid.regression.factor import Regression
+from dynid.regression.independence import triangle_of
+from dynid.regression.rows import TorqueRows
+from dynid.robot.model import Robot
+
+Optimiser: TypeAlias = Literal["refine", "annealing"]
+Cost: TypeAlias = Literal["torque", "coefficients"]
+
+MARGIN = 1e-7
+"""Smallest eigenvalue of every link, relative to its size, in SI units without a prior."""
+SMALL_GAP = 1e-3
+"""Gap, relative to the cost, below which no further start is worth its time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Retrieval:
+    """Feasible parameters, what they cost and how far that is from the best possible."""
+
+    base: BaseReduction
+    standard: Parameters | Array
+    """All parameters; without a prior as plain numbers in the order of the grouping's names."""
+    bodies: Array
+    """One row of ten per link, parameters that the grouping leaves out included."""
+    cost: float
+    lower_bound: float
+    """No parameter set that meets the convex constraints costs less."""
+    violated: Mapping[str, float]
+    """Constraints that do not hold, by name, with how far each is outside; empty when all hold."""
+    outcome: Outcome
+    notes: tuple[str, ...]
+    details: Mapping[str, Any]
+
+    @property
+    def gap(self) -> float:
+        """``cost - lower_bound``."""
+        return self.cost - self.lower_bound
+
+    @property
+    def base_values(self) -> Array:
+        return self.base.base_values(self.standard)
+
+    def joint_wrenches(self, robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+        """Wrench ``(samples, joints, 6)`` of every joint along a motion with these parameters."""
+        return joint_wrenches(robot.with_parameters(self._parameters(robot)), q, v, a)
+
+    def _parameters(self, robot: Robot) -> Parameters:
+        if self.bodies.shape != robot.parameters.inertials.shape:
+            raise InputError(f"{len(self.bodies)} links were retrieved, robot '{robot.name}' has {robot.n_joints}")
+        values = robot.parameters.values.copy()
+        values[: robot.parameters.n_inertial] = self.bodies.ravel()
+        return robot.parameters.with_values(values)
+
+
+@dataclass(frozen=True)
+class PenaltyRetrieval:
+    """Feasible parameters under any constraint.
+
+    ``constraints`` are those every constrained method knows, ``bounds`` a bounds file or its content, ``conditions`` any
+    functions of the parameters that are positive where violated (see :mod:`dynid.estimation.constraints.conditions`). The cost is the
+    torque error on the triangle (one step) or the distance of the coefficients, ``weighted`` by their covariance or not;
+    from coefficients alone, with :meth:`retrieve`, it is always the latter.
+
+    ``starts`` is the paper's Q: with ``refine`` the first is the relaxation and random ones follow only where a gap remains.
+    ``steps`` is its kappa, ``growth`` what the penalty weight gains per step, ``iterations`` those of each annealing.
+    """
+
+    name: ClassVar[str] = "retrieve"
+    laws: ClassVar[frozenset[str]] = frozenset({"exact", "row_order"})
+    condition: str = "full"
+    margin: float = MARGIN
+    absolute: bool = False
+    constraints: tuple[Constraint, ...] = ()
+    bounds: Bounds | str | None = None
+    conditions: tuple[Condition | Violation, ...] = ()
+    effects_positive: bool = True
+    cost: Cost = "torque"
+    weighted: bool = False
+    optimiser: Optimiser = "refine"
+    starts: int = 2
+    steps: int = 10
+    growth: float = 10.0
+    iterations: int = 100
+    seed: int = 0
+    engine: str | int | Engine | None = None
+    progress: Progress | None = field(default=None, compare=False, repr=False)
+    covariance: CovarianceKind = "corrected"
+    tolerance: float = DATA_TOLERANCE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "constraints", tuple(self.constraints))
+        object.__setattr__(self, "conditions", as_conditions(self.conditions))
+        check_kind(self.covariance)
+        for name, value, known in (
+            ("optimiser", self.optimiser, get_args(Optimiser)),
+            ("cost of a retrieval", self.cost, get_args(Cost)),
+        ):
+            if value not in known:
+                raise UnknownNameError(name, value, known)
+        for name in ("starts", "steps", "iterations"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if not (np.isfinite(self.growth) and self.growth > 0.0):
+            raise InputError(f"growth of the penalty is {self.growth:g}, expected a positive number")
+
+    # Two steps: from coefficients ---------------------------------------------------------------
+
+    def retrieve(
+        self,
+        base: BaseReduction,
+        beta: ArrayLike,
+        *,
+        covariance: ArrayLike | None = None,
+        prior: Parameters | None = None,
+        robot: Robot | None = None,
+    ) -> Retrieval:
+        """Parameters whose coefficients are nearest to ``beta``, in the metric of their covariance if ``weighted``."""
+        start = prior if prior is not None or robot is None else robot.parameters
+        if start is not None and start.names != base.parameter_names:
+            raise InputError(
+                f"the prior has {len(start)} parameters, the base reduction {base.n_parameters}, or other names"
+            )
+        values = np.asarray(beta, dtype=np.float64)
+        check_shape("base values", values, (base.n_base,))
+        check_finite("base values", values)
+        if self.weighted and covariance is None:
+            raise InputError("weighted retrieval needs the covariance of the coefficients, none is given")
+        root = np.eye(base.n_base)
+        if self.weighted:
+            root = _whitening(np.asarray(covariance, dtype=np.float64), base.n_base)
+        layout = (
+            Layout.of(base.parameter_names)
+            if start is None
+            else Layout.of_parameters(start, robot.links if robot is not None else ())
+        )
+        problem = self._problem(layout, base, root, values, 0.0, start, PULLS if start is None else PULLS_TO_PRIOR)
+        found = self._solve(problem)
+        phi = problem.phi(found.x)
+        named = phi[: layout.n_named]
+        return Retrieval(
+            base=base,
+            standard=freeze(named) if start is None else start.with_values(named),
+            bodies=freeze(layout.inertials(phi)),
+            cost=found.cost,
+            lower_bound=found.lower_bound,
+            violated=found.violated,
+            outcome=found.outcome,
+            notes=found.notes,
+            details=found.details,
+        )
+
+    # One step: from the regression --------------------------------------------------------------
+
+    def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
+        if self.weighted and self.cost == "torque":
+            raise InputError("weighted retrieval weighs coefficients, the cost is 'torque'; choose the cost 'coefficients'")
+        linear = LinearProblem.of(regression, base, prior, self.tolerance)
+        weights = np.ones(len(linear.channels))
+        triangle = triangle_of(np.vstack(linear.channels))
+        beta = linear.solve(weights)
+        sigma = linear.noise_sigma(beta, pooled=True)
+        spread = uncertainty(linear, beta, weights, sigma, self.covariance)
+        seen = linear.seen.mask
+        floor = 0.0
+        if self.cost == "torque":
+            root = triangle[: base.n_base, :-1]
+            floor = float(np.sum((triangle[:, -1] - triangle[:, :-1] @ beta) ** 2))
+        else:
+            root = np.eye(base.n_base)[seen]
+            if self.weighted:
+                root = _whitening(spread.covariance[np.ix_(seen, seen)], int(seen.sum())) @ root
+        robot = next((source.robot for source in regression.sources if isinstance(source, TorqueRows)), None)
+        layout = Layout.of_parameters(prior, robot.links if robot is not None else ())
+        problem = self._problem(layout, base, root, beta, floor, prior, PULLS_OF_DATA)
+        found = self._solve(problem)
+        usable = found.outcome.usable
+        standard = prior.with_values(problem.phi(found.x)) if usable else None
+        details = {**spread.details, **found.details, "noise_sigma": sigma.tolist()}
+        details |= {"cost": found.cost, "lower_bound": found.lower_bound, "gap": found.cost - found.lower_bound}
+        details["violated"] = dict(found.violated)
+        notes = [*spread.notes, *found.notes]
+        if standard is not None:
+            motions = _motions(regression)
+            if robot is not None and motions and not robot.floating:
+                details["largest_joint_wrench"] = largest_joint_wrench(robot.with_parameters(standard), motions)
+            else:
+                details["largest_joint_wrench"] = []
+                notes.append(f"what the joints carry is not stated: {_why_no_wrench(robot)}")
+        outcome = None if found.outcome is Outcome.SOLVED else found.outcome
+        new = beta if standard is None or found.details.get("unconstrained_base") else base.base_values(standard)
+        return linear.finish(
+            self.name,
+            new,
+            spread.covariance,
+            outcome=outcome,
+            standard=standard,
+            notes=tuple(notes),
+            details=details,
+        )
+
+    # Both ---------------------------------------------------------------------------------------
+
+    def _problem(
+        self,
+        layout: Layout,
+        base: BaseReduction,
+        root: Array,
+        beta: Array,
+        floor: float,
+        prior: Parameters | None,
+        pulls: tuple[float, ...] = PULLS,
+    ) -> RetrievalProblem:
+        bounds = read_bounds(self.bounds) if isinstance(self.bounds, str) else self.bounds or Bounds({})
+        layout = replace(layout, aliases=dict(layout.aliases))  # a plain one, which may travel to another process
+        own = (PositiveEffects(),) if self.effects_positive else ()
+        conditions = as_conditions((*bounds.conditions(), *self.conditions))
+        check_names(conditions, layout)
+        consistent = ConsistentSet.of(
+            layout,
+            condition=self.condition,
+            margin=self.margin,
+            absolute=self.absolute,
+            constraints=(*own, *bounds.convex(), *self.constraints),
+            prior=prior,
+        )
+        E = np.zeros((base.n_base, consistent.n))
+        E[:, : base.n_parameters] = base.K * consistent.scale[: base.n_parameters]
+        start = np.zeros(consistent.n) if prior is None else layout.extended(prior.values) / consistent.scale
+        centre = onto_equalities(E, beta, start)
+        return RetrievalProblem(consistent, root @ E, freeze(centre), floor, E, conditions, bounds, pulls)
+
+    def _solve(self, problem: RetrievalProblem) -> _Found:
+        began = time.perf_counter()
+        start, lower_bound, verdict = problem.relaxed()
+        if start is None:
+            return _nothing(problem, verdict)
+        tried, notes = _Tried(), []
+        details: dict[str, Any] = {"optimiser": self.optimiser, "relaxation": verdict}
+        settled = problem.settled(start)
+        relaxation = Refined(settled, problem.cost(settled), problem.violations(settled), 0, True)
+        try:
+            if self.optimiser == "refine":
+                self._refine(problem, start, relaxation, lower_bound, tried, details)
+            else:
+                stop = Event() if isinstance(engine_from(self.engine), Threads) else None
+                work = partial(_annealed, problem, self.steps, self.growth, self.iterations, stop)
+                self._run_starts(work, self.starts, tried, stop)
+            best = tried.best or Refined(start, problem.cost(start), problem.violations(start), 0, True)
+        except KeyboardInterrupt as interrupt:
+            best, note = self._so_far(interrupt, tried, relaxation)
+            details["interrupted"] = True
+            notes.append(note)
+        details |= {"starts": len(tried.costs), "start_costs": tried.costs, "seconds": time.perf_counter() - began}
+        outcome = Outcome.SOLVED
+        if best.violations:
+            outcome = Outcome.STALLED
+            notes += [f"not met: {name}, by {outside:.3g}" for name, outside in best.violations.items()]
+        elif details.get("interrupted"):
+            outcome = Outcome.NOT_CONVERGED
+        return _Found(best.x, best.cost, lower_bound, best.violations, outcome, tuple(notes), details)
+
+    def _refine(
+        self,
+        problem: RetrievalProblem,
+        start: Array,
+        relaxation: Refined,
+        lower_bound: float,
+        tried: _Tried,
+        details: dict[str, Any],
+    ) -> None:
+        """The relaxation itself, the exact base values, the refinement from the relaxation, random starts: the first that does."""
+        size = max(float(np.sum((problem.G @ problem.centre) ** 2)), 1e-300)
+        if problem.cost(start) - problem.floor < 1e-6 * size:
+            same = exact_base(problem, start)
+            if same is not None:
+                tried.add(same)
+                details |= {"unconstrained_base": True, "iterations": same.iterations, "exact_jacobians": same.exact}
+                return
+        if relaxation.holds:
+            tried.add(relaxation)
+            details["iterations"] = 0
+            return
+        first = refine(problem, start)
+        tried.add(first)
+        details |= {"iterations": first.iterations, "exact_jacobians": first.exact}
+        if first.holds and first.cost - lower_bound <= SMALL_GAP * max(first.cost, 1e-300):
+            return
+        self._run_starts(partial(_refined, problem), self.starts - 1, tried)
+
+    def _run_starts(self, work: Any, count: int, tried: _Tried, stop: Event | None = None) -> None:
+        """``count`` starts through the engine, each taken as it is done; each has its seed, so the order does not matter."""
+        seeds = np.random.SeedSequence(self.seed).spawn(count) if count else []
+        first = len(tried.costs)
+        for index, found in engine_from(self.engine).completed(work, seeds, self.progress, stop):
+            tried.add(found, first + index)
+
+    def _so_far(self, interrupt: KeyboardInterrupt, tried: _Tried, relaxation: Refined) -> tuple[Refined | Annealed, str]:
+        """The best that an interrupted search has, and what it is; the interrupt itself goes on where it has nothing."""
+        candidates: list[tuple[Refined | Annealed, str]] = []
+        if tried.best is not None:
+            candidates.append((tried.best, "the best of these is the result"))
+        if relaxation.holds:
+            candidates.append(
+                (relaxation, "the result is the optimum of the convex relaxation, which meets every condition")
+            )
+        if isinstance(interrupt, Interrupted):
+            candidates.append((interrupt.best, "the result is the best point of the start that was under way"))
+        if not candidates:
+            raise interrupt
+        best, words = min(candidates, key=lambda candidate: _order(candidate[0]))
+        return best, f"interrupted after {tried.done} of {self.starts} starts; {words}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What solving a problem gave."""
+
+    x: Array
+    cost: float
+    lower_bound: float
+    violated: Mapping[str, float]
+    outcome: Outcome
+    notes: tuple[str, ...]
+    details: dict[str, Any]
+
+
+class _Tried:
+    """What the starts found, by their number: however they come in, the answer is the same."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, Refined | Annealed] = {}
+        self.done = 0
+        """Starts that ended, those that found nothing included."""
+
+    def add(self, found: Refined | Annealed | None, number: int = 0) -> None:
+        self.done += 1
+        if found is not None:
+            self._found[number] = found
+
+    @property
+    def costs(self) -> list[float]:
+        return [self._found[number].cost for number in sorted(self._found)]
+
+    @property
+    def best(self) -> Refined | Annealed | None:
+        """Whatever holds comes before whatever does not, then the cheapest, then the first."""
+        return min((self._found[number] for number in sorted(self._found)), key=_order, default=None)
+
+
+def _order(found: Refined | Annealed) -> tuple[bool, float, float]:
+    return bool(found.violations), sum(found.violations.values()), found.cost
+
+
+def _annealed(
+    problem: RetrievalProblem,
+    steps: int,
+    growth: float,
+    iterations: int,
+    stop: Event | None,
+    seed: np.random.SeedSequence,
+) -> Annealed:
+    """One start of Algorithm 1; a function of its own so that another process can run it."""
+    return anneal(problem, np.random.default_rng(seed), steps=steps, growth=growth, iterations=iterations, stop=stop)
+
+
+def _refined(problem: RetrievalProblem, seed: np.random.SeedSequence) -> Refined | None:
+    """One random start of the refinement; None where the start could not be brought into the convex set."""
+    start = random_start(problem, np.random.default_rng(seed))
+    return None if start is None else refine(problem, start)
+
+
+def _nothing(problem: RetrievalProblem, verdict: str) -> _Found:
+    """No point meets the convex constraints: say which of them cannot hold together."""
+    best = deepest_in(problem.consistent, reference=problem.centre)
+    x, outcome = problem.centre, Outcome.STALLED
+    notes: Iterable[str] = (f"the solver ended with '{verdict}'",)
+    if best.depth < -ON_BOUNDARY:
+        labels = blamed(problem.consistent, best.dual)
+        notes = (f"cannot hold together with the rest: {label}" for label in labels[:4])
+        x, outcome = best.x, Outcome.INFEASIBLE
+    details = {"relaxation": verdict, "starts": 0}
+    return _Found(x, problem.cost(x), problem.floor, problem.violations(x), outcome, tuple(notes), details)
+
+
+def _whitening(covariance: Array, n: int) -> Array:
+    """``S`` with ``S^T S`` the inverse of the covariance."""
+    check_shape("covariance", covariance, (n, n))
+    check_finite("covariance", covariance)
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+    if not n or eigenvalues[0] <= 0.0:
+        smallest = float(eigenvalues[0]) if n else float("nan")
+        raise InputError(f"covariance of the coefficients has the eigenvalue {smallest:.3g}, expected positive ones")
+    return np.asarray(vectors.T / np.sqrt(eigenvalues)[:, None])
+
+
+Motion: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
+"""Position, velocity and acceleration."""
+
+
+def largest_joint_wrench(robot: Robot, motions: Iterable[Motion]) -> list[dict[str, Any]]:
+    """Largest force, N, and moment, N m, that each joint carries along some motions, or in poses with zeros for the rest."""
+    force, moment = np.zeros(robot.n_joints), np.zeros(robot.n_joints)
+    for motion in motions:
+        wrench = joint_wrenches(robot, *motion)
+        force = np.maximum(force, np.linalg.norm(wrench[..., :3], axis=-1).max(axis=0))
+        moment = np.maximum(moment, np.linalg.norm(wrench[..., 3:], axis=-1).max(axis=0))
+    return [
+        {"joint": name, "force": float(f), "moment": float(n)}
+        for name, f, n in zip(robot.joint_names, force, moment, strict=True)
+    ]
+
+
+def _motions(regression: Regression) -> list[Motion]:
+    """The motions that rows were made from, as far as they are kept."""
+    kept = [source for source in regression.sources if isinstance(source, TorqueRows)]
+    samples = [one for source in kept for one in source.sources if isinstance(one, Samples)]
+    return [(one.position, one.velocity, one.acceleration) for one in samples]
+
+
+def _why_no_wrench(robot: Robot | None) -> str:
+    if robot is None:
+        return "these rows (of a table of poses, say) come without the robot and its motion"
+    if robot.floating:
+        return f"robot '{robot.name}' has a floating base"
+    return "the samples of these rows are not kept"

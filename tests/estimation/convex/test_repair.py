@@ -1,0 +1,102 @@
+"""Repair of bodies that motion does not decide: consistent, and of a size that fits the robot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.estimation.convex import repair as module
+from dynid.estimation.convex.repair import Repair, repair
+from dynid.inertia import consistency, mass_com_inertia, phi_from_mass_com_inertia
+from dynid.regression.base import reduce_to_base
+from dynid.robot.links import links_of
+from dynid.robot.model import MergedLink, Robot
+from problems import demo_arm, random_tree
+
+
+def with_ground_link(phi: np.ndarray) -> Robot:
+    return replace(demo_arm(), merged=(MergedLink("pedestal", -1, np.eye(4), phi),))
+
+
+def mended(found: Repair, link: str) -> np.ndarray:
+    assert found.feasible_after
+    (phi,) = [one.phi for one in links_of(found.robot) if one.name == link]
+    return phi
+
+
+def size_of(robot: Robot) -> float:
+    """Longest chain of joints, or the largest radius of gyration of a link about its frame."""
+    reach: list[float] = []
+    for joint in robot.joints:
+        reach.append((reach[joint.parent] if joint.parent >= 0 else 0.0) + np.linalg.norm(joint.placement[:3, 3]))
+    phi = robot.parameters.inertials
+    return max(*reach, *np.sqrt(phi[:, [4, 6, 9]].sum(axis=1) / (2.0 * phi[:, 0])))
+
+
+def test_a_ground_link_of_negative_mass_gets_that_mass_with_the_sign_turned():
+    com, tensor = np.array([0.02, -0.01, 0.1]), np.diag([0.05, 0.06, 0.04])
+    robot = with_ground_link(phi_from_mass_com_inertia(-5.0, com, tensor))
+    found = repair(robot)
+    mass, centre, inertia = mass_com_inertia(mended(found, "pedestal"))
+    assert mass == pytest.approx(5.0, rel=1e-4)
+    np.testing.assert_allclose(centre, com, atol=1e-4)
+    np.testing.assert_allclose(inertia, tensor, atol=1e-4)
+    assert found.base_kept
+    assert found.torque_change == 0.0
+    assert found.changed == ("pedestal",)
+    assert found.notes == ("link 'pedestal' had a mass of -5 kg, has 5 kg now",)
+
+
+def test_inertia_of_a_house_is_brought_down_to_the_size_of_the_robot():
+    robot = with_ground_link(phi_from_mass_com_inertia(-5.0, np.zeros(3), np.diag([300.0, 300.0, 900.0])))
+    phi = mended(repair(robot), "pedestal")
+    gyration = np.sqrt(phi[[4, 6, 9]].sum() / (2.0 * phi[0]))
+    assert gyration <= size_of(robot) * (1.0 + 1e-6)
+    assert phi[0] <= (robot.parameters.inertials[:, 0].sum() + 5.0) * (1.0 + 1e-6)
+
+
+def test_a_ground_link_without_mass_gets_one_of_the_usual_radius_of_gyration():
+    robot = with_ground_link(np.array([0.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.03, 0.0, 0.0, 0.04]))
+    phi = mended(repair(robot), "pedestal")
+    mass, _, inertia = mass_com_inertia(phi)
+    good = robot.parameters.inertials
+    usual = np.median(consistency(good).second_moments.sum(axis=1) / good[:, 0])
+    assert 0.5 * np.trace(inertia) / mass == pytest.approx(usual, rel=1e-3)
+
+
+def test_what_motion_shows_stays_though_the_mass_turns_positive():
+    """The first link of an arm with an upright first axis: only Izz shows, and that is kept."""
+    robot = demo_arm()
+    before = robot.parameters
+    robot = robot.with_parameters({"m1": -before["m1"], "mx1": -before["mx1"], "my1": -before["my1"], "mz1": -before["mz1"]})
+    found = repair(robot)
+    assert found.feasible_after
+    assert found.base_kept
+    base = reduce_to_base(robot.with_effects(()))
+    rigid = [one.with_effects(()).parameters for one in (robot, found.robot)]
+    assert base.base_values(rigid[1]) == pytest.approx(base.base_values(rigid[0]), rel=1e-9, abs=1e-9)
+    assert found.robot.parameters["m1"] == pytest.approx(before["m1"], rel=0.2)
+
+
+def test_nearly_the_nearest_torque_with_masses_that_a_robot_has(monkeypatch: pytest.MonkeyPatch):
+    """A moving link of negative mass: the nearest torque of all may take tons; a little further on are bodies."""
+    robot = random_tree(2, 4)
+    total = np.abs(robot.parameters.inertials[:, 0]).sum()
+    values = robot.parameters.values.copy()
+    values[20:30] = -values[20:30]
+    robot = robot.with_parameters(robot.parameters.with_values(values))
+    found = repair(robot)
+    assert found.feasible_after
+    assert not found.base_kept
+    assert found.robot.parameters.inertials[:, 0].max() <= total * (1.0 + 1e-6)
+    monkeypatch.setattr(module, "NEAR", 1.0)
+    nearest = repair(robot)
+    assert nearest.torque_change <= found.torque_change * (1.0 + 1e-6)
+    assert found.torque_change <= 1.3 * nearest.torque_change
+
+    def change(one: Repair) -> float:
+        return float(np.abs(one.robot.parameters.values - values).sum())
+
+    assert change(found) < change(nearest)

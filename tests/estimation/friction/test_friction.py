@@ -1,0 +1,287 @@
+"""Friction with numbers inside it: recovered from simulated motion, and its search against SciPy's general one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.friction.choice import (
+    choose_friction,
+    cross_validate,
+    estimate_under_load,
+    friction_alone,
+    friction_effects,
+)
+from dynid.estimation.friction.fit import (
+    fit_friction,
+    fit_residual_friction,
+    transmitted_load,
+    with_transmitted_load,
+    without_friction,
+)
+from dynid.estimation.friction.variable_projection import Block, curvature, search, solve_blocks
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.outcome import Outcome
+from dynid.excitation.fourier import random_fourier
+from dynid.recording.samples import Samples
+from dynid.regression.base import reduce_to_base
+from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.robot.effects import (
+    Armature,
+    AsymmetricCoulomb,
+    Coulomb,
+    Coupled,
+    LoadCoulomb,
+    LoadViscous,
+    Offset,
+    Sigmoid,
+    SmoothCoulomb,
+    Stribeck,
+    Viscous,
+    ViscousPolynomial,
+)
+from dynid.validation.torque import validate
+from problems import random_tree
+
+WRIST = ((1.0, 0.0, 0.0), (0.0, 1.0, 1.0), (0.0, 1.0, -1.0))
+SMOOTH = {"smooth_width": 0.02, "smooth_time_s": 0.03}
+
+
+def robot_with(effects, values=None, seed=11, n_joints=3):
+    """A revolute robot with friction of ordinary size and of these symbols."""
+    robot = random_tree(seed, n_joints=n_joints, kinds=("revolute",)).with_effects(effects)
+    symbols = {"fv": 2.0, "fc": 3.0, "fo": 0.4, "fs": 2.0, "fsig": 6.0, "flc": 0.08, "flv": 0.03, "fvv": -0.5, "Ia": 0.2}
+    symbols |= {"fcp": 3.0, "fcn": 2.0, "fvm": 1.5, "fcm": 2.5}
+    named = {c.name: symbols[c.symbol] * (1.0 + 0.2 * c.number) for c in robot.parameters.columns if c.kind != "inertial"}
+    return robot.with_parameters(named | (values or {}))
+
+
+def record(robot, seed=0, noise=0.0, duration=20.0, rate=60.0):
+    """Samples of a random Fourier motion with the robot's own torque."""
+    motion = random_fourier(without_friction(robot), duration, 5, seed=seed).samples(rate)
+    loaded = with_transmitted_load(robot, motion)
+    tau = inverse_dynamics(robot, loaded.position, loaded.velocity, loaded.acceleration, loaded.load)
+    tau = tau + noise * np.random.default_rng(seed).normal(size=tau.shape)
+    return Samples(motion.time, motion.position, motion.velocity, motion.acceleration, tau, raw_torque=tau)
+
+
+def blank(robot):
+    return robot.with_parameters(robot.parameters.with_values(np.zeros(len(robot.parameters))))
+
+
+CASES = {
+    "smooth": (
+        [Viscous(), SmoothCoulomb(smooth_width=(0.05, 0.02, 0.1), smooth_time_s=(0.02, 0.05, 0.03)), Offset()],
+        [Viscous(), SmoothCoulomb(**SMOOTH), Offset()],
+    ),
+    "stribeck": (
+        [
+            Viscous(),
+            SmoothCoulomb(smooth_width=0.01),
+            Stribeck(smooth_width=0.01, stribeck_speed=(0.3, 0.15, 0.5)),
+            Offset(),
+        ],
+        [Viscous(), SmoothCoulomb(smooth_width=0.02), Stribeck(smooth_width=0.02), Offset()],
+    ),
+    "exponential stribeck": (
+        [Viscous(), SmoothCoulomb(smooth_width=0.01), Stribeck(smooth_width=0.01, stribeck_speed=0.3, form="exponential")],
+        [Viscous(), SmoothCoulomb(smooth_width=0.02), Stribeck(smooth_width=0.02, form="exponential")],
+    ),
+    "sigmoid": (
+        [Viscous(), Sigmoid(slope=(15.0, 6.0, 9.0), shift=(0.05, -0.03, 0.0)), Offset()],
+        [Viscous(), Sigmoid(), Offset()],
+    ),
+    "asymmetric": ([AsymmetricCoulomb(smooth_width=0.08)], [AsymmetricCoulomb(smooth_width=0.02)]),
+    "coupled": (
+        [Viscous(), Coupled(SmoothCoulomb(smooth_width=0.08), WRIST), Armature()],
+        [Viscous(), Coupled(SmoothCoulomb(smooth_width=0.02), WRIST), Armature()],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_inner_numbers_are_recovered(case):
+    true, start = CASES[case]
+    robot = robot_with(true)
+    samples = record(robot)
+    fitted = fit_friction(blank(robot).with_effects(start), samples)
+    assert fitted.converged
+    assert fitted.relative_error < 1e-4
+    for effect, found in zip(robot.effects, fitted.effects, strict=True):
+        for option in effect.nonlinear_options():
+            expected = effect.option_values(option.name, 3)
+            near = 0.03 * np.maximum(np.abs(expected), 0.01)
+            assert (np.abs(found.option_values(option.name, 3) - expected) < near).all(), (option.name, found)
+    base = reduce_to_base(robot)
+    expected = base.base_values(robot.parameters)
+    np.testing.assert_allclose(base.base_values(fitted.robot.parameters), expected, atol=0.03 * np.abs(expected).max())
+
+
+def test_load_dependent_friction_is_iterated_to_the_load_of_the_estimate():
+    effects = [Viscous(), SmoothCoulomb(**SMOOTH), LoadCoulomb(**SMOOTH), LoadViscous(), Offset(), Armature()]
+    robot = robot_with(effects)
+    samples = record(robot)
+    fitted = fit_friction(blank(robot).with_effects(effects), samples)
+    assert fitted.relative_error < 1e-4
+    np.testing.assert_allclose(fitted.robot.parameters["flc2"], robot.parameters["flc2"], rtol=0.01)
+    result, loaded = estimate_under_load(blank(robot), [samples], OrdinaryLeastSquares())
+    np.testing.assert_allclose(result.base_values, result.base.base_values(robot.parameters), atol=1e-5)
+    np.testing.assert_allclose(loaded[0].load, transmitted_load(robot, samples), atol=1e-4)
+    assert validate(robot, result, loaded).relative_error < 1e-5
+
+
+def test_the_search_finds_what_a_general_solver_finds():
+    """All unknowns at once by SciPy, from the same start, on noisy torque."""
+    robot = robot_with([Viscous(), SmoothCoulomb(smooth_width=(0.05, 0.02, 0.1)), Offset()])
+    samples = record(robot, noise=0.5)
+    start = robot.with_effects([Viscous(), SmoothCoulomb(smooth_width=0.03), Offset()])
+    fitted = fit_friction(blank(start), samples, weighted=False)
+    base = reduce_to_base(robot)
+
+    def residual(x):
+        model = start.with_effects([Viscous(), SmoothCoulomb(smooth_width=tuple(np.exp(x[:3]))), Offset()])
+        Y = torque_regressor(model, samples.position, samples.velocity, samples.acceleration)[:, :, base.independent]
+        return (samples.torque - Y @ x[3:]).ravel()
+
+    first = np.concatenate([np.log(np.full(3, 0.03)), base.base_values(fitted.robot.parameters)])
+    general = least_squares(residual, first, x_scale="jac", ftol=1e-12, xtol=1e-12)
+    ours = fitted.relative_error * np.linalg.norm(samples.torque)
+    assert ours == pytest.approx(np.sqrt(2.0 * general.cost), rel=1e-5)
+    np.testing.assert_allclose(fitted.effects[1].option_values("smooth_width", 3), np.exp(general.x[:3]), rtol=0.02)
+
+
+def test_projection_solves_and_its_gradient_is_exact():
+    rng = np.random.default_rng(0)
+    A = [rng.normal(size=(60, 4)) for _ in range(2)]
+    tau = [rng.normal(size=60) for _ in range(2)]
+    expansions = [rng.normal(size=(4, 5)) for _ in range(2)]
+    x = rng.uniform(0.1, 2.0, (2, 60))
+    blocks = [Block.of(a, t, e) for a, t, e in zip(A, tau, expansions, strict=True)]
+
+    def columns(theta):
+        return [np.column_stack([np.exp(-theta[b] * x[b]), np.ones(60)]) for b in range(2)]
+
+    def cost(theta):
+        return solve_blocks(blocks, columns(theta)).cost
+
+    theta = np.array([0.7, 1.9])
+    solution = solve_blocks(blocks, columns(theta))
+    dense = np.zeros((120, 9))
+    for b in range(2):
+        dense[60 * b : 60 * b + 60, :5] = A[b] @ expansions[b]
+        dense[60 * b : 60 * b + 60, 5 + 2 * b : 7 + 2 * b] = columns(theta)[b]
+    values, squares, *_ = np.linalg.lstsq(dense, np.concatenate(tau), rcond=None)
+    np.testing.assert_allclose(np.concatenate([solution.shared, *solution.own]), values, atol=1e-10)
+    assert solution.cost == pytest.approx(0.5 * squares[0])
+    changes = [(-x[b] * np.exp(-theta[b] * x[b]) * solution.own[b][0])[:, None] for b in range(2)]
+    gradient, hessian = curvature(blocks, columns(theta), changes)
+    h = 1e-5
+    numeric = [(cost(theta + h * e) - cost(theta - h * e)) / (2.0 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-5)
+    assert (np.linalg.eigvalsh(hessian) >= 0.0).all()
+
+
+def test_search_stays_within_its_bounds():
+    def model(x):
+        r = np.array([x[0] - 3.0, 10.0 * (x[1] - x[0] ** 2)])
+        J = np.array([[1.0, 0.0], [-20.0 * x[0], 10.0]])
+        return 0.5 * float(r @ r), J.T @ r, J.T @ J
+
+    free = search(model, np.array([0.5, 0.5]), np.full(2, -20.0), np.full(2, 20.0), tolerance=1e-14, most=200)
+    np.testing.assert_allclose(free.place, [3.0, 9.0], atol=1e-5)
+    bound = search(model, np.array([0.5, 0.5]), np.full(2, -2.0), np.full(2, 2.0), tolerance=1e-14, most=200)
+    assert bound.converged
+    assert (bound.place <= 2.0).all()
+    np.testing.assert_allclose(bound.place[1], 2.0)
+
+
+def test_a_separate_step_on_the_residual_of_known_bodies():
+    """Gaz's way: rigid bodies known, each joint by itself; published sigmoid values of joints 2, 4 and 7."""
+    effects = [Sigmoid(slope=(9.0657, 5.5903, 10.336), shift=(0.025882, 0.036194, 0.0035526))]
+    robot = robot_with(effects, {"fsig1": 0.87224, "fsig2": 1.2794, "fsig3": 0.56489})
+    samples = record(robot, noise=0.005)
+    start = robot.with_effects([Sigmoid()]).with_parameters({f"fsig{j}": 0.0 for j in (1, 2, 3)})
+    fitted = fit_residual_friction(start, samples)
+    inertial = robot.parameters.n_inertial
+    np.testing.assert_array_equal(fitted.robot.parameters.values[:inertial], robot.parameters.values[:inertial])
+    np.testing.assert_allclose(fitted.robot.parameters.values[inertial:], robot.parameters.values[inertial:], rtol=0.01)
+    np.testing.assert_allclose(fitted.effects[0].option_values("slope", 3), effects[0].slope, rtol=0.03)
+    np.testing.assert_allclose(fitted.effects[0].option_values("shift", 3), effects[0].shift, atol=3e-3)
+    np.testing.assert_allclose(fitted.residual_rms, 0.005, rtol=0.1)
+
+
+def test_auto_takes_the_model_that_is_true_and_not_a_richer_one():
+    truth = {
+        "linear": [Viscous(), Coulomb(), Offset()],
+        "sigmoid": [Viscous(), Sigmoid(slope=8.0, shift=0.2), Offset()],  # without a shift it is the smooth model
+        "load": [Viscous(), SmoothCoulomb(**SMOOTH), LoadCoulomb(**SMOOTH), LoadViscous(), Offset()],
+    }
+    for model, effects in truth.items():
+        robot = robot_with(effects)
+        samples = record(robot, noise=0.3, duration=15.0, rate=50.0)
+        start = blank(robot).with_effects([Viscous(), Coulomb(), Offset(), Armature()])
+        choice = choose_friction(start, [samples], "auto")
+        errors = {trial.model: trial.error for trial in choice.trials}
+        assert choice.model == model, errors
+        assert errors[model] <= 1.01 * min(errors.values())
+        assert choice.robot.effects[-1] == Armature()  # other effects stay
+        assert "was chosen by its error on held-out blocks of time" in choice.notes()[0]
+
+
+def test_cross_validation_judges_rows_it_did_not_fit():
+    """Torque that is noise alone: every fit explains some of it, no prediction does."""
+    robot = robot_with([Viscous(), Coulomb(), Offset()])
+    samples = record(robot, duration=6.0, rate=50.0)
+    noise = samples.with_torque(np.random.default_rng(0).normal(size=samples.torque.shape))
+    fitted = fit_friction(blank(robot), noise)
+    trial = cross_validate(blank(robot), [noise])
+    assert fitted.relative_error < 0.99
+    assert trial.error > 1.0
+    assert trial.rmse.shape == (3,)
+
+
+def test_friction_alone_keeps_the_bodies():
+    old = robot_with([Viscous(), Coulomb(), Offset(), Armature()])
+    worn = old.with_parameters({f"fv{j}": 5.0 for j in (1, 2, 3)} | {f"fc{j}": 1.0 for j in (1, 2, 3)})
+    samples = record(worn, seed=3)
+    choice, result, _ = friction_alone(old, [samples], "linear")
+    assert result.outcome is Outcome.SOLVED
+    inertial = old.parameters.n_inertial
+    np.testing.assert_allclose(result.standard.values[:inertial], old.parameters.values[:inertial], atol=1e-12)
+    for name in worn.parameters.names[inertial:]:
+        assert result.standard[name] == pytest.approx(worn.parameters[name], abs=1e-8), name
+    origins = dict(zip(result.base.names, result.origin, strict=True))
+    assert {origins[name] for name in origins if name[0] == "f"} == {"data"}
+    assert {origins[name] for name in origins if name[0] != "f"} == {"prior"}
+    assert choice.model == "linear"
+
+
+def test_what_cannot_be_fitted_is_refused():
+    robot = robot_with([Viscous(), SmoothCoulomb(**SMOOTH), Offset()])
+    samples = record(robot, duration=2.0, rate=20.0)
+    with pytest.raises(InputError, match="has no friction among its effects"):
+        fit_friction(robot.with_effects([Armature()]), samples)
+    with pytest.raises(InputError, match="samples hold motion but no torque"):
+        fit_friction(robot, Samples(samples.time, samples.position, samples.velocity, samples.acceleration))
+    with pytest.raises(InputError, match="3 samples of 3 joints are too few for 39 parameters"):
+        fit_friction(robot, samples[:3])
+    with pytest.raises(InputError, match="needs at least one set of samples, got none"):
+        fit_friction(robot, [])
+    with pytest.raises(InputError, match="floating base"):
+        fit_friction(random_tree(1, floating=True, effects=[Viscous()]), samples)
+    with pytest.raises(UnknownNameError, match="unknown friction model 'magic'; available: linear, smooth"):
+        friction_effects("magic")
+    with pytest.raises(InputError, match="a log of 8 rows is too short for 5 blocks of time"):
+        cross_validate(robot, [samples[:8]])
+
+
+def test_polynomial_and_other_linear_effects_need_no_search():
+    robot = robot_with([Viscous(), ViscousPolynomial((2,)), Coulomb(), Offset()])
+    samples = record(robot)
+    fitted = fit_friction(blank(robot), samples, weighted=False)
+    assert (fitted.evaluations, fitted.rounds) == (1, 1)
+    base = reduce_to_base(robot)
+    expected = base.base_values(robot.parameters)
+    np.testing.assert_allclose(base.base_values(fitted.robot.parameters), expected, atol=1e-7 * np.abs(expected).max())
