@@ -201,7 +201,7 @@ def test_triangles_merge_with_those_of_torque_rows(tree: Robot) -> None:
 
 def test_other_effects_on_the_same_logs(tree: Robot) -> None:
     source = PolynomialRows(tree, (motion_of(tree),))
-    fewer = source.with_effects([Viscous()])
+    fewer = source.with_options(effects=[Viscous()])
     assert [channel.width for channel in fewer.channels] < [channel.width for channel in source.channels]
     kept = [tree.parameters.index(name) for name in fewer.parameters.names]
     np.testing.assert_allclose(all_rows(fewer)[1], all_rows(source)[1][:, :, kept], rtol=0, atol=1e-11)
@@ -429,7 +429,7 @@ LOG = motion_of(ARM, 100)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"sources": ()}, "a regression needs at least one log"),
+        ({"samples": ()}, "a regression needs at least one log"),
         ({"composition": "both"}, "unknown composition 'both'; available: pointwise, product"),
         ({"every": 0}, "every is 0, expected a whole number of rows"),
         ({"chunk_rows": 0}, "chunk_rows is 0, expected at least 1"),
@@ -441,21 +441,21 @@ LOG = motion_of(ARM, 100)
         ({"robot": random_tree(34, 3, floating=True)}, "robot 'tree34' has a floating base"),
         ({"robot": planar_2r([Jerky()])}, "effect 'jerky' depends on acceleration"),
         ({"robot": random_tree(35, 3)}, "log has 2 joints, robot has 3 joints"),
-        ({"sources": (replace(LOG, torque=None),)}, "log holds positions but no torque"),
+        ({"samples": (replace(LOG, torque=None),)}, "log holds positions but no torque"),
         (
-            {"sources": (uneven(LOG),)},
-            "log is not equally spaced: a step of 5 ms at 0.201 s among steps of 4 ms; resample it first",
+            {"samples": (uneven(LOG),)},
+            "not equally spaced: a step of 5 ms at 0.201 s among steps of 4 ms; resample it first",
         ),
-        ({"sources": (LOG[:1],)}, "log has 1 sample, too few for a window"),
-        ({"sources": (LOG[:22],)}, "log has 22 samples without a gap, expected at least 23 for a window of 0.044 s"),
+        ({"samples": (LOG[:1],)}, "1 row, too short"),
+        ({"samples": (LOG[:22],)}, "log has 22 samples without a gap, expected at least 23 for a window of 0.044 s"),
         (
-            {"sources": (Recording(LOG.time, LOG.position, ("a", "b"), torque=LOG.torque),)},
+            {"samples": (Recording(LOG.time, LOG.position, ("a", "b"), torque=LOG.torque),)},
             "unknown joint 'shoulder' in the recording; available: a, b",
         ),
     ],
 )
 def test_bad_input_is_one_sentence(options: dict[str, Any], sentence: str) -> None:
-    given = {"robot": ARM, "sources": (LOG,)} | options
+    given = {"robot": ARM, "samples": (LOG,)} | options
     with pytest.raises(InputError, match=sentence.replace("(", r"\(")):
         list(PolynomialRows(**given).rows())
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, frozen_view
 from dynid.errors import InputError
+from dynid.regression.structure import structure_of
 from dynid.robot.effects import Motion
 from dynid.robot.model import Robot
 
@@ -112,14 +113,8 @@ def checked_motion(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tu
 
 
 def tree_arrays(robot: Robot) -> tuple[Any, ...]:
-    """The kinematic tree as the kernels take it; kept with the robot, which never changes."""
-    cached = robot.__dict__.get("_tree_arrays")
-    if cached is None:
-        from dynid.regression import kernel
-
-        cached = kernel.tree_arrays(robot.tree)
-        robot.__dict__["_tree_arrays"] = cached
-    return cached
+    """The kinematic tree as the kernels take it."""
+    return structure_of(robot).tree_arrays
 
 
 def compiled(kernel: Any) -> Any:

@@ -12,7 +12,7 @@ from dynid.estimation.methods.weighted import WeightedLeastSquares
 from dynid.estimation.outcome import Outcome
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.regression.energy import energy_regression
+from dynid.regression.energy_rows import energy_regression
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import torque_regressor
 from noisy_logs import exact_log, noisy_log, short_arm

@@ -41,7 +41,6 @@ from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 from dynid.regression.independence import triangle_of
-from dynid.regression.rows import TorqueRows
 from dynid.robot.model import Robot
 
 Optimiser: TypeAlias = Literal["refine", "annealing"]
@@ -209,7 +208,7 @@ class PenaltyRetrieval:
             root = np.eye(base.n_base)[seen]
             if self.weighted:
                 root = _whitening(spread.covariance[np.ix_(seen, seen)], int(seen.sum())) @ root
-        robot = next((source.robot for source in regression.sources if isinstance(source, TorqueRows)), None)
+        robot = regression.robot if regression.has_robot else None
         layout = Layout.of_parameters(prior, robot.links if robot is not None else ())
         problem = self._problem(layout, base, root, beta, floor, prior, PULLS_OF_DATA)
         found = self._solve(problem)
@@ -452,8 +451,7 @@ def largest_joint_wrench(robot: Robot, motions: Iterable[Motion]) -> list[dict[s
 
 def _motions(regression: Regression) -> list[Motion]:
     """The motions that rows were made from, as far as they are kept."""
-    kept = [source for source in regression.sources if isinstance(source, TorqueRows)]
-    samples = [one for source in kept for one in source.sources if isinstance(one, Samples)]
+    samples = [one for source in regression.sources for one in source.samples if isinstance(one, Samples)]
     return [(one.position, one.velocity, one.acceleration) for one in samples]
 
 

@@ -1,14 +1,11 @@
-"""The row source: where the rows of a regression come from, so that they can be made again.
-
-A source is samples (or streams of them) of one robot, with optional row weights and an optional row filter. Each pass makes
-the rows of every channel chunk by chunk; no stacked ``W`` is ever held.
-"""
+"""Torque rows: ``tau = Y(q, v, a) phi``, one channel per joint, made chunk by chunk in one buffer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,13 +14,18 @@ from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.channels import Channel, torque_channels
-from dynid.regression.torque import checked_motion, compiled, effect_signals, fill_torque_rows, support_pairs
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
+from dynid.regression.torque import (
+    checked_motion,
+    compiled,
+    effect_signals,
+    fill_torque_rows,
+    support_pairs,
+    torque_regressor,
+)
 from dynid.robot.effects import Effect
 from dynid.robot.model import Robot
-
-CHUNK_ROWS = 520
-"""Samples per chunk: few enough that the rows of one joint stay in the cache while they are triangularised, and no power of
-two, whose columns would all begin at the same place of the cache."""
 
 LONG_CHUNK_ROWS, LONG_ROWS = 2 * CHUNK_ROWS, 64 * CHUNK_ROWS
 """Samples per chunk of a piece that has so many: longer chunks are a little faster, and enough time blocks are left."""
@@ -31,55 +33,36 @@ LONG_CHUNK_ROWS, LONG_ROWS = 2 * CHUNK_ROWS, 64 * CHUNK_ROWS
 STRETCH_ROWS = 8 * CHUNK_ROWS
 """Samples whose motion is checked and whose effect signals are made at a time, for several chunks."""
 
+_PART_ROWS = 8192
+"""A long set of samples is split for other workers into parts of about so many samples or more."""
+
+_TYPICAL_STATES = 200
+
 Weights: TypeAlias = Callable[[Samples], Array]
 """Weight of every row of some samples, ``(samples, torques)``; rows are multiplied by it."""
 
 
-class RowFilter(Protocol):
-    """A linear filter along time on regressor and torque together (filter and decimate, polynomial approximation)."""
-
-    def segments(self, samples: Samples | SampleStream) -> Iterator[tuple[Samples, slice]]:
-        """Overlapping pieces of the samples, each with the part of its rows that the piece answers for.
-
-        A stream is handed over whole: its pieces belong together. Row weights are applied before the filter.
-        """
-        ...
-
-    def apply(self, rows: Array, piece: Samples, part: slice) -> Array:
-        """Filter ``(rows, columns)`` of a piece along its rows and return those that it answers for."""
-        ...
-
-
-class RowSource(Protocol):
-    """Anything that can make the rows of some channels, any number of times."""
-
-    @property
-    def parameters(self) -> Parameters: ...
-
-    @property
-    def channels(self) -> tuple[Channel, ...]: ...
-
-    def passes(self) -> Iterator[tuple[int, list[Array]]]:
-        """Chunks of samples: how many, and for every channel ``[W tau]`` in column-major order.
-
-        They are free to overwrite, and gone when the next chunk is asked for.
-        """
-        ...
-
-
 @dataclass(frozen=True)
-class TorqueRows:
-    """Torque rows of one robot over samples."""
+class TorqueRows(Rows):
+    """Torque rows of one robot over samples.
 
+    Args:
+        robot: the robot, with its effects.
+        samples: one set of samples, or one stream of them, per log.
+        weights: factor of every row, from the samples.
+        chunk_rows: samples per chunk, and so the shortest time block of a factor; by default chosen by the length of a piece.
+    """
+
+    kind = "torque"
+    timed = True
     robot: Robot
-    sources: tuple[Samples | SampleStream, ...]
+    samples: tuple[Samples | SampleStream, ...]
     weights: Weights | None = None
-    row_filter: RowFilter | None = None
     chunk_rows: int | None = None
-    """Samples per chunk, and so the shortest time block of a factor; without, chosen by the length of each piece."""
 
     def __post_init__(self) -> None:
-        if not self.sources:
+        object.__setattr__(self, "samples", tuple(self.samples))
+        if not self.samples:
             raise InputError("a regression needs at least one set of samples")
         if self.robot.floating:
             raise InputError(
@@ -95,41 +78,65 @@ class TorqueRows:
     def channels(self) -> tuple[Channel, ...]:
         return torque_channels(self.robot)
 
+    def with_samples(self, samples: Sequence[Samples | SampleStream]) -> TorqueRows:
+        return replace(self, samples=tuple(samples))
+
     def with_options(
-        self,
-        effects: Sequence[Effect] | None = None,
-        weights: Weights | None = None,
-        row_filter: RowFilter | None = None,
+        self, *, effects: Sequence[Effect] | None = None, weights: Weights | None = None, **options: Any
     ) -> TorqueRows:
-        """The same samples under other effects, weights or a row filter; what is None stays as it is."""
+        """The same samples under other effects or weights; what is None stays as it is."""
         return replace(
             self,
             robot=self.robot if effects is None else self.robot.with_effects(effects),
             weights=self.weights if weights is None else weights,
-            row_filter=self.row_filter if row_filter is None else row_filter,
+            **options,
         )
 
-    def passes(self) -> Iterator[tuple[int, list[Array]]]:
-        maker = _RowMaker(self.robot, self.channels, self.weights)
-        for source in self.sources:
-            if self.row_filter is not None:
-                for segment, part in self.row_filter.segments(source):
-                    for _, blocks in maker.rows(segment, len(segment)):
-                        rows = [np.asfortranarray(self.row_filter.apply(block, segment, part)) for block in blocks]
-                        yield len(rows[0]), rows
+    def by_log(self) -> tuple[TorqueRows, ...]:
+        return tuple(replace(self, samples=(one,)) for one in self.samples)
+
+    def split(self, most: int) -> tuple[TorqueRows, ...]:
+        """Logs, and contiguous parts of long ones; streams stay whole."""
+        parts: list[TorqueRows] = []
+        for one in self.samples:
+            if not isinstance(one, Samples):
+                parts.append(replace(self, samples=(one,)))
                 continue
+            n_parts = max(1, min(most, len(one) // _PART_ROWS))
+            n_stretches = -(-len(one) // STRETCH_ROWS)  # cut between whole ones, so that only the last chunk is short
+            edges = [STRETCH_ROWS * (n_stretches * k // n_parts) for k in range(n_parts + 1)]
+            parts.extend(replace(self, samples=(one[a:b],)) for a, b in pairwise(edges))
+        return tuple(parts)
+
+    def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
+        maker = TorqueRowMaker(self.robot, self.weights)
+        for source in self.samples:
             for piece in source:
-                chunk = self.chunk_rows or (LONG_CHUNK_ROWS if len(piece) >= LONG_ROWS else CHUNK_ROWS)
+                chunk = chunk_rows or self.chunk_rows or (LONG_CHUNK_ROWS if len(piece) >= LONG_ROWS else CHUNK_ROWS)
                 stretch = chunk * max(1, STRETCH_ROWS // chunk)
                 for start in range(0, len(piece), stretch):
                     yield from maker.rows(piece[start : start + stretch], chunk)
 
+    def unweighted(self) -> TorqueRows:
+        return replace(self, weights=None)
 
-class _RowMaker:
+    def typical_rows(self) -> tuple[Array, ...]:
+        return typical_torque_rows(self.robot)
+
+
+def typical_torque_rows(robot: Robot) -> tuple[Array, ...]:
+    """Torque rows of every joint over all parameters at random states within limits, under a load of one."""
+    q, v, a = random_states_within_limits(robot, _TYPICAL_STATES, seed=2)
+    Y = torque_regressor(robot, q, v, a, np.ones_like(v))
+    return tuple(Y[:, d] for d in range(robot.n_dof))
+
+
+class TorqueRowMaker:
     """The columns of all channels for one chunk, in one buffer that is reused from chunk to chunk."""
 
-    def __init__(self, robot: Robot, channels: tuple[Channel, ...], weights: Weights | None) -> None:
+    def __init__(self, robot: Robot, weights: Weights | None = None) -> None:
         self._robot, self._weights = robot, weights
+        channels = torque_channels(robot)
         n_inertial, n_effects = robot.parameters.n_inertial, robot.effect_incidence.shape[1]
         self._widths = [channel.width + 1 for channel in channels]
         self._firsts = np.concatenate([[0], np.cumsum(self._widths)])
@@ -151,7 +158,7 @@ class _RowMaker:
         self._targets = freeze(np.where(self._inertial < 0, -1, self._inertial * n), np.int64)
         self._signal_targets = freeze(self._signal_place * n, np.int64)
 
-    def rows(self, samples: Samples, chunk_rows: int) -> Iterator[tuple[int, list[Array]]]:
+    def rows(self, samples: Samples, chunk_rows: int) -> Iterator[Chunk]:
         """``[W tau]`` of every channel for chunks of the samples; the next chunk overwrites them."""
         from dynid.regression import kernel
 
@@ -177,46 +184,10 @@ class _RowMaker:
             compiled(kernel.signal_rows)(
                 signals[part], self._signal, self._coefficient, self._signal_targets, 1, self._buffer
             )
-            rows = []
+            blocks = []
             for d, width in enumerate(self._widths):
                 block = self._buffer[self._firsts[d] * n :][: width * n].reshape(width, n)
                 if weights is not None:
                     block *= weights[part, d]
-                rows.append(block.T)
-            yield n, rows
-
-
-@dataclass(frozen=True, eq=False)
-class MatrixRows:
-    """Rows given as one matrix per channel: energy differences, poses, a force/torque sensor."""
-
-    parameters: Parameters
-    channels: tuple[Channel, ...]
-    matrices: tuple[Array, ...]
-    """``[W tau]`` of every channel, ``(rows, columns + 1)``, over the channel's own columns."""
-    chunk_rows: int = CHUNK_ROWS
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "matrices", tuple(freeze(block) for block in self.matrices))
-        if len(self.matrices) != len(self.channels):
-            raise InputError(f"{len(self.matrices)} matrices were given for {len(self.channels)} channels")
-        for channel, block in zip(self.channels, self.matrices, strict=True):
-            check_shape(f"[W tau] of channel '{channel.name}'", block, (None, channel.width + 1))
-            check_finite(f"[W tau] of channel '{channel.name}'", block)
-
-    def passes(self) -> Iterator[tuple[int, list[Array]]]:
-        longest = max(len(block) for block in self.matrices)
-        for start in range(0, longest, self.chunk_rows):
-            blocks = [np.array(block[start : start + self.chunk_rows], order="F") for block in self.matrices]
-            yield max(len(block) for block in blocks), blocks
-
-
-@dataclass(frozen=True, eq=False)
-class TimedMatrixRows(MatrixRows):
-    """Such rows of one log, evenly one after the other in time and as many for every channel."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        counts = [len(block) for block in self.matrices]
-        if len(set(counts)) > 1:
-            raise InputError(f"channels of one log have {counts} rows, expected as many for each")
+                blocks.append(block.T)
+            yield Chunk(blocks, samples.time[part])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -12,8 +12,9 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.regression.decimate import FilterAndDecimate
 from dynid.regression.factor import build_regression
+from dynid.regression.row_filter import FilterAndDecimate
+from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.robot.effects import Offset, Viscous
 from dynid.robot.model import Robot
@@ -34,12 +35,22 @@ def stacked(robot: Robot, samples: Samples) -> Array:
 
 def filtered_rows(row_filter: FilterAndDecimate, rows: Array, pieces: list[Samples]) -> Array:
     """What the filter returns for rows of one joint, piece by piece."""
-    starts = {float(time): row for row, time in enumerate(np.concatenate([piece.time for piece in pieces]))}
-    found = []
-    for piece, part in row_filter.segments(pieces):
-        first = starts[float(piece.time[0])]
-        found.append(row_filter.apply(rows[first : first + len(piece)], piece, part))
-    return np.concatenate(found)
+
+    def chunks() -> Iterator[Chunk]:
+        first = 0
+        for piece in pieces:
+            yield Chunk([np.asfortranarray(rows[first : first + len(piece)])], piece.time)
+            first += len(piece)
+
+    found = list(row_filter.over(chunks()))
+    times = np.concatenate([chunk.time for chunk in found])
+    assert np.isin(times, np.concatenate([piece.time for piece in pieces])).all()
+    assert (np.diff(times) > 0.0).all()
+    return np.concatenate([chunk.blocks[0] for chunk in found])
+
+
+def as_chunks(samples: Samples) -> Iterator[Chunk]:
+    yield Chunk([np.ones((len(samples), 2))], samples.time)
 
 
 def test_equals_scipy_on_the_stacked_rows(robot: Robot, sampled: Callable[..., Samples]) -> None:
@@ -73,8 +84,6 @@ def test_windows_do_not_change_the_rows(robot: Robot, sampled: Callable[..., Sam
     samples = sampled(robot, n=20_000, rate_hz=1000.0)
     rows = stacked(robot, samples)[:, 1]
     row_filter = FilterAndDecimate(every=4, cutoff_hz=30.0)
-    windows = list(row_filter.segments(samples))
-    assert len(windows) > 5
     sections = signal.butter(4, 30.0, fs=1000.0, output="sos")
     expected = signal.sosfiltfilt(sections, rows, axis=0, padlen=300)[300:-300:4]
     found = filtered_rows(row_filter, rows, [samples])
@@ -128,17 +137,17 @@ def test_refusals(robot: Robot, sampled: Callable[..., Samples]) -> None:
     with pytest.raises(
         InputError, match=r"40 Hz is not below half the rate that is left, 12.5 Hz after keeping every 4. row"
     ):
-        list(FilterAndDecimate(every=4, cutoff_hz=40.0).segments(samples))
+        list(FilterAndDecimate(every=4, cutoff_hz=40.0).over(as_chunks(samples)))
     with pytest.raises(
         InputError, match="has 50 rows, too short to filter and decimate: 30 rows are left out at either end"
     ):
-        list(FilterAndDecimate(every=2).segments(samples[:50]))
+        list(FilterAndDecimate(every=2).over(as_chunks(samples[:50])))
     uneven = Samples(
         samples.time + 0.002 * (np.arange(400) == 200),
         samples.position, samples.velocity, samples.acceleration, samples.torque,
     )  # fmt: skip
     with pytest.raises(InputError, match=r"not equally spaced: a step of 12 ms at 2.002 s among steps of 10 ms"):
-        list(FilterAndDecimate(every=2).segments(uneven))
+        list(FilterAndDecimate(every=2).over(as_chunks(uneven)))
     with pytest.raises(InputError, match="give cutoff_hz or every > 1"):
         FilterAndDecimate(every=1)
     with pytest.raises(InputError, match="every is 0"):
@@ -148,4 +157,6 @@ def test_refusals(robot: Robot, sampled: Callable[..., Samples]) -> None:
     with pytest.raises(InputError, match="edge_s is -1"):
         FilterAndDecimate(every=2, edge_s=-1.0)
     with pytest.raises(InputError, match="no row to filter"):
-        list(FilterAndDecimate(every=2).segments([]))
+        list(FilterAndDecimate(every=2).over(iter([])))
+    with pytest.raises(InputError, match="no time"):
+        list(FilterAndDecimate(every=2).over(iter([Chunk([np.ones((9, 2))])])))
