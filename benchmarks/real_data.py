@@ -32,7 +32,7 @@ from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
 from dynid.regression.base import reduce_to_base
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
-from dynid.run.settings import Settings
+from dynid.run.options import Settings
 from dynid.run.tune import choose_filter
 from dynid.validation.torque import TorqueError, validate
 

@@ -24,7 +24,9 @@ from dynid.recording.steps import Differentiate, LowPass
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.robot.read import read_robot
-from dynid.run import Settings, identify, identify_payload
+from dynid.run.identify import identify
+from dynid.run.options import Settings
+from dynid.run.payload import identify_payload
 from dynid.validation.torque import validate
 from shared_data import shared
 

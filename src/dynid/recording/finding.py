@@ -77,6 +77,15 @@ class DataCheck:
         """Both together."""
         return DataCheck(self.findings + other.findings, {**self.facts, **other.facts})
 
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> DataCheck:
+        """The inverse of :meth:`as_dict`."""
+        findings = (
+            Finding(f["code"], f["severity"], f["sentence"], f["fix"], tuple(f["joints"]), dict(f["values"]))
+            for f in record["findings"]
+        )
+        return cls(tuple(findings), dict(record["facts"]))
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {

@@ -28,10 +28,17 @@ class StaticRows(Rows):
     timed = False
     samples = ()
     robot: Robot
-    recording: StaticRecording
+    position: Array
+    inertia: Array | None = None
+    gravity: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "robot", self.robot.with_effects(()))
+
+    @classmethod
+    def of(cls, robot: Robot, poses: StaticRecording) -> StaticRows:
+        """The rows of a table of poses."""
+        return cls(robot, poses.position, poses.inertia, poses.gravity)
 
     @property
     def parameters(self) -> Parameters:
@@ -44,12 +51,11 @@ class StaticRows(Rows):
     @cached_property
     def matrix(self) -> Array:
         """``[W y]`` of all poses."""
-        poses = self.recording
-        return freeze(static_matrix(self.robot, poses.position, poses.inertia, poses.gravity))
+        return freeze(static_matrix(self.robot, self.position, self.inertia, self.gravity))
 
     @property
     def n_poses(self) -> int:
-        return len(self.recording.position)
+        return len(self.position)
 
     def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
         step = chunk_rows or CHUNK_ROWS

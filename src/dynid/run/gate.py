@@ -12,7 +12,7 @@ from dynid.recording.samples import Samples
 from dynid.robot.effects import Sigmoid
 from dynid.robot.effects.sign import SignEffect
 from dynid.robot.model import Robot
-from dynid.run.prepare import STILL
+from dynid.run.signals import STILL
 
 SLOW = 0.1
 """rad/s or m/s below which Coulomb friction is not told from an offset."""

@@ -65,7 +65,7 @@ def simulate(
     Example: [bold]dynid simulate arm.urdf traj.csv -o log.parquet --viscous 1.0 --coulomb 0.5[/bold]
     """
     from dynid.robot.read import read_robot
-    from dynid.run import simulate_log
+    from dynid.run.simulation import simulate_log
     from dynid.simulation import effect_values, told_effects, with_effect
 
     model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))

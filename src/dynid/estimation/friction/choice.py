@@ -21,7 +21,8 @@ from dynid.estimation.outcome import Outcome
 from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.regression.factor import build_regression
+from dynid.regression.factor import Regression, build_regression, factorise
+from dynid.regression.source import RowSource
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import (
     Coulomb,
@@ -202,30 +203,48 @@ def cross_validate(
     )
 
 
-def estimate_under_load(robot: Robot, samples: Sequence[Samples], method: Method) -> tuple[Estimate, tuple[Samples, ...]]:
+def estimate_under_load(
+    rows: RowSource, samples: Sequence[Samples], method: Method
+) -> tuple[Estimate, Regression, tuple[Samples, ...]]:
     """Estimate with a method; friction that depends on load is iterated until the load is that of the estimate.
 
-    Returned with the samples that carry that load.
+    ``samples`` are those of the motion, whatever the rows are made from. Returned with the regression that the estimate was
+    made from and the samples that carry the load.
     """
+    robot = rows.robot
+    assert robot is not None
     base = reduce_to_base(robot)
     if not needs_load(robot):
-        return estimate(build_regression(robot, samples), base, method), tuple(samples)
+        regression = factorise(rows)
+        return estimate(regression, base, method), regression, tuple(samples)
     model, loads = fit_friction(robot, samples).robot, np.zeros(0)
     for _ in range(LOAD_ROUNDS):
         loaded = tuple(with_transmitted_load(model, one) for one in samples)
-        result = estimate(build_regression(robot, loaded), base, method)
+        regression = factorise(rows.with_samples(_with_loads(rows.samples, loaded)))
+        result = estimate(regression, base, method)
         model = robot.with_parameters(result.standard)
         new = np.concatenate([one.load.ravel() for one in loaded if one.load is not None])
         settled = loads.size and float(np.linalg.norm(new - loads)) < LOAD_SETTLED * float(np.linalg.norm(new))
         loads = new
         if settled:
             break
-    return result, tuple(with_transmitted_load(model, one) for one in samples)
+    return result, regression, tuple(with_transmitted_load(model, one) for one in samples)
+
+
+def _with_loads(own: Sequence[Samples], loaded: Sequence[Samples]) -> list[Samples]:
+    """The samples that rows are made from with the loads of others that cover the same time."""
+    found = []
+    for one, other in zip(own, loaded, strict=True):
+        assert other.load is not None
+        same = len(one) == len(other) and np.array_equal(one.time, other.time)
+        load = other.load if same else np.column_stack([np.interp(one.time, other.time, x) for x in other.load.T])
+        found.append(one.with_load(load))
+    return found
 
 
 def friction_alone(
     robot: Robot, samples: Sequence[Samples], model: str, *, time_s: float = START_TIME_S
-) -> tuple[FrictionChoice, Estimate, tuple[Samples, ...]]:
+) -> tuple[FrictionChoice, Estimate, Regression, tuple[Samples, ...]]:
     """Friction identified anew with the rigid bodies of the robot's parameters held (Gaz and others 2019, IV-B).
 
     For the same robot after its lubrication changed, or another one of the same make. Base values of the rigid bodies keep
@@ -235,7 +254,8 @@ def friction_alone(
     renewed = choice.robot
     loaded = tuple(with_transmitted_load(renewed, one) for one in samples)
     base = reduce_to_base(renewed)
-    problem = LinearProblem.of(build_regression(renewed, loaded), base, renewed.parameters)
+    regression = build_regression(renewed, loaded)
+    problem = LinearProblem.of(regression, base, renewed.parameters)
     friction = np.array([column.kind == "friction" for column in renewed.parameters.columns])
     asked = ~base.K[:, ~friction].any(axis=1)
     all_seen = bool(problem.seen.mask[asked].all())
@@ -251,7 +271,7 @@ def friction_alone(
         notes=("rigid bodies were held at their given values; friction alone was identified",),
         details={"noise_sigma": sigma.tolist()},
     )
-    return choice, result, loaded
+    return choice, result, regression, loaded
 
 
 def _searched(robot: Robot) -> bool:

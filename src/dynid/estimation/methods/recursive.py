@@ -26,6 +26,7 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints.bounds import read_bounds
 from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.recursive_state import (
@@ -42,6 +43,7 @@ from dynid.estimation.row_pass import require_rows
 from dynid.estimation.seen import DATA_TOLERANCE, Seen
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
 from dynid.parameters import Parameters
+from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel, torque_channels
@@ -103,6 +105,17 @@ class RecursiveLeastSquares:
             raise InputError(f"torque noise of recursive least squares is {self.sigma}, expected positive numbers")
         check_kind(self.covariance)
         object.__setattr__(self, "bounds", dict(self.bounds))
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> RecursiveLeastSquares:
+        """The method of a run; bounds are those of parameters by their names."""
+        limits: dict[str, tuple[float, float]] = {}
+        if options["bounds"] is not None:
+            found = read_bounds(options["bounds"])
+            for name, ends in found.limits.items():
+                robot.parameters.index(name)  # refuses names that are no parameters, such as centres of mass
+                limits[name] = ends
+        return cls(bounds=limits, form=options["form"])
 
     def start(self, robot: Robot, base: BaseReduction, prior: Parameters | None = None) -> OnlineEstimator:
         """An estimator to feed with samples as they come."""

@@ -160,6 +160,7 @@ def origins_of_flags(A: Array, flags: Flags) -> tuple[Origin, ...]:
 
 
 def notes_on_flags(columns: Columns, found: RecursiveEstimate) -> tuple[str, ...]:
+    """What flags and bounds mean for the values, in words."""
     notes = []
     for flag, text in ((0, "not excited, initial value kept"), (-1, "linearly dependent, initial value kept")):
         names = [name for name, own in zip(columns.names, found.flags, strict=True) if own == flag]

@@ -8,13 +8,14 @@ unconstrained solution; the answer is verified by eigenvalues and, where the sol
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.constraints.constraints import Constraint
+from dynid.estimation.constraints.constraints import Constraint, constraints_from_table
 from dynid.estimation.convex.conic import (
     MARGIN,
     ON_BOUNDARY,
@@ -30,9 +31,15 @@ from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
+from dynid.inertia import is_consistent
 from dynid.parameters import Parameters
+from dynid.progress import Tell, silent
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
+from dynid.robot.model import Robot
+
+PRIOR_MARGIN = 1e-4
+"""How far inside the consistent set, relative to its size, a link of the description must be to serve as a prior."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,21 @@ class FeasibleSDP:
         object.__setattr__(self, "constraints", tuple(self.constraints))
         check_kind(self.covariance)
         check_prior(self.prior, self.strength, self.pull)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> FeasibleSDP:
+        """The method of a run.
+
+        What the data hardly determine of a link, its mass most of all, would move to the boundary of the consistent set. So
+        the estimate is held by the description, taken to be as uncertain as its own size, where that is consistent;
+        where it is not, or is empty, by the square of the distance to it, so that masses stay as small as the data let them.
+        """
+        prior = options["prior"]
+        if prior == "auto":
+            usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
+            prior = "entropic" if usable else "euclidean"
+        constraints = constraints_from_table(options["constraints"])
+        return cls(prior=prior, strength=options["prior_strength"], constraints=constraints)
 
     def whiten(self, problem: LinearProblem) -> WhitenedFit:
         """The program's data: its set, its factor, its centre."""

@@ -24,7 +24,7 @@ from dynid.engine import Engine, Progress, Threads, engine_from
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.bounds import Bounds, read_bounds
 from dynid.estimation.constraints.conditions import Condition, Violation, as_conditions, check_names
-from dynid.estimation.constraints.constraints import Constraint, PositiveEffects
+from dynid.estimation.constraints.constraints import Constraint, PositiveEffects, constraints_from_table
 from dynid.estimation.convex.conic import ON_BOUNDARY, ConsistentSet, blamed, deepest_in, onto_equalities
 from dynid.estimation.convex.layout import Layout
 from dynid.estimation.estimate import Estimate
@@ -37,6 +37,7 @@ from dynid.estimation.retrieval.refinement import Refined, exact_base, random_st
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
 from dynid.parameters import Parameters
+from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
@@ -141,6 +142,26 @@ class PenaltyRetrieval:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
         if not (np.isfinite(self.growth) and self.growth > 0.0):
             raise InputError(f"growth of the penalty is {self.growth:g}, expected a positive number")
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> PenaltyRetrieval:
+        """The method of a run."""
+        bounds = options["bounds"]
+        if bounds is not None:
+            read_bounds(bounds).check(robot.parameters, f"bounds of '{bounds}'")
+        annealing = options["optimiser"] == "annealing"
+        return cls(
+            constraints=constraints_from_table(options["constraints"]),
+            bounds=bounds,
+            optimiser=options["optimiser"],
+            starts=options["starts"],
+            steps=options["steps"],
+            growth=options["growth"],
+            iterations=options["iterations"],
+            seed=options["seed"],
+            engine="processes" if annealing and options["starts"] > 1 else None,
+            progress=lambda done, total: tell(f"estimating by retrieve: {done} of {total} starts done"),
+        )
 
     # Two steps: from coefficients ---------------------------------------------------------------
 

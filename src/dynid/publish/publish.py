@@ -11,9 +11,9 @@ from dynid.errors import InconsistentModelError, InputError
 from dynid.files import read_json
 from dynid.progress import Tell, silent
 from dynid.report.page import Section
+from dynid.report.run_report import report_run
 from dynid.run.export import Exported, export_run, known_formats
-from dynid.run.identify import Run
-from dynid.run.report import report_run
+from dynid.run.record import Run
 from dynid.run.store import save_run
 
 DEFAULT_FORMATS = ("urdf", "mjcf")

@@ -12,9 +12,11 @@ from bench import Bench
 from dynid.errors import InputError
 from dynid.excitation.fourier import random_fourier
 from dynid.recording.recording import Recording, write_recording
-from dynid.run import Settings, identify, validate_run
-from dynid.run.prepare import Filter, hold_still, repair_notes, split_recording, to_samples
+from dynid.run.identify import identify
+from dynid.run.options import Settings
 from dynid.run.refit import refit_friction
+from dynid.run.signals import Filter, hold_still, repair_notes, split_recording, to_samples
+from dynid.run.unseen import validate_run
 from dynid.simulation import simulate
 
 CUTOFF = Settings(cutoff_hz=12.0)

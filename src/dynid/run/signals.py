@@ -1,125 +1,97 @@
-"""From log files to samples: read, cut, filter, differentiate; and the choices that the data themselves decide."""
+"""From recordings to samples: repair, filter, differentiate; and the choices that the data themselves decide."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
 from dynid.recording.process import process
-from dynid.recording.readers.columns import MissingJointsError
-from dynid.recording.readers.read import read_recording
-from dynid.recording.recording import Recording, StaticRecording, WrenchRecording
+from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 from dynid.recording.steps.decimate import Decimate
 from dynid.recording.steps.differentiate import Differentiate
 from dynid.recording.steps.gaps import SplitAtGaps
 from dynid.recording.steps.lowpass import LowPass
 from dynid.recording.steps.resample import Resample
+from dynid.recording.steps.savitzky_golay import SavitzkyGolay
 from dynid.recording.steps.step import Step
 from dynid.recording.steps.unwrap import Unwrap
 from dynid.robot.effects import Coulomb
 from dynid.robot.model import Robot
-from dynid.run.settings import Settings
+from dynid.run.options import Rows
 
 STILL = 1e-3
 """rad or m: a joint that moves less stands still."""
+FILTERING = ("velocity", "filter", "cutoff_hz", "torque_cutoff_hz", "filter_order")
+"""Options that the filter of the signals follows from."""
+BUTTERWORTH = "zero-phase Butterworth"
+SAVITZKY_GOLAY = "Savitzky-Golay"
 
 
 @dataclass(frozen=True)
 class Filter:
-    """How the signals of a run were filtered; stored with every error it gave."""
+    """How the signals of a run were filtered; stored with every error it gave.
+
+    For Savitzky-Golay the cut-offs are those that its window stands for, and ``window`` and ``order`` are its own.
+    """
 
     cutoff_hz: float
     torque_cutoff_hz: float
     order: int
     velocity: Literal["logged", "position"]
-    kind: str = "zero-phase Butterworth"
+    kind: str = BUTTERWORTH
+    window: int | None = None
 
     def steps(self, recording: Recording, max_rows: int) -> list[Step]:
         """The processing steps of one recording."""
-        logged = ("position",) if recording.velocity is None else ("position", "velocity")
-        motion = LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=logged)
-        torque = LowPass(cutoff_hz=self.torque_cutoff_hz, order=self.order, signals=("torque",))
+        steps: list[Step] = [*repairs(recording), Resample()]
+        if self.window is not None:
+            steps.append(SavitzkyGolay(window=self.window, order=self.order, velocity=self.velocity))
+        else:
+            logged = ("position",) if recording.velocity is None else ("position", "velocity")
+            steps.append(LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=logged))
+            steps.append(LowPass(cutoff_hz=self.torque_cutoff_hz, order=self.order, signals=("torque",)))
+            steps.append(Differentiate(velocity=self.velocity))
         every = max(1, int(np.ceil(recording.n_samples / max_rows)))
-        steps: list[Step] = [*repairs(recording), Resample(), motion, torque, Differentiate(velocity=self.velocity)]
         return steps if every == 1 else [*steps, Decimate(every=every)]
 
     def describe(self) -> str:
-        torque = "" if self.torque_cutoff_hz == self.cutoff_hz else f", torque at {self.torque_cutoff_hz:g} Hz"
         source = "logged velocity" if self.velocity == "logged" else "velocity from position"
+        if self.window is not None:
+            return f"{self.kind}, window {self.window} rows, order {self.order}, {source}"
+        torque = "" if self.torque_cutoff_hz == self.cutoff_hz else f", torque at {self.torque_cutoff_hz:g} Hz"
         return f"{self.kind}, order {self.order}, {self.cutoff_hz:g} Hz{torque}, {source}"
 
-
-@dataclass(frozen=True, eq=False)
-class Logs:
-    """Recordings of one robot, cut to the joints they have."""
-
-    robot: Robot
-    recordings: tuple[Recording, ...]
-    paths: tuple[str, ...]
-    hashes: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
-def read_unseen(robot: Robot, paths: Sequence[Path], settings: Settings) -> Logs:
-    """Motion logs that have every joint of a robot that was identified."""
-    found = read_logs(robot, paths, settings)
-    if isinstance(found, StaticRecording):
-        raise InputError(f"{paths[0]} is a table of poses, expected a motion log to validate on")
-    missing = [name for name in robot.joint_names if name not in found.robot.joint_names]
-    if missing:
-        raise InputError(f"{paths[0]} lacks joint {', '.join(missing)}, which was identified; expected all {robot.n_joints}")
-    return found
+def savgol_numbers(text: str) -> tuple[int, int] | None:
+    """Window and order of ``savgol:WINDOW,ORDER``; None for the Butterworth."""
+    if text == "butterworth":
+        return None
+    name, _, rest = text.partition(":")
+    try:
+        window, order = (int(part) for part in rest.split(","))
+    except ValueError:
+        window = order = -1
+    if name != "savgol" or window < 3 or window % 2 == 0 or not 2 <= order < window:
+        raise InputError(
+            f"--filter is '{text}', expected butterworth, or savgol:WINDOW,ORDER with an odd window of rows and an order of 2 "
+            "or more below it, such as savgol:11,2"
+        )
+    return window, order
 
 
-def read_logs(robot: Robot, paths: Sequence[Path], settings: Settings) -> Logs | StaticRecording:
-    """Read every log; joints that none of them has are locked at neutral and merged into the robot."""
-    if not paths:
-        raise InputError("no log was given, expected at least one")
-    hashes = refuse_repeats(paths)
-    notes: list[str] = []
-    first, robot = read_first(robot, paths[0], settings, notes)
-    if isinstance(first, StaticRecording):
-        if len(paths) > 1:
-            raise InputError(f"{paths[0]} is a table of poses; {len(paths)} files were given, expected that one alone")
-        return first
-    recordings = [first]
-    for path in paths[1:]:
-        recording = _read(robot, path, settings)
-        if not isinstance(recording, Recording):
-            raise InputError(f"{path} is a table of poses, {paths[0]} is a motion log; give logs of one kind")
-        recordings.append(recording)
-    cut = tuple(_window(recording, settings) for recording in recordings)
-    for path, recording in zip(paths, cut, strict=True):
-        notes.extend(f"{path.name}: {note}" for note in (*recording.source.notes, *repair_notes(recording)))
-        if recording.torque is None:
-            hint = " It has motor current: give --drive-gains." if recording.current is not None else ""
-            raise InputError(f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
-    return Logs(robot, cut, tuple(str(path) for path in paths), tuple(hashes), tuple(notes))
-
-
-def refuse_repeats(paths: Iterable[Path], seen: Iterable[str] = ()) -> list[str]:
-    """Hash of every file; the same content twice, or once more than in ``seen``, is refused."""
-    hashes: list[str] = []
-    known = dict.fromkeys(seen, "the identification set")
-    for path in paths:
-        try:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise InputError(f"log '{path}' cannot be read: {error.strerror or error}") from None
-        if digest in known:
-            raise InputError(f"log '{path}' has the same content as {known[digest]}; a log may be used once only")
-        known[digest] = f"'{path}'"
-        hashes.append(digest)
-    return hashes
+def savgol_band_hz(window: int, order: int, rate_hz: float) -> float:
+    """Frequency at which Savitzky-Golay smoothing has lost half of the amplitude (Schafer 2011)."""
+    return 0.5 * rate_hz * (order + 1.0) / (3.2 * window - 4.6)
 
 
 def repairs(recording: Recording) -> list[Step]:
@@ -213,7 +185,7 @@ def velocity_noise(recording: Recording, filtered: Filter) -> Array:
     return np.asarray(removed * np.sqrt(passed))
 
 
-def with_dead_zone(robot: Robot, recordings: Sequence[Recording], filtered: Filter, settings: Settings) -> Robot:
+def with_dead_zone(robot: Robot, recordings: Sequence[Recording], filtered: Filter, settings: Rows) -> Robot:
     """The robot with the dead zone of its Coulomb friction set as the settings say."""
     if not any(isinstance(effect, Coulomb) for effect in robot.effects):
         return robot
@@ -227,26 +199,12 @@ def with_dead_zone(robot: Robot, recordings: Sequence[Recording], filtered: Filt
     return robot.with_effects(effects)
 
 
-def read_first(robot: Robot, path: Path, settings: Settings, notes: list[str]) -> tuple[Recording | StaticRecording, Robot]:
-    """The first log decides which joints move."""
-    try:
-        return _read(robot, path, settings), robot
-    except MissingJointsError as missing:
-        cut = robot.only(missing.present)
-        notes.append(f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged")
-        return _read(cut, path, settings), cut
+def raw_samples(recording: Recording, like: Samples | None = None) -> Samples:
+    """A recording on a uniform clock and otherwise as it is, for rows that differentiate no signal.
 
-
-def _read(robot: Robot, path: Path, settings: Settings) -> Recording | StaticRecording:
-    recording = read_recording(
-        path, robot, mapping=settings.mapping, preset=settings.preset, drive_gains=settings.drive_gains
-    )
-    if isinstance(recording, WrenchRecording):
-        raise InputError(f"{path} is a force/torque-sensor log, expected joint torque or a table of poses")
-    return recording
-
-
-def _window(recording: Recording, settings: Settings) -> Recording:
-    if settings.from_s is None and settings.to_s is None:
-        return recording
-    return recording.between(settings.from_s, settings.to_s)
+    Its velocity and acceleration are plain differences, which such rows do not use. With ``like`` it carries that set's load.
+    """
+    samples = process(recording, [*repairs(recording), Resample(), Differentiate(velocity="position")])
+    if like is None or like.load is None:
+        return samples
+    return samples.with_load(np.column_stack([np.interp(samples.time, like.time, column) for column in like.load.T]))

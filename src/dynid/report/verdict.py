@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dynid.estimation.outcome import Outcome
-from dynid.recording.finding import DataCheck
 from dynid.report.page import Item, Level, Tile, Verdict
-from dynid.run.identify import Run
+from dynid.run.record import Run
 from dynid.validation.consistency import check_model
 from dynid.validation.torque import validate
 
@@ -26,7 +23,7 @@ def percent(fraction: float | None) -> str:
     return f"{100.0 * fraction:.3g}\u00a0%"
 
 
-def verdict_of(run: Run, checks: Sequence[DataCheck]) -> Verdict:
+def verdict_of(run: Run) -> Verdict:
     """What the reader of a report came for: how well the model predicts, and what to mind."""
     found, unseen = run.estimate, run.validation
     description = _description_error(run)
@@ -34,7 +31,7 @@ def verdict_of(run: Run, checks: Sequence[DataCheck]) -> Verdict:
     if found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT):
         level: Level = "warning" if found.outcome.usable else "error"
         reasons.append(Item(level, f"The method ended with: {found.outcome.value}."))
-    faults = [finding for check in checks for finding in check.findings if finding.severity != "note"]
+    faults = [finding for check in run.checks for finding in check.findings if finding.severity != "note"]
     if faults:
         grave = any(finding.severity == "error" for finding in faults)
         count = f"{len(faults)} finding{'s' if len(faults) > 1 else ''} in the logs"
@@ -65,14 +62,10 @@ def _prediction_item(run: Run, description: float | None) -> Item:
     if unseen is None:
         if run.filter is None:
             return Item("note", f"The inertia matrices and gravity of the table are explained to {percent(own)}.")
-        lost = bool(run.validation_logs) or run.settings.split is not None
-        advice = (
-            "The logs are gone or have changed, so that the validation could not be repeated."
-            if lost
-            else "Give --validate LOG or --split 0.65 to know how well it predicts."
-        )
         return Item(
-            "warning", f"Not validated on unseen data; identified on data it explains to {percent(own)}.{before}", advice
+            "warning",
+            f"Not validated on unseen data; identified on data it explains to {percent(own)}.{before}",
+            "Give --validate LOG or --split 0.65 to know how well it predicts.",
         )
     error = unseen.relative_error
     if not np.isfinite(error) or (description is not None and error >= description):

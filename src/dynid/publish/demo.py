@@ -13,6 +13,7 @@ from dynid.excitation.fourier import random_fourier, write_trajectory
 from dynid.export.urdf import write_urdf
 from dynid.inertia import log_cholesky, phi_from_log_cholesky
 from dynid.progress import Tell, silent
+from dynid.publish.publish import publish_run
 from dynid.recording.recording import write_recording
 from dynid.recording.samples import Samples
 from dynid.regression.random_states import random_states_within_limits
@@ -23,9 +24,9 @@ from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
 from dynid.run.compare import compare_on
 from dynid.run.export import FORMATS, Exported
-from dynid.run.identify import Run, identify
-from dynid.run.publish import publish_run
-from dynid.run.settings import Settings
+from dynid.run.identify import identify
+from dynid.run.options import Settings
+from dynid.run.record import Run
 from dynid.simulation import simulate
 
 COMPARED = ("ols", "wls", "robust", "ridge", "essential", "sdp", "manifold")
