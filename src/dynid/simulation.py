@@ -540,7 +540,7 @@ def _misjudged(robot: Robot, error: float, rng: np.random.Generator) -> Robot:
     factor = 1.0 + error * rng.uniform(-1.0, 1.0, robot.n_joints)
     values = robot.parameters.values.copy()
     for i, column in enumerate(robot.parameters.columns):
-        if column.kind == "inertial" or column.symbol == Armature.symbol:
+        if column.kind != "friction":
             values[i] *= factor[column.number - 1]
     return robot.with_parameters(robot.parameters.with_values(values))
 

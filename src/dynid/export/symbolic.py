@@ -21,7 +21,7 @@ import numpy as np
 from dynid.adapters.tree import axis_point, pitch
 from dynid.arrays import Array
 from dynid.export.expressions import Expression, Graph
-from dynid.export.friction import SymbolicMotion, symbolic_signals
+from dynid.export.friction import symbolic_signals
 from dynid.inertia import change_of_frame, pseudo_inertia
 from dynid.robot.model import Joint, Robot
 from dynid.robot.rotors import effect_gains, rotor_matrix
@@ -267,12 +267,12 @@ class SymbolicRobot:
         """Every effect that is friction."""
         robot, g = self.robot, self.graph
         first = robot.n_dof - len(robot.driven)
-        motion = SymbolicMotion(g, q[first + robot.floating :], v[first:], a[first:], load[first:])
+        motion = (q[first + robot.floating :], v[first:], a[first:], load[first:])
         torque = [g.zero] * robot.n_dof
         for effect, gain in effect_gains(robot):
             if not effect.is_friction:
                 continue
-            signals = symbolic_signals(effect, motion)
+            signals = symbolic_signals(g, effect, *motion)
             for joint, column in zip(*np.nonzero(gain), strict=True):
                 k = int(robot.driven[joint])
                 torque[k] = g.add(torque[k], g.multiply(g.constant(float(gain[joint, column])), signals[column]))

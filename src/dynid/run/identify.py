@@ -19,8 +19,6 @@ from dynid.estimation.friction.choice import (
     FrictionChoice,
     choose_friction,
     estimate_under_load,
-    friction_effects,
-    with_friction,
     with_own_numbers,
 )
 from dynid.estimation.friction.fit import with_transmitted_load
@@ -33,6 +31,8 @@ from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import matrix_regression
 from dynid.regression.static import static_matrix
+from dynid.robot.effects import friction_effects
+from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
 from dynid.run.gate import gate

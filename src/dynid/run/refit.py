@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
-from dynid.estimation.friction.choice import FILTER_MEMORY, friction_alone, friction_effects, with_friction
+from dynid.estimation.friction.choice import FILTER_MEMORY, friction_alone
 from dynid.estimation.friction.fit import with_transmitted_load
 from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
+from dynid.robot.effects import friction_effects
+from dynid.robot.friction import with_friction
 from dynid.run.identify import Run
 from dynid.run.prepare import hold_still, read_logs, read_unseen, refuse_repeats, to_samples, with_dead_zone
 from dynid.run.tune import choose_filter

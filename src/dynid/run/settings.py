@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.friction.choice import FRICTION_CHOICES
 from dynid.estimation.methods.registry import METHODS
+from dynid.robot.effects import friction_choices
 from dynid.robot.read import DEFAULT_EFFECTS
 
 PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
@@ -70,8 +70,8 @@ class Settings:
         object.__setattr__(self, "constraints", dict(self.constraints))
         if self.method not in METHODS:
             raise UnknownNameError("method", self.method, METHODS)
-        if self.friction is not None and self.friction not in FRICTION_CHOICES:
-            raise UnknownNameError("friction model", self.friction, FRICTION_CHOICES)
+        if self.friction is not None and self.friction not in friction_choices():
+            raise UnknownNameError("friction model", self.friction, friction_choices())
         if self.prior not in PRIORS:
             raise UnknownNameError("prior", self.prior, PRIORS)
         if self.optimiser not in OPTIMISERS:

@@ -12,14 +12,12 @@ from dynid.estimation.friction.choice import (
     cross_validate,
     estimate_under_load,
     friction_alone,
-    friction_effects,
 )
 from dynid.estimation.friction.fit import (
     fit_friction,
     fit_residual_friction,
     transmitted_load,
     with_transmitted_load,
-    without_friction,
 )
 from dynid.estimation.friction.variable_projection import Block, curvature, search, solve_blocks
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
@@ -41,7 +39,9 @@ from dynid.robot.effects import (
     Stribeck,
     Viscous,
     ViscousPolynomial,
+    friction_effects,
 )
+from dynid.robot.friction import without_friction
 from dynid.validation.torque import validate
 from problems import random_tree
 
