@@ -189,7 +189,7 @@ class Effect(ABC):
     # Energy -----------------------------------------------------------------------------------
 
     def momentum_signals(self, motion: Motion) -> Array | None:
-        """``p(q, v)`` with ``dp/dt`` the signals, where there is such a function: rotor inertia has ``p = v``."""
+        """``p``, linear in the velocity, with ``dp/dt`` the signals, where there is one: rotor inertia has ``p = v``."""
         return None
 
     def energy_signals(self, motion: Motion) -> Array | None:
