@@ -18,8 +18,8 @@ from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.regression.factor import Regression, matrix_regression
 from dynid.regression.torque import checked_motion, compiled, effect_signals, tree_arrays
-from dynid.robot.effects import Armature
 from dynid.robot.model import Robot
+from dynid.robot.rotors import effect_energy
 
 
 def kinetic_and_potential(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
@@ -59,12 +59,8 @@ def energy_matrix(robot: Robot, samples: Samples, intervals: ArrayLike) -> Array
         signals = effect_signals(robot, q, v, samples.acceleration, samples.load)
         power = signals * (v @ robot.effect_incidence)  # power of a column: its signal times the speed it acts on
         work = _running_integral(samples.time, power)
-        column = 0
-        for effect in robot.effects:
-            width = effect.incidence(len(robot.driven)).shape[1]
-            if isinstance(effect, Armature):  # int a v dt exactly, so that no acceleration is needed
-                work[:, column : column + width] = 0.5 * v[:, robot.driven] ** 2
-            column += width
+        energy, exact = effect_energy(robot, q, v)  # such as int a v dt = v^2 / 2, so that no acceleration is needed
+        work[:, exact] = energy[:, exact]
         blocks.append(work[last] - work[first])
     y = _running_integral(samples.time, (samples.torque * v).sum(axis=1, keepdims=True))
     return np.hstack([*blocks, y[last] - y[first]])
