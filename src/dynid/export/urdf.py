@@ -152,7 +152,7 @@ def _patch_dynamics(text: XmlText, joint: ElementSpan, values: Mapping[Place, fl
             text.insert_child(joint, [f"<dynamics {attributes}/>"], at_end=True)
         return
     # rotor inertia is no part of URDF, but where a file states it, it must not contradict the rest
-    changed = {
+    changed: dict[str, str] = {
         name: number(value)
         for name, value in values.items()
         if (name != "armature" or name in dynamics.attributes) and not _is_number(dynamics.attributes.get(name, "0"), value)

@@ -47,7 +47,7 @@ from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.parameters import INERTIAL_SYMBOLS
+from dynid.parameters import GROUPING_SYMBOLS, INERTIAL_SYMBOLS
 from dynid.robot.effects.coupled import MOTOR
 from dynid.robot.effects.effect import Effect
 from dynid.robot.effects.jointwise import JointwiseEffect
@@ -116,7 +116,8 @@ def nonnegative_symbols() -> tuple[str, ...]:
         for coefficient in getattr(kind, "linear", ()):
             if coefficient.nonnegative:
                 found |= {coefficient.symbol: None, f"{coefficient.symbol}{MOTOR}": None}
-    return tuple(found)
+    rank = {symbol: place for place, symbol in enumerate(GROUPING_SYMBOLS)}
+    return tuple(sorted(found, key=lambda symbol: rank.get(symbol, len(rank))))
 
 
 def effects_from_names(names: Sequence[str] | str) -> tuple[Effect, ...]:
