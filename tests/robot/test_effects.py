@@ -417,6 +417,8 @@ def test_names_and_options_are_checked():
         Coupled(Viscous(), WRIST, motors=(5,))
     with pytest.raises(InputError, match="has 2 values of slope, the robot has 4 joints"):
         Sigmoid(slope=(1.0, 2.0)).option_values("slope", 4)
+    with pytest.raises(InputError, match="has 3 values of dead_zone, the robot has 4 joints"):
+        Coulomb(dead_zone=(0.1, 0.1, 0.1)).signals(motion())
     with pytest.raises(UnknownNameError, match="unknown option 'colour' in effect 'viscous'"):
         effect_from_dict({"name": "viscous", "colour": 1})
     with pytest.raises(UnknownNameError, match="unknown effect 'magic'"):

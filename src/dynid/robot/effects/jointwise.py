@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
@@ -28,12 +29,12 @@ from dynid.robot.effects.effect import (
     MotionSlopes,
     NonlinearOption,
     Place,
-    per_joint_option,
     unit_on,
 )
 from dynid.robot.effects.mathematics import ARRAYS, DUALS, Dual, Mathematics, Value, parts
 from dynid.robot.joint import Joint
 
+MOTION = ("position", "velocity", "acceleration")
 _EXPECTED = {"positive": "positive numbers", "nonnegative": "zero or positive numbers", "any": "finite numbers"}
 
 
@@ -140,18 +141,29 @@ class JointwiseEffect(Effect):
         return _beside([value for value, _ in found], shape), slopes
 
     def motion_slopes(self, motion: Motion) -> MotionSlopes:
-        given = self._motion(motion)
-        moving = {name: Dual(getattr(given, name), {name: 1.0}) for name in ("position", "velocity", "acceleration")}
-        shape = motion.velocity.shape
-        found = [
-            parts(part)[1] for part in self.formula(DUALS, FormulaMotion(**moving, load=given.load), self._inner(shape[1]))
-        ]
+        shape, found = motion.velocity.shape, self._slopes(motion)
         return MotionSlopes(
             *(
                 _beside([slope.get(name, 0.0) for slope in found], shape) if any(name in slope for slope in found) else None
-                for name in moving
+                for name in MOTION
             )
         )
+
+    def motion_gradient(self, motion: Motion, weights: Array) -> tuple[Array | None, Array | None, Array | None]:
+        n = motion.velocity.shape[1]
+        total: dict[str, Array] = {}
+        for k, slopes in enumerate(self._slopes(motion)):
+            own = weights[:, k * n : (k + 1) * n]
+            for name, slope in slopes.items():
+                total[name] = total[name] + own * slope if name in total else own * slope
+        return total.get("position"), total.get("velocity"), total.get("acceleration")
+
+    def _slopes(self, motion: Motion) -> list[Mapping[str, Value]]:
+        """Of every coefficient's signal, by position, velocity and acceleration; what does not change it is absent."""
+        given = self._motion(motion)
+        moving = {name: Dual(getattr(given, name), {name: 1.0}) for name in MOTION}
+        formula = self.formula(DUALS, FormulaMotion(**moving, load=given.load), self._inner(motion.velocity.shape[1]))
+        return [parts(part)[1] for part in formula]
 
     def scalar_signals(self, m: Mathematics, motion: Sequence[FormulaMotion]) -> list[Value]:
         n = len(motion)
@@ -177,13 +189,22 @@ class JointwiseEffect(Effect):
         return FormulaMotion(motion.position, motion.velocity, motion.acceleration, motion.load)
 
     def _inner(self, n_joints: int) -> SimpleNamespace:
-        """The inner numbers as arrays that broadcast over samples."""
-        inner = SimpleNamespace()
-        for number in self.inner:
-            given = np.asarray(getattr(self, number.name), dtype=np.float64)
-            values = given if given.ndim == 0 else per_joint_option(self.name, number.name, given, n_joints)
-            setattr(inner, number.name, values)
-        return inner
+        """The inner numbers as one number, or one per joint that broadcasts over samples."""
+        values, size = self._options
+        if size not in (1, n_joints):
+            for name in values:
+                self.option_values(name, n_joints)  # names the option at fault
+        return SimpleNamespace(**values)
+
+    @cached_property
+    def _options(self) -> tuple[dict[str, Any], int]:
+        """The inner numbers, and how many joints they are for; one for all joints is a plain number.
+
+        Conditions on plain numbers are decided once and not for every sample.
+        """
+        given = {number.name: np.asarray(getattr(self, number.name), dtype=np.float64) for number in self.inner}
+        values = {name: float(own.flat[0]) if (own == own.flat[0]).all() else own for name, own in given.items()}
+        return values, max((own.size for own in given.values()), default=1)
 
     # Inner numbers ----------------------------------------------------------------------------
 
@@ -227,5 +248,5 @@ class JointwiseEffect(Effect):
 
 def _beside(values: Sequence[Value], shape: tuple[int, ...]) -> Array:
     """Arrays side by side, each as large as the motion."""
-    full = [value if np.shape(value) == shape else np.broadcast_to(value, shape) for value in values]
+    full = [value if np.shape(value) == shape else np.full(shape, value) for value in values]
     return np.asarray(full[0] if len(full) == 1 else np.hstack(full))

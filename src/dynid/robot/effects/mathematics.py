@@ -49,9 +49,11 @@ class ArrayMathematics:
     maximum, minimum = staticmethod(np.maximum), staticmethod(np.minimum)
 
     def where(self, condition: Value, x: Value, y: Value) -> Value:
-        if np.all(condition):
+        if isinstance(condition, (bool, np.bool_)) or condition.ndim == 0:
+            return arm(x) if condition else arm(y)
+        if condition.all():
             return arm(x)
-        if not np.any(condition):
+        if not condition.any():
             return arm(y)
         with np.errstate(all="ignore"):  # an arm may be undefined where the other one is taken
             return np.where(condition, arm(x), arm(y))
@@ -167,9 +169,11 @@ class DualMathematics:
         return self.where(parts(x)[0] < parts(y)[0], x, y)
 
     def where(self, condition: Value, x: Value, y: Value) -> Value:
-        if np.all(condition):
+        if isinstance(condition, (bool, np.bool_)) or condition.ndim == 0:
+            return arm(x) if condition else arm(y)
+        if condition.all():
             return arm(x)
-        if not np.any(condition):
+        if not condition.any():
             return arm(y)
         with np.errstate(all="ignore"):
             (a, of_a), (b, of_b) = parts(arm(x)), parts(arm(y))
