@@ -141,7 +141,14 @@ _WHERE = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = ["__version__", *sorted(_WHERE)]
 
 
+_FAMILIES = {"effects": "dynid.robot.effects"}
+"""Names for everything of one kind, what is registered from outside included: ``dynid.effects.register``."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _FAMILIES:
+        globals()[name] = import_module(_FAMILIES[name])
+        return globals()[name]
     if name not in _WHERE:
         raise AttributeError(f"module 'dynid' has no attribute '{name}'")
     value = getattr(import_module(_WHERE[name]), name)

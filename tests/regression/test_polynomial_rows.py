@@ -17,7 +17,6 @@ from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.excitation.fourier import random_fourier
-from dynid.parameters import Kind
 from dynid.recording.kernel_filter import RowKernel, approximate_derivatives, window_motion
 from dynid.recording.polynomial import PolynomialApproximation
 from dynid.recording.process import process
@@ -36,8 +35,18 @@ from dynid.regression.polynomial_rows import (
     polynomial_regression,
 )
 from dynid.regression.torque import inverse_dynamics, torque_regressor
-from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
-from dynid.robot.effects.effect import JointwiseEffect
+from dynid.robot.effects import (
+    Armature,
+    Coefficient,
+    Coulomb,
+    Effect,
+    FormulaMotion,
+    JointwiseEffect,
+    Mathematics,
+    Offset,
+    Value,
+    Viscous,
+)
 from dynid.robot.model import Joint, Robot, make_robot
 from dynid.simulation import exact_motion, simulate
 from problems import demo_arm, planar_2r, random_tree
@@ -212,15 +221,11 @@ class LoadedFriction(JointwiseEffect):
     """``tau = fl |load| tanh(v)``."""
 
     name: ClassVar[str] = "loaded"
-    symbol: ClassVar[str] = "fl"
-    kind: ClassVar[Kind] = "friction"
+    needs_load: ClassVar[bool] = True
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fl", "1"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "1"
-
-    def signals(self, motion: Motion) -> Array:
-        assert motion.load is not None
-        return np.abs(motion.load) * np.tanh(motion.velocity)
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (abs(motion.load) * m.tanh(motion.velocity),)
 
 
 @pytest.mark.parametrize("composition", COMPOSITIONS)
@@ -407,13 +412,10 @@ def test_memory_does_not_grow_with_the_log() -> None:
 @dataclass(frozen=True)
 class Jerky(JointwiseEffect):
     name: ClassVar[str] = "jerky"
-    symbol: ClassVar[str] = "je"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("je", "1"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "1"
-
-    def signals(self, motion: Motion) -> Array:
-        return motion.acceleration**3
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (motion.acceleration**3,)
 
 
 def uneven(samples: Samples) -> Samples:

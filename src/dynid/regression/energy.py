@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, BoolArray
+from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.regression.torque import checked_motion, compiled, effect_signals, tree_arrays
-from dynid.robot.effects import Armature
 from dynid.robot.model import Robot
+from dynid.robot.rotors import effect_energy
 
 
 def kinetic_and_potential(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
@@ -44,7 +44,6 @@ class WorkMeter:
         n_effects = robot.effect_incidence.shape[1]
         self._total = np.zeros(n_effects + 1)
         self._last: tuple[float, Array] | None = None
-        self._exact = self._exact_columns()
 
     def push(self, samples: Samples) -> Array:
         """``(samples, effect columns + 1)``: trapezoidal integrals up to each sample, exact where energy says it."""
@@ -66,14 +65,10 @@ class WorkMeter:
         steps = 0.5 * np.diff(time, prepend=before_time)[:, None] * (power + np.concatenate([before_power, power[:-1]]))
         work = self._total + np.cumsum(steps, axis=0)
         self._total, self._last = work[-1].copy(), (float(time[-1]), power[-1].copy())
-        if self._exact.any():
-            work[:, :-1][:, self._exact] = (0.5 * (v @ robot.effect_incidence) ** 2)[:, self._exact]
+        if robot.effects:
+            energy, exact = effect_energy(robot, q, v)  # such as int a v dt = v^2 / 2, so that no acceleration is needed
+            work[:, :-1][:, exact] = energy[:, exact]
         return np.asarray(work)
-
-    def _exact_columns(self) -> BoolArray:
-        """Rotor inertia: ``int Ia a v dt = Ia v^2 / 2``, so that no acceleration is needed."""
-        widths = [effect.incidence(len(self._robot.driven)).shape[1] for effect in self._robot.effects]
-        return np.repeat([isinstance(effect, Armature) for effect in self._robot.effects], widths).astype(bool)
 
 
 def energy_matrix(robot: Robot, samples: Samples, intervals: ArrayLike) -> Array:

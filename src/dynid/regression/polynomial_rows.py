@@ -43,8 +43,9 @@ from dynid.regression.momentum import momentum_regressor
 from dynid.regression.source import CHUNK_ROWS, Chunk, Rows, as_logs
 from dynid.regression.torque import effect_signals
 from dynid.regression.torque_rows import typical_torque_rows
-from dynid.robot.effects import Armature, Effect, Motion
+from dynid.robot.effects import Effect, Motion
 from dynid.robot.model import Robot
+from dynid.robot.rotors import effect_momentum
 
 Composition: TypeAlias = Literal["pointwise", "product"]
 COMPOSITIONS: tuple[Composition, ...] = ("pointwise", "product")
@@ -277,8 +278,8 @@ class _Dynamics:
         self._effect: IntArray = freeze(np.flatnonzero(column >= n_inertial), np.int64)
         self._signal: IntArray = freeze(column[self._effect] - n_inertial, np.int64)
         self._coefficient = freeze(robot.effect_incidence[torque[self._effect], self._signal])
-        widths = [effect.incidence(robot.n_dof).shape[1] for effect in robot.effects]
-        self._is_rate = np.repeat([isinstance(effect, Armature) for effect in robot.effects], widths).astype(bool)
+        still = np.zeros((1, robot.n_dof))
+        self._is_rate = effect_momentum(robot, still, still)[1]
 
     def momentum(self, q: Array, v: Array) -> Array:
         """``A(q, v)``, ``(samples, columns)``; linear in ``v``."""
@@ -308,7 +309,7 @@ class _Dynamics:
         """``Ia a = d/dt (Ia v)``: velocity where an effect is a rate, nothing elsewhere."""
         if not self.robot.effects:
             return None
-        return np.where(self._is_rate, effect_signals(self.robot, np.zeros_like(v), np.zeros_like(v), v, v), 0.0)
+        return effect_momentum(self.robot, np.zeros_like(v), v)[0]
 
     def _drift_signals(self, q: Array, v: Array, load: Array | None) -> Array | None:
         if not self.robot.effects:
@@ -437,9 +438,8 @@ def _check_rows(robot: Robot, settings: PolynomialApproximation, composition: st
         raise InputError(f"every is {every}, expected a whole number of rows, 1 or more")
     # Kernels refuse exponents that are too small for the derivative they need: one here, two in the product rule.
     settings.kernel(1) if composition == "pointwise" else settings.kernel(2)
-    rng = np.random.default_rng(0)
-    q, v, a, load = rng.normal(size=(4, 8, robot.n_dof))
+    still = np.zeros((1, robot.n_dof))
     for effect in robot.effects:
-        one, other = (effect.signals(Motion(q, v, sign * a, load)) for sign in (1.0, -1.0))
-        if not isinstance(effect, Armature) and not np.array_equal(one, other):
+        is_rate = effect.momentum_signals(Motion(still, still, still, still)) is not None
+        if effect.depends_on_acceleration and not is_rate:
             raise InputError(f"effect '{effect.name}' depends on acceleration, of which polynomial approximation makes none")

@@ -150,6 +150,73 @@ class FilterAndDecimate:
         yield from decimated(chunks, taps, self.every, self.edge_rows(period_s))
 
 
+@dataclass(frozen=True)
+class BandLimit:
+    """Linear-phase low-pass that keeps what lies below ``band_hz`` and as many rows as that band needs.
+
+    Rows are kept 2.5 times as often as the band is wide, and what could be taken for something inside the band at that rate
+    is suppressed by ``attenuation_db``. At both ends of every uninterrupted part ``edge_s`` seconds are left out, by default
+    half a period of the band.
+    """
+
+    band_hz: float
+    attenuation_db: float = 60.0
+    edge_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.band_hz) and self.band_hz > 0.0):
+            raise InputError(f"BandLimit band_hz is {self.band_hz}, expected a positive number of hertz")
+        if not 20.0 <= self.attenuation_db <= 120.0:
+            raise InputError(f"BandLimit attenuation_db is {self.attenuation_db}, expected 20 to 120")
+        if self.edge_s is not None and not (np.isfinite(self.edge_s) and self.edge_s >= 0.0):
+            raise InputError(f"BandLimit edge_s is {self.edge_s}, expected zero or a positive number")
+
+    def every(self, period_s: float) -> int:
+        """Of how many rows one is kept."""
+        return max(1, int(1.0 / (ROWS_PER_BAND * self.band_hz * period_s) + 1e-9))
+
+    def taps(self, period_s: float) -> Array:
+        """The filter, an odd number of symmetric taps."""
+        rate_hz = 1.0 / period_s
+        if self.band_hz >= 0.45 * rate_hz:
+            raise InputError(
+                f"BandLimit keeps {self.band_hz:g} Hz of rows that come at {rate_hz:.6g} Hz, expected less than 0.45 of that rate"
+            )
+        stop_hz = rate_hz / self.every(period_s) - self.band_hz
+        return band_taps(round(self.band_hz * period_s, 12), round(stop_hz * period_s, 12), self.attenuation_db)
+
+    def edge_rows(self, period_s: float) -> int:
+        """Rows left out at either end of a part."""
+        seconds = 0.5 / self.band_hz if self.edge_s is None else self.edge_s
+        return int(np.ceil(seconds / period_s - 1e-6))
+
+    def over(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Filtered and thinned rows; every part without a gap is filtered on its own."""
+        found = False
+        for period_s, part in uniform_parts(chunks):
+            found = True
+            yield from decimated(part, self.taps(period_s), self.every(period_s), self.edge_rows(period_s))
+        if not found:
+            raise InputError("samples hold no row to filter")
+
+
+ROWS_PER_BAND = 2.5
+"""Rows kept per second and hertz of the band: a quarter more than the least that could hold it."""
+
+
+@lru_cache(maxsize=32)
+def band_taps(band: float, stop: float, attenuation_db: float) -> Array:
+    """Kaiser-windowed low-pass from ``band`` to ``stop``, fractions of the sampling rate; a constant stays what it is."""
+    edge = min(stop, 0.5)
+    beta = 0.1102 * (attenuation_db - 8.7) if attenuation_db > 50.0 else 0.5842 * max(attenuation_db - 21.0, 0.0) ** 0.4
+    beta += 0.07886 * max(attenuation_db - 21.0, 0.0) if attenuation_db <= 50.0 else 0.0
+    half = max(1, int(np.ceil(0.5 * (attenuation_db - 7.95) / (14.36 * (edge - band)))))
+    n = np.arange(-half, half + 1)
+    middle = 0.5 * (band + edge)
+    taps = 2.0 * middle * np.sinc(2.0 * middle * n) * np.kaiser(2 * half + 1, beta)
+    return frozen_view(taps / taps.sum())
+
+
 @lru_cache(maxsize=32)
 def zero_phase_taps(order: int, cutoff_nyquist: float) -> Array:
     """Impulse response of the zero-phase Butterworth filter, an odd number of taps about its centre."""

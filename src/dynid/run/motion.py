@@ -12,8 +12,6 @@ from dynid.estimation.friction.choice import (
     FILTER_MEMORY,
     choose_friction,
     estimate_under_load,
-    friction_effects,
-    with_friction,
     with_own_numbers,
 )
 from dynid.estimation.friction.fit import with_transmitted_load
@@ -26,6 +24,8 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import Regression, factorise
 from dynid.regression.source import RowSource
 from dynid.regression.static_rows import StaticRows
+from dynid.robot.effects import friction_effects
+from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.run.gate import gate
 from dynid.run.logs import Logs, read_unseen, refuse_same

@@ -40,7 +40,7 @@ class Model:
         None,
         "Friction model in place of viscous, coulomb, offset: linear, smooth, polynomial, sigmoid, gaz, stribeck, load, "
         "load_polynomial, or auto, the one that predicts held-out blocks of time best.",
-        Choice("MODEL", where="dynid.estimation.friction.choice:FRICTION_CHOICES", what="friction model"),
+        Choice("MODEL", where="dynid.robot.effects:friction_choices", what="friction model"),
         example="auto",
     )
     gravity: tuple[float, float, float] | None = option(

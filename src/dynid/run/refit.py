@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
-from dynid.estimation.friction.choice import FILTER_MEMORY, friction_alone, friction_effects, with_friction
+from dynid.estimation.friction.choice import FILTER_MEMORY, friction_alone
 from dynid.progress import Tell, silent
 from dynid.recording.recording import StaticRecording
 from dynid.regression.base import reduce_to_base
+from dynid.robot.effects import friction_effects
+from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.run.logs import read_logs
 from dynid.run.motion import assembled, parts_of

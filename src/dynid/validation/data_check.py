@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, BoolArray
-from dynid.estimation.friction.fit import without_friction
 from dynid.recording.check import check_signals
 from dynid.recording.cutoff import first_rows
 from dynid.recording.finding import DataCheck, Finding
@@ -33,6 +32,7 @@ from dynid.recording.steps.resample import Resample, nominal_period_s
 from dynid.regression.base import reduce_to_base
 from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import Armature, Offset, SmoothCoulomb, Viscous
+from dynid.robot.friction import without_friction
 from dynid.robot.model import Robot
 
 _LONGEST_LAG_S = 0.1

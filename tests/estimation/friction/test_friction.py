@@ -12,14 +12,12 @@ from dynid.estimation.friction.choice import (
     cross_validate,
     estimate_under_load,
     friction_alone,
-    friction_effects,
 )
 from dynid.estimation.friction.fit import (
     fit_friction,
     fit_residual_friction,
     transmitted_load,
     with_transmitted_load,
-    without_friction,
 )
 from dynid.estimation.friction.variable_projection import Block, curvature, search, solve_blocks
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
@@ -41,7 +39,9 @@ from dynid.robot.effects import (
     Stribeck,
     Viscous,
     ViscousPolynomial,
+    friction_effects,
 )
+from dynid.robot.friction import friction_numbers, without_friction
 from dynid.validation.torque import validate
 from problems import random_tree
 
@@ -210,6 +210,31 @@ def test_a_separate_step_on_the_residual_of_known_bodies():
     np.testing.assert_allclose(fitted.effects[0].option_values("slope", 3), effects[0].slope, rtol=0.03)
     np.testing.assert_allclose(fitted.effects[0].option_values("shift", 3), effects[0].shift, atol=3e-3)
     np.testing.assert_allclose(fitted.residual_rms, 0.005, rtol=0.1)
+
+
+PHI1 = (0.54615, 0.87224, 0.64068, 1.2794, 0.83904, 0.30301, 0.56489)
+PHI2 = (5.1181, 9.0657, 10.136, 5.5903, 8.3469, 17.133, 10.336)
+PHI3 = (0.039533, 0.025882, -0.04607, 0.036194, 0.026226, -0.021047, 0.0035526)
+
+
+@pytest.mark.parametrize("bodies_held", [True, False])
+def test_model_of_gaz_is_three_numbers_a_joint(bodies_held):
+    """Equation 25 alone, with the published Table I as the truth: nothing beside the sigmoid, and its numbers come back."""
+    values = {f"fsig{j + 1}": x for j, x in enumerate(PHI1)}
+    robot = robot_with([Sigmoid(slope=PHI2, shift=PHI3)], values, n_joints=7)
+    samples = record(robot, duration=10.0, rate=50.0)
+    plain = robot.with_effects([Viscous(), Coulomb(), Offset()])
+    if bodies_held:
+        choice, result, _ = friction_alone(plain, [samples], "gaz")
+        found = choice.robot.with_parameters(result.standard)
+    else:
+        found = choose_friction(plain, [samples], "gaz").robot
+        found = found.with_parameters(fit_friction(found, [samples]).robot.parameters)
+    assert [effect.name for effect in found.effects] == ["sigmoid"]
+    numbers = friction_numbers(found)
+    assert [(one.name, one.unit) for one in numbers[9:12]] == [("fsig4", "N m"), ("slope4", "s/rad"), ("shift4", "rad/s")]
+    table = np.array([one.value for one in numbers]).reshape(7, 3).T
+    np.testing.assert_allclose(table, [PHI1, PHI2, PHI3], rtol=5e-3, atol=1e-4)
 
 
 def test_auto_takes_the_model_that_is_true_and_not_a_richer_one():

@@ -25,6 +25,7 @@ from dynid.bodies import box_functionals, ellipsoid_functional
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.convex.layout import Layout
 from dynid.inertia import PSEUDO_BASIS, phi_from_pseudo_inertia
+from dynid.robot.effects import nonnegative_symbols
 
 Axis: TypeAlias = Literal["x", "y", "z"]
 AXES: tuple[Axis, ...] = ("x", "y", "z")
@@ -391,19 +392,25 @@ class FixedValues:
 
 @dataclass(frozen=True)
 class PositiveEffects:
-    """Rotor inertia, viscous and Coulomb friction are not negative on every joint (Sousa 28)."""
+    """Rotor inertia, viscous and Coulomb friction are not negative on every joint (Sousa 28).
+
+    By default these are the values that the registered effects say are never negative: ``Ia fv fc fs fsig flc``, on joints
+    and on motors, and those of effects of your own.
+    """
 
     kind: ClassVar[str] = "positive"
-    symbols: tuple[str, ...] = ("Ia", "fv", "fc")
+    symbols: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "symbols", tuple(self.symbols))
+        object.__setattr__(self, "symbols", None if self.symbols is None else tuple(self.symbols))
 
     def rows(self, layout: Layout) -> tuple[Rows, ...]:
-        columns = layout.with_symbol(self.symbols)
+        symbols = nonnegative_symbols() if self.symbols is None else self.symbols
+        present = [symbol for symbol in symbols if len(layout.with_symbol((symbol,)))]
+        columns = layout.with_symbol(present)
         if not len(columns):
             return ()
-        label = f"{', '.join(self.symbols)} not negative"
+        label = f"{', '.join(present)} not negative"
         return (_rows("nonnegative", label, columns, np.eye(len(columns)), strict=True),)
 
 

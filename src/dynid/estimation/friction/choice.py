@@ -1,4 +1,4 @@
-"""Friction of a run: models by name, the choice among them by cross-validation, and friction identified anew on an old run.
+"""Friction of a run: the choice among models by cross-validation, and friction identified anew on an old run.
 
 A richer model always fits its own data better, so it is chosen by how well it predicts blocks of time that it was not
 fitted to; among models that predict alike the one with the fewest columns wins.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, freeze
-from dynid.errors import InputError, UnknownNameError
+from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate, Method, estimate
 from dynid.estimation.friction.fit import fit_friction, fit_residual_friction, needs_load, with_transmitted_load
 from dynid.estimation.linear import LinearProblem
@@ -24,25 +24,10 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import Regression, build_regression, factorise
 from dynid.regression.source import RowSource
 from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import (
-    Coulomb,
-    Effect,
-    LoadCoulomb,
-    LoadViscous,
-    Offset,
-    Sigmoid,
-    SmoothCoulomb,
-    Stribeck,
-    Viscous,
-    ViscousPolynomial,
-)
+from dynid.robot.effects import Coulomb
+from dynid.robot.effects.models import START_TIME_S, friction_effects, tried_friction_models
+from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
-
-FRICTION_MODELS = ("linear", "smooth", "polynomial", "sigmoid", "stribeck", "load", "load_polynomial")
-"""``polynomial`` adds ``|v| v`` to ``smooth``; ``load_polynomial`` does so to ``load``."""
-FRICTION_CHOICES = (*FRICTION_MODELS, "auto")
-REPLACED = ("viscous", "coulomb", "offset")
-"""Effects that a friction model takes the place of; the others stay."""
 
 BLOCKS = 5
 GAP_S = 0.3
@@ -50,10 +35,8 @@ GAP_S = 0.3
 TRIAL_ROWS, TRIAL_ROUNDS = 1_500, 4
 ALIKE = 0.01
 """Models whose held-out errors differ by less than this part of the best predict alike."""
-START_WIDTH = 0.02
 FILTER_MEMORY = 0.3
 """Time over which a zero-phase low-pass smears a step, times its cut-off: where the search for a smooth sign starts."""
-START_TIME_S = 0.03
 LOAD_ROUNDS = 8
 LOAD_SETTLED = 1e-6
 
@@ -102,33 +85,6 @@ class FrictionChoice:
         return (f"friction '{self.model}' was chosen by its error on held-out blocks of time: {errors}",)
 
 
-def friction_effects(
-    model: str, *, time_s: float = START_TIME_S, dead_zone: float | tuple[float, ...] = 0.0
-) -> tuple[Effect, ...]:
-    """The effects of a friction model; ``time_s`` is where the search for the memory of the signal path starts."""
-    curve = ViscousPolynomial(powers=(2,))
-    turn = SmoothCoulomb(smooth_width=START_WIDTH, smooth_time_s=time_s)
-    slow = Stribeck(smooth_width=START_WIDTH, smooth_time_s=time_s)
-    carried = LoadCoulomb(smooth_width=START_WIDTH, smooth_time_s=time_s)
-    models: dict[str, tuple[Effect, ...]] = {
-        "linear": (Viscous(), Coulomb(dead_zone=dead_zone), Offset()),
-        "smooth": (Viscous(), turn, Offset()),
-        "polynomial": (Viscous(), curve, turn, Offset()),
-        "sigmoid": (Viscous(), Sigmoid(), Offset()),
-        "stribeck": (Viscous(), turn, slow, Offset()),
-        "load": (Viscous(), turn, carried, LoadViscous(), Offset()),
-        "load_polynomial": (Viscous(), curve, turn, carried, LoadViscous(), Offset()),
-    }
-    if model not in models:
-        raise UnknownNameError("friction model", model, FRICTION_CHOICES)
-    return models[model]
-
-
-def with_friction(robot: Robot, effects: Sequence[Effect]) -> Robot:
-    """The robot with a friction model in place of viscous, Coulomb and offset; its other effects stay, after it."""
-    return robot.with_effects([*effects, *(effect for effect in robot.effects if effect.name not in REPLACED)])
-
-
 def choose_friction(
     robot: Robot,
     samples: Sequence[Samples],
@@ -146,7 +102,7 @@ def choose_friction(
     zone = next((effect.dead_zone for effect in robot.effects if isinstance(effect, Coulomb)), 0.0)
     candidates = {
         name: with_friction(robot, friction_effects(name, time_s=time_s, dead_zone=zone))
-        for name in (FRICTION_MODELS if model == "auto" else (model,))
+        for name in (tried_friction_models() if model == "auto" else (model,))
     }
     trials: tuple[FrictionTrial, ...] = ()
     if model == "auto":

@@ -35,7 +35,6 @@ from dynid.recording.steps.zero_phase import filter_window
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 from dynid.regression.source import RowSource
-from dynid.robot.effects import Armature
 from dynid.robot.model import Robot
 from dynid.simulation import ComputedTorque, Controller, simulate
 
@@ -149,7 +148,7 @@ class InstrumentalVariables:
     def _track(self, robot: Robot, tracked: Samples) -> Samples:
         """Closed-loop motion of a robot along a motion, on the same clock."""
         if self.controller is None:
-            robot = robot.with_effects([effect for effect in robot.effects if isinstance(effect, Armature)])
+            robot = robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
             controller: Controller = ComputedTorque(model_error=0.0, friction_compensation=0.0)
         else:
             controller = self.controller
