@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
-from dynid.recording.readers.columns import HasJoints, MissingJointsError, near_name
+from dynid.recording.readers.joints import HasJoints, MissingJointsError
+from dynid.recording.readers.names import near_name
 from dynid.recording.readers.presets import PRESETS
 from dynid.recording.readers.read import open_recording, read_recording
 from dynid.recording.recording import Recording, StaticRecording, WrenchRecording, write_recording
@@ -193,18 +194,85 @@ def test_missing_joints_are_named(tmp_path):
         read_recording(path, ("finger_1", *ARM, "finger_2"))
     assert caught.value.present == ARM
     assert caught.value.missing == ("finger_1", "finger_2")
-    assert not caught.value.by_number
 
 
-def test_numbered_logs_lack_the_last_joints(tmp_path):
-    with pytest.raises(MissingJointsError) as caught:
-        read_recording(write_csv(tmp_path / "log.csv", plain()), (*ARM, "finger"))
-    assert caught.value.missing == ("finger",)
-    assert caught.value.by_number
-    columns = numbered("q", Q) | {f"M{i}{j}": T for i in (1, 2, 3) for j in range(1, i + 1)} | numbered("g", TAU)
-    with pytest.raises(MissingJointsError) as caught:
-        read_recording(write_csv(tmp_path / "poses.csv", columns), (*ARM, "finger"))
-    assert caught.value.present == ARM
+def poses() -> dict[str, np.ndarray]:
+    entries = {f"M{i}{j}": np.full(N, 10.0 * i + j) for i in (1, 2, 3) for j in range(1, i + 1)}
+    return numbered("q", Q) | entries | numbered("g", TAU)
+
+
+@pytest.mark.parametrize("columns", [plain(), poses()], ids=["motion", "poses"])
+def test_numbered_columns_are_never_guessed_to_be_the_first_joints(tmp_path, columns):
+    path = write_csv(tmp_path / "log.csv", columns)
+    with pytest.raises(InputError, match=r"3 position columns, robot has 4 joints \(torso, shoulder_pan_joint, ") as caught:
+        read_recording(path, ("torso", *ARM))
+    assert not isinstance(caught.value, MissingJointsError)  # which a run takes as leave to lock the rest
+    assert all(word in str(caught.value) for word in (str(path), *ARM, "--joints", "--lock"))
+
+
+def test_the_joints_of_numbered_columns_can_be_named(tmp_path):
+    path = write_csv(tmp_path / "log.csv", plain())
+    for joints in (ARM, (ARM[2], ARM[0], ARM[1])):
+        recording = read_recording(path, ("torso", *ARM, "finger"), joints=joints)
+        assert recording.joint_names == ARM  # in the robot's order, whatever that of the columns
+        order = [joints.index(name) for name in ARM]
+        np.testing.assert_array_equal(recording.position, Q[:, order])
+        np.testing.assert_array_equal(recording.torque, TAU[:, order])
+        assert any(f"in this order: {', '.join(joints)}" in note for note in recording.source.notes)
+        stream = open_recording(path, ("torso", *ARM, "finger"), joints=joints, chunk_rows=9)
+        np.testing.assert_array_equal(stream.read().torque, TAU[:, order])
+
+
+def test_named_joints_of_a_pose_table_order_its_matrix(tmp_path):
+    path = write_csv(tmp_path / "poses.csv", poses())
+    table = read_recording(path, ("torso", *ARM), joints=(ARM[2], ARM[0], ARM[1]))
+    assert isinstance(table, StaticRecording)
+    np.testing.assert_array_equal(table.gravity, TAU[:, [1, 2, 0]])
+    np.testing.assert_array_equal(table.inertia[0], [[22.0, 32.0, 21.0], [32.0, 33.0, 31.0], [21.0, 31.0, 11.0]])
+
+
+def test_values_per_joint_follow_the_named_joints(tmp_path):
+    path = write_csv(tmp_path / "log.csv", {"t": T} | numbered("q", Q) | numbered("i", CURRENT))
+    joints = (ARM[2], ARM[0], ARM[1])
+    expected = CURRENT[:, [1, 2, 0]] * [3.0, 4.0, 2.0]
+    robot = ("torso", *ARM)
+    by_joint = dict(zip(joints, (2.0, 3.0, 4.0), strict=True))
+    for gains in ((2.0, 3.0, 4.0), (9.0, 3.0, 4.0, 2.0), by_joint, by_joint | {"torso": 9.0}):
+        np.testing.assert_allclose(read_recording(path, robot, joints=joints, drive_gains=gains).torque, expected)
+    recording = read_recording(path, robot, joints=joints, units={"position": ["deg", "rad", "rad"]})
+    np.testing.assert_allclose(recording.position, Q[:, [1, 2, 0]] * [1.0, 1.0, np.pi / 180.0])
+
+
+def test_named_joints_may_be_locked_ones(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    recording = read_recording(write_csv(tmp_path / "log.csv", held_log()), robot, joints=ARM)
+    assert recording.joint_names == (ARM[0], ARM[2])
+    np.testing.assert_array_equal(recording.torque, TAU[:, [0, 2]])
+    assert "the columns of locked joints are left out: shoulder_lift_joint ('q2')" in recording.source.notes
+
+
+def test_columns_by_name_are_read_for_the_named_joints_alone(tmp_path):
+    path = write_csv(tmp_path / "log.csv", by_name("{joint}.{x}"))
+    recording = read_recording(path, ARM, joints=ARM[1:])
+    assert recording.joint_names == ARM[1:]
+    np.testing.assert_array_equal(recording.torque, TAU[:, 1:])
+    assert any("not asked for are ignored: shoulder_pan_joint" in note for note in recording.source.notes)
+
+
+@pytest.mark.parametrize(
+    ("joints", "message"),
+    [
+        (ARM[:2], "log has 3 position columns, joints names 2: shoulder_pan_joint, shoulder_lift_joint"),
+        ((*ARM, "finger"), "log has 3 position columns, joints names 4: "),
+        ((*ARM[:2], "elbov"), "unknown joint 'elbov' in the joints of the columns; available: shoulder_pan_joint"),
+        ((*ARM, ARM[0]), "'shoulder_pan_joint' appears more than once"),
+        ((), "joints names no joint"),
+        ("elbow_joint", "is the text 'elbow_joint', expected a sequence of names"),
+    ],
+)
+def test_wrong_joints_are_refused(tmp_path, joints, message):
+    with pytest.raises(InputError, match=message):
+        read_recording(write_csv(tmp_path / "log.csv", plain()), (*ARM, "finger"), joints=joints)
 
 
 def test_extra_joints_are_ignored_and_said(tmp_path):
@@ -219,7 +287,7 @@ def test_extra_joints_are_ignored_and_said(tmp_path):
     [
         (lambda c: c.pop("tau3"), "log has 2 torque columns, robot has 3 joints"),
         (lambda c: c.pop("dq3"), "log has 2 velocity columns, robot has 3 joints"),
-        (lambda c: c.pop("q2"), r"numbers of the position columns have a hole \(q1, q3\)"),
+        (lambda c: c.pop("q2"), r"numbers are missing among the position columns \(q1, q3\)"),
         (lambda c: c.update(q4=T), "log has 4 position columns, robot has 3 joints"),
         (lambda c: c.pop("t"), "no time column, expected t, time or timestamp"),
         (lambda c: [c.pop(f"q{k}") for k in (1, 2, 3)], r"no position columns .* found t, dq1"),
@@ -682,8 +750,11 @@ def test_counts_name_the_locked_joints(tmp_path):
     with pytest.raises(InputError, match=r"2 torque columns, robot has 2 joints besides the .*_lift_joint, but 3 positions"):
         read_recording(path, robot)
     write_csv(path, {"t": T, "q1": T, "tau1": T})
-    with pytest.raises(MissingJointsError, match="1 position columns, robot has 2 joints besides the locked shoulder_lift"):
+    with pytest.raises(
+        InputError, match="1 position columns, robot has 2 joints besides the locked shoulder_lift"
+    ) as caught:
         read_recording(path, robot)
+    assert not isinstance(caught.value, MissingJointsError)
 
 
 def test_gains_of_all_joints_serve_those_that_move(tmp_path):
@@ -926,10 +997,10 @@ def test_npz_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"declares shape \(1000000000000, 3\) but holds \d+ bytes"):
         read_recording(tmp_path / "liar.npz", ARM)
     np.savez_compressed(tmp_path / "zeros.npz", t=np.zeros(300_000), q=np.zeros((300_000, 3)))
-    monkeypatch.setattr("dynid.recording.readers.npz._HARMLESS_BYTES", 1000)
+    monkeypatch.setattr("dynid.recording.readers.formats.npz._HARMLESS_BYTES", 1000)
     with pytest.raises(InputError, match=r"unpacks from \d+ to \d+ bytes \(\d+ times\), expected at most 200 times"):
         read_recording(tmp_path / "zeros.npz", ARM)
-    monkeypatch.setattr("dynid.recording.readers.npz.MOST_BYTES", 2**20)
+    monkeypatch.setattr("dynid.recording.readers.formats.npz.MOST_BYTES", 2**20)
     with pytest.raises(InputError, match="write longer logs as parquet"):
         read_recording(tmp_path / "zeros.npz", ARM)
 
@@ -1166,9 +1237,10 @@ def test_panda_log():
     assert steps.max() == pytest.approx(8.8e-3, abs=0.05e-3)
     stream = open_recording(path, PANDA, chunk_rows=3000)
     np.testing.assert_array_equal(stream.read().torque, recording.torque)
-    with pytest.raises(MissingJointsError) as caught:
+    with pytest.raises(InputError, match=r"7 position columns, robot has 9 joints .* --joints"):
         read_recording(path, (*PANDA, "finger1", "finger2"))
-    assert caught.value.missing == ("finger1", "finger2")
+    named = read_recording(path, (*PANDA, "finger1", "finger2"), joints=PANDA)
+    np.testing.assert_array_equal(named.torque, recording.torque)
     with pytest.raises(InputError, match="no position columns"):
         read_recording(shared("panda_gaz/exciting_traj_1_command.parquet"), PANDA)
 

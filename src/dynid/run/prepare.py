@@ -13,7 +13,7 @@ import numpy as np
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
 from dynid.recording.process import process
-from dynid.recording.readers.columns import MissingJointsError
+from dynid.recording.readers.joints import MissingJointsError
 from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import Recording, StaticRecording, WrenchRecording
 from dynid.recording.samples import Samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,29 +14,31 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.recording.finding import Finding
-from dynid.recording.readers.table import MALFORMED, Batch, foreign_errors, sentence
+from dynid.recording.readers.foreign import foreign_errors, sentence
+from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.table import MALFORMED, Batch
 
 _SAMPLE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 22
 _TAIL_BYTES = 1 << 18
 _FEWEST_LINES = 20  # that tell how short a whole number may be written
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?|[-+]?(nan|inf|infinity)", re.IGNORECASE)
-_ABSENT = (
-    "",
-    "nan",
-    "NaN",
-    "NAN",
-    "-nan",
-    "-NaN",
-    "null",
-    "NULL",
-    "NA",
-    "N/A",
-    "n/a",
-    "#N/A",
-    "None",
-    "none",
-)
+_ABSENT = ("", "nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "NA", "N/A", "n/a", "#N/A", "None", "none")
+
+
+class CsvFormat:
+    """Text tables; no bytes at their head tell them, so they are known by their suffix."""
+
+    name = "csv"
+    suffixes = (".csv", ".tsv", ".txt", ".log", ".dat")
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Never by its bytes."""
+        return False
+
+    def open(self, path: Path, options: OpenOptions) -> CsvTable:
+        """Separator and column names; rows are read later."""
+        return open_csv(path, options.header)
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,13 @@ class CsvTable:
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Batch]:
         """Blocks of the file, converted column by column; malformed lines are counted under ``MALFORMED``."""
         import pyarrow as pa
-        import pyarrow.csv as arrow_csv
 
         where = str(self.path)
         for name in columns:
             if self.names.count(name) > 1:
                 raise InputError(f"{where}: column '{name}' appears {self.names.count(name)} times, expected once")
+        # Columns are addressed by place, so that doubled names elsewhere in the file do no harm.
+        places = {name: f"c{self.names.index(name)}" for name in columns}
         malformed = 0
 
         def count_malformed(_row: Any) -> str:
@@ -78,35 +81,9 @@ class CsvTable:
             malformed += 1
             return "skip"
 
-        # Columns are addressed by place, so that doubled names elsewhere in the file do no harm.
-        places = {name: f"c{self.names.index(name)}" for name in columns}
-        types = {places[name]: pa.int64() if name in self.integers else pa.float64() for name in columns}
-        width = max(len(self.names), 1)
-        block = min(max(rows * width * 12, 1 << 16), _BLOCK_BYTES)
-        source: Any = str(self.path)
-        if self.delimiter == " ":
-            source = _Respaced(_opened(self.path, self.end))
-        elif self.end is not None:
-            source = _opened(self.path, self.end)
         reported = 0
         try:
-            reader = arrow_csv.open_csv(
-                source,
-                read_options=arrow_csv.ReadOptions(
-                    column_names=[f"c{k}" for k in range(len(self.names))],
-                    skip_rows=self.skip_lines,
-                    block_size=block,
-                    use_threads=True,
-                ),
-                parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, invalid_row_handler=count_malformed),
-                convert_options=arrow_csv.ConvertOptions(
-                    column_types=types,
-                    include_columns=list(places.values()) or None,
-                    null_values=list(_ABSENT),
-                    decimal_point=self.decimal,
-                ),
-            )
-            for record in reader:
+            for record in self._reader(places, rows, count_malformed):
                 batch: Batch = {name: _numbers(record.column(place)) for name, place in places.items()}
                 batch[MALFORMED] = np.array([malformed - reported])
                 reported = malformed
@@ -116,11 +93,40 @@ class CsvTable:
                 last[MALFORMED] = np.array([malformed - reported])
                 yield last
         except pa.ArrowInvalid as error:
-            self._refuse(where, places, error)
+            self._refuse(where, error)
         except OSError as error:
             raise InputError(f"{where}: cannot be read: {sentence(error)}") from error
 
-    def _refuse(self, where: str, places: Mapping[str, str], error: Exception) -> None:
+    def _reader(self, places: Mapping[str, str], rows: int, count_malformed: Callable[[Any], str]) -> Any:
+        """The file from its head, opened so that blocks hold about ``rows`` rows."""
+        import pyarrow as pa
+        import pyarrow.csv as arrow_csv
+
+        types = {place: pa.int64() if name in self.integers else pa.float64() for name, place in places.items()}
+        width = max(len(self.names), 1)
+        source: Any = str(self.path)
+        if self.delimiter == " ":
+            source = _Respaced(_opened(self.path, self.end))
+        elif self.end is not None:
+            source = _opened(self.path, self.end)
+        return arrow_csv.open_csv(
+            source,
+            read_options=arrow_csv.ReadOptions(
+                column_names=[f"c{k}" for k in range(len(self.names))],
+                skip_rows=self.skip_lines,
+                block_size=min(max(rows * width * 12, 1 << 16), _BLOCK_BYTES),
+                use_threads=True,
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, invalid_row_handler=count_malformed),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(places.values()) or None,
+                null_values=list(_ABSENT),
+                decimal_point=self.decimal,
+            ),
+        )
+
+    def _refuse(self, where: str, error: Exception) -> None:
         text = str(error)
         if "Empty CSV" in text:
             raise InputError(f"{where}: holds a header of {len(self.names)} columns and no rows") from error
@@ -190,6 +196,23 @@ def _numbers(column: Any) -> Any:
 def open_csv(path: Path, header: Sequence[str] | None = None) -> CsvTable:
     """Look at the head of a text file: separator, decimal sign, column names."""
     where = str(path)
+    lines = _first_lines(path)
+    top = _header_line(lines)
+    delimiter = _delimiter(lines[top])
+    names, skip = _names(where, lines[top], top, delimiter, header)
+    rows = [_split(line, delimiter) for line in lines[skip : skip + 50] if line.strip()]
+    if not rows:
+        raise InputError(f"{where}: holds a header of {len(names)} columns and no rows")
+    if delimiter != " " and all(len(row) == len(names) + 1 and not row[-1] for row in rows):
+        names = [*names, ""]  # a comma after the last value of each line
+    decimal = "," if delimiter != "," and any("," in cell for row in rows for cell in row) else "."
+    end, findings = _torn(path, delimiter, len(names), skip)
+    return CsvTable(path, tuple(names), delimiter, decimal, skip, _long_integers(names, rows), end, findings=findings)
+
+
+def _first_lines(path: Path) -> list[str]:
+    """The whole lines among the first bytes of a file."""
+    where = str(path)
     with foreign_errors(where, "cannot be read"), path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES)
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -203,44 +226,39 @@ def open_csv(path: Path, header: Sequence[str] | None = None) -> CsvTable:
     if not text.strip():
         raise InputError(f"{where}: the file is empty, expected a header and rows")
     lines = re.split(r"\r\n|\n|\r", text)
-    if len(sample) == _SAMPLE_BYTES and len(lines) > 1:
-        lines = lines[:-1]
+    return lines[:-1] if len(sample) == _SAMPLE_BYTES and len(lines) > 1 else lines
+
+
+def _header_line(lines: Sequence[str]) -> int:
+    """Place of the header: comments before it are skipped; the last comment is it where a line of numbers follows."""
     first = next(k for k, line in enumerate(lines) if line.strip())
-    # Comment lines before the header are skipped; the last one is the header where a line of numbers follows
-    # it.
     comments = [k for k in range(first, len(lines)) if lines[k].lstrip()[:1] in ("#", "%")]
     leading = [k for place, k in enumerate(comments) if k == first + place]
-    top = first
-    if leading:
-        following = next((k for k in range(leading[-1] + 1, len(lines)) if lines[k].strip()), None)
-        top = leading[-1] if following is None or _is_numeric(lines[following]) else following
-    delimiter = _delimiter(lines[top])
-    names = _split(lines[top].lstrip("#% \t"), delimiter)
-    skip = top + 1
+    if not leading:
+        return first
+    following = next((k for k in range(leading[-1] + 1, len(lines)) if lines[k].strip()), None)
+    return leading[-1] if following is None or _is_numeric(lines[following]) else following
+
+
+def _names(where: str, line: str, top: int, delimiter: str, header: Sequence[str] | None) -> tuple[list[str], int]:
+    """Column names, of the file or as given, and how many lines lie before the rows."""
+    names = _split(line.lstrip("#% \t"), delimiter)
     if header is not None:
         if len(header) != len(names):
             raise InputError(f"{where}: mapping names {len(header)} columns in 'header', the file has {len(names)}")
-        skip = top + 1 if not _is_numeric(lines[top]) else top
-        names = [str(name) for name in header]
-    elif all(_NUMBER.fullmatch(name) for name in names):
+        return [str(name) for name in header], top if _is_numeric(line) else top + 1
+    if all(_NUMBER.fullmatch(name) for name in names):
         raise InputError(
             f"{where}: the first line holds {len(names)} numbers, expected column names such as t, q1, tau1 "
             "(or give them in a mapping under 'header')"
         )
-    rows = [_split(line, delimiter) for line in lines[skip : skip + 50] if line.strip()]
-    if not rows:
-        raise InputError(f"{where}: holds a header of {len(names)} columns and no rows")
-    if delimiter != " " and all(len(row) == len(names) + 1 and not row[-1] for row in rows):
-        names = [*names, ""]  # a comma after the last value of each line
-    decimal = "," if delimiter != "," and any("," in cell for row in rows for cell in row) else "."
-    # Stamps of 16 and more digits lose their last ones as floats.
-    integers = frozenset(
-        name
-        for k, name in enumerate(names)
-        if all(len(row) > k and re.fullmatch(r"\d{16,18}|[1-8]\d{18}", row[k]) for row in rows)
-    )
-    end, findings = _torn(path, delimiter, len(names), skip)
-    return CsvTable(path, tuple(names), delimiter, decimal, skip, integers, end, findings=findings)
+    return names, top + 1
+
+
+def _long_integers(names: Sequence[str], rows: Sequence[Sequence[str]]) -> frozenset[str]:
+    """Columns of integers with 16 and more digits, such as stamps in ns, which would lose their last ones as floats."""
+    pattern = re.compile(r"\d{16,18}|[1-8]\d{18}")
+    return frozenset(name for k, name in enumerate(names) if all(len(row) > k and pattern.fullmatch(row[k]) for row in rows))
 
 
 def _torn(path: Path, delimiter: str, width: int, skip_lines: int) -> tuple[int | None, tuple[Finding, ...]]:

@@ -11,13 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError
-from dynid.recording.readers.columns import fold, is_motion
-from dynid.recording.readers.table import ArrayTable, foreign_errors
+from dynid.recording.readers.foreign import foreign_errors
+from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.table import ArrayTable
+from dynid.recording.readers.names import fold, is_motion
 
 MOST_BYTES = 8 * 2**30
 #: An archive this small may be packed as tightly as it likes (constant columns are).
 _HARMLESS_BYTES = 256 * 2**20
 _MOST_PACKING = 200.0
+
+
+class NpzFormat:
+    """NumPy archives."""
+
+    name = "npz"
+    suffixes = (".npz",)
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """A zip archive, also an empty one."""
+        return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+
+    def open(self, path: Path, options: OpenOptions) -> ArrayTable:
+        """Every numeric array of the archive."""
+        return open_npz(path)
 
 
 def open_npz(path: Path) -> ArrayTable:

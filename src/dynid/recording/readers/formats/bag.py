@@ -18,10 +18,29 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
-from dynid.recording.readers.table import ArrayTable, foreign_errors
+from dynid.recording.readers.foreign import foreign_errors
+from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.table import ArrayTable
 
 _JOINT_STATE = ("sensor_msgs/msg/JointState", "sensor_msgs/JointState")
 _WRENCH = ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/WrenchStamped")
+
+
+class BagFormat:
+    """ROS bags: MCAP, ROS 2 sqlite, ROS 1; also the folder of a ROS 2 bag."""
+
+    name = "bag"
+    suffixes = (".mcap", ".db3", ".bag")
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """The first bytes of the three kinds of file, or a folder with ``metadata.yaml``."""
+        if not head:
+            return (path / "metadata.yaml").is_file()
+        return head.startswith((b"\x89MCAP", b"SQLite format 3", b"#ROSBAG"))
+
+    def open(self, path: Path, options: OpenOptions) -> ArrayTable:
+        """Joint states or wrenches of one topic."""
+        return open_bag(path, options.topic)
 
 
 @dataclass(frozen=True)
