@@ -126,16 +126,16 @@ class Recording:
 
     def with_drive_gains(self, gains: Sequence[float] | Mapping[str, float] | Array) -> Self:
         """``tau_j = k_j i_j``, gains in newton metre per ampere at the joint side."""
-        signal, told = self.current, "torque is drive gain times motor current"
+        signal, note = self.current, "torque is drive gain times motor current"
         if signal is None:
-            signal, told = self.torque, "the torque columns are taken as motor current, torque is drive gain times these"
+            signal, note = self.torque, "the torque columns are taken as motor current, torque is drive gain times these"
         if signal is None:
             raise InputError(
                 f"drive gains need motor current, but {self.source.path or 'the recording'} has neither current nor torque "
                 "columns (expected i1.., tau1.. or names such as actual_current_0..)"
             )
         k = per_joint("drive gains", gains, self.joint_names)
-        return replace(self, torque=signal * k, source=self.source.noting(told))
+        return replace(self, torque=signal * k, source=self.source.noting(note))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Recording]) -> Recording:

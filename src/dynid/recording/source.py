@@ -42,8 +42,8 @@ class RecordingSource:
     """Where a recording came from and what was done to it while reading.
 
     ``n_rows_in_file`` counts the rows as they lie in the file, ``n_dropped`` those that were left out;
-    ``notes`` are sentences for the user, ``findings`` what reading found wrong; ``part`` tells which rows of the log
-    these are, None for all.
+    ``notes`` are sentences for the user, ``findings`` what reading found wrong; ``part`` is the range of rows of the
+    log, None for all.
     """
 
     path: str = ""

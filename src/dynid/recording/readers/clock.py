@@ -37,7 +37,7 @@ _EPOCH_S = 1e8
 
 @dataclass(frozen=True)
 class TimeColumns:
-    """No column, one, or one of seconds and one of nanoseconds; and the unit that the name tells."""
+    """No column, one, or one of seconds and one of nanoseconds; and the unit in its name, if any."""
 
     names: tuple[str, ...] = ()
     unit: str | None = None
@@ -96,7 +96,7 @@ def make_clock(where: str, table: Table, time: TimeColumns, unit: Any, rate_hz: 
     if unit is None:
         unit, note = _unit(where, table, time)
     else:
-        # Of a pair of columns the first holds seconds, whatever is said about time.
+        # Of a pair of columns the first holds seconds, whatever unit of time was given.
         unit, note = ("s" if len(time.names) == 2 else str(unit)), None
     scale = UNITS["time"][unit]
     origin, origin_note = _origin(where, table, time.names, scale)
@@ -104,7 +104,7 @@ def make_clock(where: str, table: Table, time: TimeColumns, unit: Any, rate_hz: 
 
 
 def _unit(where: str, table: Table, time: TimeColumns) -> tuple[str, str | None]:
-    """The unit of the clock: as the file or the column's name tells, else by its stamps and steps."""
+    """The unit of the clock: from the file or the column's name, else by its stamps and steps."""
     column = time.names[0]
     if len(time.names) == 2:
         return "s", None

@@ -1,4 +1,4 @@
-"""The hash that tells one log from another."""
+"""The hash by which a log is recognised."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ class LogJoints:
     """The joints of a log.
 
     ``names`` are the joints to read, in the robot's order. Numbered columns stand for the joints in ``numbered``, in that
-    order; locked ones among them are not read. ``described`` are all joints of the robot. ``given`` tells that the user
-    named the joints of the columns.
+    order; locked ones among them are not read. ``described`` are all joints of the robot. ``given`` is true where the
+    user named the joints of the columns.
     """
 
     names: tuple[str, ...]

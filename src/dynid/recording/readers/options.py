@@ -23,7 +23,7 @@ PerJoint = Sequence[float] | Mapping[str, float] | Array
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a log; every field has a default that lets the log speak for itself.
+    """How to read a log; the defaults find everything by the names of the columns.
 
     Attributes:
         mapping: columns of the log by quantity, as a table or a TOML or JSON file (see ``readers/mapping.py``).

@@ -31,7 +31,7 @@ class ColumnPlan:
     held: Mapping[str, Slot] = field(default_factory=dict)
     """Position columns of locked joints, which are only compared with the position they are locked at."""
     by_number: bool = False
-    """Whether joints were told by the numbers of the position columns."""
+    """Whether joints were found by the numbers of the position columns."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -183,9 +183,9 @@ class _Planner:
             raise InputError(
                 f"{self.where}: no inertia (M11, M21, ..) or gravity (g1, ..) columns; found {listed(self.columns.shapes)}"
             )
-        told = (*notes, *beside.notes, *(finding.sentence for finding in beside.findings))
+        all_notes = (*notes, *beside.notes, *(finding.sentence for finding in beside.findings))
         numbered = match is not None and match.by_number
-        return ColumnPlan("static", self.columns.names, TimeColumns(), slots, told, held=beside.held, by_number=numbered)
+        return ColumnPlan("static", self.columns.names, TimeColumns(), slots, all_notes, held=beside.held, by_number=numbered)
 
     def sensor(self, time: TimeColumns, wrench: tuple[Slot, ...] | None, notes: tuple[str, ...]) -> ColumnPlan:
         if wrench is None:

@@ -1,6 +1,6 @@
 """A log of any known format as a recording, in one piece or as a stream.
 
-Reading repairs only what has one right answer, and says so in the notes: stamps out of order are sorted, repeated stamps
+Reading repairs only what has one right answer, and notes it: stamps out of order are sorted, repeated stamps
 and rows with NaN are left out. Gaps stay. Anything else that is not as expected is refused in one sentence.
 """
 

@@ -34,7 +34,7 @@ _AMPERES = ("A", "mA")
 class Scales:
     """Factors per joint of the quantities that are not in SI at the joint already.
 
-    ``torque_is_current`` tells that the torque columns hold amperes. ``held`` is the factor of locked joints' positions,
+    ``torque_is_current`` is true where the torque columns hold amperes. ``held`` is the factor of locked joints' positions,
     None where it differs from joint to joint.
     """
 

@@ -31,11 +31,11 @@ class Table(Protocol):
 
     @property
     def element_names(self) -> Mapping[str, Sequence[str]]:
-        """Names of the elements of list columns, where the file tells."""
+        """Names of the elements of list columns, where the file has them."""
 
     @property
     def units(self) -> Mapping[str, str]:
-        """Units of time columns, where the file tells."""
+        """Units of time columns, where the file states them."""
 
     @property
     def notes(self) -> tuple[str, ...]:
