@@ -185,7 +185,9 @@ class _Planner:
             )
         all_notes = (*notes, *beside.notes, *(finding.sentence for finding in beside.findings))
         numbered = match is not None and match.by_number
-        return ColumnPlan("static", self.columns.names, TimeColumns(), slots, all_notes, held=beside.held, by_number=numbered)
+        return ColumnPlan(
+            "static", self.columns.names, TimeColumns(), slots, all_notes, held=beside.held, by_number=numbered
+        )
 
     def sensor(self, time: TimeColumns, wrench: tuple[Slot, ...] | None, notes: tuple[str, ...]) -> ColumnPlan:
         if wrench is None:
