@@ -56,26 +56,30 @@ def make_scales(
     gear = None if gear_ratios is None else per_joint("gear ratios", gear_ratios, joint_names)
     if gear is not None and np.any(gear == 0.0):
         raise InputError(f"gear ratios are {gear.tolist()}, expected none to be zero")
-    per_quantity = {
-        name: _units_of(name, units[name], len(joint_names)) for name in quantities if name in UNITS and name in units
-    }
-    amperes = [unit in _AMPERES for unit in per_quantity.get("torque", ())]
-    if any(amperes) and not all(amperes):
-        raise InputError(f"units of torque mix amperes and newton metres: {', '.join(per_quantity['torque'])}")
-    if any(amperes) and "current" in quantities:
+    n = len(joint_names)
+    scaled = [name for name in quantities if name in UNITS]
+    per_joint_units = {name: _units_of(name, units[name], n) for name in scaled if name in units}
+    torque_is_current = _are_amperes(per_joint_units.get("torque", ()))
+    if torque_is_current and "current" in quantities:
         raise InputError(f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; ignore one")
     factors: dict[str, Array] = {}
-    for name in quantities:
-        if name not in UNITS:
-            continue
-        scale = np.array([UNITS[name][unit] for unit in per_quantity.get(name, ())] or np.ones(len(joint_names)))
-        if side.get(name) == "motor" and name in _GEAR_POWER and not (name == "torque" and any(amperes)):
+    for name in scaled:
+        scale = np.array([UNITS[name][unit] for unit in per_joint_units.get(name, ())] or np.ones(n))
+        # Current is that of the motor in any case: the gearbox is part of the drive gain.
+        if side.get(name) == "motor" and name in _GEAR_POWER and not (name == "torque" and torque_is_current):
             if gear is None:
                 raise InputError(f"{where}: {name} is measured at the motor, expected gear ratios")
             scale = scale * gear ** float(_GEAR_POWER[name])
         if np.any(scale != 1.0):
             factors[name] = scale
-    return Scales(factors, any(amperes), _held_scale(units.get("position"), side.get("position")))
+    return Scales(factors, torque_is_current, _held_scale(units.get("position"), side.get("position")))
+
+
+def _are_amperes(torque_units: Sequence[str]) -> bool:
+    amperes = [unit in _AMPERES for unit in torque_units]
+    if any(amperes) and not all(amperes):
+        raise InputError(f"units of torque mix amperes and newton metres: {', '.join(torque_units)}")
+    return any(amperes)
 
 
 def _refuse_unknown(units: Mapping[str, Any], side: Mapping[str, str]) -> None:

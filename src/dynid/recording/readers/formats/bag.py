@@ -142,6 +142,14 @@ def _open_rosbags(path: Path) -> Iterator[_Bag]:
         yield _Bag(kinds, messages)
 
 
+def _field(where: str, message: Any, name: str, n_joints: int) -> Any:
+    """A list of a joint state, NaN where the message leaves it empty."""
+    given = getattr(message, name)
+    if len(given) not in (0, n_joints):
+        raise InputError(f"{where} has {len(given)} values of {name} for {n_joints} joints")
+    return given if len(given) else np.full(n_joints, np.nan)
+
+
 def _stamp_ns(header: Any) -> int:
     stamp = header.stamp
     nanoseconds = stamp.nanosec if hasattr(stamp, "nanosec") else stamp.nsec
@@ -179,12 +187,7 @@ class _JointStates:
             rows, columns = groups.setdefault(names, ([], {name: [] for name in fields}))
             rows.append(row)
             for name in fields:
-                given = getattr(message, name)
-                if len(given) not in (0, len(names)):
-                    raise InputError(
-                        f"{where}: message {row} of '{topic}' has {len(given)} values of {name} for {len(names)} joints"
-                    )
-                columns[name].append(given if len(given) else np.full(len(names), np.nan))
+                columns[name].append(_field(f"{where}: message {row} of '{topic}'", message, name, len(names)))
         if not header_ns:
             raise InputError(f"{where}: topic '{topic}' holds no messages")
         every = list(dict.fromkeys(name for names in groups for name in names))

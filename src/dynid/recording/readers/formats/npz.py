@@ -94,10 +94,7 @@ def _aligned(where: str, arrays: dict[str, NDArray[Any]], names: tuple[str, ...]
     vectors = {name: array for name, array in arrays.items() if array.ndim >= 1}
     if not vectors:
         raise InputError(f"{where}: holds no arrays of numbers, expected t, q and tau")
-    clock = next((name for name in vectors if fold(name) in ("t", "time", "timestamp", "stamp")), None)
-    if clock is not None and vectors[clock].ndim == 2 and 1 in vectors[clock].shape:
-        vectors[clock] = vectors[clock].reshape(-1)
-    measure = clock if clock is not None else max(vectors, key=lambda name: len(vectors[name]))
+    measure = _measure(vectors)
     n = len(vectors[measure])
     if n == 0:
         raise InputError(f"{where}: the arrays have no rows")
@@ -119,3 +116,13 @@ def _aligned(where: str, arrays: dict[str, NDArray[Any]], names: tuple[str, ...]
         name: names for name, array in columns.items() if names is not None and array.shape[1:] == (len(names),)
     }
     return ArrayTable("npz", columns, element_names, notes=tuple(notes))
+
+
+def _measure(vectors: dict[str, NDArray[Any]]) -> str:
+    """The array whose length is the number of rows: the clock, made one-dimensional, or else the longest one."""
+    clock = next((name for name in vectors if fold(name) in ("t", "time", "timestamp", "stamp")), None)
+    if clock is None:
+        return max(vectors, key=lambda name: len(vectors[name]))
+    if vectors[clock].ndim == 2 and 1 in vectors[clock].shape:
+        vectors[clock] = vectors[clock].reshape(-1)
+    return clock
