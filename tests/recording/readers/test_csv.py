@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
+from dynid.recording.readers.formats.csv import CsvFormat
+from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.table import MALFORMED
 from dynid.recording.readers.read import open_recording, read_recording
-from log_files import ARM, TAU, N, check, plain, write_csv
+from log_files import ARM, TAU, N, Q, check, plain, write_csv
 
 
 @pytest.mark.parametrize(
@@ -102,3 +105,24 @@ def test_damaged_text_is_refused(tmp_path, content, message):
     (tmp_path / "log.csv").write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_recording(tmp_path / "log.csv", ARM)
+
+
+@pytest.mark.parametrize("delimiter", [",", "  "])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_blocks_end_where_lines_end(tmp_path, monkeypatch, delimiter, line_end):
+    """Blocks shorter than a line, with malformed lines in several of them."""
+    lines = write_csv(tmp_path / "log.csv", plain(), delimiter).read_text().splitlines()
+    lines[20:20] = ["0.5", ""]
+    lines[33:33] = [delimiter.join("12")]
+    (tmp_path / "log.csv").write_bytes(line_end.join(["# by a logger", *lines, ""]).encode())
+    whole = read_recording(tmp_path / "log.csv", ARM)
+    check(whole)
+    assert "2 lines with a wrong number of fields were left out" in whole.source.notes
+    monkeypatch.setattr("dynid.recording.readers.formats.csv._BLOCK_BYTES", 50)
+    table = CsvFormat().open(tmp_path / "log.csv", OpenOptions())
+    monkeypatch.setattr("dynid.recording.readers.formats.csv._SAMPLE_BYTES", 400)
+    batches = list(table.batches(["q1", "tau3"], 1))
+    assert len(batches) > 30
+    np.testing.assert_array_equal(np.concatenate([batch["q1"] for batch in batches]), Q[:, 0])
+    np.testing.assert_array_equal(np.concatenate([batch["tau3"] for batch in batches]), TAU[:, 2])
+    assert sum(int(batch[MALFORMED][0]) for batch in batches) == 2

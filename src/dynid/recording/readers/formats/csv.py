@@ -74,6 +74,49 @@ class CsvTable:
                 raise InputError(f"{where}: column '{name}' appears {self.names.count(name)} times, expected once")
         # Columns are addressed by place, so that doubled names elsewhere in the file do no harm.
         places = {name: f"c{self.names.index(name)}" for name in columns}
+        size = min(max(rows * len(self.names) * 12, 1 << 16), _BLOCK_BYTES)
+        skip = self.skip_lines
+        try:
+            for block in self._blocks(size):
+                record, malformed = self._parse(block, places, skip)
+                skip = 0
+                batch: Batch = {name: record.column(place).to_numpy() for name, place in places.items()}
+                batch[MALFORMED] = np.array([malformed])
+                yield batch
+        except pa.ArrowInvalid as error:
+            self._refuse(where, error)
+        except OSError as error:
+            raise InputError(f"{where}: cannot be read: {sentence(error)}") from error
+
+    def _blocks(self, size: int) -> Iterator[Any]:
+        """Whole lines of the file, about ``size`` bytes at a time; the first block holds all lines before the rows."""
+        import pyarrow as pa
+
+        with pa.OSFile(str(self.path)) as file:
+            end = file.size() if self.end is None else self.end
+            start, wanted = 0, max(size, _SAMPLE_BYTES)
+            while start < end:
+                file.seek(start)
+                block = file.read_buffer(min(wanted, end - start))
+                if start + block.size < end:
+                    whole = _last_line_end(block)
+                    if not whole:  # a line longer than the block
+                        wanted *= 2
+                        continue
+                    block = block.slice(0, whole)
+                start, wanted = start + block.size, size
+                if memoryview(block).tobytes().strip():
+                    yield _respaced(block) if self.delimiter == " " else block
+
+    def _parse(self, block: Any, places: Mapping[str, str], skip_lines: int) -> tuple[Any, int]:
+        """The rows of a block as a table, and how many lines had another number of fields.
+
+        Each block is parsed to its end before the next is read, and by native code alone unless a line is malformed. A
+        streaming reader would go on in threads of its own, which abort the process where they meet Python at its exit.
+        """
+        import pyarrow as pa
+        import pyarrow.csv as arrow_csv
+
         malformed = 0
 
         def count_malformed(_row: Any) -> str:
@@ -81,50 +124,30 @@ class CsvTable:
             malformed += 1
             return "skip"
 
-        reported = 0
+        def parse(handler: Callable[[Any], str] | None) -> Any:
+            return arrow_csv.read_csv(
+                pa.BufferReader(block),
+                read_options=arrow_csv.ReadOptions(
+                    column_names=[f"c{k}" for k in range(len(self.names))],
+                    skip_rows=skip_lines,
+                    use_threads=handler is None,
+                ),
+                parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, invalid_row_handler=handler),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types={p: pa.int64() if name in self.integers else pa.float64() for name, p in places.items()},
+                    include_columns=list(places.values()) or None,
+                    null_values=list(_ABSENT),
+                    decimal_point=self.decimal,
+                ),
+            )
+
         try:
-            for record in self._reader(places, rows, count_malformed):
-                batch: Batch = {name: _numbers(record.column(place)) for name, place in places.items()}
-                batch[MALFORMED] = np.array([malformed - reported])
-                reported = malformed
-                yield batch
-            if malformed > reported:
-                last: Batch = {name: np.empty(0) for name in columns}
-                last[MALFORMED] = np.array([malformed - reported])
-                yield last
+            return parse(None), 0
         except pa.ArrowInvalid as error:
-            self._refuse(where, error)
-        except OSError as error:
-            raise InputError(f"{where}: cannot be read: {sentence(error)}") from error
-
-    def _reader(self, places: Mapping[str, str], rows: int, count_malformed: Callable[[Any], str]) -> Any:
-        """The file from its head, opened so that blocks hold about ``rows`` rows."""
-        import pyarrow as pa
-        import pyarrow.csv as arrow_csv
-
-        types = {place: pa.int64() if name in self.integers else pa.float64() for name, place in places.items()}
-        width = max(len(self.names), 1)
-        source: Any = str(self.path)
-        if self.delimiter == " ":
-            source = _Respaced(_opened(self.path, self.end))
-        elif self.end is not None:
-            source = _opened(self.path, self.end)
-        return arrow_csv.open_csv(
-            source,
-            read_options=arrow_csv.ReadOptions(
-                column_names=[f"c{k}" for k in range(len(self.names))],
-                skip_rows=self.skip_lines,
-                block_size=min(max(rows * width * 12, 1 << 16), _BLOCK_BYTES),
-                use_threads=True,
-            ),
-            parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, invalid_row_handler=count_malformed),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=types,
-                include_columns=list(places.values()) or None,
-                null_values=list(_ABSENT),
-                decimal_point=self.decimal,
-            ),
-        )
+            if not re.search(r"Expected \d+ columns, got \d+", str(error)):
+                raise
+        table = parse(count_malformed)
+        return table, malformed
 
     def _refuse(self, where: str, error: Exception) -> None:
         text = str(error)
@@ -138,59 +161,20 @@ class CsvTable:
         raise InputError(f"{where}: cannot be read as a text table: {sentence(error)}") from error
 
 
-def _opened(path: Path, end: int | None) -> io.BufferedReader:
-    file = path.open("rb")
-    return file if end is None else io.BufferedReader(_Head(file, end), _BLOCK_BYTES)
+def _last_line_end(block: Any) -> int:
+    """How many bytes of a block are whole lines."""
+    data = memoryview(block).tobytes()
+    return 1 + max(data.rfind(b"\n"), -1 if b"\n" in data else data.rfind(b"\r"))
 
 
-class _Head(io.RawIOBase):
-    """The bytes of a file before one place."""
+def _respaced(block: Any) -> Any:
+    """A block of words with any number of blanks between them, with one blank each."""
+    import pyarrow as pa
 
-    def __init__(self, file: io.BufferedReader, end: int) -> None:
-        self._file = file
-        self._left = end
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        size = self._file.readinto(memoryview(buffer)[: self._left])
-        self._left -= size
-        return size
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
-class _Respaced(io.RawIOBase):
-    """A file of words apart by any number of blanks, seen with one blank between words."""
-
-    def __init__(self, file: io.BufferedReader) -> None:
-        self._file = file
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._rest:
-            block = self._file.read(_BLOCK_BYTES)
-            block += self._file.readline() if block else b""
-            block = re.sub(rb"^[ \t]+|[ \t\r]+$", b"", block, flags=re.MULTILINE)
-            self._rest = re.sub(rb"[ \t]+", b" ", block)
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
-def _numbers(column: Any) -> Any:
-    return column.to_numpy(zero_copy_only=False)
+    text = re.sub(rb"^[ \t]+|[ \t\r]+$", b"", memoryview(block).tobytes(), flags=re.MULTILINE)
+    stream = pa.BufferOutputStream()
+    stream.write(re.sub(rb"[ \t]+", b" ", text))
+    return stream.getvalue()
 
 
 def open_csv(path: Path, header: Sequence[str] | None = None) -> CsvTable:
