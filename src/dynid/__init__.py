@@ -43,6 +43,8 @@ _PUBLIC = {
     ),
     "dynid.recording.recording": ("Recording", "StaticRecording", "WrenchRecording", "write_recording"),
     "dynid.recording.readers.read": ("open_recording", "read_recording"),
+    "dynid.recording.readers.options": ("ReadOptions",),
+    "dynid.recording.readers.formats.registry": ("register_format", "unregister_format"),
     "dynid.recording.samples": ("Samples",),
     "dynid.recording.process": ("process",),
     "dynid.recording.steps.decimate": ("Decimate",),

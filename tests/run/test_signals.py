@@ -11,6 +11,7 @@ import pytest
 from bench import Bench
 from dynid.errors import InputError
 from dynid.excitation.fourier import random_fourier
+from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import Recording, write_recording
 from dynid.run.identify import identify
 from dynid.run.options import Settings
@@ -130,9 +131,12 @@ def test_a_log_that_lacks_a_joint_is_named(bench: Bench, tmp_path: Path) -> None
         )
 
     run = identify(bench.urdf, bench.log, CUTOFF)
-    log = log_of(bench, tmp_path, lacking, "lacking.csv")
+    numbered = log_of(bench, tmp_path, lacking, "numbered.csv")
+    with pytest.raises(InputError, match=r"numbered\.csv: log has 3 position columns, robot has 4 joints \(shoulder_yaw, "):
+        validate_run(run, [numbered])
+    named = write_recording(read_recording(numbered, bench.truth.joint_names[:-1]), tmp_path / "lacking.csv", by_name=True)
     with pytest.raises(InputError, match=rf"lacking\.csv lacks joint {bench.truth.joint_names[-1]}"):
-        validate_run(run, [log])
+        validate_run(run, [named])
 
 
 def test_the_log_at_fault_is_named(bench: Bench, tmp_path: Path) -> None:

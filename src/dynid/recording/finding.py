@@ -14,7 +14,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or worth knowing: a sentence, and what to do about it."""
+    """One thing that is wrong or good to know: a sentence, and what to do about it."""
 
     code: str
     severity: Severity

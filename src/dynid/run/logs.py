@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.errors import InputError
-from dynid.recording.readers.columns import MissingJointsError
-from dynid.recording.readers.read import read_recording
+from dynid.recording.readers.joints import MissingJointsError
+from dynid.recording.readers.options import ReadOptions
+from dynid.recording.readers.read import read_with
 from dynid.recording.recording import Recording, StaticRecording, WrenchRecording
 from dynid.robot.model import Robot
 from dynid.run.options import Reading
 from dynid.run.signals import repair_notes
+
+_READ = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "rate_hz", "episode", "topic")
+"""Options of a run that the reader takes as they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +89,21 @@ def unchanged(path: Path, digest: str) -> bool:
 def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) -> tuple[Recording | StaticRecording, Robot]:
     """The first log decides which joints move."""
     try:
-        return _read(robot, path, settings), robot
+        found = _read(robot, path, settings)
     except MissingJointsError as missing:
         cut = robot.only(missing.present)
         notes.append(f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged")
         return _read(cut, path, settings), cut
+    if found.joint_names == robot.joint_names:
+        return found, robot
+    rest = [name for name in robot.joint_names if name not in found.joint_names]
+    notes.append(f"joints that are not among --joints are locked at neutral and merged: {', '.join(rest)}")
+    return found, robot.only(found.joint_names)
 
 
 def _read(robot: Robot, path: Path, settings: Reading) -> Recording | StaticRecording:
-    recording = read_recording(
-        path, robot, mapping=settings.mapping, preset=settings.preset, drive_gains=settings.drive_gains
-    )
+    options = ReadOptions(**{name: getattr(settings, name) for name in _READ})
+    recording = read_with(path, robot, options)
     if isinstance(recording, WrenchRecording):
         raise InputError(f"{path} is a force/torque-sensor log, expected joint torque or a table of poses")
     return recording

@@ -72,6 +72,28 @@ class Reading:
     mapping: str | None = option(
         None, "TOML or JSON file that names the log's columns.", File("FILE"), example="columns.toml"
     )
+    joints: tuple[str, ...] | None = option(
+        None,
+        "Joints that numbered columns (q1, q2, ..) belong to, in their order; the others are locked.",
+        Names("NAME,NAME,.."),
+        example=("shoulder", "elbow"),
+    )
+    gear_ratios: tuple[float, ...] | None = option(
+        None,
+        "Motor turns per joint turn, one per joint, where the log holds motor-side quantities.",
+        Numbers("N1,N2,.."),
+        example=(100.0, 100.0, 80.0),
+    )
+    rate_hz: float | None = option(
+        None,
+        "Sampling rate of a log without a clock, Hz; replaces its clock where it has one.",
+        Number("HZ", 0.0, open_low=True, unit="Hz"),
+        example=500.0,
+    )
+    episode: int | None = option(
+        None, "Episode to read from a data set of several (its column episode_index).", Whole("N", 0), example=0
+    )
+    topic: str | None = option(None, "Topic to read from a ROS bag.", Text("NAME"), example="/joint_states")
 
 
 @dataclass(frozen=True)

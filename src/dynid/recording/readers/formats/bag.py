@@ -18,10 +18,29 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
-from dynid.recording.readers.table import ArrayTable, foreign_errors
+from dynid.recording.readers.foreign import foreign_errors
+from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.table import ArrayTable
 
 _JOINT_STATE = ("sensor_msgs/msg/JointState", "sensor_msgs/JointState")
 _WRENCH = ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/WrenchStamped")
+
+
+class BagFormat:
+    """ROS bags: MCAP, ROS 2 sqlite, ROS 1; also the folder of a ROS 2 bag."""
+
+    name = "bag"
+    suffixes = (".mcap", ".db3", ".bag")
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """The first bytes of the three kinds of file, or a folder with ``metadata.yaml``."""
+        if not head:
+            return (path / "metadata.yaml").is_file()
+        return head.startswith((b"\x89MCAP", b"SQLite format 3", b"#ROSBAG"))
+
+    def open(self, path: Path, options: OpenOptions) -> ArrayTable:
+        """Joint states or wrenches of one topic."""
+        return open_bag(path, options.topic)
 
 
 @dataclass(frozen=True)
@@ -123,6 +142,14 @@ def _open_rosbags(path: Path) -> Iterator[_Bag]:
         yield _Bag(kinds, messages)
 
 
+def _field(where: str, message: Any, name: str, n_joints: int) -> Any:
+    """A list of a joint state, NaN where the message leaves it empty."""
+    given = getattr(message, name)
+    if len(given) not in (0, n_joints):
+        raise InputError(f"{where} has {len(given)} values of {name} for {n_joints} joints")
+    return given if len(given) else np.full(n_joints, np.nan)
+
+
 def _stamp_ns(header: Any) -> int:
     stamp = header.stamp
     nanoseconds = stamp.nanosec if hasattr(stamp, "nanosec") else stamp.nsec
@@ -160,12 +187,7 @@ class _JointStates:
             rows, columns = groups.setdefault(names, ([], {name: [] for name in fields}))
             rows.append(row)
             for name in fields:
-                given = getattr(message, name)
-                if len(given) not in (0, len(names)):
-                    raise InputError(
-                        f"{where}: message {row} of '{topic}' has {len(given)} values of {name} for {len(names)} joints"
-                    )
-                columns[name].append(given if len(given) else np.full(len(names), np.nan))
+                columns[name].append(_field(f"{where}: message {row} of '{topic}'", message, name, len(names)))
         if not header_ns:
             raise InputError(f"{where}: topic '{topic}' holds no messages")
         every = list(dict.fromkeys(name for names in groups for name in names))

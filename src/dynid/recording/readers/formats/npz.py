@@ -11,13 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError
-from dynid.recording.readers.columns import fold, is_motion
-from dynid.recording.readers.table import ArrayTable, foreign_errors
+from dynid.recording.readers.foreign import foreign_errors
+from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.table import ArrayTable
+from dynid.recording.readers.names import fold, is_motion
 
 MOST_BYTES = 8 * 2**30
 #: An archive this small may be packed as tightly as it likes (constant columns are).
 _HARMLESS_BYTES = 256 * 2**20
 _MOST_PACKING = 200.0
+
+
+class NpzFormat:
+    """NumPy archives."""
+
+    name = "npz"
+    suffixes = (".npz",)
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """A zip archive, also an empty one."""
+        return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+
+    def open(self, path: Path, options: OpenOptions) -> ArrayTable:
+        """Every numeric array of the archive."""
+        return open_npz(path)
 
 
 def open_npz(path: Path) -> ArrayTable:
@@ -77,10 +94,7 @@ def _aligned(where: str, arrays: dict[str, NDArray[Any]], names: tuple[str, ...]
     vectors = {name: array for name, array in arrays.items() if array.ndim >= 1}
     if not vectors:
         raise InputError(f"{where}: holds no arrays of numbers, expected t, q and tau")
-    clock = next((name for name in vectors if fold(name) in ("t", "time", "timestamp", "stamp")), None)
-    if clock is not None and vectors[clock].ndim == 2 and 1 in vectors[clock].shape:
-        vectors[clock] = vectors[clock].reshape(-1)
-    measure = clock if clock is not None else max(vectors, key=lambda name: len(vectors[name]))
+    measure = _measure(vectors)
     n = len(vectors[measure])
     if n == 0:
         raise InputError(f"{where}: the arrays have no rows")
@@ -102,3 +116,13 @@ def _aligned(where: str, arrays: dict[str, NDArray[Any]], names: tuple[str, ...]
         name: names for name, array in columns.items() if names is not None and array.shape[1:] == (len(names),)
     }
     return ArrayTable("npz", columns, element_names, notes=tuple(notes))
+
+
+def _measure(vectors: dict[str, NDArray[Any]]) -> str:
+    """The array whose length is the number of rows: the clock, made one-dimensional, or else the longest one."""
+    clock = next((name for name in vectors if fold(name) in ("t", "time", "timestamp", "stamp")), None)
+    if clock is None:
+        return max(vectors, key=lambda name: len(vectors[name]))
+    if vectors[clock].ndim == 2 and 1 in vectors[clock].shape:
+        vectors[clock] = vectors[clock].reshape(-1)
+    return clock

@@ -1,16 +1,15 @@
-"""What every file format is reduced to: named columns that are read in batches."""
+"""What every file format is turned into: named columns that are read in batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DynidError, InputError
+from dynid.errors import InputError
 from dynid.recording.finding import Finding
 
 Batch = dict[str, NDArray[Any]]
@@ -32,11 +31,11 @@ class Table(Protocol):
 
     @property
     def element_names(self) -> Mapping[str, Sequence[str]]:
-        """Names of the elements of list columns, where the file tells."""
+        """Names of the elements of list columns, where the file has them."""
 
     @property
     def units(self) -> Mapping[str, str]:
-        """Units of time columns, where the file tells."""
+        """Units of time columns, where the file states them."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -80,24 +79,49 @@ class ArrayTable:
         for start in range(0, self.n_rows, rows):
             yield {name: self.arrays[name][start : start + rows] for name in columns}
 
+    @classmethod
+    def of(cls, where: str, format: str, columns: Mapping[str, Any]) -> ArrayTable:
+        """Columns by name, each with one entry per row; refused where their lengths differ."""
+        arrays = {str(name): np.asarray(values) for name, values in columns.items()}
+        for name, array in arrays.items():
+            if array.ndim == 0:
+                raise InputError(
+                    f"{where}: column '{name}' is the single value {array.item()!r}, expected one entry per row"
+                )
+        lengths = {name: len(array) for name, array in arrays.items()}
+        if len(set(lengths.values())) > 1:
+            low, high = min(lengths, key=lambda name: lengths[name]), max(lengths, key=lambda name: lengths[name])
+            raise InputError(
+                f"{where}: column '{low}' has {lengths[low]} rows and '{high}' has {lengths[high]}, expected as many"
+            )
+        return cls(format, arrays)
 
-@contextmanager
-def foreign_errors(where: str, action: str) -> Iterator[None]:
-    """Errors of file libraries as one sentence: decoders raise nearly anything on damaged files."""
-    try:
-        yield
-    except (DynidError, MemoryError, ImportError):
-        raise
-    except Exception as error:
-        raise InputError(f"{where}: {action}: {sentence(error)}") from error
 
+@dataclass(frozen=True)
+class ChunkTable:
+    """A table whose rows stay in the file: ``read(columns, rows)`` starts at its head and yields batches in order."""
 
-def sentence(error: BaseException) -> str:
-    """The first line of an error's text, without its class unless it has no text."""
-    text = str(error).strip().splitlines()
-    return (text[0][:200] if text else type(error).__name__).rstrip(".")
+    format: str
+    shapes: Mapping[str, tuple[int, ...]]
+    read: Callable[[Sequence[str], int], Iterator[Batch]] = field(repr=False)
+    n_rows: int | None = None
+    element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Batch]:
+        """Batches as ``read`` makes them."""
+        return self.read(columns, rows)
 
 
 def as_float(values: NDArray[Any]) -> NDArray[np.float64]:
     """Float64 of an integer or float array."""
     return np.asarray(values, dtype=np.float64)
+
+
+def numeric(where: str, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """The values of a column, refused unless they are numbers."""
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"{where}: column '{name}' holds {values.dtype.name} values, expected numbers")
+    return values

@@ -12,7 +12,24 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.recording.finding import Finding
-from dynid.recording.readers.table import Batch, foreign_errors
+from dynid.recording.readers.foreign import foreign_errors
+from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.table import Batch
+
+
+class ParquetFormat:
+    """Parquet files."""
+
+    name = "parquet"
+    suffixes = (".parquet", ".pq")
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """The four bytes that every parquet file starts with."""
+        return head.startswith(b"PAR1")
+
+    def open(self, path: Path, options: OpenOptions) -> ParquetTable:
+        """Schema and row count; rows are read later."""
+        return open_parquet(path)
 
 
 @dataclass(frozen=True)
