@@ -13,10 +13,12 @@ from dynid.errors import InputError
 from dynid.excitation import design
 from dynid.excitation.bspline import BSplineShape
 from dynid.excitation.criteria import ConditionNumber, TraceInverse
-from dynid.excitation.design import DesignProblem, base_regressor, design_excitation, stages_for
+from dynid.excitation.design import base_regressor, design_excitation
 from dynid.excitation.fourier import FourierShape, random_fourier
 from dynid.excitation.gradient import torque_gradient
 from dynid.excitation.limits import limits_of, margins_of
+from dynid.excitation.problem import DesignProblem
+from dynid.excitation.search import stages_for
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Armature, Coulomb, LoadCoulomb, Offset, Viscous

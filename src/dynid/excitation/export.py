@@ -17,7 +17,7 @@ import numpy as np
 from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.bspline import DEGREE, BSplineTrajectory
 from dynid.excitation.fourier import FourierTrajectory, write_trajectory
-from dynid.excitation.points import PointsTrajectory
+from dynid.excitation.points_trajectory import PointsTrajectory
 from dynid.excitation.shape import QuinticTrajectory, SequenceTrajectory, SlowedTrajectory, Trajectory
 from dynid.excitation.sinusoids import SinusoidTrajectory
 from dynid.files import read_json, write_json, write_text
