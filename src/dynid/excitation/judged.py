@@ -27,6 +27,18 @@ BROKEN = 1e-6
 """Share of a limit by which a finished motion may exceed it: rounding."""
 
 
+@dataclass(frozen=True)
+class EnergyModel:
+    """The matrix ``W`` of energy differences between optimal points."""
+
+    condition_number: float
+    scaling: float
+    """``S``: largest over smallest entry that is not zero."""
+    n_rows: int
+    n_columns: int
+    """Base parameters of rigid bodies and rotor inertias."""
+
+
 @dataclass(frozen=True, eq=False)
 class Excitation:
     """A designed motion and what is known of it."""
@@ -51,30 +63,46 @@ class Excitation:
     starts: tuple[float, ...] = ()
     """Condition number that each start reached before the best were finished."""
     model: str = "torque"
-    energy_condition_number: float | None = None
-    scaling: float | None = None
-    """Largest over smallest entry of the energy regressor, for motions through optimal points."""
+    energy: EnergyModel | None = None
+    """What was designed, for a motion through optimal points."""
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """What scripts rely on."""
-        judged, more = self.condition_number, {}
-        if self.energy_condition_number is not None:  # what was designed is the energy model's matrix
-            judged = self.energy_condition_number
-            more = {"torque_condition_number": self.condition_number, "scaling": self.scaling}
+        """What scripts rely on; ``knots`` are the times of the points of a design through points, null for other shapes."""
+        judged, more = (self.condition_number, self.base.n_base), {}
+        if self.energy is not None:  # what was designed is the matrix of the energy model
+            judged = self.energy.condition_number, self.energy.n_columns
+            more = {
+                "torque_condition_number": self.condition_number,
+                "scaling": self.energy.scaling,
+                "n_rows": self.energy.n_rows,
+            }
+        knots = self.playable.point_times_s
         return {
-            "condition_number": judged,
+            "condition_number": judged[0],
             "condition_number_scaled": self.condition_number_scaled,
             "criterion": self.criterion,
             "model": self.model,
             "seconds": self.seconds,
             "margins": self.margins.as_json(),
             "n_base": self.base.n_base,
+            "n_columns": judged[1],
             "duration_s": self.playable.duration_s,
+            "knots": None if knots is None else knots.tolist(),
             "seed": self.seed,
             "notes": list(self.notes),
             **more,
         }
+
+    def in_words(self) -> str:
+        """The condition number and of which matrix it is."""
+        torque = f"condition number {self.condition_number:.4g} of the torque model ({self.base.n_base} base parameters)"
+        if self.energy is None:
+            return torque
+        return (
+            f"condition number {self.energy.condition_number:.4g} of the energy model ({self.energy.n_rows} rows, "
+            f"{self.energy.n_columns} base parameters), scaling S {self.energy.scaling:.4g}; {torque}"
+        )
 
 
 def finished_excitation(
@@ -113,7 +141,7 @@ def finished_excitation(
     if margins.smallest < -BROKEN:
         name, worst = min(margins.items(), key=lambda item: item[1].value)
         raise InputError(
-            f"the motion breaks the limit of {name.replace('_', ' ')} by {-100.0 * worst.value:.2g} % at {worst.time_s:.3f} s "
+            f"the motion exceeds the limit of {name.replace('_', ' ')} by {-100.0 * worst.value:.2g} % at {worst.time_s:.3f} s "
             f"({worst.where}); no such motion is written"
         )
     return Excitation(

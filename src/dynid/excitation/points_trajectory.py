@@ -50,6 +50,12 @@ class PointsTrajectory(Trajectory):
     def duration_s(self) -> float:
         return float(self.knots_s[-1])
 
+    @property
+    def point_times_s(self) -> Array | None:
+        """Knots less those at both ends where the robot rests, which are no points of the design."""
+        moving = np.asarray(self.velocity.any(axis=1))
+        return freeze(self.knots_s[0 if moving[0] else 1 : len(self.knots_s) - (0 if moving[-1] else 1)])
+
     def derivative(self, time: ArrayLike, order: int) -> Array:
         t = times(time)
         piece = np.clip(np.searchsorted(self.knots_s, t, side="right") - 1, 0, len(self.knots_s) - 2)
