@@ -111,20 +111,21 @@ def test_other_shapes(arm, tmp_path, options):
 def test_points_from_the_command_line(arm, tmp_path):
     """Weights and measure act, and both files hold the times of the points."""
     out = tmp_path / "traj.json"
-    common = (arm, "-o", out, *THREE_JOINTS, "--shape", "points", "--starts", "1", "--rows", "20", "--effects", "viscous")
+    two_joints = (*THREE_JOINTS, "--lock=elbow=-0.3")
+    common = (arm, "-o", out, *two_joints, "--shape", "points", "--starts", "1", "--rows", "12", "--effects", "viscous")
     record = json.loads(run(*common, "--json"))
     written = json.loads(out.read_text())
     assert written["knots"] == record["knots"]
-    assert len(record["knots"]) == 21
+    assert len(record["knots"]) == 13
     assert record["criterion"].startswith("1 cond(W) + 0.02 S")
-    robot = read_robot(arm, "none", lock=dict.fromkeys(LOCKED, 0.3))
+    robot = read_robot(arm, "none", lock=dict.fromkeys(LOCKED, 0.3) | {"elbow": -0.3})
     assert record["n_columns"] == reduce_to_base(robot).n_base < record["n_base"]
     words = (*common, "--measure", "frobenius", "--lambda1", "2", "--lambda2", "0")
     other = json.loads(run(*words, "--json"))
     assert other["criterion"] == "2 cond(W) + 0 S of the energy model, cond by frobenius"
     assert other["scaling"] > 1e3 * record["scaling"]
     text = run(*words)
-    assert f"energy model (20 rows, {record['n_columns']} base parameters)" in text
+    assert f"energy model (12 rows, {record['n_columns']} base parameters)" in text
     assert f"torque model ({record['n_base']} base parameters)" in text
 
 

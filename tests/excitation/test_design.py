@@ -139,7 +139,7 @@ def test_periods_without_ramps(robot):
     base = reduce_to_base(robot)
     found = design_excitation(robot, base, SHAPE, starts=1, periods=3, engine="serial")
     assert found.playable.duration_s == pytest.approx(3 * SHAPE.period_s)
-    with pytest.raises(InputError, match="cannot be played 2 times without a way back"):
+    with pytest.raises(InputError, match="cannot be repeated 2 times"):
         design_excitation(robot, base, BSplineShape(6.0, 7), starts=1, periods=2, engine="serial")
 
 

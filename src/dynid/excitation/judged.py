@@ -129,7 +129,7 @@ def finished_excitation(
     elif periods > 1:
         if not trajectory.closed:
             raise InputError(
-                f"a motion that ends elsewhere than it starts cannot be played {periods} times without a way back"
+                f"a motion that ends in another pose than it starts cannot be repeated {periods} times; design it with --rest"
             )
         playable = SequenceTrajectory((trajectory,) * periods)
     with one_blas_thread():

@@ -29,7 +29,7 @@ POSE_LIMITS = ("torque", "tool_speed", "clearance")
 """Limits that depend on the pose."""
 
 FINE = 10
-"""Margins are looked for on a grid so many times finer than that of the design."""
+"""Margins are computed on a grid so many times finer than that of the design."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +124,10 @@ def limits_of(
     effort = fraction * _tighter("torque limit", torque, robot.limits("tau_max"), robot, notes)
     if not np.isfinite(rate).all():
         notes.append(
-            "no acceleration limit on some joints; only their velocity and harmonics bound it (--acceleration gives one)"
+            "some joints have no acceleration limit, so only velocity and harmonics bound it; give one with --acceleration"
         )
     if np.isfinite(effort).any() and not robot.parameters.values.any():
-        notes.append("the description has no inertials, so torque limits cannot be looked at")
+        notes.append("the description has no inertial parameters, so torque limits are not checked")
         effort = np.full(robot.n_joints, np.inf)
     body, point = tool_place(robot, tool, tool_point)
     return Limits(
@@ -200,7 +200,7 @@ class Margins:
 
 
 def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: int = 4000) -> Margins:
-    """Margins on ``n_times`` equal steps of the motion; pieces that repeat are looked at once."""
+    """Margins on ``n_times`` equal steps of the motion; pieces that repeat are evaluated once."""
     starts: Array | None = None
     if isinstance(trajectory, SequenceTrajectory):
         whole, (trajectory, starts) = trajectory, trajectory.once()
@@ -293,7 +293,7 @@ def _tighter(name: str, given: ArrayLike | None, described: Array, robot: Robot,
 def _note_tighter(name: str, tighter: BoolArray, robot: Robot, notes: list[str]) -> None:
     if tighter.any():
         joints = ", ".join(robot.joint_names[j] for j in np.flatnonzero(tighter))
-        notes.append(f"{name}: that of the description is tighter than the one given and holds on {joints}")
+        notes.append(f"the {name} of the description is tighter than the given one and is used for {joints}")
 
 
 def _per_joint(name: str, values: ArrayLike, robot: Robot) -> Array:

@@ -63,7 +63,7 @@ def track(robot: Robot, reference: Samples, law: ControlLaw, tick_s: float, step
         q, v = _integrated(acceleration_of, q, v, tau, tick_s / steps, steps)
         if not np.abs(v).max() < FASTEST:
             raise InputError(
-                f"simulation of robot '{robot.name}' ran away at {reference.time[k]:.4g} s; "
+                f"simulation of robot '{robot.name}' diverged at {reference.time[k]:.4g} s; "
                 "choose a slower trajectory or another controller bandwidth"
             )
     return TickMotion(position, velocity, acceleration, torque, read, rate, n_saturated)
