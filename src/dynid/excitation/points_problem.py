@@ -25,6 +25,7 @@ from dynid.excitation.criteria import (
     Criterion,
     FrobeniusCondition,
     LogDet,
+    Mix,
     PivotedCondition,
     Scaling,
     SumOfRatios,
@@ -38,6 +39,12 @@ from dynid.robot.model import Robot
 
 Measure: TypeAlias = Literal["singular", "pivoted", "frobenius"]
 MEASURES: tuple[Measure, ...] = ("singular", "pivoted", "frobenius")
+
+POWERS = (2.0, 8.0, 64.0)
+"""Powers of the norms that stand for the largest and smallest of many values, ever sharper."""
+
+SHARE_OF_SCALING = 0.3
+"""Weight of ``log S`` beside ``log cond``: about that of ``0.02 S`` beside ``cond`` at the published optimum, 0.02 x 175 / 11."""
 
 SHORT_SEARCH = 150
 """Steps of each stage that are enough for short sequences, and for a sketch of long ones."""
@@ -135,22 +142,34 @@ class PointsProblem:
 
 
 def points_stages(lambda1: float, lambda2: float, measure: Measure) -> tuple[Criterion, ...]:
-    """Log-determinant with a ridge, then ``lambda_1 cond + lambda_2 S``, ever sharper."""
-    powers = (2.0, 8.0, 64.0)
-    conditions: list[Criterion]
+    """Criteria of a search one after another: log-determinant with a ridge, the condition number ever sharper, then with the scaling.
+
+    The last one is ``lambda_1 cond + lambda_2 S``. ``S`` is as large as 1e12 where the condition number alone was made small, because
+    some entries pass through zero; logarithms of both bring it down before the sum itself is minimised.
+    """
+    ridge = LogDet(ridge=1e-8)
+    soft, firm, sharp = _conditions(measure)
+    if lambda1 == 0.0:
+        return (ridge, *(SumOfRatios(((lambda2, Scaling(power)),)) for power in POWERS))
+    if lambda2 == 0.0:
+        return (ridge, *(SumOfRatios(((lambda1, condition),)) for condition in (soft, firm, sharp)))
+    return (
+        ridge,
+        SumOfRatios(((lambda1, soft),)),
+        SumOfRatios(((lambda1, firm),)),
+        Mix(((1.0, firm), (SHARE_OF_SCALING, Scaling(POWERS[0])))),
+        Mix(((1.0, firm), (SHARE_OF_SCALING, Scaling(POWERS[1])))),
+        SumOfRatios(((lambda1, sharp), (lambda2, Scaling(POWERS[2])))),
+    )
+
+
+def _conditions(measure: Measure) -> tuple[Criterion, Criterion, Criterion]:
+    """The condition number by one of the paper's three measures, ever sharper where the measure has a sharpness."""
     if measure == "singular":
-        conditions = [ConditionNumber(power) for power in powers]
-    elif measure == "frobenius":
-        conditions = [FrobeniusCondition()] * len(powers)
-    else:
-        conditions = [FrobeniusCondition(), *[PivotedCondition()] * (len(powers) - 1)]
-    stages: list[Criterion] = [LogDet(ridge=1e-8)]
-    for number, (condition, power) in enumerate(zip(conditions, powers, strict=True)):
-        parts: list[tuple[float, Criterion]] = [(lambda1, condition)] if lambda1 > 0.0 else []
-        if lambda2 > 0.0 and (number > 0 or lambda1 == 0.0):  # entries pass through zero while the condition is found
-            parts.append((lambda2, Scaling(power)))
-        stages.append(SumOfRatios(tuple(parts)))
-    return tuple(stages)
+        return ConditionNumber(POWERS[0]), ConditionNumber(POWERS[1]), ConditionNumber(POWERS[2])
+    if measure == "frobenius":
+        return FrobeniusCondition(), FrobeniusCondition(), FrobeniusCondition()
+    return FrobeniusCondition(), PivotedCondition(), PivotedCondition()
 
 
 def _energy_columns(robot: Robot, q: Array, v: Array) -> Array:
