@@ -316,5 +316,5 @@ def test_values_of_effects():
 
 def test_a_runaway_is_an_error_not_a_log():
     robot = planar_2r()
-    with pytest.raises(InputError, match="ran away at"):
+    with pytest.raises(InputError, match="diverged at"):
         simulate(robot, reference(robot), controller=ComputedTorque(bandwidth_hz=2000.0))
