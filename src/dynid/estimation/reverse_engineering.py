@@ -28,10 +28,9 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.estimate import Estimate, Method, estimate
 from dynid.recording.recording import StaticRecording
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.factor import factorise
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.static import static_regressor
-from dynid.regression.static_rows import StaticRows
+from dynid.regression.static_rows import pose_regression
 from dynid.regression.torque import checked_motion, effect_signals
 from dynid.robot.model import Robot
 
@@ -276,7 +275,7 @@ def reverse_engineer(
     if M is None and g is None:
         raise InputError(f"'{name}' gives none of what was asked for: {' and '.join(wanted)}")
     base = reduce_to_base(rigid)
-    result = estimate(factorise(StaticRows(rigid, q, M, g)), base, method)
+    result = estimate(pose_regression(rigid, q, M, g), base, method)
     model = LagrangianModel(rigid, base, result.base_values)
     gap = None if oracle is None or oracle.coriolis is None else coriolis_gap(model, oracle, seed=seed)
     return ReverseEngineered(result, model, name, len(q), gap)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, freeze
 from dynid.parameters import Parameters
 from dynid.recording.recording import StaticRecording
 from dynid.regression.channels import Channel, full_channel
+from dynid.regression.factor import Regression, factorise
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
 from dynid.regression.static import static_matrix, static_regressor
@@ -68,3 +70,10 @@ class StaticRows(Rows):
         rows, columns = np.tril_indices(self.robot.n_dof)
         both = np.concatenate([inertia[:, rows, columns], gravity], axis=1)
         return (both.reshape(-1, both.shape[2]),)
+
+
+def pose_regression(robot: Robot, q: ArrayLike, inertia: ArrayLike | None, gravity: ArrayLike | None) -> Regression:
+    """Regression of poses over the inertial parameters of a robot."""
+    poses = np.atleast_2d(np.asarray(q, dtype=np.float64))
+    M, g = (None if part is None else np.asarray(part, dtype=np.float64) for part in (inertia, gravity))
+    return factorise(StaticRows(robot, poses, M, g))

@@ -26,6 +26,7 @@ from dynid.excitation.fourier import random_fourier
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import (
     Armature,
     AsymmetricCoulomb,
@@ -126,7 +127,7 @@ def test_load_dependent_friction_is_iterated_to_the_load_of_the_estimate():
     fitted = fit_friction(blank(robot).with_effects(effects), samples)
     assert fitted.relative_error < 1e-4
     np.testing.assert_allclose(fitted.robot.parameters["flc2"], robot.parameters["flc2"], rtol=0.01)
-    result, loaded = estimate_under_load(blank(robot), [samples], OrdinaryLeastSquares())
+    result, _, loaded = estimate_under_load(TorqueRows(blank(robot), (samples,)), [samples], OrdinaryLeastSquares())
     np.testing.assert_allclose(result.base_values, result.base.base_values(robot.parameters), atol=1e-5)
     np.testing.assert_allclose(loaded[0].load, transmitted_load(robot, samples), atol=1e-4)
     assert validate(robot, result, loaded).relative_error < 1e-5
@@ -225,7 +226,7 @@ def test_model_of_gaz_is_three_numbers_a_joint(bodies_held):
     samples = record(robot, duration=10.0, rate=50.0)
     plain = robot.with_effects([Viscous(), Coulomb(), Offset()])
     if bodies_held:
-        choice, result, _ = friction_alone(plain, [samples], "gaz")
+        choice, result, _, _ = friction_alone(plain, [samples], "gaz")
         found = choice.robot.with_parameters(result.standard)
     else:
         found = choose_friction(plain, [samples], "gaz").robot
@@ -271,7 +272,7 @@ def test_friction_alone_keeps_the_bodies():
     old = robot_with([Viscous(), Coulomb(), Offset(), Armature()])
     worn = old.with_parameters({f"fv{j}": 5.0 for j in (1, 2, 3)} | {f"fc{j}": 1.0 for j in (1, 2, 3)})
     samples = record(worn, seed=3)
-    choice, result, _ = friction_alone(old, [samples], "linear")
+    choice, result, _, _ = friction_alone(old, [samples], "linear")
     assert result.outcome is Outcome.SOLVED
     inertial = old.parameters.n_inertial
     np.testing.assert_allclose(result.standard.values[:inertial], old.parameters.values[:inertial], atol=1e-12)

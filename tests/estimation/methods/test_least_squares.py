@@ -103,7 +103,7 @@ def test_energy_differences_identify_without_acceleration() -> None:
     regression = energy_regression(ARM, nothing)
     found = estimate(regression, BASE, OrdinaryLeastSquares())
     assert regression.channel_names == ("energy",)
-    assert found.details["covariance"] == "classical"
+    assert found.details["covariance"] == "corrected"  # intervals of one length follow one another in time
     assert found.outcome is Outcome.SOLVED
     # trapezoidal work of a smooth motion; Coulomb friction jumps, which costs a few digits
     assert np.abs(found.base_values - TRUTH).max() < 2e-3 * np.abs(TRUTH).max()
