@@ -1,0 +1,195 @@
+"""Rows for friction fits: what does not change during a search is made and factored once.
+
+Signals of effects are made at every sample and then pass through the row filter, like regressor and torque:
+``F(tau) = F(Y) beta + F(s(v, a; theta)) c``. Filtered rows are few, so that all further work is on small matrices: the rigid
+columns of every joint are factored once, ``A_d = Q_d R_d``, and columns of friction are only seen through their coordinates
+
+    [ Q_d^T x ; R of (1 - Q_d Q_d^T) x ]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Array, BoolArray, IntArray
+from dynid.errors import InputError
+from dynid.parameters import Parameters
+from dynid.recording.samples import Samples
+from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.channels import torque_channels
+from dynid.regression.row_filter import FilteredRows, RowFilter
+from dynid.regression.source import Chunk, RowSource
+from dynid.regression.torque import inverse_dynamics
+from dynid.regression.torque_rows import TorqueRows
+from dynid.robot.effects import Motion
+from dynid.robot.friction import without_friction
+from dynid.robot.model import Robot
+from dynid.robot.rotors import driven_motion
+
+MOST_ROWS = 6_000
+"""Rows kept without a row filter: a low-passed signal repeats itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One log: its motion at every sample, and how columns over it become rows."""
+
+    samples: Samples
+    motion: Motion
+    row_filter: RowFilter | None
+    every: int
+
+    def rows(self, values: Array) -> Array:
+        """Columns over samples, ``(samples, columns)``, as columns over rows."""
+        if self.row_filter is None:
+            return values[:: self.every]
+        chunk = Chunk([np.asfortranarray(values)], self.samples.time)
+        return np.concatenate([part.blocks[0] for part in self.row_filter.over(iter([chunk]))])
+
+    @cached_property
+    def times(self) -> Array:
+        if self.row_filter is None:
+            return self.samples.time[:: self.every]
+        chunk = Chunk([np.zeros((len(self.samples), 1))], self.samples.time)
+        return np.concatenate([np.asarray(part.time) for part in self.row_filter.over(iter([chunk]))])
+
+
+class Basis:
+    """Rigid columns of every joint over some rows, factored; ``shared`` are what stands for the base parameters."""
+
+    def __init__(self, columns: Sequence[Array], expansions: Sequence[Array]) -> None:
+        factored = [np.linalg.qr(A) for A in columns]
+        self._Q = [Q for Q, _ in factored]
+        self.shared = [R @ E for (_, R), E in zip(factored, expansions, strict=True)]
+
+    def coordinates(self, joint: int, columns: Array) -> Array:
+        """``(coordinates, columns)``: lengths and angles of columns, to each other and to the rigid columns, are kept."""
+        Q = self._Q[joint]
+        inside = Q.T @ columns
+        outside = columns - Q @ inside
+        again = Q.T @ outside  # once more, so that what is left is orthogonal to working precision
+        return np.vstack([inside + again, np.linalg.qr(outside - Q @ again, mode="r")])
+
+    def shared_rows(self, joint: int, n_coordinates: int) -> Array:
+        """The rigid columns of a joint in the same coordinates, times their expansion into base parameters."""
+        rows = np.zeros((n_coordinates, self.shared[joint].shape[1]))
+        rows[: len(self.shared[joint])] = self.shared[joint]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionData:
+    """Filtered rows of everything but friction, for any friction model of one robot."""
+
+    rigid: Robot
+    """The robot without friction; its parameters are the nominal ones, or those that are held."""
+    logs: tuple[Log, ...]
+    columns: tuple[Array, ...]
+    """Rigid columns of every joint, none where the bodies are held."""
+    expansions: tuple[Array, ...]
+    torque: Array
+    """``(rows, joints)``, less that of the nominal bodies, or of the bodies held."""
+    measured: Array
+    """``(rows, joints)``, as it is."""
+    held: bool
+    """Whether the rigid bodies are known."""
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        samples: Samples | Sequence[Samples],
+        row_filter: RowFilter | None = None,
+        *,
+        held: bool = False,
+        most_rows: int = MOST_ROWS,
+    ) -> FrictionData:
+        if robot.floating:
+            raise InputError(f"robot '{robot.name}' has a floating base: friction is fitted on robots that stand fixed")
+        sets = [samples] if isinstance(samples, Samples) else list(samples)
+        if not sets:
+            raise InputError("fitting friction needs at least one set of samples, got none")
+        if any(one.torque is None for one in sets):
+            raise InputError("samples hold motion but no torque, so there is nothing to fit friction to")
+        rigid = without_friction(robot)
+        every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in sets) / most_rows)))
+        logs = tuple(
+            Log(one, driven_motion(robot, one.position, one.velocity, one.acceleration), row_filter, every) for one in sets
+        )
+        made = [_rigid_rows(rigid, log) for log in logs]
+        columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
+        measured = np.concatenate([torque for _, torque in made])
+        if len(measured) * robot.n_dof < len(robot.parameters):
+            raise InputError(
+                f"{len(measured)} rows of {robot.n_dof} joints are too few for {len(robot.parameters)} parameters"
+            )
+        base = reduce_to_base(rigid)
+        channels = torque_channels(rigid)
+        nominal = np.column_stack(
+            [A @ (channel.expansion @ rigid.parameters.values) for A, channel in zip(columns, channels, strict=True)]
+        )
+        expansions = [channel.expansion @ base.lift for channel in channels]
+        if held:
+            columns = [A[:, :0] for A in columns]
+            expansions = [np.zeros((0, 0)) for _ in channels]
+        return cls(rigid, logs, tuple(columns), tuple(expansions), measured - nominal, measured, held)
+
+    @property
+    def n_joints(self) -> int:
+        return self.rigid.n_dof
+
+    @cached_property
+    def base(self) -> BaseReduction:
+        """Base parameters of everything but friction."""
+        return reduce_to_base(self.rigid)
+
+    @property
+    def n_shared(self) -> int:
+        return 0 if self.held else self.base.n_base
+
+    @cached_property
+    def basis(self) -> Basis:
+        return Basis(self.columns, self.expansions)
+
+    def basis_of(self, rows: BoolArray) -> Basis:
+        """The same for some of the rows."""
+        return Basis([A[rows] for A in self.columns], self.expansions)
+
+    def rigid_torque(self, parameters: Parameters) -> list[Array]:
+        """Torque of everything but friction at every sample of each log, which joints transmit."""
+        values = self.rigid.parameters.with_values([parameters[name] for name in self.rigid.parameters.names])
+        robot = self.rigid.with_parameters(values)
+        return [
+            inverse_dynamics(robot, log.samples.position, log.samples.velocity, log.samples.acceleration) for log in self.logs
+        ]
+
+    def motions(self, loads: Sequence[Array] | None) -> Iterator[tuple[Log, Motion]]:
+        """Each log with its motion under a load."""
+        for i, log in enumerate(self.logs):
+            yield log, log.motion if loads is None else replace(log.motion, load=loads[i])
+
+    def blocks(self, n_blocks: int, gap_s: float) -> IntArray:
+        """Block of time of every row, each log cut into as many; -1 for rows within half a gap of a cut."""
+        found = []
+        for log in self.logs:
+            time = log.times
+            edges = np.linspace(time[0], time[-1], n_blocks + 1)
+            block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, n_blocks - 1)
+            near = np.abs(time[:, None] - edges[None, 1:-1]).min(axis=1) < 0.5 * gap_s
+            found.append(np.where(near, -1, block))
+        return np.concatenate(found)
+
+
+def _rigid_rows(rigid: Robot, log: Log) -> tuple[list[Array], Array]:
+    """Rows of every joint without friction, and the measured torque in the same rows."""
+    samples = log.samples if log.row_filter is not None else log.samples[:: log.every]
+    source: RowSource = TorqueRows(rigid, (samples,))
+    if log.row_filter is not None:
+        source = FilteredRows(source, log.row_filter)
+    parts = [[block.copy() for block in chunk.blocks] for chunk in source.passes()]
+    joined = [np.concatenate(blocks) for blocks in zip(*parts, strict=True)]
+    return [block[:, :-1] for block in joined], np.column_stack([block[:, -1] for block in joined])

@@ -1,0 +1,268 @@
+"""A friction model over filtered rows: its columns, their change with the numbers inside, and the linear solve between them.
+
+Variable projection (Golub and Pereyra 1973): at given inner numbers ``theta`` base parameters and friction values follow from
+one small linear solve; the residual changes with ``theta`` as the changes of the columns outside the span of all columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from dynid.arrays import Array, IntArray
+from dynid.errors import InputError
+from dynid.estimation.completion import complete
+from dynid.estimation.friction.data import Basis, FrictionData
+from dynid.estimation.friction.search import Search, search
+from dynid.parameters import Parameters
+from dynid.robot.effects import Effect, NonlinearOption
+from dynid.robot.model import Robot
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One nonlinear quantity, with a number for every joint, and the effects that share it."""
+
+    option: NonlinearOption
+    effects: tuple[int, ...]
+
+    def to_search(self, values: Array) -> Array:
+        kept = np.clip(values, self.option.low, self.option.high)
+        return np.log(kept) if self.option.logarithmic else kept
+
+    def from_search(self, place: Array) -> Array:
+        return np.exp(place) if self.option.logarithmic else place
+
+    def slope(self, values: Array) -> Array:
+        """Change of the value with the place."""
+        return values if self.option.logarithmic else np.ones_like(values)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Friction columns over rows at some inner numbers, and their changes, ``(rows, columns)`` each."""
+
+    values: Array
+    changes: tuple[Array, ...]
+    """One per variable, per unit of its place; zero for columns that do not change with it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Base parameters (as a correction of the nominal ones) and friction values at some inner numbers."""
+
+    shared: Array
+    own: Array
+    cost: float
+    residual: tuple[Array, ...]
+    """Weighted, in the coordinates of each joint."""
+
+
+class FrictionModel:
+    """The friction of one robot over the rows of a fit."""
+
+    def __init__(self, robot: Robot, data: FrictionData) -> None:
+        if not any(effect.is_friction for effect in robot.effects):
+            raise InputError(f"robot '{robot.name}' has no friction among its effects, so there is none to fit")
+        self.robot, self.data = robot, data
+        self.effects = tuple(effect for effect in robot.effects if effect.is_friction)
+        n = data.n_joints
+        self.incidence = np.hstack([effect.incidence(n) for effect in self.effects])
+        widths = [effect.incidence(n).shape[1] for effect in self.effects]
+        ends = np.cumsum(widths)
+        self._parts = [slice(int(end - width), int(end)) for end, width in zip(ends, widths, strict=True)]
+        numbers = list(range(1, n + 1))
+        self.names = tuple(c.name for effect in self.effects for c in effect.columns(numbers, robot.driven_joints))
+        self.owner: IntArray = np.abs(self.incidence).argmax(axis=0)
+        self.entering = [np.flatnonzero(self.incidence[d]) for d in range(n)]
+        self.loaded = any(effect.loaded for effect in self.effects)
+        self._fixed: dict[int, Array] = {}
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        found: dict[str, tuple[NonlinearOption, list[int]]] = {}
+        for i, effect in enumerate(self.effects):
+            for option in effect.nonlinear_options():
+                found.setdefault(option.key, (option, []))[1].append(i)
+        return tuple(Variable(option, tuple(effects)) for option, effects in found.values())
+
+    @cached_property
+    def start(self) -> Array:
+        """Where a search starts, variable after variable, joint after joint."""
+        n = self.data.n_joints
+        places = [
+            variable.to_search(self.effects[variable.effects[0]].option_values(variable.option.name, n))
+            for variable in self.variables
+        ]
+        return np.concatenate(places) if places else np.zeros(0)
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Lowest and highest place of every number."""
+        n = self.data.n_joints
+        limits = [variable.to_search(np.array([variable.option.low, variable.option.high])) for variable in self.variables]
+        low, high = np.array(limits).reshape(-1, 2).T
+        return np.repeat(low, n), np.repeat(high, n)
+
+    def effects_at(self, theta: Array) -> tuple[Effect, ...]:
+        """The friction effects with these inner numbers."""
+        effects = list(self.effects)
+        for variable, place in zip(self.variables, theta.reshape(-1, self.data.n_joints), strict=True):
+            for i in variable.effects:
+                effects[i] = effects[i].with_option(variable.option.name, variable.from_search(place))
+        return tuple(effects)
+
+    def robot_at(self, theta: Array) -> Robot:
+        """The robot with these inner numbers."""
+        found = iter(self.effects_at(theta))
+        return self.robot.with_effects([next(found) if effect.is_friction else effect for effect in self.robot.effects])
+
+    def columns(self, theta: Array, loads: Sequence[Array] | None, *, changes: bool = True) -> Columns:
+        """Columns at some inner numbers; those without inner numbers and load are made once."""
+        effects = self.effects_at(theta)
+        wanted: list[list[str]] = [[] for _ in effects]
+        for variable in self.variables if changes else ():
+            for i in variable.effects:
+                wanted[i].append(variable.option.name)
+        moving = [i for i, effect in enumerate(effects) if effect.nonlinear_options() or effect.loaded]
+        for i in range(len(effects)):
+            if i not in moving and i not in self._fixed:
+                self._fixed[i] = np.concatenate([log.rows(effects[i].signals(m)) for log, m in self.data.motions(None)])
+        made = [self._made(log, [effects[i].signals_and_derivatives(m, wanted[i]) for i in moving])
+                for log, m in self.data.motions(loads)]  # fmt: skip
+        stacked = np.concatenate(made) if moving else np.zeros((len(self.data.torque), 0))
+        return self._arranged(stacked, moving, wanted, theta, changes)
+
+    @staticmethod
+    def _made(log, found) -> Array:  # type: ignore[no-untyped-def]
+        """Signals and derivatives of several effects side by side, as rows of one log."""
+        wide = [part for signals, slopes in found for part in (signals, *slopes.values())]
+        return np.asarray(log.rows(np.hstack(wide))) if wide else np.zeros((len(log.times), 0))
+
+    def _arranged(
+        self, stacked: Array, moving: list[int], wanted: list[list[str]], theta: Array, changes: bool
+    ) -> Columns:
+        n_rows, n_columns = len(self.data.torque), len(self.names)
+        values = np.empty((n_rows, n_columns))
+        slopes: dict[tuple[int, str], Array] = {}
+        first = 0
+        for i in moving:
+            part = self._parts[i]
+            width = part.stop - part.start
+            values[:, part] = stacked[:, first : first + width]
+            first += width
+            for name in wanted[i]:
+                slopes[i, name] = stacked[:, first : first + width]
+                first += width
+        for i, fixed in self._fixed.items():
+            values[:, self._parts[i]] = fixed
+        if not changes:
+            return Columns(values, ())
+        moved = []
+        for variable, place in zip(self.variables, theta.reshape(-1, self.data.n_joints), strict=True):
+            slope = variable.slope(variable.from_search(place))
+            change = np.zeros((n_rows, n_columns))
+            for i in variable.effects:
+                part = self._parts[i]
+                change[:, part] = slopes[i, variable.option.name] * slope[self.owner[part]]
+            moved.append(change)
+        return Columns(values, tuple(moved))
+
+    # Linear solve -----------------------------------------------------------------------------
+
+    def coordinates(self, basis: Basis, columns: Columns, torque: Array) -> list[Array]:
+        """For every joint the coordinates of ``[own columns | their changes | torque]``."""
+        found = []
+        for d, entering in enumerate(self.entering):
+            gain = self.incidence[d, entering]
+            parts = [columns.values[:, entering] * gain, *(change[:, entering] * gain for change in columns.changes)]
+            found.append(basis.coordinates(d, np.hstack([*parts, torque[:, d : d + 1]])))
+        return found
+
+    def solve(self, basis: Basis, coordinates: Sequence[Array], weights: Array) -> Solution:
+        """Base parameters and friction values that fit best, joints counted by their weights."""
+        return self._solution(Solver(self.system(basis, coordinates, weights)), coordinates, weights)
+
+    def _solution(self, solver: Solver, coordinates: Sequence[Array], weights: Array) -> Solution:
+        y = np.concatenate([w * c[:, -1] for w, c in zip(weights, coordinates, strict=True)])
+        x = solver.solve(y)
+        left = y - solver.A @ x
+        ends = np.cumsum([len(c) for c in coordinates])[:-1]
+        n = self.data.n_shared
+        return Solution(x[:n], x[n:], float(left @ left), tuple(np.split(left, ends)))
+
+    def system(self, basis: Basis, coordinates: Sequence[Array], weights: Array) -> Array:
+        """Weighted rows of all joints over base parameters and friction values."""
+        n_shared = self.data.n_shared
+        rows = []
+        for d, (c, entering) in enumerate(zip(coordinates, self.entering, strict=True)):
+            block = np.zeros((len(c), n_shared + len(self.names)))
+            block[:, :n_shared] = basis.shared_rows(d, len(c))
+            block[:, n_shared + entering] = c[:, : len(entering)]
+            rows.append(weights[d] * block)
+        return np.vstack(rows)
+
+    def tangents(self, coordinates: Sequence[Array], own: Array, weights: Array) -> Array:
+        """Weighted rows of all joints over the places of the inner numbers: how the prediction changes with them."""
+        n, n_variables = self.data.n_joints, len(self.variables)
+        rows = []
+        for d, (c, entering) in enumerate(zip(coordinates, self.entering, strict=True)):
+            block = np.zeros((len(c), n_variables * n))
+            for k in range(n_variables):
+                change = c[:, len(entering) * (k + 1) : len(entering) * (k + 2)] * own[entering]
+                np.add.at(block.T, k * n + self.owner[entering], change.T)
+            rows.append(weights[d] * block)
+        return np.vstack(rows)
+
+    def search(self, start: Array, loads: Sequence[Array] | None, weights: Array, most: int = 40) -> Search:
+        """The inner numbers that fit best."""
+        if not len(start):
+            return Search(start, 0.0, 0, True)
+        low, high = self.bounds()
+        basis, torque = self.data.basis, self.data.torque
+
+        def at(theta: Array) -> tuple[float, Array, Array]:
+            coordinates = self.coordinates(basis, self.columns(theta, loads), torque)
+            solver = Solver(self.system(basis, coordinates, weights))
+            solution = self._solution(solver, coordinates, weights)
+            J = solver.outside(self.tangents(coordinates, solution.own, weights))
+            return solution.cost, -2.0 * J.T @ np.concatenate(solution.residual), 2.0 * J.T @ J
+
+        return search(at, start, low, high, most=most)
+
+    def parameters(self, solution: Solution) -> Parameters:
+        """All parameters of the robot at a solution: what rows do not show stays as it was."""
+        known = self.robot.parameters
+        if not self.data.held:
+            beta = self.data.base.base_values(self.data.rigid.parameters) + solution.shared
+            known = known.updated(complete(self.data.base, beta, self.data.rigid.parameters).as_dict())
+        return known.updated(dict(zip(self.names, solution.own.tolist(), strict=True)))
+
+
+class Solver:
+    """Least squares over unit columns, factored once; directions that the rows do not show stay at zero."""
+
+    def __init__(self, A: Array) -> None:
+        self.A = A
+        size = np.linalg.norm(A, axis=0)
+        self._size = np.where(size > 0.0, size, 1.0)
+        self._Q, self._R = np.linalg.qr(A / self._size)
+        diagonal = np.abs(np.diag(self._R))
+        self._regular = bool(diagonal.size) and diagonal.min() > 1e-8 * diagonal.max()
+
+    def solve(self, right: Array) -> Array:
+        if not self.A.shape[1]:
+            return np.zeros((0, *right.shape[1:]))
+        inside = self._Q.T @ right
+        if self._regular:
+            found = scipy.linalg.solve_triangular(self._R, inside, check_finite=False)
+        else:
+            found = np.linalg.lstsq(self._R, inside, rcond=1e-9)[0]
+        return np.asarray(found / (self._size if right.ndim == 1 else self._size[:, None]))
+
+    def outside(self, columns: Array) -> Array:
+        """What the columns cannot make up for."""
+        return columns - self.A @ self.solve(columns)

@@ -1,0 +1,67 @@
+"""Damped Gauss-Newton within bounds, for the few numbers that stand inside friction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from dynid.arrays import Array, BoolArray
+
+Model: TypeAlias = Callable[[Array], tuple[float, Array, Array]]
+"""Cost, gradient and Gauss-Newton matrix at a place."""
+LARGEST_STEP = 1.5
+"""Of any number in one step; numbers are mostly logarithms."""
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Where a search ended."""
+
+    place: Array
+    cost: float
+    evaluations: int
+    converged: bool
+
+
+def search(
+    model: Model, start: Array, low: Array, high: Array, *, most: int = 40, tolerance: float = 1e-6, settle: float = 1e-3
+) -> Search:
+    """Least cost from a start, within bounds.
+
+    It ends where a step moves no number by more than ``settle`` or gains less than ``tolerance`` of the cost: numbers that the
+    rows hardly show would otherwise wander on.
+    """
+    place = np.clip(start, low, high)
+    cost, gradient, hessian = model(place)
+    damping, evaluations = 1e-3, 1
+    while evaluations < most:
+        # a number at its bound stays there while the gradient pushes it out
+        free = ~(((place <= low) & (gradient > 0.0)) | ((place >= high) & (gradient < 0.0)))
+        if not free.any():
+            return Search(place, cost, evaluations, True)
+        new = np.clip(place + _step(gradient, hessian, free, damping), low, high)
+        moved = float(np.abs(new - place).max())
+        new_cost, new_gradient, new_hessian = model(new)
+        evaluations += 1
+        if new_cost < cost:
+            gained = cost - new_cost
+            place, cost, gradient, hessian = new, new_cost, new_gradient, new_hessian
+            damping = max(0.2 * damping, 1e-9)
+            if gained < tolerance * cost or moved < settle:
+                return Search(place, cost, evaluations, True)
+        else:
+            damping *= 5.0
+            if damping > 1e6 or moved < settle:
+                return Search(place, cost, evaluations, True)
+    return Search(place, cost, evaluations, False)
+
+
+def _step(gradient: Array, hessian: Array, free: BoolArray, damping: float) -> Array:
+    H = hessian[np.ix_(free, free)]
+    size = np.maximum(np.diag(H), 1e-12 * float(np.diag(hessian).max(initial=0.0)) + 1e-300)
+    step = np.zeros_like(gradient)
+    step[free] = -np.linalg.solve(H + damping * np.diag(size), gradient[free])
+    return np.clip(step, -LARGEST_STEP, LARGEST_STEP)
