@@ -72,8 +72,10 @@ def compare_on(
         own = replace(settings, method=name, **_taken(name, settings))
         result = estimate(run.regression, run.estimate.base, method_of(own, run.robot))
         seconds = time.perf_counter() - started
-        known = validate(run.robot, result, run.samples).relative_error if run.samples else result.relative_error
-        unseen = validate(run.robot, result, run.unseen).relative_error if run.unseen else None
+        known = (
+            validate(run.robot, result, run.samples, run.judged_hz).relative_error if run.samples else result.relative_error
+        )
+        unseen = validate(run.robot, result, run.unseen, run.judged_hz).relative_error if run.unseen else None
         found.append(Compared(name, result, known, unseen, seconds))
     return tuple(found)
 

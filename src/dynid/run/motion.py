@@ -27,13 +27,14 @@ from dynid.regression.static_rows import StaticRows
 from dynid.robot.effects import friction_effects
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
+from dynid.run.bands import BandTrial, choose_bands
 from dynid.run.gate import gate
 from dynid.run.logs import Logs, read_unseen, refuse_same
 from dynid.run.options import Settings
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan, plan_rows
 from dynid.run.signals import Filter, hold_still, raw_samples, split_recording, to_samples, with_dead_zone
-from dynid.run.tune import choose_filter, choose_window
+from dynid.run.tune import Trial, choose_filter, choose_window
 from dynid.validation.data_check import check_recording
 from dynid.validation.rows import row_error, row_error_of
 from dynid.validation.torque import validate
@@ -71,19 +72,21 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
     parts = parts_of(logs, robot, settings, validate_on)
     tell("looking into the logs")
     checks = tuple(check_recording(recording, robot) for recording in logs.recordings)
-    if settings.friction is not None:
+    model = settings.friction_model
+    if model is not None:
         robot = with_friction(robot, friction_effects("linear"))
-    filtered, trials = choose_filter(robot, reduce_to_base(robot), parts.known, settings, tell)
+    filtered, trials = chosen_filter(robot, parts.known, settings, tell)
     robot = with_dead_zone(robot, parts.known, filtered, settings)
     samples = hold_still([to_samples(recording, filtered, settings.max_rows) for recording in parts.known])
     unseen = tuple(to_samples(recording, filtered, settings.max_rows) for recording in parts.unseen)
     choice = None
-    if settings.friction is not None:
-        memory_s = FILTER_MEMORY / filtered.torque_cutoff_hz
-        choice = choose_friction(robot, samples, settings.friction, time_s=memory_s, tell=tell)
+    if model is not None:
+        choice = choose_friction(
+            robot, samples, model, row_filter=filtered.row_filter, time_s=filter_memory_s(filtered), tell=tell
+        )
         robot = choice.robot
     else:
-        robot = with_own_numbers(robot, samples)
+        robot = with_own_numbers(robot, samples, filtered.row_filter)
     plan = planned(settings, robot, parts.known, filtered, tell)
     tell(f"estimating by {settings.method}")
     rows = rows_of(plan, robot, samples, parts.known)
@@ -120,7 +123,23 @@ def planned(
     window_s = None
     if settings.rows == "polynomial":
         window_s = choose_window(robot, reduce_to_base(robot), recordings, filtered, settings, tell)
-    return plan_rows(settings, window_s)
+    return plan_rows(settings, window_s, filtered.row_band_hz)
+
+
+def chosen_filter(
+    robot: Robot, recordings: Sequence[Recording], settings: Settings, tell: Tell = silent
+) -> tuple[Filter, tuple[Trial | BandTrial, ...]]:
+    """The filter of a run: bands of signals and rows, or one cut-off for all signals where those are filtered."""
+    if settings.signals or settings.filter != "butterworth":
+        return choose_filter(robot, reduce_to_base(robot), recordings, settings, tell)
+    if settings.torque_cutoff_hz is not None:
+        raise InputError("--torque-cutoff-hz is a cut-off of signals, but rows are filtered: add --signals")
+    return choose_bands(robot, recordings, settings, tell)
+
+
+def filter_memory_s(filtered: Filter) -> float:
+    """Where the search for the memory of filtered signals starts; rows have none."""
+    return 0.0 if filtered.row_band_hz is not None else FILTER_MEMORY / filtered.torque_cutoff_hz
 
 
 def rows_of(plan: RowPlan, robot: Robot, samples: Sequence[Samples], recordings: Sequence[Recording]) -> RowSource:
@@ -139,8 +158,8 @@ def assembled(run: Run, unseen: Sequence[Samples], recordings: Sequence[Recordin
         row_validation = row_error(rows_of(run.rows, run.robot, others, recordings), run.estimate)
     return replace(
         run,
-        identification=validate(run.robot, run.estimate, run.samples).total,
-        validation=validate(run.robot, run.estimate, others) if others else None,
+        identification=validate(run.robot, run.estimate, run.samples, run.judged_hz).total,
+        validation=validate(run.robot, run.estimate, others, run.judged_hz) if others else None,
         row_error=None if run.regression is None else row_error_of(run.regression, run.estimate, run.rows.kind),
         row_validation=row_validation,
         notes=(*run.notes, *gate(run.estimate, run.robot, run.samples)),

@@ -39,7 +39,8 @@ class Model:
     friction: str | None = option(
         None,
         "Friction model in place of viscous, coulomb, offset: linear, smooth, polynomial, sigmoid, gaz, stribeck, load, "
-        "load_polynomial, or auto, the one that predicts held-out blocks of time best.",
+        "load_polynomial, or auto, the one that predicts held-out blocks of time best, for each joint. Default: auto where "
+        "the effects are the default ones, else the effects as given.",
         Choice("MODEL", where="dynid.robot.effects:friction_choices", what="friction model"),
         example="auto",
     )
@@ -117,13 +118,26 @@ class Rows:
         Text("NAME"),
         example="savgol:11,2",
     )
+    signals: bool = option(
+        False, "Filter signals instead of rows, as the papers do: position, velocity and torque at one cut-off.", Switch()
+    )
     cutoff_hz: float | Literal["auto"] = option(
         "auto",
-        "Low-pass of all signals, Hz; auto: the cut-off that predicts held-out raw torque best.",
+        "Band of the rows, Hz, in which torque is fitted and judged; auto: the one that predicts held-out torque best. "
+        "With --signals the low-pass of all signals.",
+        Number("HZ", 0.0, open_low=True, words_taken=("auto",), unit="Hz"),
+    )
+    signal_band_hz: float | Literal["auto"] = option(
+        "auto",
+        "Low-pass of position and velocity before rows are made of them, Hz; auto: where the spectrum of position meets its "
+        "noise.",
         Number("HZ", 0.0, open_low=True, words_taken=("auto",), unit="Hz"),
     )
     torque_cutoff_hz: float | None = option(
-        None, "Cut-off for torque alone, Hz; default: the same.", Number("HZ", 0.0, open_low=True, unit="Hz"), example=20.0
+        None,
+        "With --signals a cut-off for torque alone, Hz; default: the same.",
+        Number("HZ", 0.0, open_low=True, unit="Hz"),
+        example=20.0,
     )
     filter_order: int = option(4, "Order of the zero-phase Butterworth.", Whole("N", 1, 12))
     dead_zone: float | Literal["auto"] = option(
@@ -179,6 +193,7 @@ class Fit:
         Number("SHARE", 0.0, 1.0, open_low=True, open_high=True),
         example=0.65,
     )
+    weighted: bool = option(True, "Count joints by their own noise in sdp; otherwise every row counts the same.", Switch())
     prior: str = option(
         "auto",
         "Prior of sdp for parameters that the data do not determine: the description (entropic, scaled, euclidean), none, "
@@ -265,6 +280,13 @@ class Settings(Fit, Rows, Reading, Model):
             raise InputError(
                 f"effect '{loaded[0]}' needs the load of each joint, which is found with the estimate: use --friction load"
             )
+
+    @property
+    def friction_model(self) -> str | None:
+        """The friction model asked for; ``auto`` where neither a model nor effects were chosen, None for effects as given."""
+        if self.friction is not None:
+            return self.friction
+        return "auto" if self.effects == DEFAULT_EFFECTS else None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

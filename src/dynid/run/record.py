@@ -13,6 +13,7 @@ from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 from dynid.regression.factor import Regression
 from dynid.robot.model import Robot
+from dynid.run.bands import BandTrial
 from dynid.run.options import Settings, command_line
 from dynid.run.rows import RowPlan
 from dynid.run.signals import Filter
@@ -38,7 +39,7 @@ class Run:
     """Residual of the rows identified on."""
     row_validation: RowError | None = None
     """Residual of the rows of unseen data."""
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[Trial | BandTrial, ...] = ()
     logs: tuple[tuple[str, str], ...] = ()
     """Path and hash of every log identified on."""
     validation_logs: tuple[tuple[str, str], ...] = ()
@@ -61,6 +62,11 @@ class Run:
     def identified(self) -> Robot:
         """The robot with the identified parameters."""
         return self.robot.with_parameters(self.estimate.standard)
+
+    @property
+    def judged_hz(self) -> float | None:
+        """Band in which torque is judged; None where the samples were filtered already, or there is no torque."""
+        return None if self.filter is None else self.filter.row_band_hz
 
     def command(self, config: str = "dynid.toml") -> str:
         """The command that repeats this run; ``config`` is its run file, for what no flag can give."""
@@ -97,7 +103,7 @@ class Run:
             "rmse": list(found.residual_rms if own is None else own.rmse),
             "feasible": found.feasible,
             "filter": None if self.filter is None else self.filter.as_dict() | {"text": self.filter.describe()},
-            "rows": self.rows.as_dict() | {"error": self._row_errors()},
+            "rows": self._rows(),
             "friction": "none" if not self.robot.effects else ",".join(effect.name for effect in self.robot.effects),
             "friction_model": None if self.friction is None else self.friction.as_dict(),
             "seconds": self.seconds,
@@ -140,6 +146,15 @@ class Run:
     def _some_details(self, mark: str, names: tuple[str, ...]) -> dict[str, Any]:
         details = self.estimate.details
         return {name: details[name] for name in names if name in details} if mark in details else {}
+
+    def _rows(self) -> dict[str, Any]:
+        filtered = self.filter
+        found = self.rows.as_dict() | {"error": self._row_errors()}
+        if filtered is None or not self.samples:
+            return found
+        period_s = min(one.duration_s / max(len(one) - 1, 1) for one in self.samples)
+        every = 1 if filtered.row_filter is None else filtered.row_filter.every(period_s)
+        return found | {"signal_band_hz": filtered.cutoff_hz, "band_hz": filtered.band_hz, "every": every}
 
     def _row_errors(self) -> dict[str, float | None]:
         errors = {"identification": self.row_error, "validation": self.row_validation}

@@ -13,21 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
-from dynid.estimation.friction.choice import FILTER_MEMORY, friction_alone
+from dynid.estimation.friction.choice import friction_alone
 from dynid.progress import Tell, silent
 from dynid.recording.recording import StaticRecording
-from dynid.regression.base import reduce_to_base
 from dynid.robot.effects import friction_effects
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.run.logs import read_logs
-from dynid.run.motion import assembled, parts_of
+from dynid.run.motion import assembled, chosen_filter, filter_memory_s, parts_of
 from dynid.run.options import Reading, Rows, Settings, options_of
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan
 from dynid.run.signals import FILTERING, hold_still, to_samples, with_dead_zone
 from dynid.run.store import load_run
-from dynid.run.tune import choose_filter
 
 CHANGEABLE = (*(one.name for one in options_of(Reading, Rows) if one.name not in ("rows",)), "split")
 """Settings that another log may have of its own."""
@@ -88,12 +86,12 @@ def refit_friction(
     parts = parts_of(found, plain, settings, [Path(path) for path in validate_on])
     filtered, trials = run.filter, run.trials
     if filtered is None or set(asked) & set(FILTERING):
-        filtered, trials = choose_filter(plain, reduce_to_base(plain), parts.known, settings, tell)
+        filtered, trials = chosen_filter(plain, parts.known, settings, tell)
     plain = with_dead_zone(plain, parts.known, filtered, settings)
     samples = hold_still([to_samples(recording, filtered, settings.max_rows) for recording in parts.known])
     tell("identifying friction")
     choice, result, regression, loaded = friction_alone(
-        plain, samples, model, time_s=FILTER_MEMORY / filtered.torque_cutoff_hz
+        plain, samples, model, row_filter=filtered.row_filter, time_s=filter_memory_s(filtered)
     )
     refitted = Run(
         settings=settings,
@@ -102,7 +100,7 @@ def refit_friction(
         identification=None,
         validation=None,
         filter=filtered,
-        rows=RowPlan("torque"),
+        rows=RowPlan("torque", filtered.row_band_hz),
         trials=trials,
         logs=tuple(zip(found.paths, found.hashes, strict=True)),
         validation_logs=parts.validation_logs,

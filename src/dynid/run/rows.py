@@ -25,6 +25,7 @@ from dynid.recording.polynomial import PolynomialApproximation, null_frequency
 from dynid.recording.samples import Samples
 from dynid.regression.energy_rows import EnergyRows, chosen_interval_s
 from dynid.regression.polynomial_rows import Composition, PolynomialRows
+from dynid.regression.row_filter import BandLimit, FilteredRows
 from dynid.regression.source import RowSource
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.model import Robot
@@ -39,6 +40,8 @@ class RowPlan:
     """How the rows of a run are made; stored with it."""
 
     kind: str = "torque"
+    band_hz: float | None = None
+    """Band of filtered torque rows; None where they are not filtered."""
     interval_s: float | None = None
     knots_s: tuple[float, ...] | None = None
     polynomial: PolynomialApproximation | None = None
@@ -81,7 +84,8 @@ class RowKind:
 
 
 def _torque(plan: RowPlan, robot: Robot, samples: Sequence[Samples]) -> RowSource:
-    return TorqueRows(robot, tuple(samples))
+    rows = TorqueRows(robot, tuple(samples))
+    return rows if plan.band_hz is None else FilteredRows(rows, BandLimit(plan.band_hz))
 
 
 def _energy(plan: RowPlan, robot: Robot, samples: Sequence[Samples]) -> RowSource:
@@ -124,14 +128,14 @@ def kind_named(name: str) -> RowKind:
     return _KINDS[name]
 
 
-def plan_rows(settings: Rows, window_s: float | None = None) -> RowPlan:
-    """The plan that the settings ask for; ``window_s`` where the window was chosen by the data."""
+def plan_rows(settings: Rows, window_s: float | None = None, band_hz: float | None = None) -> RowPlan:
+    """The plan that the settings ask for; ``window_s`` and ``band_hz`` where they were chosen by the data."""
     if settings.rows == "energy":
         interval_s, knots_s = _intervals(settings.intervals)
-        return RowPlan("energy", interval_s, knots_s)
+        return RowPlan("energy", interval_s=interval_s, knots_s=knots_s)
     if settings.rows == "polynomial":
         return RowPlan("polynomial", polynomial=approximation(settings, window_s), composition=settings.composition)
-    return RowPlan(settings.rows)
+    return RowPlan(settings.rows, band_hz)
 
 
 def approximation(settings: Rows, window_s: float | None = None) -> PolynomialApproximation:

@@ -22,13 +22,14 @@ from dynid.recording.steps.resample import Resample
 from dynid.recording.steps.savitzky_golay import SavitzkyGolay
 from dynid.recording.steps.step import Step
 from dynid.recording.steps.unwrap import Unwrap
+from dynid.regression.row_filter import BandLimit
 from dynid.robot.effects import Coulomb
 from dynid.robot.model import Robot
 from dynid.run.options import Rows
 
 STILL = 1e-3
 """rad or m: a joint that moves less stands still."""
-FILTERING = ("velocity", "filter", "cutoff_hz", "torque_cutoff_hz", "filter_order")
+FILTERING = ("velocity", "filter", "signals", "cutoff_hz", "signal_band_hz", "torque_cutoff_hz", "filter_order")
 """Options that the filter of the signals follows from."""
 BUTTERWORTH = "zero-phase Butterworth"
 SAVITZKY_GOLAY = "Savitzky-Golay"
@@ -47,6 +48,8 @@ class Filter:
     velocity: Literal["logged", "position"]
     kind: str = BUTTERWORTH
     window: int | None = None
+    row_band_hz: float | None = None
+    """Band of the rows, where rows are filtered and not signals; torque is then left as recorded."""
 
     def steps(self, recording: Recording, max_rows: int) -> list[Step]:
         """The processing steps of one recording."""
@@ -56,13 +59,26 @@ class Filter:
         else:
             logged = ("position",) if recording.velocity is None else ("position", "velocity")
             steps.append(LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=logged))
-            steps.append(LowPass(cutoff_hz=self.torque_cutoff_hz, order=self.order, signals=("torque",)))
+            if self.row_band_hz is None:
+                steps.append(LowPass(cutoff_hz=self.torque_cutoff_hz, order=self.order, signals=("torque",)))
             steps.append(Differentiate(velocity=self.velocity))
-        every = max(1, int(np.ceil(recording.n_samples / max_rows)))
+        every = 1 if self.row_band_hz is not None else max(1, int(np.ceil(recording.n_samples / max_rows)))
         return steps if every == 1 else [*steps, Decimate(every=every)]
+
+    @property
+    def row_filter(self) -> BandLimit | None:
+        """The filter of the rows, None where signals were filtered instead."""
+        return None if self.row_band_hz is None else BandLimit(self.row_band_hz)
+
+    @property
+    def band_hz(self) -> float:
+        """The band in which torque is judged."""
+        return self.torque_cutoff_hz if self.row_band_hz is None else self.row_band_hz
 
     def describe(self) -> str:
         source = "logged velocity" if self.velocity == "logged" else "velocity from position"
+        if self.row_band_hz is not None:
+            return f"rows below {self.row_band_hz:g} Hz, made of signals below {self.cutoff_hz:.4g} Hz, {source}"
         if self.window is not None:
             return f"{self.kind}, window {self.window} rows, order {self.order}, {source}"
         torque = "" if self.torque_cutoff_hz == self.cutoff_hz else f", torque at {self.torque_cutoff_hz:g} Hz"
@@ -208,3 +224,14 @@ def raw_samples(recording: Recording, like: Samples | None = None) -> Samples:
     if like is None or like.load is None:
         return samples
     return samples.with_load(np.column_stack([np.interp(samples.time, like.time, column) for column in like.load.T]))
+
+
+def velocity_sources(recordings: Sequence[Recording], settings: Rows) -> tuple[str, ...]:
+    """Where velocity may come from: what the settings fix, else logged where every log has it, and position."""
+    logged = all(recording.velocity is not None for recording in recordings)
+    if settings.velocity == "logged" and not logged:
+        missing = next(recording.source.path for recording in recordings if recording.velocity is None)
+        raise InputError(f"{missing} has no velocity columns, but --velocity logged was asked for")
+    if settings.velocity != "auto":
+        return (settings.velocity,)
+    return ("logged", "position") if logged else ("position",)

@@ -30,6 +30,7 @@ from dynid.run.signals import (
     savgol_numbers,
     split_recording,
     to_samples,
+    velocity_sources,
 )
 from dynid.validation.torque import validate
 
@@ -49,7 +50,7 @@ def choose_filter(
     robot: Robot, base: BaseReduction, recordings: Sequence[Recording], settings: Rows, tell: Tell = silent
 ) -> tuple[Filter, tuple[Trial, ...]]:
     """The filter of a run: what the settings fix, and for the rest what predicts held-out raw torque best."""
-    sources = _velocity_sources(recordings, settings)
+    sources = velocity_sources(recordings, settings)
     smoothing = savgol_numbers(settings.filter)
     cutoffs = (0.0,) if smoothing is not None else _cutoffs(recordings, settings)
 
@@ -81,16 +82,6 @@ def choose_filter(
     source, place = min(((source, p) for p in near), key=lambda choice: tried(*choice).error)
     ordered = sorted(trials.values(), key=lambda trial: (trial.filter.velocity, trial.filter.cutoff_hz))
     return trials[source, place].filter, tuple(ordered)
-
-
-def _velocity_sources(recordings: Sequence[Recording], settings: Rows) -> tuple[str, ...]:
-    logged = all(recording.velocity is not None for recording in recordings)
-    if settings.velocity == "logged" and not logged:
-        missing = next(recording.source.path for recording in recordings if recording.velocity is None)
-        raise InputError(f"{missing} has no velocity columns, but --velocity logged was asked for")
-    if settings.velocity != "auto":
-        return (settings.velocity,)
-    return ("logged", "position") if logged else ("position",)
 
 
 def _cutoffs(recordings: Sequence[Recording], settings: Rows) -> tuple[float, ...]:

@@ -10,14 +10,12 @@ from typing import Any
 from dynid.errors import InputError
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
-from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
 from dynid.run.logs import Logs, read_logs, read_unseen, refuse_same, unchanged
-from dynid.run.motion import assembled, rows_of, under_load
+from dynid.run.motion import assembled, chosen_filter, rows_of, under_load
 from dynid.run.options import Settings
 from dynid.run.record import Run
 from dynid.run.signals import FILTERING, Filter, hold_still, split_recording, to_samples
-from dynid.run.tune import choose_filter
 from dynid.validation.torque import Validation, validate
 
 
@@ -26,7 +24,7 @@ def validate_run(run: Run, paths: Sequence[str | Path], **reading: Any) -> Valid
 
     How they are read may differ from the run's logs: see :func:`unseen_samples`.
     """
-    return validate(run.robot, run.estimate, unseen_samples(run, paths, **reading))
+    return validate(run.robot, run.estimate, unseen_samples(run, paths, **reading), run.judged_hz)
 
 
 def unseen_samples(run: Run, paths: Sequence[str | Path], **changes: Any) -> tuple[Samples, ...]:
@@ -56,7 +54,7 @@ def filter_for(run: Run, logs: Logs, settings: Settings) -> Filter:
         raise InputError(
             "this run was identified from a table of poses and has no filter for a motion log: give --cutoff-hz F"
         )
-    return choose_filter(run.robot, reduce_to_base(run.robot), logs.recordings, settings)[0]
+    return chosen_filter(run.robot, logs.recordings, settings)[0]
 
 
 def with_logs(run: Run) -> Run:

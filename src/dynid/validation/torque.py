@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from dynid.arrays import Array, freeze
 from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate
 from dynid.parameters import Parameters
+from dynid.recording.parts import GAP
 from dynid.recording.samples import Samples
+from dynid.recording.steps.lowpass import EDGE_S
+from dynid.recording.steps.zero_phase import filter_window
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.model import Robot
 
@@ -92,16 +96,65 @@ def predict(robot: Robot, parameters: Parameters, samples: Samples) -> Array:
     return inverse_dynamics(model, samples.position, samples.velocity, samples.acceleration, samples.load)
 
 
-def validate(robot: Robot, estimate: Estimate | Parameters, samples: Samples | Sequence[Samples]) -> Validation:
-    """Prediction of one or several sets of samples, which should not be those identified on."""
+def validate(
+    robot: Robot, estimate: Estimate | Parameters, samples: Samples | Sequence[Samples], band_hz: float | None = None
+) -> Validation:
+    """Prediction of one or several sets of samples, which should not be those identified on.
+
+    With ``band_hz`` measured and predicted torque both pass a zero-phase Butterworth of order 4 at that frequency, and 0.3 s
+    are dropped at both ends of every uninterrupted part: the error in a band. Without, torque is compared as the samples have it.
+    """
     sets = [samples] if isinstance(samples, Samples) else list(samples)
     if not sets:
         raise InputError("validation needs at least one set of samples, got none")
     parameters = estimate.standard if isinstance(estimate, Estimate) else estimate
-    predictions = [predict(robot, parameters, one) for one in sets]
-    logs = tuple(_error(one, prediction) for one, prediction in zip(sets, predictions, strict=True))
-    total = logs[0] if len(logs) == 1 else _error(_joined(sets), np.vstack(predictions))
+    pairs = [band_limited(one, predict(robot, parameters, one), band_hz) for one in sets]
+    logs = tuple(_error(one, prediction) for one, prediction in pairs)
+    total = logs[0]
+    if len(logs) > 1:
+        total = _error(_joined([one for one, _ in pairs]), np.vstack([prediction for _, prediction in pairs]))
     return Validation(total, logs, robot.dof_names)
+
+
+def band_limited(samples: Samples, prediction: Array, band_hz: float | None) -> tuple[Samples, Array]:
+    """Samples and prediction as they are judged in a band; as they are without one."""
+    if band_hz is None or samples.torque is None:
+        return samples, prediction
+    kept_rows, measured, predicted = [], [], []
+    for part in _uninterrupted(samples.time):
+        time = samples.time[part]
+        period_s = float(time[-1] - time[0]) / max(len(time) - 1, 1)
+        edge = int(np.ceil(EDGE_S / period_s - 1e-6)) if len(time) > 1 else 0
+        both = np.hstack([samples.torque[part], prediction[part]])
+        if len(time) <= 2 * edge + 15:
+            continue  # nothing of so short a part is left
+        if 2.0 * band_hz * period_s < 0.95:
+            both = filter_window(both, 4, 2.0 * band_hz * period_s, True, True)
+        n = samples.torque.shape[1]
+        inner = slice(edge, len(time) - edge)
+        kept_rows.append(np.arange(part.start, part.stop)[inner])
+        measured.append(both[inner, :n])
+        predicted.append(both[inner, n:])
+    if not kept_rows:
+        raise InputError(
+            f"samples of {samples.duration_s:.3g} s are too short to judge torque in a band: {EDGE_S:g} s are dropped at both ends"
+        )
+    rows = np.concatenate(kept_rows)
+    cut = {name: None if getattr(samples, name) is None else getattr(samples, name)[rows] for name in _ARRAYS}
+    raw = samples.torque if samples.raw_torque is None else samples.raw_torque
+    judged = Samples(**{**cut, "torque": np.concatenate(measured), "raw_torque": raw[rows]}, notes=samples.notes)
+    return judged, np.concatenate(predicted)
+
+
+_ARRAYS = ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load")
+
+
+def _uninterrupted(time: Array) -> list[slice]:
+    """Parts of a clock without a gap."""
+    steps = np.diff(time)
+    late = np.flatnonzero(steps > GAP * np.median(steps)) + 1 if len(steps) else np.zeros(0, dtype=int)
+    bounds = [0, *late.tolist(), len(time)]
+    return [slice(a, b) for a, b in pairwise(bounds)]
 
 
 def _joined(sets: list[Samples]) -> Samples:

@@ -7,50 +7,43 @@ fitted to; among models that predict alike the one with the fewest columns wins.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, freeze
-from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate, Method, estimate
-from dynid.estimation.friction.fit import fit_friction, fit_residual_friction, needs_load, with_transmitted_load
+from dynid.estimation.friction.cross_validation import FrictionTrial, cross_validate
+from dynid.estimation.friction.data import FrictionData
+from dynid.estimation.friction.fit import Fitted, fit_friction, fit_model, needs_load, with_transmitted_load
+from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
 from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.regression.factor import Regression, build_regression, factorise
+from dynid.regression.factor import Regression, factorise
+from dynid.regression.row_filter import FilteredRows, RowFilter
 from dynid.regression.source import RowSource
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import Coulomb
-from dynid.robot.effects.models import START_TIME_S, friction_effects, tried_friction_models
+from dynid.regression.torque_rows import TorqueRows
+from dynid.robot.effects import Coulomb, Effect, OnJoints
+from dynid.robot.effects.models import AUTO, friction_effects, tried_friction_models
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 
-BLOCKS = 5
-GAP_S = 0.3
-"""Left out of the training rows beside a held-out block: filters smear what happens across its edges."""
-TRIAL_ROWS, TRIAL_ROUNDS = 1_500, 4
 ALIKE = 0.01
 """Models whose held-out errors differ by less than this part of the best predict alike."""
+OWN_MODEL = 0.05
+"""Part by which a joint's held-out error must fall for it to have a model of its own."""
+TOGETHER = 0.03
+"""Part by which the error of all joints must fall for some of them to have models of their own: a motion that shows little
+is also predicted better by chance."""
 FILTER_MEMORY = 0.3
 """Time over which a zero-phase low-pass smears a step, times its cut-off: where the search for a smooth sign starts."""
+TRIAL_ROUNDS = 3
 LOAD_ROUNDS = 8
 LOAD_SETTLED = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class FrictionTrial:
-    """A model and its error on blocks of time that it was not fitted to."""
-
-    model: str
-    error: float
-    """``||tau - tau_hat|| / ||tau||`` over all held-out blocks and joints."""
-    rmse: Array
-    """Per joint."""
-    n_columns: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +53,15 @@ class FrictionChoice:
     robot: Robot
     model: str
     trials: tuple[FrictionTrial, ...] = ()
+    joints: Mapping[str, str] = field(default_factory=dict)
+    """Joints with a model of their own, which predicts their held-out blocks better."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values: the model and the trials it was chosen by."""
         trials = [
             {"model": t.model, "error": t.error, "rmse": t.rmse.tolist(), "n_columns": t.n_columns} for t in self.trials
         ]
-        return {"model": self.model, "trials": trials}
+        return {"model": self.model, "trials": trials, "joints": dict(self.joints)}
 
     @classmethod
     def from_dict(cls, robot: Robot, record: Mapping[str, Any]) -> FrictionChoice:
@@ -75,88 +70,132 @@ class FrictionChoice:
             FrictionTrial(str(t["model"]), float(t["error"]), freeze(t["rmse"]), int(t["n_columns"]))
             for t in record["trials"]
         ]
-        return cls(robot, str(record["model"]), tuple(trials))
+        return cls(robot, str(record["model"]), tuple(trials), dict(record.get("joints", {})))
 
     def notes(self) -> tuple[str, ...]:
         """What was chosen and against what."""
         if not self.trials:
             return ()
         errors = ", ".join(f"{trial.model} {100.0 * trial.error:.3g} %" for trial in self.trials)
-        return (f"friction '{self.model}' was chosen by its error on held-out blocks of time: {errors}",)
+        notes = [f"friction '{self.model}' was chosen by its error on held-out blocks of time: {errors}"]
+        if self.joints:
+            own = ", ".join(f"{joint} {model}" for joint, model in self.joints.items())
+            notes.append(f"joints with a friction model of their own, which predicts them better: {own}")
+        return tuple(notes)
 
 
 def choose_friction(
     robot: Robot,
     samples: Sequence[Samples],
-    model: str,
+    model: str = AUTO,
     *,
-    time_s: float = START_TIME_S,
+    row_filter: RowFilter | None = None,
+    time_s: float = 0.0,
     bodies_held: bool = False,
     tell: Tell = silent,
 ) -> FrictionChoice:
     """The robot with the friction model asked for, or for ``auto`` with the one that predicts held-out blocks best.
 
-    The dead zone of Coulomb friction, where the robot has one, is that of the linear model. With ``bodies_held`` the
-    rigid bodies are those of the robot's parameters, and friction alone is fitted.
+    Args:
+        robot: with any effects; a model takes the place of viscous, Coulomb and offset.
+        samples: motion and torque.
+        model: a friction model by its name, or ``auto``; joints may then have models of their own.
+        row_filter: acts on regressor, friction and torque alike; without one, the samples are taken as they are.
+        time_s: where the search for the memory of filtered signals starts; zero where rows are filtered, which have none.
+        bodies_held: the rigid bodies are those of the robot's parameters, and friction alone is fitted.
+        tell: is told what is being done.
     """
     zone = next((effect.dead_zone for effect in robot.effects if isinstance(effect, Coulomb)), 0.0)
-    candidates = {
-        name: with_friction(robot, friction_effects(name, time_s=time_s, dead_zone=zone))
-        for name in (tried_friction_models() if model == "auto" else (model,))
-    }
-    trials: tuple[FrictionTrial, ...] = ()
-    if model == "auto":
-        tried = []
-        for name, candidate in candidates.items():
-            tell(f"choosing the friction model: {name}")
-            tried.append(cross_validate(candidate, samples, name, bodies_held=bodies_held))
-        trials = tuple(tried)
-        least = min(trial.error for trial in trials)
-        alike = [trial for trial in trials if trial.error <= (1.0 + ALIKE) * least]
-        model = min(alike, key=lambda trial: (trial.n_columns, trial.error)).model
-    chosen = candidates[model]
-    # only the inner numbers are kept: the parameters are the estimator's business
-    fit = fit_residual_friction if bodies_held else fit_friction
-    found = fit(chosen, samples).robot if _searched(chosen) else chosen
-    return FrictionChoice(robot.with_effects(found.effects), model, trials)
+
+    def candidate(name: str) -> Robot:
+        return with_friction(robot, friction_effects(name, time_s=time_s, dead_zone=zone))
+
+    data = FrictionData.of(candidate("linear"), samples, row_filter, held=bodies_held)
+    weighted = not bodies_held
+    if model != AUTO:
+        chosen = candidate(model)
+        if _searched(chosen):
+            chosen = fit_model(FrictionModel(chosen, data), weighted=weighted).robot
+        return FrictionChoice(chosen, model)
+    fits: dict[str, Fitted] = {}
+    trials: dict[str, FrictionTrial] = {}
+    weights: Array | None = None
+    places: dict[str, Array] = {}
+    for name in tried_friction_models():
+        tell(f"choosing the friction model: {name}")
+        fit = fit_model(
+            FrictionModel(candidate(name), data), weighted=weighted, weights=weights, start=places, rounds=TRIAL_ROUNDS
+        )
+        fits[name], trials[name] = fit, cross_validate(fit, name)
+        weights, places = fit.weights, {**places, **fit.places()}
+    best = _chosen(list(trials.values()))
+    models = {joint: _own_model(trials, best, d) for d, joint in enumerate(robot.joint_names)}
+    own = {joint: name for joint, name in models.items() if name != best}
+    alike = FrictionChoice(fits[best].robot, best, tuple(trials.values()))
+    if not own:
+        return alike
+    tell("choosing the friction model: joints with models of their own")
+    mixed = fit_model(FrictionModel(_mixed(robot, models, fits), data), weighted=weighted, weights=weights, start=places)
+    together = cross_validate(mixed, "mixed")
+    if together.error > (1.0 - TOGETHER) * trials[best].error:
+        return alike
+    return FrictionChoice(mixed.robot, best, (*trials.values(), together), own)
 
 
-def with_own_numbers(robot: Robot, samples: Sequence[Samples]) -> Robot:
+def _chosen(trials: Sequence[FrictionTrial], joint: int | None = None) -> str:
+    """Among models that predict about as well as the best, the one with the fewest columns.
+
+    Two models predict alike where their errors differ by less than ``ALIKE``, or by less than what the difference varies by
+    from block to block: one standard error of its mean.
+    """
+    squares = [_block_squares(trial, joint) for trial in trials]
+    best = squares[int(np.argmin([own.sum() for own in squares]))]
+    limit = ((1.0 + ALIKE) ** 2 - 1.0) * best.sum()
+    alike = [
+        trial
+        for trial, own in zip(trials, squares, strict=True)
+        if (own - best).sum() <= max(limit, np.sqrt(len(best)) * float(np.std(own - best, ddof=1)))
+    ]
+    return min(alike, key=lambda trial: (trial.n_columns, _block_squares(trial, joint).sum())).model
+
+
+def _block_squares(trial: FrictionTrial, joint: int | None) -> Array:
+    assert trial.squares is not None
+    return np.asarray(trial.squares.sum(axis=1) if joint is None else trial.squares[:, joint])
+
+
+def _own_model(trials: Mapping[str, FrictionTrial], best: str, joint: int) -> str:
+    """The model of one joint: that of the robot, unless another one predicts this joint better in every block of time.
+
+    With several models and joints some block errors are better by chance; all blocks of a joint rarely are.
+    """
+    common = _block_squares(trials[best], joint)
+    better = [
+        trial
+        for trial in trials.values()
+        if (_block_squares(trial, joint) < common).all() and trial.rmse[joint] < (1.0 - OWN_MODEL) * trials[best].rmse[joint]
+    ]
+    return _chosen(better, joint) if better else best
+
+
+def _mixed(robot: Robot, models: Mapping[str, str], fits: Mapping[str, Fitted]) -> Robot:
+    """The robot with a friction model for each joint: every effect on the joints whose model has it."""
+    where: dict[str, tuple[Effect, list[int]]] = {}
+    for number, joint in enumerate(robot.joint_names, start=1):
+        for effect in fits[models[joint]].model.effects:
+            where.setdefault(effect.name, (effect, []))[1].append(number)
+    effects = [
+        effect if len(joints) == robot.n_joints else OnJoints(effect, tuple(joints)) for effect, joints in where.values()
+    ]
+    return with_friction(robot, effects)
+
+
+def with_own_numbers(robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None = None) -> Robot:
     """The robot with the inner numbers of its friction, such as a Stribeck velocity, searched for on the samples."""
-    return robot.with_effects(fit_friction(robot, samples).robot.effects) if _searched(robot) else robot
-
-
-def cross_validate(
-    robot: Robot, samples: Sequence[Samples], model: str = "", *, blocks: int = BLOCKS, bodies_held: bool = False
-) -> FrictionTrial:
-    """Error on blocks of time, each predicted by a fit to the others; every log is cut into as many blocks."""
-    if blocks < 2:
-        raise InputError(f"cross-validation needs at least 2 blocks of time, got {blocks}")
-    total = sum(len(one) for one in samples)
-    every = max(1, int(np.ceil(total / TRIAL_ROWS)))
-    thinned = [one[::every] for one in samples]
-    if min(len(one) for one in thinned) < 4 * blocks:
-        raise InputError(f"a log of {min(len(one) for one in samples)} rows is too short for {blocks} blocks of time")
-    errors, torques = [], []
-    for block in range(blocks):
-        parts = [_held_out(one, block, blocks) for one in thinned]
-        known = [piece for rest, _ in parts for piece in rest if len(piece)]
-        fit = fit_residual_friction if bodies_held else fit_friction
-        fitted = fit(robot, known, rounds=TRIAL_ROUNDS).robot
-        for _, unseen in parts:
-            assert unseen.torque is not None
-            loaded = with_transmitted_load(fitted, unseen)
-            prediction = inverse_dynamics(fitted, loaded.position, loaded.velocity, loaded.acceleration, loaded.load)
-            errors.append(unseen.torque - prediction)
-            torques.append(unseen.torque)
-    error = np.vstack(errors)
-    columns = sum(len(effect.nonlinear_options()) for effect in robot.effects) * robot.n_dof + len(robot.parameters)
-    return FrictionTrial(
-        model=model,
-        error=float(np.linalg.norm(error) / np.linalg.norm(np.vstack(torques))),
-        rmse=freeze(np.sqrt((error**2).mean(axis=0))),
-        n_columns=columns - robot.parameters.n_inertial,
-    )
+    if not _searched(robot):
+        return robot
+    data = FrictionData.of(robot, samples, row_filter)
+    return fit_model(FrictionModel(robot, data), weighted=True).robot
 
 
 def estimate_under_load(
@@ -199,18 +238,24 @@ def _with_loads(own: Sequence[Samples], loaded: Sequence[Samples]) -> list[Sampl
 
 
 def friction_alone(
-    robot: Robot, samples: Sequence[Samples], model: str, *, time_s: float = START_TIME_S
+    robot: Robot,
+    samples: Sequence[Samples],
+    model: str,
+    *,
+    row_filter: RowFilter | None = None,
+    time_s: float = 0.0,
 ) -> tuple[FrictionChoice, Estimate, Regression, tuple[Samples, ...]]:
     """Friction identified anew with the rigid bodies of the robot's parameters held (Gaz and others 2019, IV-B).
 
     For the same robot after its lubrication changed, or another one of the same make. Base values of the rigid bodies keep
     the origin ``prior``; the covariance is that of the friction values alone. Samples are returned with their load.
     """
-    choice = choose_friction(robot, samples, model, time_s=time_s, bodies_held=True)
+    choice = choose_friction(robot, samples, model, row_filter=row_filter, time_s=time_s, bodies_held=True)
     renewed = choice.robot
     loaded = tuple(with_transmitted_load(renewed, one) for one in samples)
     base = reduce_to_base(renewed)
-    regression = build_regression(renewed, loaded)
+    rows: RowSource = TorqueRows(renewed, loaded)
+    regression = factorise(rows if row_filter is None else FilteredRows(rows, row_filter))
     problem = LinearProblem.of(regression, base, renewed.parameters)
     friction = np.array([column.kind == "friction" for column in renewed.parameters.columns])
     asked = ~base.K[:, ~friction].any(axis=1)
@@ -232,12 +277,3 @@ def friction_alone(
 
 def _searched(robot: Robot) -> bool:
     return any(effect.nonlinear_options() for effect in robot.effects)
-
-
-def _held_out(samples: Samples, block: int, blocks: int) -> tuple[list[Samples], Samples]:
-    """The rows before and after a block, at a distance, and the block itself."""
-    edges = np.linspace(0, len(samples), blocks + 1).astype(int)
-    first, last = int(edges[block]), int(edges[block + 1])
-    before = int(np.searchsorted(samples.time, samples.time[first] - GAP_S)) if first else 0
-    behind = int(np.searchsorted(samples.time, samples.time[last - 1] + GAP_S, side="right"))
-    return [samples[:before], samples[behind:]], samples[first:last]

@@ -164,7 +164,8 @@ class FrictionData:
         values = self.rigid.parameters.with_values([parameters[name] for name in self.rigid.parameters.names])
         robot = self.rigid.with_parameters(values)
         return [
-            inverse_dynamics(robot, log.samples.position, log.samples.velocity, log.samples.acceleration) for log in self.logs
+            inverse_dynamics(robot, log.samples.position, log.samples.velocity, log.samples.acceleration)
+            for log in self.logs
         ]
 
     def motions(self, loads: Sequence[Array] | None) -> Iterator[tuple[Log, Motion]]:

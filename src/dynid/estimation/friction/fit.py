@@ -10,7 +10,7 @@ that known rigid bodies leave unexplained: :func:`fit_residual_friction`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,16 @@ class Fitted:
     rounds: int
     evaluations: int
     converged: bool
+
+    @property
+    def robot(self) -> Robot:
+        """The robot with the inner numbers found; its parameters are as they were, the estimator's business."""
+        return self.model.robot_at(self.theta)
+
+    def places(self) -> dict[str, Array]:
+        """Where each inner number was found, by its key: where another model may start."""
+        n = self.model.data.n_joints
+        return {v.option.key: place for v, place in zip(self.model.variables, self.theta.reshape(-1, n), strict=True)}
 
     def result(self) -> FrictionFit:
         """The fit as a robot and its errors."""
@@ -129,11 +139,21 @@ def fit_residual_friction(
     return fit_model(FrictionModel(robot, data), weighted=False, rounds=rounds).result()
 
 
-def fit_model(model: FrictionModel, *, weighted: bool, rounds: int = 10, weights: Array | None = None) -> Fitted:
-    """The best inner numbers of a model; weights and loads are renewed until they settle."""
+def fit_model(
+    model: FrictionModel,
+    *,
+    weighted: bool,
+    rounds: int = 10,
+    weights: Array | None = None,
+    start: Mapping[str, Array] | None = None,
+) -> Fitted:
+    """The best inner numbers of a model; weights and loads are renewed until they settle.
+
+    ``weights`` and ``start``, places of inner numbers by their key, are those of an earlier fit to the same rows.
+    """
     data = model.data
     weights = np.ones(data.n_joints) if weights is None else weights
-    theta, loads = model.start, first_loads(model, weights)
+    theta, loads = _started(model, start or {}), first_loads(model, weights)
     evaluations, done, converged = 0, 0, False
     for done in range(1, rounds + 1):
         found = model.search(theta, loads, weights)
@@ -154,6 +174,12 @@ def fit_model(model: FrictionModel, *, weighted: bool, rounds: int = 10, weights
             break
         weights, loads = new_weights, new_loads
     return Fitted(model, theta, loads, weights, columns, solution, done, evaluations, converged)
+
+
+def _started(model: FrictionModel, known: Mapping[str, Array]) -> Array:
+    own = model.start.reshape(-1, model.data.n_joints)
+    places = [known.get(v.option.key, place) for v, place in zip(model.variables, own, strict=True)]
+    return np.concatenate(places) if places else model.start
 
 
 def first_loads(model: FrictionModel, weights: Array) -> list[Array] | None:

@@ -142,9 +142,7 @@ class FrictionModel:
         wide = [part for signals, slopes in found for part in (signals, *slopes.values())]
         return np.asarray(log.rows(np.hstack(wide))) if wide else np.zeros((len(log.times), 0))
 
-    def _arranged(
-        self, stacked: Array, moving: list[int], wanted: list[list[str]], theta: Array, changes: bool
-    ) -> Columns:
+    def _arranged(self, stacked: Array, moving: list[int], wanted: list[list[str]], theta: Array, changes: bool) -> Columns:
         n_rows, n_columns = len(self.data.torque), len(self.names)
         values = np.empty((n_rows, n_columns))
         slopes: dict[tuple[int, str], Array] = {}

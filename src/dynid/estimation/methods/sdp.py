@@ -84,7 +84,7 @@ class FeasibleSDP:
             usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
             prior = "entropic" if usable else "euclidean"
         constraints = constraints_from_table(options["constraints"])
-        return cls(prior=prior, strength=options["prior_strength"], constraints=constraints)
+        return cls(prior=prior, strength=options["prior_strength"], constraints=constraints, weighted=options["weighted"])
 
     def whiten(self, problem: LinearProblem) -> WhitenedFit:
         """The program's data: its set, its factor, its centre."""

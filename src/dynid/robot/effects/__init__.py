@@ -30,6 +30,7 @@ from dynid.robot.effects.models import (
     unregister_friction_model,
 )
 from dynid.robot.effects.offset import Offset
+from dynid.robot.effects.on_joints import OnJoints
 from dynid.robot.effects.registry import (
     effect_from_dict,
     effect_kinds,
@@ -57,6 +58,7 @@ register(Sigmoid)
 register(LoadCoulomb)
 register(LoadViscous)
 register(Coupled)
+register(OnJoints)
 
 __all__ = [
     "PLACES",
@@ -78,6 +80,7 @@ __all__ = [
     "MotionSlopes",
     "NonlinearOption",
     "Offset",
+    "OnJoints",
     "Place",
     "Sigmoid",
     "SmoothCoulomb",

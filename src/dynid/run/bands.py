@@ -1,0 +1,199 @@
+"""Two bands, both chosen by the data: that of the signals that rows are made of, and that of the rows.
+
+The *signal band* reaches to where the spectrum of position meets the floor of its noise or quantisation: a wider one lets noise
+into the regressor, a narrower one bends the motion, at reversals most of all. The *row band* is the one whose fit predicts
+held-out torque best, judged in one fixed band for all, so that no band is preferred for judging itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.estimation.friction.choice import with_own_numbers
+from dynid.estimation.linear import LinearProblem
+from dynid.progress import Tell, silent
+from dynid.recording.check import HELD_OUT
+from dynid.recording.process import process
+from dynid.recording.recording import Recording
+from dynid.recording.steps.differentiate import Differentiate
+from dynid.recording.steps.resample import Resample
+from dynid.regression.base import reduce_to_base
+from dynid.regression.factor import factorise
+from dynid.regression.row_filter import BandLimit, FilteredRows
+from dynid.regression.source import RowSource
+from dynid.regression.torque_rows import TorqueRows
+from dynid.robot.effects.models import REPLACED, friction_effects
+from dynid.robot.friction import with_friction
+from dynid.robot.model import Robot
+from dynid.run.options import Rows
+from dynid.run.signals import STILL, Filter, hold_still, repairs, split_recording, to_samples, velocity_sources
+
+ROW_BANDS_HZ = (3.0, 5.0, 8.0, 12.0, 20.0, 30.0)
+"""Bands of the rows that are tried."""
+JUDGED_HZ = 5.0
+"""The band in which they are judged: that of the published figures, and of what controllers follow."""
+ALIKE = 0.01
+"""Bands whose held-out errors differ by less than this part of the best are alike; the widest of them is taken."""
+ABOVE_FLOOR = 4.0
+"""Power over that of the noise floor down to which the spectrum of position is motion."""
+LEAST_SIGNAL_HZ, SIGNAL_OVER_ROWS = 10.0, 2.0
+"""The signal band is never narrower than this, nor than so many times the row band."""
+NARROWER_HZ = (15.0, 30.0)
+"""Signal bands that are tried beside the one that the spectrum shows."""
+MOST_SIGNAL = 0.2
+"""Of the sampling rate: differences over fewer samples are mostly noise, whatever the spectrum says."""
+WIDTHS_HZ = 12.0
+"""Band in which the width of friction's turn is found before bands are compared."""
+TRIAL_S = 40.0
+"""Seconds of a log, at most, that the bands are chosen on."""
+
+
+@dataclass(frozen=True)
+class BandTrial:
+    """A filter that was tried, and its held-out error in the fixed band."""
+
+    filter: Filter
+    error: float
+
+
+def choose_bands(
+    robot: Robot, recordings: Sequence[Recording], settings: Rows, tell: Tell = silent
+) -> tuple[Filter, tuple[BandTrial, ...]]:
+    """The bands and the velocity source of a run: what the settings fix, and the rest by the data."""
+    rate_hz = min(recording.rate_hz for recording in recordings)
+    bands = _row_bands(recordings, settings, rate_hz)
+    sources = velocity_sources(recordings, settings)
+    tell("choosing the bands: noise of the positions")
+    signals = _signal_bands(recordings, settings, rate_hz)
+
+    def option(source: str, signal: float, band: float) -> Filter:
+        if settings.signal_band_hz == "auto":
+            signal = min(max(signal, SIGNAL_OVER_ROWS * band, LEAST_SIGNAL_HZ), MOST_SIGNAL * rate_hz)
+        return Filter(signal, band, settings.filter_order, source, row_band_hz=band)  # type: ignore[arg-type]
+
+    middle = _nearest(bands, JUDGED_HZ)
+    first = list(dict.fromkeys(option(source, signal, middle) for source in sources for signal in signals))
+    if len(first) * len(bands) == 1:
+        return first[0], ()
+    parts = [split_recording(_shortened(recording), 1.0 - HELD_OUT) for recording in recordings]
+    model = _trial_model(robot, parts, option(sources[-1], signals[-1], _nearest(bands, WIDTHS_HZ)))
+    judged_hz = min(JUDGED_HZ, bands[-1])
+    trials: dict[Filter, float] = {}
+
+    def tried(chosen: Filter) -> float:
+        if chosen not in trials:
+            tell(f"choosing the bands: {chosen.describe()}")
+            trials[chosen] = _held_out_error(model, parts, chosen, judged_hz)
+        return trials[chosen]
+
+    # signal band and velocity source at one row band, then the row band: each has one valley
+    least = min(tried(chosen) for chosen in first)
+    best = min((chosen for chosen in first if tried(chosen) <= (1.0 + ALIKE) * least), key=lambda chosen: chosen.cutoff_hz)
+    options = [option(best.velocity, best.cutoff_hz, band) for band in bands]
+    least = min(tried(chosen) for chosen in options)
+    alike = [chosen for chosen in options if tried(chosen) <= (1.0 + ALIKE) * least]
+    return max(alike, key=lambda chosen: chosen.band_hz), tuple(BandTrial(f, e) for f, e in trials.items())
+
+
+def _signal_bands(recordings: Sequence[Recording], settings: Rows, rate_hz: float) -> tuple[float, ...]:
+    """Signal bands to try, the widest last: where the spectrum meets its noise, and narrower ones.
+
+    A clock that jitters and rows that repeat put power where neither motion nor white noise is, and the spectrum alone
+    would take it for motion.
+    """
+    if settings.signal_band_hz != "auto":
+        return (float(settings.signal_band_hz),)
+    floor_hz = max(signal_band_hz(recording) for recording in recordings)
+    widest = min(max(floor_hz, LEAST_SIGNAL_HZ), MOST_SIGNAL * rate_hz)
+    return (*(f for f in NARROWER_HZ if f < 0.8 * widest), widest)
+
+
+def signal_band_hz(recording: Recording) -> float:
+    """Frequency up to which the position of some joint is more than noise."""
+    samples = process(recording, [*repairs(recording), Resample(), Differentiate(velocity="position")])
+    period_s = samples.duration_s / max(len(samples) - 1, 1)
+    q = samples.position
+    moving = np.ptp(q, axis=0) > STILL
+    if not moving.any() or len(q) < 64:
+        return LEAST_SIGNAL_HZ
+    return float(max(_motion_band(column, period_s) for column in q[:, moving].T))
+
+
+def _motion_band(position: Array, period_s: float) -> float:
+    """Highest frequency at which the second difference of a position exceeds what white noise on it would show.
+
+    Differences turn the steep spectrum of a motion into one that windows do not smear over the noise.
+    """
+    second = np.diff(position, 2)
+    n = len(second)
+    power = np.abs(np.fft.rfft(second * np.hanning(n))) ** 2
+    frequency = np.fft.rfftfreq(n, period_s)
+    # white noise of position has this shape after two differences
+    shape = np.maximum((2.0 * np.sin(np.pi * frequency * period_s)) ** 4, 1e-300)
+    edges = np.geomspace(max(1.0 / (n * period_s), 0.2), 0.5 / period_s, 60)
+    band = np.digitize(frequency, edges)
+    middle, level = [], []
+    for k in range(1, len(edges)):
+        inside = band == k
+        if inside.any():
+            middle.append(float(np.sqrt(edges[k - 1] * edges[k])))
+            level.append(float(np.mean(power[inside] / shape[inside])))
+    floor = float(np.median(level[-max(4, len(level) // 8) :]))
+    above = [f for f, p in zip(middle, level, strict=True) if p > ABOVE_FLOOR * floor]
+    return max(above, default=LEAST_SIGNAL_HZ)
+
+
+def _row_bands(recordings: Sequence[Recording], settings: Rows, rate_hz: float) -> tuple[float, ...]:
+    if settings.cutoff_hz != "auto":
+        return (float(settings.cutoff_hz),)
+    duration_s = min(recording.duration_s for recording in recordings)
+    usable = tuple(f for f in ROW_BANDS_HZ if f < 0.2 * rate_hz and f * duration_s * (1.0 - HELD_OUT) > 10.0)
+    if not usable:
+        raise InputError(f"logs of {duration_s:.3g} s at {rate_hz:.3g} Hz are too short to choose a band; give --cutoff-hz")
+    return usable
+
+
+def _trial_model(robot: Robot, parts: Sequence[tuple[Recording, Recording]], option: Filter) -> Robot:
+    """The robot with smooth friction whose widths fit in one band: what reversals leave must not decide about bands."""
+    if not any(effect.name in REPLACED for effect in robot.effects):
+        return robot
+    smooth = with_friction(robot, friction_effects("smooth", time_s=0.0))
+    known = hold_still([to_samples(first, option, 0) for first, _ in parts])
+    return with_own_numbers(smooth, known, option.row_filter)
+
+
+def _nearest(bands: Sequence[float], wanted: float) -> float:
+    return min(bands, key=lambda band: abs(np.log(band / wanted)))
+
+
+def _shortened(recording: Recording) -> Recording:
+    """The middle of a long log."""
+    spare = recording.duration_s - TRIAL_S
+    if spare <= 0.0:
+        return recording
+    start = float(recording.time[0]) + 0.5 * spare
+    first, last = np.searchsorted(recording.time, [start, start + TRIAL_S])
+    return recording.rows(int(first), int(last))
+
+
+def _held_out_error(robot: Robot, parts: Sequence[tuple[Recording, Recording]], option: Filter, judged_hz: float) -> float:
+    """Error of the fit in its own band on the held-out parts in the fixed band."""
+    base = reduce_to_base(robot)
+    known = hold_still([to_samples(first, option, 0) for first, _ in parts])
+    unseen = [to_samples(rest, option, 0) for _, rest in parts]
+    problem = LinearProblem.of(factorise(_rows(robot, known, option.band_hz)), base, robot.parameters)
+    beta = problem.solve(np.ones(len(problem.channels)))
+    values = np.concatenate([base.lift @ beta, [-1.0]])
+    held_out = factorise(_rows(robot, unseen, judged_hz))
+    left = [held_out.channel_matrix(j) @ values for j in range(len(held_out.factors))]
+    error = float(np.sqrt(sum(float(r @ r) for r in left)) / np.linalg.norm(held_out.torque_norms))
+    return error if np.isfinite(error) else float("inf")
+
+
+def _rows(robot: Robot, samples: Sequence[object], band_hz: float) -> RowSource:
+    return FilteredRows(TorqueRows(robot, tuple(samples)), BandLimit(band_hz))  # type: ignore[arg-type]
