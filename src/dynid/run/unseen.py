@@ -64,8 +64,11 @@ def with_logs(run: Run) -> Run:
     files = [*run.logs, *run.validation_logs]
     if run.filter is None or not all(unchanged(Path(path), digest) for path, digest in files):
         return run
-    whole = known = _recordings(run, [path for path, _ in run.logs])
     unseen = _recordings(run, [path for path, _ in run.validation_logs]) if run.validation_logs else ()
+    if not run.logs:  # retrieved from coefficients: there is nothing to validate on but these
+        others = [to_samples(recording, run.filter, run.settings.max_rows) for recording in unseen]
+        return replace(run, unseen=under_load(run, others))
+    whole = known = _recordings(run, [path for path, _ in run.logs])
     if run.settings.split is not None:
         parts = [split_recording(recording, run.settings.split) for recording in known]
         known, unseen = tuple(first for first, _ in parts), tuple(rest for _, rest in parts)

@@ -169,7 +169,8 @@ def _added(parts: Iterable[tuple[float, dict[str, float], float]]) -> tuple[dict
 
 
 def _multiplied(node: Product, text: str, what: str) -> tuple[dict[str, float], float]:
-    found, constant = {}, 1.0
+    found: dict[str, float] = {}
+    constant = 1.0
     for divides, factor in node.factors:
         terms, own = _linear(factor, text, what)
         if (terms and (found or divides)) or (divides and own == 0.0):
@@ -244,7 +245,9 @@ def _power(base: Value, exponent: Value) -> Value:
 
 def _called(function: str, arguments: list[Value]) -> Value:
     if function in ("min", "max"):
-        return (min if function == "min" else max)(arguments, key=_plain)
+        if function == "min":
+            return min(arguments, key=_plain)
+        return max(arguments, key=_plain)
     (x,) = arguments
     if function == "abs":
         return abs(x)

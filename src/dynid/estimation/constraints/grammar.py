@@ -83,6 +83,8 @@ class Product:
 
 @dataclass(frozen=True)
 class Power:
+    """``base ** exponent``."""
+
     base: Node
     exponent: Node
     at: int
@@ -90,6 +92,8 @@ class Power:
 
 @dataclass(frozen=True)
 class Call:
+    """A function of some arguments."""
+
     function: str
     arguments: tuple[Node, ...]
     at: int
