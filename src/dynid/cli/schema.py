@@ -81,7 +81,7 @@ def _parsed(chosen: list[Field[Any]], typed: dict[str, Any]) -> dict[str, Any]:
             continue
         name, flag = kind_of(one).gives(text, one.name), flag_of(one)
         if name not in typed:
-            raise InputError(f"{flag} is '{text}', expected {kind_of(one).metavar.lower()}")
+            raise InputError(f"{flag} is '{text}', expected {getattr(kind_of(one), 'expected', kind_of(one).metavar)}")
         if name in found or (name != one.name and typed[name] is not None):
             raise InputError(f"{flag} {text} and --{name.replace('_', '-')} were both given, expected one of the two")
         found[name] = kind_of(one).parse(text, flag)

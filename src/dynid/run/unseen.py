@@ -54,7 +54,8 @@ def filter_for(run: Run, logs: Logs, settings: Settings) -> Filter:
         return run.filter
     if settings.cutoff_hz == "auto" and settings.filter == "butterworth":
         raise InputError(
-            "this run was identified from a table of poses and has no filter for a motion log: give --cutoff-hz F"
+            f"this run was identified from {'coefficients' if run.from_coefficients else 'a table of poses'} and has no filter "
+            "for a motion log: give --cutoff-hz F"
         )
     return choose_filter(run.robot, reduce_to_base(run.robot), logs.recordings, settings)[0]
 

@@ -250,7 +250,7 @@ def _called(function: str, arguments: list[Value]) -> Value:
         return max(arguments, key=_plain)
     (x,) = arguments
     if function == "abs":
-        return abs(x)
+        return -x if _plain(x) < 0.0 else x
     if function in ("sqrt", "log") and (_plain(x) < 0.0 or (function == "log" and _plain(x) == 0.0)):
         raise _NoValueError(f"{function} of {_plain(x):g}")
     if isinstance(x, Dual):
