@@ -93,7 +93,8 @@ def test_the_command_names_what_differs_and_only_that() -> None:
     assert words[words.index("--config") + 1] == "dynid.toml"
     for one in OPTIONS:
         if is_flag(one):
-            assert any(word.split("=")[0] == flag_of(one) for word in words), one.name
+            flags = (flag_of(one), f"--no-{flag_of(one)[2:]}")
+            assert any(word.split("=")[0] in flags for word in words), one.name
 
 
 @pytest.mark.parametrize(

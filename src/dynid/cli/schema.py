@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from dynid.errors import InputError
 from dynid.run.kinds import Positions, Switch
 from dynid.run.options import default_of, flag_of, is_flag, kind_of, options_of
 
@@ -78,5 +79,10 @@ def _parsed(chosen: list[Field[Any]], typed: dict[str, Any]) -> dict[str, Any]:
         text = typed[one.name]
         if text is None or text == []:
             continue
-        found[one.name] = kind_of(one).parse(text, flag_of(one))
+        name, flag = kind_of(one).gives(text, one.name), flag_of(one)
+        if name not in typed:
+            raise InputError(f"{flag} is '{text}', expected {getattr(kind_of(one), 'expected', kind_of(one).metavar)}")
+        if name in found or (name != one.name and typed[name] is not None):
+            raise InputError(f"{flag} {text} and --{name.replace('_', '-')} were both given, expected one of the two")
+        found[name] = kind_of(one).parse(text, flag)
     return found

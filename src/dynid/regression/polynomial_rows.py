@@ -54,6 +54,7 @@ Log: TypeAlias = Recording | RecordingStream | Samples | SampleStream
 """Where positions and torques come from. What else it holds is not looked at, but for the load of samples."""
 
 _REMEDY = "resample it first, such as with process(recording, [Resample(), Differentiate()])"
+_ROUND_OFF = 1e-12  # of a signal by which the slope of a constant one may miss zero
 _WHOLE = 1e-5  # of a sample by which a window may miss a whole number of them for the rounding of the stamps
 
 
@@ -334,6 +335,7 @@ class _PointwiseRows:
 
     def push(self, q: Array, tau: Array, load: Array | None, keep: slice) -> tuple[int, ApproximatedRows]:
         q_hat, v_hat = self._position.push(q).values, self._velocity.push(q).values
+        v_hat = _without_round_off(v_hat, q_hat, self._velocity.kernel)
         tau_hat = self._torque.push(tau).values
         load_hat = None if load is None else self._load.push(load).values
         W = self._rows.push(*self._dynamics.both(q_hat, v_hat, load_hat)).values
@@ -373,11 +375,17 @@ class _ProductRows:
         filters = zip(self._weights, self._position, self._velocity, self._weighted_velocity, self._load, strict=True)
         for b_m, position, velocity, weighted_velocity, carried in filters:
             q_m, v_m, u_m = (bank.push(q).values[keep] for bank in (position, velocity, weighted_velocity))
+            v_m = _without_round_off(v_m, q_m, velocity.kernel)
             load_m = None if load is None else carried.push(load).values[keep]
             W += self._dynamics.momentum(q_m, u_m)
             W -= b_m * self._dynamics.drift(q_m, v_m, load_m)
         blocks = self._dynamics.blocks(W, right.values[keep])
         return len(right.time), ApproximatedRows(time, self._dynamics.channels, blocks)
+
+
+def _without_round_off(v: Array, q: Array, slope: SampledKernel) -> Array:
+    """Velocity that is zero where a joint stands still: round-off has a sign, and friction must not be read from it."""
+    return np.where(np.abs(v) <= _ROUND_OFF * float(np.abs(slope.taps).sum()) * np.abs(q), 0.0, v)
 
 
 # Logs ---------------------------------------------------------------------------------------------

@@ -120,7 +120,8 @@ def _sections(shown: Shown, sections: Sequence[Section | None] = ()) -> tuple[Se
 
 def _page(shown: Shown, sections: Sequence[Section]) -> str:
     run = shown.run
-    n = run.estimate.n_samples
-    what = "poses" if run.filter is None else "samples"
+    n, what = run.estimate.n_samples, "poses" if run.filter is None else "samples"
+    if run.from_coefficients:
+        n, what = run.estimate.n_rows, "coefficients"
     subtitle = f"{run.robot.n_joints} joints, {n} {what}, method {run.estimate.method}, identified in {run.seconds:.1f} s"
     return page(f"Dynamic identification of {run.robot.name}", subtitle, verdict_of(run), sections)

@@ -40,6 +40,8 @@ def verdict_of(run: Run) -> Verdict:
     worst: Level = "error" if "error" in levels else ("warning" if "warning" in levels else "good")
     if unseen is not None:
         opening = f"Predicts unseen torque to {percent(unseen.relative_error)}"
+    elif run.from_coefficients:
+        opening = f"Retrieved from {found.n_rows} coefficients, not validated on torque"
     else:
         own = found.relative_error if run.identification is None else run.identification.relative_error
         opening = f"Explains what it was identified on to {percent(own)}"
@@ -60,6 +62,12 @@ def _prediction_item(run: Run, description: float | None) -> Item:
     own = found.relative_error if run.identification is None else run.identification.relative_error
     before = "" if description is None else f" The description it started from is off by {percent(description)}."
     if unseen is None:
+        if run.from_coefficients:
+            return Item(
+                "warning",
+                f"Retrieved from {found.n_rows} given coefficients; no log shows how well it predicts torque.",
+                "Give a log to know: dynid validate RUN LOG --cutoff-hz F.",
+            )
         if run.filter is None:
             return Item("note", f"The inertia matrices and gravity of the table are explained to {percent(own)}.")
         return Item(
@@ -96,6 +104,9 @@ def _seen_item(run: Run) -> Item:
     found = run.estimate
     vague = int(np.count_nonzero(found.seen & (found.sigma_percent > 100.0)))
     beyond = f"; {vague} of them no better than to 100 %" if vague else ""
+    if run.from_coefficients:
+        text = f"{found.rank} of {found.base.n_base} base parameters are fixed by the coefficients{beyond}."
+        return Item("good" if found.rank == found.base.n_base else "note", text)
     text = f"{found.rank} of {found.base.n_base} base parameters are seen in the data{beyond}."
     if found.rank < found.base.n_base:
         return Item("warning", text, "The others keep the description's values: excite them to know them.")
@@ -124,6 +135,8 @@ def _tiles(run: Run, description: float | None) -> tuple[Tile, ...]:
         better = description is None or unseen.relative_error < description
         tiles.append(Tile(percent(unseen.relative_error), "unseen torque error", remark, "good" if better else "error"))
         tiles.append(Tile(percent(unseen.relative_error_raw), "unseen, raw torque", "noise included"))
+    elif run.from_coefficients:
+        tiles.append(Tile(f"{found.details['cost']:.3g}", "cost of the coefficients", "sum of squares"))
     elif own is None or own.relative_error_raw is None:
         tiles.append(Tile(percent(found.relative_error), "error on own data", "not unseen data"))
     else:
@@ -142,7 +155,9 @@ def _tiles(run: Run, description: float | None) -> tuple[Tile, ...]:
     consistent = sum(link.consistent for link in bodies)
     level: Level = "good" if verdict.feasible else "warning"
     tiles.append(Tile(f"{consistent} / {len(bodies)}", "links consistent", "physical bodies", level))
-    tiles.append(Tile(f"{found.condition_number:.3g}", "condition number", f"scaled: {found.condition_number_scaled:.3g}"))
+    if not np.isnan(found.condition_number):
+        numbers = f"{found.condition_number:.3g}", f"scaled: {found.condition_number_scaled:.3g}"
+        tiles.append(Tile(numbers[0], "condition number", numbers[1]))
     if run.filter is not None:
         source = "logged velocity" if run.filter.velocity == "logged" else "velocity from position"
         tiles.append(Tile(f"{run.filter.cutoff_hz:g} Hz", "low-pass", source))

@@ -17,11 +17,12 @@ from dynid.run.motion import identify_motion, identify_poses, method_of
 from dynid.run.options import Settings
 from dynid.run.record import Run
 from dynid.run.refit import refit_from_settings
+from dynid.run.retrieval import retrieve_run
 
 
 def identify(
     robot: Robot | str | Path,
-    logs: Sequence[str | Path] | str | Path,
+    logs: Sequence[str | Path] | str | Path = (),
     settings: Settings | None = None,
     *,
     validate_on: Sequence[str | Path] = (),
@@ -31,7 +32,7 @@ def identify(
 
     Args:
         robot: the robot, or the path of its description.
-        logs: one log or several; several are stacked.
+        logs: one log or several; several are stacked. Where the settings name coefficients, logs are not needed and validate.
         settings: the options; by default those of the command line.
         validate_on: unseen logs.
         tell: is told what is being done.
@@ -43,6 +44,10 @@ def identify(
     paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
     unseen = [Path(path) for path in validate_on]
     model = robot if isinstance(robot, Robot) else read_robot(robot, chosen.effects or "none", chosen.gravity, chosen.lock)
+    if chosen.coefficients is not None:
+        return retrieve_run(model, [*paths, *unseen], chosen, tell)
+    if chosen.drop_above is not None:
+        raise InputError("--drop-above leaves out given coefficients, none were given: name them with --from RUN|CSV")
     if chosen.keep_bodies is not None:
         return refit_from_settings(model, paths, chosen, unseen, tell)
     if chosen.friction is None:

@@ -27,6 +27,10 @@ class Kind:
         """The value of a flag."""
         return text
 
+    def gives(self, text: Any, name: str) -> str:
+        """The option that a text on the command line gives: that of the flag, ``name``, or another one that shares it."""
+        return name
+
     def check(self, value: Any, name: str) -> Any:
         """The value, made plain; refused in one sentence where it is no such value. None passes where None is the default."""
         return value
@@ -150,6 +154,27 @@ class Number(Kind):
 
     def text(self, value: Any) -> str:
         return value if isinstance(value, str) else repr(value)
+
+
+@dataclass(frozen=True)
+class NumberOrFile(Number):
+    """A number, or a path: then the flag gives the option ``file_option`` instead."""
+
+    file_option: str = ""
+
+    def gives(self, text: Any, name: str) -> str:
+        return name if _is_numeric(text) else self.file_option
+
+    def parse(self, text: Any, flag: str) -> Any:
+        return super().parse(text, flag) if _is_numeric(text) else str(text)
+
+
+def _is_numeric(text: Any) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

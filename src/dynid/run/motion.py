@@ -146,7 +146,7 @@ def rows_of(plan: RowPlan, robot: Robot, samples: Sequence[Samples], recordings:
     """The row source of a run: of its filtered samples, or of its recordings where the rows filter by themselves."""
     if not plan.of_recorded:
         return plan.source(robot, samples)
-    return plan.source(robot, [raw_samples(log, one) for log, one in zip(recordings, samples, strict=True)])
+    return plan.source(robot, hold_still([raw_samples(log, one) for log, one in zip(recordings, samples, strict=True)]))
 
 
 def assembled(run: Run, unseen: Sequence[Samples], recordings: Sequence[Recording], tell: Tell = silent) -> Run:

@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.run.kinds import Choice, File, Kind, Names, Number, Numbers, Positions, Switch, Table, Text, Whole
+from dynid.run.kinds import Choice, File, Kind, Names, Number, NumberOrFile, Numbers, Positions, Switch, Table, Text, Whole
 
 PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
 OPTIMISERS = ("refine", "annealing")
@@ -62,7 +62,13 @@ class Model:
 class Reading:
     """How logs are read."""
 
-    from_s: float | None = option(None, "Use each log from this time, s.", Number("SECONDS"), flag="--from", example=2.0)
+    from_s: float | None = option(
+        None,
+        "Use each log from this time, s.",
+        NumberOrFile("SECONDS", file_option="coefficients"),
+        flag="--from",
+        example=2.0,
+    )
     to_s: float | None = option(None, "Use each log up to this time, s.", Number("SECONDS"), flag="--to", example=60.0)
     drive_gains: tuple[float, ...] | None = option(
         None, "N m per A, one per joint: torque from motor current.", Numbers("K1,K2,.."), example=(10.0, 10.0, 8.0)
@@ -214,8 +220,8 @@ class Fit:
     )
     coefficients: str | None = option(
         None,
-        "Retrieve from base values that are known already, in a run or a CSV (name, value), instead of fitting them; "
-        "--from takes it as well.",
+        "Retrieve in two steps, from base values that are known already: a run, or a CSV with name or expression, value, "
+        "sigma_percent. Logs are then optional and validate. --from takes it as well.",
         File("RUN|CSV"),
         example="coefficients.csv",
     )

@@ -21,6 +21,9 @@ from dynid.run.tune import Trial
 from dynid.validation.rows import RowError
 from dynid.validation.torque import TorqueError, Validation
 
+COEFFICIENTS = "coefficients"
+"""Kind of the rows of a run that was retrieved from given coefficients: each of them is one."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -67,6 +70,11 @@ class Run:
     def judged_hz(self) -> float | None:
         """Band in which torque is judged; None where the samples were filtered already, or there is no torque."""
         return None if self.filter is None else self.filter.row_band_hz
+
+    @property
+    def from_coefficients(self) -> bool:
+        """Whether the parameters were retrieved from given coefficients, without data of the run's own."""
+        return self.rows.kind == COEFFICIENTS
 
     def command(self, config: str = "dynid.toml") -> str:
         """The command that repeats this run; ``config`` is its run file, for what no flag can give."""
@@ -131,7 +139,7 @@ class Run:
     def retrieval(self) -> dict[str, Any]:
         """How far a retrieval is from the best possible, what it violates, what the joints carry; empty for other methods."""
         return self._some_details(
-            "lower_bound", ("cost", "lower_bound", "gap", "violated", "largest_joint_wrench", "interrupted")
+            "lower_bound", ("cost", "lower_bound", "gap", "violated", "largest_joint_wrench", "interrupted", "coefficients")
         )
 
     @property

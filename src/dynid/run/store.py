@@ -198,6 +198,7 @@ def _read_estimate(folder: Path, robot: Robot) -> Estimate:
         raise InputError(f"run '{folder}' has no readable estimate.npz: {error}") from None
     base = BaseReduction(robot.parameters.names, arrays["K"], arrays["lift"], arrays.get("independent"))
     condition = record["condition_number"], record["condition_number_scaled"]
+    unknown = math.inf if record["n_samples"] else math.nan  # JSON has neither
     return Estimate(
         method=record["method"],
         base=base,
@@ -206,11 +207,11 @@ def _read_estimate(folder: Path, robot: Robot) -> Estimate:
         standard=robot.parameters.updated(record["parameters"]),
         origin=tuple(record["origin"]),
         rank=int(record["rank"]),
-        condition_number=math.inf if condition[0] is None else condition[0],
-        condition_number_scaled=math.inf if condition[1] is None else condition[1],
+        condition_number=unknown if condition[0] is None else condition[0],
+        condition_number_scaled=unknown if condition[1] is None else condition[1],
         channel_names=tuple(record["channel_names"]),
         residual_rms=np.array(record["residual_rms"], dtype=float),
-        relative_error=float(record["relative_error"]),
+        relative_error=math.nan if record["relative_error"] is None else float(record["relative_error"]),
         n_samples=int(record["n_samples"]),
         n_rows=int(record["n_rows"]),
         outcome=Outcome[record["outcome"]],

@@ -52,7 +52,8 @@ def filter_for(run: Run, logs: Logs, settings: Settings) -> Filter:
         return run.filter
     if settings.cutoff_hz == "auto" and settings.filter == "butterworth":
         raise InputError(
-            "this run was identified from a table of poses and has no filter for a motion log: give --cutoff-hz F"
+            f"this run was identified from {'coefficients' if run.from_coefficients else 'a table of poses'} and has no filter "
+            "for a motion log: give --cutoff-hz F"
         )
     return chosen_filter(run.robot, logs.recordings, settings)[0]
 
@@ -62,8 +63,11 @@ def with_logs(run: Run) -> Run:
     files = [*run.logs, *run.validation_logs]
     if run.filter is None or not all(unchanged(Path(path), digest) for path, digest in files):
         return run
-    whole = known = _recordings(run, [path for path, _ in run.logs])
     unseen = _recordings(run, [path for path, _ in run.validation_logs]) if run.validation_logs else ()
+    if not run.logs:  # retrieved from coefficients: there is nothing to validate on but these
+        others = [to_samples(recording, run.filter, run.settings.max_rows) for recording in unseen]
+        return replace(run, unseen=under_load(run, others))
+    whole = known = _recordings(run, [path for path, _ in run.logs])
     if run.settings.split is not None:
         parts = [split_recording(recording, run.settings.split) for recording in known]
         known, unseen = tuple(first for first, _ in parts), tuple(rest for _, rest in parts)

@@ -44,7 +44,8 @@ def identify(
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
-    """Identify the dynamic model of a robot from logs of its motion, or from a table of poses (M and g).
+    """Identify the dynamic model of a robot from logs of its motion, from a table of poses (M and g), or retrieve feasible
+    parameters from base values that are known already.
 
     0.3 s or three filter time constants are dropped at both ends of each log; several logs are stacked.
 
@@ -61,10 +62,11 @@ def identify(
     settings = file.settings(given or {})
     description, recordings = robot or file.robot, logs or list(file.logs)
     target = output or file.output or Path("run")
-    if description is None or not recordings:
+    if description is None or not (recordings or settings.coefficients):
         raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
     if not json:
-        say(f"identifying {description.name} from {', '.join(log.name for log in recordings)}")
+        sources = [Path(settings.coefficients)] if settings.coefficients else recordings
+        say(f"identifying {description.name} from {', '.join(source.name for source in sources)}")
     with Stages(quiet=json) as stages:
         unseen = validate or list(file.validate)
         run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
@@ -115,6 +117,9 @@ def show_run(run: Run) -> None:
     show_table(("base parameter", "value", "sigma", "from"), rows, text=(0, 3))
     if run.filter is not None:
         show(f"filter: {run.filter.describe()}")
+    if run.from_coefficients:
+        _show_coefficients(run)
+        return
     show(
         f"{run.robot.name}: {found.rank} of {found.base.n_base} base parameters seen in {found.n_samples} "
         f"{'poses' if run.filter is None else 'samples'}, "
@@ -139,6 +144,17 @@ def show_run(run: Run) -> None:
         show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
     if "lower_bound" in found.details:
         show_retrieval(dict(found.details))
+    show("physically consistent: " + ("yes, every link" if found.feasible else "no, see the notes"))
+
+
+def _show_coefficients(run: Run) -> None:
+    """What a retrieval from given coefficients found."""
+    found, unseen = run.estimate, run.validation
+    show(f"{run.robot.name}: {found.n_rows} coefficients fix {found.rank} of {found.base.n_base} base parameters")
+    if unseen is not None:
+        filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
+        show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
+    show_retrieval(dict(found.details))
     show("physically consistent: " + ("yes, every link" if found.feasible else "no, see the notes"))
 
 

@@ -28,7 +28,7 @@ def report(
     from dynid.run.store import load_run
 
     known = load_run(run, with_samples=True)
-    if known.filter is not None and not known.samples:
+    if known.filter is not None and not (known.samples or known.unseen):
         say("the logs of this run are gone or have changed: torque, excitation and residuals are left out")
     path = report_run(known, output or run / "report.html", exported=read_exports(run))
     if json:

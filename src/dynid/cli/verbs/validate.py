@@ -40,7 +40,8 @@ def validate(
 ) -> None:
     """Predict the torque of logs that the run has not seen, filtered as the run was.
 
-    A run from a table of poses has no filter: give --cutoff-hz. For another run, filter options are refused.
+    A run from a table of poses or from coefficients has no filter: give --cutoff-hz. For another run, filter options are
+    refused.
 
     Example: [bold]dynid validate run unseen.csv --at-most 0.05[/bold]
     """

@@ -35,7 +35,16 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.estimation.constraints.conditions import Condition, NameAtMost, barycentric_name, centre_name, parameter_name
+from dynid.estimation.constraints.conditions import (
+    TOTAL_MASS,
+    Condition,
+    NameAtMost,
+    barycentric_name,
+    centre_name,
+    expected_names,
+    is_known,
+    parameter_name,
+)
 from dynid.estimation.constraints.constraints import (
     Constraint,
     Linear,
@@ -47,7 +56,6 @@ from dynid.estimation.constraints.constraints import (
 from dynid.estimation.convex.layout import Layout
 from dynid.parameters import Parameters
 
-TOTAL_MASS = "total_mass"
 LEAST_MASS = 1e-6
 """Smallest mass looked at, relative to the size of the link."""
 _DIAGONAL = ("xx", "yy", "zz")
@@ -104,17 +112,12 @@ class Bounds:
 
     def check(self, parameters: Parameters, source: str = "the bounds") -> None:
         """Refuse a name that no parameter of the robot has."""
-        n_links = parameters.n_inertial // 10
         for name in self.limits:
-            place = centre_name(name) or barycentric_name(name)
-            known = name == TOTAL_MASS or (
-                1 <= place[0] <= n_links if place is not None else parameter_name(name) in parameters.names
-            )
-            if not known:
-                effects = ", ".join(parameters.names[parameters.n_inertial :]) or "none"
+            if not is_known(name, parameters):
+                n_links = parameters.n_inertial // 10
                 raise InputError(
-                    f"{source} name '{name}', which the robot with its {n_links} links does not have; expected {TOTAL_MASS}, "
-                    f"m1 .., c1x .., I1xx .. about the centre of mass, Ixx1 .. about the frame, or an effect ({effects})"
+                    f"{source} name '{name}', which the robot with its {n_links} links does not have; "
+                    f"expected {expected_names(parameters)}"
                 )
 
     def of(self, name: str) -> tuple[float, float]:

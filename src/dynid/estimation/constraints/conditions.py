@@ -25,7 +25,9 @@ from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.convex.layout import Layout
 from dynid.naming import canonical_name
+from dynid.parameters import Parameters
 
+TOTAL_MASS = "total_mass"
 STEP = 6e-6
 """Relative step of central differences."""
 
@@ -175,6 +177,23 @@ def parameter_name(name: str) -> str:
     return canonical_name(name)
 
 
+def is_known(name: str, parameters: Parameters) -> bool:
+    """Whether a quantity is one of this robot: its total mass, a centre of mass, an inertia about it, or a parameter."""
+    place = centre_name(name) or barycentric_name(name)
+    if place is not None:
+        return 1 <= place[0] <= parameters.n_inertial // 10
+    return name == TOTAL_MASS or parameter_name(name) in parameters.names
+
+
+def expected_names(parameters: Parameters) -> str:
+    """What a quantity of this robot may be called, in words."""
+    effects = ", ".join(parameters.names[parameters.n_inertial :]) or "none"
+    return (
+        f"{TOTAL_MASS}, m1 .., c1x .., I1xx .. about the centre of mass, Ixx1 .. about the frame, or an effect ({effects}), "
+        f"with links from 1 to {parameters.n_inertial // 10}"
+    )
+
+
 class Reader:
     """Parameters by name, for one evaluation of a condition."""
 
@@ -189,6 +208,8 @@ class Reader:
 
     def __getitem__(self, name: str) -> Any:
         centre, inertia = centre_name(name), barycentric_name(name)
+        if name == TOTAL_MASS:
+            return sum(self.mass(link) for link in self._layout.links)
         if centre is not None:
             link, axis = centre
             return self._first(link, axis) / self.mass(link)
@@ -283,6 +304,11 @@ class NameAtMost:
     sign: float
     bound: float
 
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names that it reads."""
+        return (self.quantity,)
+
     def __call__(self, parameters: Reader) -> Any:
         return self.sign * parameters[self.quantity] - self.bound
 
@@ -301,10 +327,10 @@ def as_conditions(given: Iterable[Condition | Violation]) -> tuple[Condition, ..
 
 
 def check_names(conditions: Sequence[Condition], layout: Layout) -> None:
-    """Refuse bounds on links that the robot does not have, before any work."""
+    """Refuse bounds and formulas of links that the robot does not have, before any work."""
     for condition in conditions:
-        if isinstance(condition.violation, NameAtMost):
-            quantity = condition.violation.quantity
+        for quantity in getattr(condition.violation, "quantities", ()):
             place = centre_name(quantity) or barycentric_name(quantity)
             if place is not None and place[0] not in layout.links:
-                raise UnknownNameError("link", str(place[0]), [str(link) for link in layout.links], f"bound '{quantity}'")
+                known = [str(link) for link in layout.links]
+                raise UnknownNameError("link", str(place[0]), known, f"'{quantity}' of condition '{condition.name}'")

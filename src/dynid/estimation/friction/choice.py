@@ -14,7 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.estimation.estimate import Estimate, Method, estimate
-from dynid.estimation.friction.cross_validation import FrictionTrial, cross_validate
+from dynid.estimation.friction.cross_validation import FrictionTrial, cross_validate, too_short
 from dynid.estimation.friction.data import FrictionData
 from dynid.estimation.friction.fit import Fitted, fit_friction, fit_model, needs_load, with_transmitted_load
 from dynid.estimation.friction.model import FrictionModel
@@ -55,6 +55,8 @@ class FrictionChoice:
     trials: tuple[FrictionTrial, ...] = ()
     joints: Mapping[str, str] = field(default_factory=dict)
     """Joints with a model of their own, which predicts their held-out blocks better."""
+    reason: str = ""
+    """Why models were not compared although that was asked for."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values: the model and the trials it was chosen by."""
@@ -74,6 +76,8 @@ class FrictionChoice:
 
     def notes(self) -> tuple[str, ...]:
         """What was chosen and against what."""
+        if self.reason:
+            return (f"friction '{self.model}' was taken: {self.reason}",)
         if not self.trials:
             return ()
         errors = ", ".join(f"{trial.model} {100.0 * trial.error:.3g} %" for trial in self.trials)
@@ -117,6 +121,8 @@ def choose_friction(
         if _searched(chosen):
             chosen = fit_model(FrictionModel(chosen, data), weighted=weighted).robot
         return FrictionChoice(chosen, model)
+    if too_short(data):
+        return FrictionChoice(candidate("linear"), "linear", reason="the logs are too short to compare friction models")
     fits: dict[str, Fitted] = {}
     trials: dict[str, FrictionTrial] = {}
     weights: Array | None = None

@@ -14,15 +14,15 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.errors import InputError
-from dynid.estimation.friction.data import Basis
+from dynid.estimation.friction.data import Basis, FrictionData
 from dynid.estimation.friction.fit import Fitted
 from dynid.estimation.friction.model import Columns, Solver
 
 BLOCKS = 5
 GAP_S = 0.3
 """Rows so near to the edge of a block are left out: filters smear what happens across it."""
-LEAST_ROWS = 4
-"""Rows that a block must have at least, times the number of blocks."""
+LEAST_ROWS = 10
+"""Rows that a block must have at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +56,10 @@ def cross_validate(fitted: Fitted, name: str = "", *, blocks: int = BLOCKS) -> F
         raise InputError(f"cross-validation needs at least 2 blocks of time, got {blocks}")
     model, data = fitted.model, fitted.model.data
     place = data.blocks(blocks, GAP_S)
-    counts = np.bincount(place[place >= 0], minlength=blocks)
-    if counts.min() < LEAST_ROWS * blocks:
+    if too_short(data, blocks):
         raise InputError(
-            f"a block of time has {counts.min()} rows, too few for cross-validation over {blocks} blocks of time; "
-            "give a longer log, or name a friction model"
+            f"{len(place)} rows are too few for cross-validation over {blocks} blocks of time; give a longer log, or name a "
+            "friction model"
         )
     parts = [_part(fitted, place == block) for block in range(blocks)]
     noise = np.sqrt(fitted.solution.cost / max(len(data.torque) * data.n_joints, 1))
@@ -79,6 +78,14 @@ def cross_validate(fitted: Fitted, name: str = "", *, blocks: int = BLOCKS) -> F
         n_columns=len(model.names) + len(model.start),
         squares=freeze(squares),
     )
+
+
+def too_short(data: FrictionData, blocks: int = BLOCKS) -> bool:
+    """Whether blocks of time would have too few rows to tell models apart."""
+    place = data.blocks(blocks, GAP_S)
+    counts = np.bincount(place[place >= 0], minlength=blocks)
+    spare = (counts.sum() - counts.max()) * data.n_joints - data.n_shared
+    return bool(counts.min() < LEAST_ROWS or spare < 10 * data.n_joints)
 
 
 def _part(fitted: Fitted, rows: BoolArray) -> _Part:

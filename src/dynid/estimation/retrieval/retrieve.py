@@ -25,6 +25,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.bounds import Bounds, read_bounds
 from dynid.estimation.constraints.conditions import Condition, Violation, as_conditions, check_names
 from dynid.estimation.constraints.constraints import Constraint, PositiveEffects, constraints_from_table
+from dynid.estimation.constraints.expression import conditions_from_tables
 from dynid.estimation.convex.conic import ON_BOUNDARY, ConsistentSet, blamed, deepest_in, onto_equalities
 from dynid.estimation.convex.layout import Layout
 from dynid.estimation.estimate import Estimate
@@ -153,6 +154,7 @@ class PenaltyRetrieval:
         return cls(
             constraints=constraints_from_table(options["constraints"]),
             bounds=bounds,
+            conditions=conditions_from_tables(options["conditions"], robot.parameters),
             optimiser=options["optimiser"],
             starts=options["starts"],
             steps=options["steps"],

@@ -34,7 +34,9 @@ def data_section(shown: Shown) -> Section | None:
     if not parts:
         return None
     text = "" if checks else "The logs of this run were not looked into."
-    if run.filter is None:
+    if run.from_coefficients:
+        text = "The parameters come from given coefficients; no log was looked into."
+    elif run.filter is None:
         text = "A table of poses has no clock and no signals to look into."
     return Section("Data check", text, tuple(parts), "Data")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dynid.report.page import Item, Items, Part, Section, Table
+import math
+
+from dynid.report.page import Folded, Item, Items, Part, Section, Table
 from dynid.report.shown import Shown
 
 
@@ -31,5 +33,20 @@ def retrieval_section(shown: Shown) -> Section | None:
             for name, entry in zip(run.robot.joint_names, wrenches, strict=True)
         )
         parts.append(Table(("joint", "largest force, N", "largest moment, N m"), rows, numeric=(1, 2)))
+    given = found.get("coefficients", ())
+    if given:
+        lines = tuple(
+            (
+                entry["name"],
+                f"{entry['given']:.6g}",
+                f"{entry['retrieved']:.6g}",
+                "–"
+                if entry["sigma_percent"] is None or math.isnan(entry["sigma_percent"])
+                else f"{entry['sigma_percent']:.3g} %",
+            )
+            for entry in given
+        )
+        header = ("coefficient", "given", "retrieved", "sigma of the given one")
+        parts.append(Folded(f"All {len(given)} coefficients", (Table(header, lines, numeric=(1, 2, 3), code=(0,)),)))
     text = "Parameters that no sensor sees still set the forces inside the joints; sane bodies give sane ones."
     return Section("Retrieval under bounds", text, tuple(parts), "Retrieval")

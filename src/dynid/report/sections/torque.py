@@ -15,8 +15,9 @@ def torque_section(shown: Shown) -> Section | None:
     """Measured and predicted torque."""
     run = shown.run
     if not shown.logs:
+        without = "Coefficients have" if run.from_coefficients else "A table of poses has"
         missing = (
-            "A table of poses has no torque over time."
+            f"{without} no torque over time."
             if run.filter is None
             else "The logs are gone or have changed since, so that torque cannot be shown; the numbers above are as stored."
         )

@@ -1,0 +1,133 @@
+"""Rigid bodies of a run kept while friction is identified, and runs from a table of poses on a motion log: by commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from bench import Bench
+from dynid.cli.app import app
+from dynid.errors import InputError
+from dynid.recording.recording import StaticRecording, write_recording
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.static import static_regressor
+from dynid.robot.read import read_robot
+from dynid.run.store import load_run
+
+
+def dynid(*arguments: object) -> dict:
+    """The JSON of a command that must succeed."""
+    done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def refusal(*arguments: object) -> str:
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert isinstance(done.exception, InputError), done.output
+    return str(done.exception)
+
+
+@pytest.fixture(scope="module")
+def poses(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of a table of poses, and the table itself beside it."""
+    place = tmp_path_factory.mktemp("poses")
+    robot = read_robot(bench.urdf, "none")
+    q, _, _ = random_states_within_limits(robot, 60)
+    Y_inertia, Y_gravity = static_regressor(robot, q)
+    phi = robot.parameters.values
+    write_recording(
+        StaticRecording(q, robot.joint_names, inertia=Y_inertia @ phi, gravity=Y_gravity @ phi), place / "poses.csv"
+    )
+    dynid("identify", bench.urdf, place / "poses.csv", "--export", "json", "-o", place / "run")
+    return place
+
+
+def test_a_run_from_poses_predicts_a_motion_log(bench: Bench, poses: Path) -> None:
+    found = dynid("validate", poses / "run", bench.log, "--cutoff-hz", 8)
+    assert len(found["rmse"]) == 4
+    assert len(found["logs"]) == 1
+    # friction is all that is missing: the rigid torque of the true bodies leaves as much
+    assert 0.02 < found["relative_error"] < 0.5
+    other = dynid("validate", poses / "run", bench.log, "--cutoff-hz", 30, "--velocity", "position")
+    assert other["relative_error"] != found["relative_error"]
+    smoothed = dynid("validate", poses / "run", bench.log, "--filter", "savgol:31,2")
+    assert smoothed["relative_error"] == pytest.approx(found["relative_error"], rel=0.5)
+    late = dynid("validate", poses / "run", bench.log, "--cutoff-hz", 8, "--from", 2, "--to", 5)
+    assert late["logs"][0]["n_samples"] < found["logs"][0]["n_samples"]
+
+
+def test_a_run_from_poses_needs_a_filter_for_a_log(bench: Bench, poses: Path) -> None:
+    text = refusal("validate", poses / "run", bench.log)
+    assert "table of poses" in text
+    assert "--cutoff-hz F" in text
+    assert "is a table of poses, expected a motion log" in refusal(
+        "validate", poses / "run", poses / "poses.csv", "--cutoff-hz", 8
+    )
+    assert "'cutoff_hz' is -1" in refusal("validate", poses / "run", bench.log, "--cutoff-hz", -1)
+    assert (
+        CliRunner()
+        .invoke(app, ["validate", str(poses / "run"), str(bench.log), "--cutoff-hz", "8", "--at-most", "0.001"])
+        .exit_code
+        == 1
+    )
+
+
+def test_a_run_with_a_filter_of_its_own_keeps_it(bench: Bench, tmp_path: Path) -> None:
+    dynid(
+        "identify", bench.urdf, bench.log, "--method", "ols", "--cutoff-hz", 10, "--export", "json", "-o", tmp_path / "run"
+    )
+    text = refusal("validate", tmp_path / "run", bench.other_log, "--cutoff-hz", 5)
+    assert "'cutoff_hz' differs from the run's" in text
+    assert "10 Hz" in text
+    assert "same content" in refusal("validate", tmp_path / "run", bench.log)
+
+
+def test_poses_are_validated_afterwards_and_not_with_them(bench: Bench, poses: Path, tmp_path: Path) -> None:
+    out = ("-o", tmp_path / "run")
+    for extra in (("--validate", bench.log), ("--split", 0.5)):
+        text = refusal("identify", bench.urdf, poses / "poses.csv", *extra, *out)
+        assert "dynid validate RUN LOG --cutoff-hz F" in text
+
+
+def test_friction_of_a_pose_run_from_a_part_of_a_log(bench: Bench, poses: Path, tmp_path: Path) -> None:
+    options = ("--keep-bodies", poses / "run", "--cutoff-hz", 10, "--export", "json")
+    found = dynid("identify", bench.urdf, bench.log, *options, "--split", 0.6, "-o", tmp_path / "split")
+    assert found["method"] == "friction"
+    assert found["relative_error"]["validation"] is not None
+    whole = dynid("identify", bench.urdf, bench.log, *options, "-o", tmp_path / "whole")
+    assert whole["relative_error"]["validation"] is None
+    assert found["n_samples"] < 0.7 * whole["n_samples"]
+    run, bodies = load_run(tmp_path / "split", with_samples=True), load_run(poses / "run")
+    assert run.settings.split == 0.6
+    assert len(run.unseen) == len(run.samples) == 1
+    assert run.unseen[0].time[0] > run.samples[0].time[-1]
+    n = bodies.robot.parameters.n_inertial
+    np.testing.assert_allclose(run.estimate.standard.values[:n], bodies.estimate.standard.values, rtol=1e-13)
+    # friction alone was identified: what the bodies could not explain is gone
+    rigid = dynid("validate", poses / "run", bench.log, "--cutoff-hz", 10)
+    assert found["relative_error"]["validation"] < 0.5 * rigid["relative_error"]
+
+
+def test_bodies_of_a_motion_run_with_a_split_of_the_new_log(bench: Bench, tmp_path: Path) -> None:
+    dynid("identify", bench.urdf, bench.log, "--cutoff-hz", 10, "--export", "json", "-o", tmp_path / "first")
+    first = load_run(tmp_path / "first")
+    options = (bench.urdf, bench.other_log, "--keep-bodies", tmp_path / "first", "--export", "json")
+    found = dynid("identify", *options, "--split", 0.5, "-o", tmp_path / "second")
+    second = load_run(tmp_path / "second")
+    assert second.filter == first.filter
+    assert found["relative_error"]["validation"] == pytest.approx(second.validation.relative_error)
+    n = first.robot.parameters.n_inertial
+    np.testing.assert_allclose(second.estimate.standard.values[:n], first.estimate.standard.values[:n], rtol=1e-13)
+    assert "expected one of the two" in refusal(
+        "identify", *options, "--split", 0.5, "--validate", bench.log, "-o", tmp_path / "third"
+    )
+    assert "'method' is that of the run whose bodies are kept" in refusal(
+        "identify", *options, "--split", 0.5, "--method", "ols", "-o", tmp_path / "third"
+    )
