@@ -31,7 +31,7 @@ class Shown:
         named += [(f"identified on: {name_at(files, i)}", one) for i, one in enumerate(run.samples)]
         unseen, own = named[: len(run.unseen)], named[len(run.unseen) :]
         chosen = (unseen[: MOST_LOGS - 1] + own)[:MOST_LOGS]
-        return tuple(predicted(name, run.identified, one) for name, one in chosen if one.torque is not None)
+        return tuple(predicted(name, run.identified, one, run.judged_hz) for name, one in chosen if one.torque is not None)
 
     @property
     def judged(self) -> Predicted | None:

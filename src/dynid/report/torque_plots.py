@@ -15,7 +15,7 @@ from dynid.report.envelope import envelope_rows, spread_rows
 from dynid.report.figure import Axis, Curve, Figure, Mark, Panel
 from dynid.robot.effects.effect import Motion
 from dynid.robot.model import Robot
-from dynid.validation.torque import predict
+from dynid.validation.torque import band_limited, predict
 
 _SCATTER_POINTS = 450
 _CURVE_POINTS = 161
@@ -41,8 +41,11 @@ class Predicted:
         return self.torque - self.prediction
 
 
-def predicted(name: str, identified: Robot, samples: Samples) -> Predicted:
-    """A log with its prediction; the load that friction may depend on is the model's own where the samples have none."""
+def predicted(name: str, identified: Robot, samples: Samples, band_hz: float | None = None) -> Predicted:
+    """A log with its prediction; the load that friction may depend on is the model's own where the samples have none.
+
+    With ``band_hz`` measured torque, prediction and friction are those in a band, as the run judges them.
+    """
     if samples.load is None:
         samples = with_transmitted_load(identified, samples)
     prediction = predict(identified, identified.parameters, samples)
@@ -51,7 +54,9 @@ def predicted(name: str, identified: Robot, samples: Samples) -> Predicted:
     if values.any():
         signals = effect_signals(identified, samples.position, samples.velocity, samples.acceleration, samples.load)
         friction = (signals * values) @ identified.effect_incidence.T
-    return Predicted(name, samples, freeze(prediction), freeze(friction))
+    judged, in_band = band_limited(samples, prediction, band_hz)
+    _, rubbing = band_limited(samples, friction, band_hz)
+    return Predicted(name, judged, freeze(in_band), freeze(rubbing))
 
 
 def _friction_values(robot: Robot) -> Array:

@@ -54,7 +54,7 @@ def _description_error(run: Run) -> float | None:
     judged = run.unseen or run.samples
     if not judged or not np.any(run.robot.parameters.inertials):
         return None
-    return validate(run.robot, run.robot.parameters, judged).relative_error
+    return validate(run.robot, run.robot.parameters, judged, run.judged_hz).relative_error
 
 
 def _prediction_item(run: Run, description: float | None) -> Item:
@@ -160,5 +160,5 @@ def _tiles(run: Run, description: float | None) -> tuple[Tile, ...]:
         tiles.append(Tile(numbers[0], "condition number", numbers[1]))
     if run.filter is not None:
         source = "logged velocity" if run.filter.velocity == "logged" else "velocity from position"
-        tiles.append(Tile(f"{run.filter.cutoff_hz:g} Hz", "low-pass", source))
+        tiles.append(Tile(f"{run.filter.band_hz:g} Hz", "band of the rows" if run.judged_hz else "low-pass", source))
     return tuple(tiles)

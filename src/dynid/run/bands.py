@@ -45,6 +45,8 @@ LEAST_SIGNAL_HZ, SIGNAL_OVER_ROWS = 10.0, 2.0
 """The signal band is never narrower than this, nor than so many times the row band."""
 NARROWER_HZ = (15.0, 30.0)
 """Signal bands that are tried beside the one that the spectrum shows."""
+MOST_ROWS = 0.4
+"""Of the sampling rate: the widest band that can be asked for."""
 MOST_SIGNAL = 0.2
 """Of the sampling rate: differences over fewer samples are mostly noise, whatever the spectrum says."""
 WIDTHS_HZ = 12.0
@@ -150,6 +152,12 @@ def _motion_band(position: Array, period_s: float) -> float:
 
 def _row_bands(recordings: Sequence[Recording], settings: Rows, rate_hz: float) -> tuple[float, ...]:
     if settings.cutoff_hz != "auto":
+        if settings.cutoff_hz >= MOST_ROWS * rate_hz:
+            slowest = min(recordings, key=lambda recording: recording.rate_hz).place
+            raise InputError(
+                f"{slowest}: a band of {settings.cutoff_hz:g} Hz is asked for, expected less than {MOST_ROWS * rate_hz:.4g} Hz, "
+                f"{MOST_ROWS:g} of its sampling rate"
+            )
         return (float(settings.cutoff_hz),)
     duration_s = min(recording.duration_s for recording in recordings)
     usable = tuple(f for f in ROW_BANDS_HZ if f < 0.2 * rate_hz and f * duration_s * (1.0 - HELD_OUT) > 10.0)

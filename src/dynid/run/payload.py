@@ -26,11 +26,12 @@ from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression, matrix_regression
+from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.run.logs import read_logs, refuse_same
 from dynid.run.motion import under_load
 from dynid.run.record import Run
-from dynid.run.signals import to_samples
+from dynid.run.signals import Filter, to_samples
 from dynid.validation.torque import predict
 
 _GUESS = np.array([1.0, 0.0, 0.0, 0.0, 2e-3, 0.0, 2e-3, 0.0, 0.0, 2e-3])
@@ -88,10 +89,11 @@ def payload_from_samples(run: Run, samples: Sequence[Samples], body: int) -> Pay
         assert one.torque is not None
         rest = one.torque - predict(robot, run.estimate.standard, one)
         Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load)[:, :, columns]
-        rows = [np.column_stack([Y[:, j], rest[:, j]]) for j in range(robot.n_dof)]
+        blocks = [*(np.column_stack([Y[:, j], rest[:, j]]) for j in range(robot.n_dof)), one.torque]
+        *rows, torque = _filtered(blocks, one.time, run.filter)
         parts.append(matrix_regression(parameters, robot.dof_names, rows, timed=True))
-        total += float((one.torque**2).sum())
-        before += float((rest**2).sum())
+        total += float((torque**2).sum())
+        before += sum(float((block[:, -1] ** 2).sum()) for block in rows)
     regression = reduce(operator.add, parts)
     base = BaseReduction.from_matrix(np.eye(len(parameters)), parameters.names)
     result = estimate(regression, base, FeasibleSDP(weighted=True, effects_positive=False))
@@ -113,3 +115,12 @@ def payload_from_samples(run: Run, samples: Sequence[Samples], body: int) -> Pay
         relative_error_with=float(np.sqrt(left / total)),
         estimate=result,
     )
+
+
+def _filtered(blocks: list[Array], time: Array, filtered: Filter | None) -> list[Array]:
+    """Rows as the run's rows were filtered; as they are where its signals were."""
+    row_filter = None if filtered is None else filtered.row_filter
+    if row_filter is None:
+        return blocks
+    chunks = list(row_filter.over(iter([Chunk([np.asfortranarray(block) for block in blocks], time)])))
+    return [np.concatenate(parts) for parts in zip(*(chunk.blocks for chunk in chunks), strict=True)]

@@ -48,10 +48,10 @@ def test_a_stored_run_predicts_as_before(bench: Bench, run, tmp_path: Path) -> N
 
 
 def test_auto_says_what_it_chose_against(bench: Bench) -> None:
-    found = identify(bench.urdf, bench.log, Settings(friction="auto", split=0.7, **CUTOFF))
+    found = identify(bench.urdf, bench.log, Settings(friction="auto", **CUTOFF))
     least = min(trial.error for trial in found.friction.trials)
     chosen = next(trial for trial in found.friction.trials if trial.model == found.friction.model)
-    assert chosen.error <= 1.01 * least
+    assert chosen.error <= 1.1 * least
     assert any("held-out blocks of time" in note for note in found.notes)
 
 

@@ -54,7 +54,7 @@ def validate(
         raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
     known = load_run(run)
     samples = unseen_samples(known, logs, **(given or {}))
-    verdict = validate_samples(known.robot, known.estimate, samples)
+    verdict = validate_samples(known.robot, known.estimate, samples, known.judged_hz)
     replays = [replay(known.identified, one, window_s=window) for one in samples] if forward else []
     if json:
         show_json(

@@ -76,8 +76,11 @@ class FrictionModel:
         ends = np.cumsum(widths)
         self._parts = [slice(int(end - width), int(end)) for end, width in zip(ends, widths, strict=True)]
         numbers = list(range(1, n + 1))
-        self.names = tuple(c.name for effect in self.effects for c in effect.columns(numbers, robot.driven_joints))
-        self.owner: IntArray = np.abs(self.incidence).argmax(axis=0)
+        named = [column for effect in self.effects for column in effect.columns(numbers, robot.driven_joints)]
+        self.names = tuple(column.name for column in named)
+        self.owner: IntArray = np.array(
+            [column.number - 1 for column in named]
+        )  # joint or motor whose inner numbers they have
         self.entering = [np.flatnonzero(self.incidence[d]) for d in range(n)]
         self.loaded = any(effect.loaded for effect in self.effects)
         self._fixed: dict[int, Array] = {}

@@ -6,6 +6,7 @@ from dynid.report.estimate_plots import trial_figure
 from dynid.report.page import Section, Table
 from dynid.report.shown import Shown
 from dynid.report.verdict import percent
+from dynid.run.bands import JUDGED_HZ
 
 
 def filtering_section(shown: Shown) -> Section | None:
@@ -19,6 +20,23 @@ def filtering_section(shown: Shown) -> Section | None:
         return Section(
             "Filter", f"{text} {'The settings say so.' if given else 'The filters it was chosen from are not at hand.'}"
         )
+    if run.filter.row_band_hz is not None:
+        tried = tuple(
+            (
+                f"{trial.filter.cutoff_hz:.4g}",
+                f"{trial.filter.band_hz:g}",
+                trial.filter.velocity,
+                percent(trial.error),
+                "chosen" if trial.filter == run.filter else "",
+            )
+            for trial in run.trials
+        )
+        header = ("signals below, Hz", "rows below, Hz", "velocity", f"held-out error below {JUDGED_HZ:g} Hz", "")
+        reason = (
+            " Signals are filtered where the spectrum of position meets its noise, or below; rows where held-out torque is "
+            "predicted best."
+        )
+        return Section("Filter", text + reason, (Table(header, tried, numeric=(0, 1, 3)),))
     trials = [
         (
             "logged velocity" if trial.filter.velocity == "logged" else "velocity from position",

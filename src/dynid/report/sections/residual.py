@@ -17,9 +17,9 @@ def residual_section(shown: Shown) -> Section | None:
     log, run = shown.judged, shown.run
     if log is None:
         return None
-    cutoffs = [] if run.filter is None else [("cut-off", run.filter.cutoff_hz)]
-    if run.filter is not None and run.filter.torque_cutoff_hz != run.filter.cutoff_hz:
-        cutoffs.append(("cut-off of torque", run.filter.torque_cutoff_hz))
+    cutoffs = [] if run.filter is None else [("band", run.filter.band_hz)]
+    if run.filter is not None and run.filter.cutoff_hz != run.filter.band_hz:
+        cutoffs.append(("signals", run.filter.cutoff_hz))
     longest_s = 1.0 if run.filter is None else max(0.5, 5.0 / run.filter.torque_cutoff_hz)
     figures = [("over velocity", residual_velocity_figure(run.robot, log))]
     spectrum = spectrum_figure(run.robot, log, cutoffs)
