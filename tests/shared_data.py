@@ -23,3 +23,13 @@ def shared(relative: str) -> Path:
     if root is None or not (root / relative).exists():
         pytest.skip(f"shared data '{relative}' is not on this machine")
     return root / relative
+
+
+def need(*relatives: str) -> Path:
+    """The data folder for a module whose every test reads these files; where one is missing, the module is one skip."""
+    root = shared_root()
+    for relative in relatives:
+        if root is None or not (root / relative).exists():
+            pytest.skip(f"every test here reads the shared recording '{relative}'", allow_module_level=True)
+    assert root is not None
+    return root
