@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -35,7 +33,7 @@ from dynid.inertia import (
     sousa_matrix,
     spatial_inertia,
 )
-from shared_data import shared
+from published import tables
 
 N = 20
 
@@ -321,14 +319,13 @@ def test_gaz_vector_is_grouped_by_kind():
 
 
 def test_gaz_published_set_fills_its_total_mass_and_coefficients():
-    expected = json.loads(shared("panda_gaz/expected.json").read_text())
-    published = expected["feasible_parameters_phat"]
-    order = expected["conventions"]["standard_order"]
+    rows = tables("gaz2019")["tables_8_9"]["p_hat"]
     # c1z is not printed: it has no effect.
-    phi = phi_from_gaz([published[name] if published[name] is not None else -0.175 for name in order])
-    assert phi[:, 0].sum() == pytest.approx(expected["total_mass_phat_kg"], abs=1e-6)
+    m, x, y, z, *I = np.array([[-0.175 if np.isnan(value) else value for value in row] for row in rows]).T
+    phi = phi_from_gaz(np.concatenate([m, np.column_stack([x, y, z]).ravel(), np.array(I).T.ravel()]))
+    assert phi[:, 0].sum() == pytest.approx(16.062132, abs=1e-6)
     J2yy, J1zz = phi[1, 6], phi[0, 9]
-    assert J2yy + J1zz == pytest.approx(expected["coefficients"][0]["pi_of_phat_recomputed"], abs=1e-8)
+    assert J2yy + J1zz == pytest.approx(0.0373, abs=5e-5)  # pi_1 of Table III
     assert is_consistent(phi).all()
 
 

@@ -27,7 +27,6 @@ from dynid.robot.effects import (
 from dynid.simulation import exact_motion, simulate
 from dynid.validation.replay import replay
 from problems import demo_arm, planar_2r, random_tree
-from shared_data import shared
 
 VISCOUS = (Viscous(), Offset(), Armature())
 COUPLING = ((1.0, 0.0), (1.0, 1.0))
@@ -173,28 +172,6 @@ def test_simulated_log_with_dry_friction_and_noise():
         assert summary["end_effector_orientation_mean"] < np.deg2rad(1.2)
         assert summary["energy_error"] < 0.01
         assert set(summary) >= {"position_drift", "torque_error", "n_windows"}
-
-
-@pytest.mark.slow
-def test_panda_log_is_replayed_as_well_as_published():
-    """Gaz and others, supplement IV: on average below 1.5 cm and 3 degrees, the best engine below 5 mm and 1.2 degrees.
-
-    There a controller holds the simulated robot near the motion; here it is driven by torque alone over 0.1 s, on the part
-    of the log that was not identified on. The description has no inertials, so what torque does not show of the links is free,
-    and with it how fast the light wrist drifts.
-    """
-    from dynid.run.identify import identify
-    from dynid.run.options import Settings
-
-    folder = shared("panda_gaz/robot.urdf").parent
-    settings = Settings(split=0.65, cutoff_hz=5.0, effects=("viscous", "coulomb", "offset"))
-    run = identify(folder / "robot.urdf", folder / "exciting_traj_1.parquet", settings)
-    result = replay(run.identified, run.unseen[0])
-    summary = result.summary()
-    assert summary["end_effector_position_mean"] < 5e-3
-    assert summary["end_effector_orientation_mean"] < np.deg2rad(3.0)
-    assert max(summary["torque_error"]) < 0.15
-    assert summary["energy_error"] < 0.02
 
 
 def test_windows_leave_gaps_out():

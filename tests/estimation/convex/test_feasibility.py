@@ -34,7 +34,7 @@ from dynid.robot.links import links_of
 from dynid.robot.model import MergedLink, Robot
 from dynid.robot.read import read_robot
 from problems import random_phi, random_tree
-from shared_data import shared
+from published import robot_file
 
 
 def infeasible_values(seed: int = 0):
@@ -129,12 +129,12 @@ def test_what_was_corrected_is_feasible_on_the_built_in_arm():
 
 
 def test_what_was_corrected_is_feasible_on_the_wam():
-    assert_corrections_are_feasible(read_robot(shared("robots/wam7.toml")), range(4))
+    assert_corrections_are_feasible(read_robot(robot_file("wam7")), range(4))
 
 
 @pytest.mark.slow
 def test_what_was_corrected_is_feasible_on_the_wam_for_many():
-    assert_corrections_are_feasible(read_robot(shared("robots/wam7.toml")), range(4, 24))
+    assert_corrections_are_feasible(read_robot(robot_file("wam7")), range(4, 24))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -8,7 +8,9 @@ import pytest
 from dynid.errors import InputError
 from dynid.recording.readers.read import open_recording, read_recording
 from dynid.recording.recording import StaticRecording
-from shared_data import shared
+from shared_data import need, shared
+
+need("panda_gaz/exciting_traj_1.parquet", "ur10e_mamedov/index.csv", "wam7/reference_traj1.parquet")
 
 PANDA = tuple(f"joint{k}" for k in range(1, 8))
 UR10E = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint")
