@@ -72,7 +72,8 @@ def test_a_flat_body_is_taken() -> None:
     rng = np.random.default_rng(0)
     for _ in range(30):
         ixx, iyy = rng.uniform(0.1, 1.0, 2)
-        one_joint([1.0, 0, 0, 0, ixx, 0, iyy, 0, 0, ixx + iyy])
+        written = one_joint([1.0, 0, 0, 0, ixx, 0, iyy, 0, 0, ixx + iyy])
+        assert '"part"' in written
 
 
 @pytest.mark.parametrize(
