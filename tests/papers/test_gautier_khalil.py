@@ -75,7 +75,7 @@ class Points:
 
 @cache
 def design(r: int, lambda2: float) -> PointsDesign:
-    return design_points(arm()[0], r, lambda2=lambda2, seed=0)
+    return design_points(arm()[0], r, lambda2=lambda2, starts=4 if lambda2 else 2, seed=0)
 
 
 def optimum(r: int) -> Points:
@@ -188,7 +188,7 @@ def test_designed_points_are_better_conditioned_than_published(r: int, limit: fl
 def test_designed_points_with_the_scaling_are_as_good_as_published(r: int) -> None:
     """Condition number and ``S`` together: 11.16 and 175 with 30 rows, 53.27 and 968 with 15; without it S is above 1e6."""
     published, found = table(ERRORS_BY_TORQUE[r])["optimum"], design(r, 0.02)
-    assert found.condition_number <= 1.2 * published["condition_number"]
+    assert found.condition_number <= published["condition_number"]
     assert found.scaling <= 1000.0
     assert found.scaling < 1e-3 * design(r, 0.0).scaling
 
