@@ -13,6 +13,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from messages import facts
+
 pytest.importorskip("mkdocs", reason="the pages are built by mkdocs, of the extra 'docs'")
 
 from mkdocs.exceptions import PluginError
@@ -164,7 +166,7 @@ def test_without_any_folder_the_same_sentence(hook, monkeypatch, tmp_path):
 
 
 def test_rows_of_another_length_are_refused(hook):
-    with pytest.raises(ValueError, match="a row of the table has 1 cells, its header 2"):
+    with pytest.raises(ValueError, match=facts("1", "2", "row")):
         hook.tables_of.markdown(("a", "b"), [("1",)])
 
 

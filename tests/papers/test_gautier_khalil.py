@@ -189,7 +189,7 @@ def test_designed_points_with_the_scaling_are_as_good_as_published(r: int) -> No
     """Condition number and ``S`` together: 11.16 and 175 with 30 rows, 53.27 and 968 with 15; without it S is above 1e6."""
     published, found = table(ERRORS_BY_TORQUE[r])["optimum"], design(r, 0.02)
     assert found.condition_number <= published["condition_number"]
-    assert found.scaling <= 1000.0
+    assert found.scaling <= published["scaling"]
     assert found.scaling < 1e-3 * design(r, 0.0).scaling
 
 
@@ -259,7 +259,7 @@ def test_errors_by_noise_on_the_torque(r: int, kind: str) -> None:
     With a random sequence one singular value makes nearly all of the error, so that single draws scatter as one normal number.
     """
     points = points_named(kind, r)
-    factor = 2.0 if kind == "optimum" else 4.0
+    low, high = (0.2, 2.0) if kind == "optimum" else (0.25, 4.0)  # designs may be better than the published ones
     Y = points.W @ X
     medians = []
     for k, dY_printed, dX_printed, _ in table(ERRORS_BY_TORQUE[r])[kind]["rows"]:
@@ -268,7 +268,7 @@ def test_errors_by_noise_on_the_torque(r: int, kind: str) -> None:
         assert np.median(np.linalg.norm(noises, axis=1)) / np.linalg.norm(Y) == pytest.approx(dY_printed, rel=0.5)
         found = np.array([identify(points, Y + dY).base_values for dY in noises])
         medians.append(np.median(np.linalg.norm(found - X, axis=1)) / np.linalg.norm(X))
-        assert dX_printed / factor < medians[-1] < factor * dX_printed
+        assert low * dX_printed < medians[-1] < high * dX_printed
     np.testing.assert_allclose(medians[1:], [10.0 * medians[0], 100.0 * medians[0]], rtol=1e-6)
 
 

@@ -26,6 +26,7 @@ from dynid.robot.effects import (
 )
 from dynid.simulation import exact_motion, simulate
 from dynid.validation.replay import replay
+from messages import facts
 from problems import demo_arm, planar_2r, random_tree
 
 VISCOUS = (Viscous(), Offset(), Armature())
@@ -192,7 +193,7 @@ def test_auto_takes_mujoco_where_it_can():
     result = replayed(sigmoid, motion(sigmoid))
     assert result.engine == "own"
     assert result.notes == ("replayed without MuJoCo: it has no friction such as sigmoid",)
-    with pytest.raises(InputError, match="cannot be replayed in MuJoCo: it has no friction such as sigmoid"):
+    with pytest.raises(InputError, match=facts("MuJoCo", "friction")):
         replayed(sigmoid, motion(sigmoid), engine="mujoco")
     negative = arm(fv1=-0.01)
     assert replayed(negative, motion(negative)).engine == "own"
@@ -201,13 +202,13 @@ def test_auto_takes_mujoco_where_it_can():
 def test_bad_questions_get_a_sentence():
     robot = arm()
     samples = motion(robot)
-    with pytest.raises(InputError, match=r"samples last 0\.198 s, shorter than one window of 0\.25 s"):
+    with pytest.raises(InputError, match=facts("0.198", "0.25", "sample")):
         replayed(robot, samples[:100])
     with pytest.raises(InputError, match="samples hold no torque"):
         replayed(robot, replace(samples, torque=None))
     with pytest.raises(InputError, match="samples hold no raw torque"):
         replayed(robot, samples, raw=True)
-    with pytest.raises(UnknownNameError, match="unknown frame 'hand' in robot 'planar_2r'; available: upper, lower"):
+    with pytest.raises(UnknownNameError, match=facts("upper", "lower", "hand", "planar_2r", "frame")):
         replayed(robot, samples, frame="hand")
     with pytest.raises(UnknownNameError, match="unknown engine 'bullet'"):
         replayed(robot, samples, engine="bullet")
@@ -215,7 +216,7 @@ def test_bad_questions_get_a_sentence():
         replayed(robot, samples, window_s=0.0)
     with pytest.raises(InputError, match="floats; replay needs a fixed base"):
         replayed(random_tree(0, 3, floating=True), samples)
-    with pytest.raises(InputError, match=r"position of the samples has shape \(2001, 2\), expected \(any, 7\)"):
+    with pytest.raises(InputError, match=facts("(2001, 2)", "(any, 7)", "position")):
         replayed(demo_arm(), samples)
     with pytest.raises(InputError, match="runs away"):
         replayed(robot, samples.with_torque(-1e5 * samples.torque), engine="own")

@@ -33,6 +33,7 @@ from dynid.robot.builtin import demo_robot
 from dynid.robot.links import links_of
 from dynid.robot.model import MergedLink, Robot
 from dynid.robot.read import read_robot
+from messages import facts
 from problems import random_phi, random_tree
 from published import robot_file
 
@@ -285,7 +286,7 @@ def test_refusals():
     with pytest.raises(UnknownNameError, match="unknown link '9'"):
         feasibility(base, beta, constraints=[MassBounds(9, 1.0)])
     other = random_tree(0, 2)
-    with pytest.raises(InputError, match="the prior has 20 parameters, the base reduction 56"):
+    with pytest.raises(InputError, match=facts("20", "56", "prior")):
         feasibility(base, beta, prior=other.parameters)
 
 
