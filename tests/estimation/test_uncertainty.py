@@ -20,6 +20,7 @@ from dynid.regression.factor import build_regression
 from dynid.regression.row_filter import FilterAndDecimate
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
+from messages import facts
 from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
@@ -155,7 +156,7 @@ def test_the_bootstrap_agrees_on_a_long_log() -> None:
 
 
 def test_the_bootstrap_needs_blocks() -> None:
-    with pytest.raises(InputError, match="the data hold 1 time blocks, the block bootstrap needs at least 8"):
+    with pytest.raises(InputError, match=facts("1", "8")):
         estimate(build_regression(ARM, exact_log()), BASE, OrdinaryLeastSquares(covariance="bootstrap"))
 
 

@@ -33,8 +33,9 @@ from dynid.robot.builtin import demo_robot
 from dynid.robot.links import links_of
 from dynid.robot.model import MergedLink, Robot
 from dynid.robot.read import read_robot
+from messages import facts
 from problems import random_phi, random_tree
-from shared_data import shared
+from published import robot_file
 
 
 def infeasible_values(seed: int = 0):
@@ -129,12 +130,12 @@ def test_what_was_corrected_is_feasible_on_the_built_in_arm():
 
 
 def test_what_was_corrected_is_feasible_on_the_wam():
-    assert_corrections_are_feasible(read_robot(shared("robots/wam7.toml")), range(4))
+    assert_corrections_are_feasible(read_robot(robot_file("wam7")), range(4))
 
 
 @pytest.mark.slow
 def test_what_was_corrected_is_feasible_on_the_wam_for_many():
-    assert_corrections_are_feasible(read_robot(shared("robots/wam7.toml")), range(4, 24))
+    assert_corrections_are_feasible(read_robot(robot_file("wam7")), range(4, 24))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -285,7 +286,7 @@ def test_refusals():
     with pytest.raises(UnknownNameError, match="unknown link '9'"):
         feasibility(base, beta, constraints=[MassBounds(9, 1.0)])
     other = random_tree(0, 2)
-    with pytest.raises(InputError, match="the prior has 20 parameters, the base reduction 56"):
+    with pytest.raises(InputError, match=facts("20", "56", "prior")):
         feasibility(base, beta, prior=other.parameters)
 
 
