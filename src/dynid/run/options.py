@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.run.kinds import Choice, File, Kind, Names, Number, Numbers, Positions, Switch, Table, Text, Whole
+from dynid.run.kinds import Choice, File, Kind, Names, Number, NumberOrPath, Numbers, Positions, Switch, Table, Text, Whole
 
 PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
 OPTIMISERS = ("refine", "annealing")
@@ -135,7 +135,7 @@ class Rows:
         "auto",
         "Intervals of --rows energy: their length in s, auto (about ten per parameter), or the JSON file of "
         "'dynid excite --shape points', whose knots they then join.",
-        Text("SECONDS|FILE"),
+        NumberOrPath("SECONDS|FILE", words_taken=("auto",)),
     )
     window: float | Literal["auto"] = option(
         "auto",
