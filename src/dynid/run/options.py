@@ -235,6 +235,8 @@ class Fit:
 
 POLYNOMIAL = ("window", "null_hz", "order", "product_order", "composition", "alpha", "beta")
 """Options of --rows polynomial."""
+ROW_OPTIONS = ("rows", "intervals", *POLYNOMIAL)
+"""Options that say which physical statement the rows make."""
 
 GROUPS: Mapping[str, type] = {"model": Model, "reading": Reading, "rows": Rows, "estimation": Fit}
 """Sections of a run file, and the options that stand in each."""
