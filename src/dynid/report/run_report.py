@@ -4,12 +4,13 @@ It reads a run and computes nothing again. A section of your own is a function f
 there is nothing to show), registered once:
 
     >>> from dynid.report.page import Section
-    >>> from dynid.report.run_report import register_section, section_makers
+    >>> from dynid.report.run_report import register_section, section_makers, unregister_section
     >>> def greeting(shown):
     ...     return Section("Greeting", f"Hello from {shown.run.robot.name}.")
     >>> register_section(greeting)
     >>> greeting in section_makers()
     True
+    >>> unregister_section(greeting)
 """
 
 from __future__ import annotations
@@ -65,6 +66,13 @@ def register_section(make: SectionMaker) -> None:
     """Add a section to every report, before the last ones."""
     if make not in _MAKERS:
         _MAKERS.append(make)
+
+
+def unregister_section(make: SectionMaker) -> None:
+    """Take a section out of every report."""
+    if make not in _MAKERS:
+        raise InputError(f"section {getattr(make, '__name__', make)!r} is in no report, so it cannot be taken out")
+    _MAKERS.remove(make)
 
 
 def section_makers() -> tuple[SectionMaker, ...]:

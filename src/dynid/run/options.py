@@ -12,7 +12,21 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.run.kinds import Choice, File, Kind, Names, Number, NumberOrFile, Numbers, Positions, Switch, Table, Text, Whole
+from dynid.run.kinds import (
+    Choice,
+    File,
+    Kind,
+    Names,
+    Number,
+    NumberOrFile,
+    NumberOrPath,
+    Numbers,
+    Positions,
+    Switch,
+    Table,
+    Text,
+    Whole,
+)
 
 PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
 OPTIMISERS = ("refine", "annealing")
@@ -141,7 +155,7 @@ class Rows:
         "auto",
         "Intervals of --rows energy: their length in s, auto (about ten per parameter), or the JSON file of "
         "'dynid excite --shape points', whose knots they then join.",
-        Text("SECONDS|FILE"),
+        NumberOrPath("SECONDS|FILE", words_taken=("auto",)),
     )
     window: float | Literal["auto"] = option(
         "auto",
@@ -241,6 +255,8 @@ class Fit:
 
 POLYNOMIAL = ("window", "null_hz", "order", "product_order", "composition", "alpha", "beta")
 """Options of --rows polynomial."""
+ROW_OPTIONS = ("rows", "intervals", *POLYNOMIAL)
+"""Options that say which physical statement the rows make."""
 
 GROUPS: Mapping[str, type] = {"model": Model, "reading": Reading, "rows": Rows, "estimation": Fit}
 """Sections of a run file, and the options that stand in each."""

@@ -3,12 +3,13 @@
 A method of your own is a class with ``name``, ``laws`` and ``estimate``, registered once:
 
     >>> from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-    >>> from dynid.estimation.methods.registry import method_named, method_names, register_method
+    >>> from dynid.estimation.methods.registry import method_named, method_names, register_method, unregister_method
     >>> class Classical(OrdinaryLeastSquares):
     ...     name = "classical"
     >>> register_method(Classical)
     >>> "classical" in method_names(), method_named("classical").name
     (True, 'classical')
+    >>> unregister_method("classical")
 
 A class that needs options of a run has a class method ``from_options(options, robot, tell)``, which takes what it needs from
 the settings by name.
@@ -79,6 +80,14 @@ def register_method(method: type[Any], *, consistent: bool = False, takes: Seque
     if name in METHODS:
         raise InputError(f"method '{name}' comes with the package, choose another name")
     _METHODS[name] = Entry(method.__module__, method.__qualname__, method, consistent, tuple(takes))
+
+
+def unregister_method(name: str) -> None:
+    """Forget a method that :func:`register_method` added."""
+    added = [known for known in _METHODS if known not in METHODS]
+    if name not in added:
+        raise UnknownNameError("registered method", name, added)
+    del _METHODS[name]
 
 
 def method_names() -> tuple[str, ...]:

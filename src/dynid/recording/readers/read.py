@@ -22,9 +22,9 @@ from dynid.recording.motion import Recording
 from dynid.recording.poses import StaticRecording
 from dynid.recording.quantities import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY
 from dynid.recording.readers.clock import make_clock
-from dynid.recording.readers.digest import sha256_of
 from dynid.recording.readers.formats.registry import open_table
 from dynid.recording.readers.joints import HasJoints, joints_of
+from dynid.recording.readers.log_file import LogFile
 from dynid.recording.readers.options import PerJoint, ReadOptions
 from dynid.recording.readers.plan import make_plan
 from dynid.recording.readers.presets import Preset
@@ -134,7 +134,15 @@ def read_with(
     path: str | os.PathLike[str], robot: HasJoints | Sequence[str], options: ReadOptions
 ) -> Recording | StaticRecording | WrenchRecording:
     """:func:`read_recording` with its options as one value."""
-    opened = _open(path, robot, options)
+    with LogFile(Path(path)) as file:
+        return read_log(file, robot, options)
+
+
+def read_log(
+    file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions
+) -> Recording | StaticRecording | WrenchRecording:
+    """:func:`read_with` of a log that is open already."""
+    opened = _open(file, robot, options)
     decoder = opened.decoder
     rows = decoder.all_rows()
     if decoder.plan.kind == "static":
@@ -155,7 +163,8 @@ def open_with(
     path: str | os.PathLike[str], robot: HasJoints | Sequence[str], options: ReadOptions, *, chunk_rows: int = 50_000
 ) -> RecordingStream:
     """:func:`open_recording` with its options as one value; their ``kind`` is ``motion``."""
-    opened = _open(path, robot, replace(options, kind="motion"))
+    with LogFile(Path(path)) as file:
+        opened = _open(file, robot, replace(options, kind="motion"))
     decoder, plan = opened.decoder, opened.decoder.plan
 
     def pieces(rows: int) -> Iterator[tuple[Recording | None, int]]:
@@ -193,13 +202,12 @@ class _Opened:
         return recording if self.drive_gains is None else recording.with_drive_gains(self.drive_gains)
 
 
-def _open(path: str | os.PathLike[str], robot: HasJoints | Sequence[str], options: ReadOptions) -> _Opened:
+def _open(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions) -> _Opened:
     """Everything before the first row: joints, layout, table, plan, units and clock; last the hash, once."""
     joints = joints_of(robot, options.joints)
     layout = options.layout()
-    file = Path(path)
-    where = str(file)
-    table = open_table(file, layout.open_options)
+    where = str(file.path)
+    table = open_table(file.path, replace(layout.open_options, file=file))
     plan = make_plan(where, table, joints, layout)
     units = {name: joints.in_order(unit) for name, unit in layout.units.items()}
     ratios, gains = joints.in_order(layout.gear_ratios), joints.in_order(layout.drive_gains)
@@ -227,7 +235,7 @@ def _open(path: str | os.PathLike[str], robot: HasJoints | Sequence[str], option
         else None,
         source=RecordingSource(
             path=where,
-            sha256=sha256_of(file),
+            sha256=file.sha256,
             format=table.format,
             notes=tuple(notes),
             preset=layout.preset.name if layout.preset else None,

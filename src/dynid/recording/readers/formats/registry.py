@@ -18,6 +18,7 @@ from dynid.recording.readers.formats.format import Format, OpenOptions
 from dynid.recording.readers.formats.npz import NpzFormat
 from dynid.recording.readers.formats.parquet import ParquetFormat
 from dynid.recording.readers.formats.table import ArrayTable, Table
+from dynid.recording.readers.log_file import LogFile
 
 _BUILT_IN: tuple[Format, ...] = (CsvFormat(), ParquetFormat(), NpzFormat(), BagFormat())
 _registered: list[Format] = []
@@ -71,16 +72,13 @@ def formats() -> tuple[Format, ...]:
     return (*_registered, *_BUILT_IN)
 
 
-def format_of(path: Path) -> Format:
+def format_of(path: Path, file: LogFile | None = None) -> Format:
     """The format of a file or folder; its first bytes decide over its suffix."""
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
-    head = b""
-    if not path.is_dir():
-        with foreign_errors(str(path), "cannot be read"), path.open("rb") as file:
-            head = file.read(16)
-        if not head:
-            raise InputError(f"{path}: the file is empty")
+    head = (file or LogFile(path)).head
+    if not head and not path.is_dir():
+        raise InputError(f"{path}: the file is empty")
     for known in formats():
         if known.recognises(path, head):
             return known
@@ -95,7 +93,7 @@ def format_of(path: Path) -> Format:
 
 def open_table(path: Path, options: OpenOptions) -> Table:
     """The columns of a log."""
-    found = format_of(path)
+    found = format_of(path, options.file)
     with foreign_errors(str(path), f"cannot be read as {found.name}"):
         table: Table | Mapping[str, Any] = found.open(path, options)
         return ArrayTable.of(str(path), found.name, table) if isinstance(table, Mapping) else table
