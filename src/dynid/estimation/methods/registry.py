@@ -25,9 +25,9 @@ _PLACES = {
     "retrieve": ("retrieval.retrieve", "PenaltyRetrieval"),
 }
 METHODS = tuple(_PLACES)
-CONSTRAINED = ("methods.sdp", "manifold", "logcholesky", "retrieve")
+CONSTRAINED = ("sdp", "manifold", "logcholesky", "retrieve")
 """Methods whose links are always physically consistent."""
-TAKES_CONSTRAINTS = ("methods.sdp", "retrieve")
+TAKES_CONSTRAINTS = ("sdp", "retrieve")
 """Methods that know constraints beyond consistency."""
 TAKES_BOUNDS = ("retrieve",)
 """Methods that read a bounds file."""

@@ -1,0 +1,116 @@
+"""Bodies that no motion shows, and the face of each link's cone that is left when they may be added at no cost.
+
+A point mass on the axis of the first joint, or at the intersection of the first two, changes no base value: ``K n = 0`` with a
+body ``n`` inside the cone. Such bodies can be added without end, and with them the first moments about that point can be
+anything: the feasible base values are not closed, and the nearest ones are approached only as that mass grows. The closure is
+the image of a larger cone,
+
+    U^T P(x) U >= 0,     U the directions in which n has nothing,
+
+over which the nearest point is attained, and multipliers that prove it exist. Null bodies are looked for link by link: if
+bodies of several links had no kinetic energy together, each would have none. A quadratic system for each link,
+
+    K_k vec(v v^T) = 0        point masses and lines (v in R^4), or moments about one axis (plain condition),
+
+has a subspace for its solution, found by Gauss-Newton steps from several starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.inertia import phi_from_pseudo_inertia
+
+STARTS = 10
+"""Starts without a solution after which there is none."""
+STEPS = 40
+EXACT = 1e-11
+"""Norm of what a unit body shows, relative to what the link's parameters can show, below which it counts as nothing."""
+
+
+def null_body(shown: Array, condition: str, seed: int = 0) -> Array | None:
+    """A body of one link without any effect, as spread out as possible; None where there is none.
+
+    ``shown``: ``(rows, 10)``, what the ten scaled parameters do to the base values.
+    """
+    size = float(np.linalg.norm(shown))
+    if size == 0.0:
+        return _everything()
+    K = shown / size
+    if np.linalg.matrix_rank(K, tol=EXACT) == K.shape[1]:
+        return None
+    rng = np.random.default_rng(seed)
+    points = _solutions(K, 4, _of_point, rng)
+    found = sum((_of_point(v, v) for v in points), start=np.zeros(10))
+    if condition == "plain":
+        found = found + sum((_of_axis(j, j) for j in _solutions(K, 3, _of_axis, rng)), start=np.zeros(10))
+    return found if found.any() else None
+
+
+def _everything() -> Array:
+    return np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 2.0, 0.0, 0.0, 2.0])
+
+
+def _of_point(v: Array, w: Array) -> Array:
+    """Ten parameters of the pseudo-inertia ``sym(v w^T)``."""
+    return phi_from_pseudo_inertia(np.outer(v, w))
+
+
+def _of_axis(j: Array, k: Array) -> Array:
+    """Ten parameters of the rotational inertia ``sym(j k^T)`` without mass."""
+    I = 0.5 * (np.outer(j, k) + np.outer(k, j))
+    return np.array([0.0, 0.0, 0.0, 0.0, I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]])
+
+
+def _solutions(K: Array, size: int, body: Callable[[Array, Array], Array], rng: np.random.Generator) -> Array:
+    """An orthonormal basis of the ``v`` with ``K body(v, v) = 0``, one a row."""
+    basis = np.eye(size)
+    table = np.array([[K @ body(a, b) for b in basis] for a in basis])  # (size, size, rows)
+    table = 0.5 * (table + np.swapaxes(table, 0, 1))
+    rows = table.reshape(size * size, -1).T
+    if len(rows) > size * size:  # only its triangle matters
+        table = np.linalg.qr(rows, mode="r").T.reshape(size, size, -1)
+    found = np.zeros((0, size))
+    allowed = basis
+    failed = 0
+    while failed < STARTS and len(allowed):
+        v = _solution(table, allowed, rng)
+        if v is None:
+            failed += 1
+            continue
+        found = np.vstack([found, v])
+        # what is found with it must have no effect together with it either, and be normal to it
+        together = np.vstack([*(np.einsum("abr,b->ra", table, w) for w in found), found])
+        _, singular, right = np.linalg.svd(together)
+        rank = int((singular > EXACT).sum())
+        allowed = right[rank:]
+    return found
+
+
+def _solution(table: Array, allowed: Array, rng: np.random.Generator) -> Array | None:
+    """One ``v`` in the span of ``allowed``; steps of once and twice the length, since such roots are often double."""
+    v = rng.normal(size=len(allowed)) @ allowed
+    v /= np.linalg.norm(v)
+    J = np.einsum("abr,b->ra", table, v)
+    least = float(np.linalg.norm(J @ v))
+    for _ in range(STEPS):
+        if least < 1e-18:
+            break
+        across = allowed - np.outer(allowed @ v, v)  # v = 0 is a solution too, and none
+        damped = np.vstack([2.0 * J @ across.T, 1e-9 * np.eye(len(across))])
+        step = np.linalg.lstsq(damped, np.concatenate([-(J @ v), np.zeros(len(across))]))[0] @ across
+        better = False
+        for factor in (2.0, 1.0, 0.25):
+            w = v + factor * step
+            w /= np.linalg.norm(w)
+            G = np.einsum("abr,b->ra", table, w)
+            size = float(np.linalg.norm(G @ w))
+            if size < 0.9 * least:
+                v, J, least, better = w, G, size, True
+                break
+        if not better:
+            break
+    return v if least < EXACT else None

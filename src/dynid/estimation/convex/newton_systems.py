@@ -1,0 +1,190 @@
+"""The linear system of one interior-point iteration, by the parameters or by the rows.
+
+By the parameters (:class:`ByParameters`), for a positive definite ``P``:
+
+    (P + D) dx = r + A^T dnu,   A dx = e
+
+By the rows (:class:`ByRows`), for ``P = F^T F`` that may see less than there is. With ``D`` block diagonal, ``dx = D^-1 (r + Fh^T u)`` and
+
+    (Fh D^-1 Fh^T + Lambda) u = rho - Fh D^-1 r,     Fh = [F; G; A],   Lambda = (1, s / z, 0)
+
+``F^T F`` is never formed, and what no row sees is held by ``D`` alone. Variables in no cone stay beside ``u``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from dynid.arrays import Array, IntArray
+from dynid.estimation.convex.block_kernels import add_blocks
+from dynid.estimation.convex.interior_point import BlockProgram
+
+
+class ByParameters:
+    """``1/2 x^T P x + q . x`` with a dense positive definite ``P``."""
+
+    def __init__(self, program: BlockProgram, P: Array, q: Array) -> None:
+        self._program = program
+        self._P = np.asfortranarray(P)
+        self._q = q
+        self._H = np.empty_like(self._P)
+        self._factor = self._H
+        self._schur: tuple[Array, Array] | None = None
+
+    def gradient(self, x: Array) -> Array:
+        return np.asarray(self._P @ x + self._q)
+
+    def value(self, x: Array) -> float:
+        return float(0.5 * x @ (self._P @ x) + self._q @ x)
+
+    def factor(self, hessians: Array, weights: Array) -> bool:
+        program = self._program
+        np.copyto(self._H, self._P)
+        add_blocks(hessians, program.slots, self._H)
+        bounds, rows = weights[: len(program.bounded)], weights[len(program.bounded) :]
+        np.add.at(self._H, (program.bounded, program.bounded), program.bound_slope**2 * bounds)
+        if len(rows):
+            self._H += (program.G.T * rows) @ program.G
+        self._factor, info = dpotrf(self._H, lower=1, overwrite_a=1, clean=0)
+        if info:
+            return False
+        if len(program.a):
+            back = dpotrs(self._factor, np.asfortranarray(program.A.T), lower=1)[0]
+            self._schur = (program.A @ back, back)
+        return True
+
+    def solve(self, right: Array, equalities: Array) -> tuple[Array, Array]:
+        dx = dpotrs(self._factor, right, lower=1)[0]
+        if self._schur is None:
+            return dx, np.zeros(0)
+        schur, back = self._schur
+        dnu = scipy.linalg.solve(schur, equalities - self._program.A @ dx, assume_a="sym")
+        return dx + back @ dnu, dnu
+
+
+class ByRows:
+    """``1/2 ||F x - f||^2``, where every variable is in a cone or seen by ``F`` and in none."""
+
+    def __init__(self, program: BlockProgram, F: Array, f: Array) -> None:
+        self._program = program
+        self._F, self._f = F, f
+        self._rows = np.vstack([F, program.G, program.A])
+        groups, width = _groups(program)
+        self._group, self._place = groups
+        self._width = width
+        self._count = int(self._group.max(initial=-1)) + 1
+        self._held = np.flatnonzero(self._group >= 0)
+        self._free = np.flatnonzero(self._group < 0)
+
+    def gradient(self, x: Array) -> Array:
+        return np.asarray(self._F.T @ (self._F @ x - self._f))
+
+    def value(self, x: Array) -> float:
+        residual = self._F @ x - self._f
+        return 0.5 * float(residual @ residual)
+
+    def factor(self, hessians: Array, weights: Array) -> bool:
+        program = self._program
+        D = np.tile(np.eye(self._width), (self._count, 1, 1))
+        D[self._group[self._held], self._place[self._held], self._place[self._held]] = 0.0
+        slots = program.slots
+        for b in range(len(slots)):
+            used = slots[b] >= 0
+            at = slots[b][used]
+            place = self._place[at]
+            D[self._group[at[0]], place[:, None], place[None, :]] += hessians[b][np.ix_(used, used)]
+        bounds, rows = weights[: len(program.bounded)], weights[len(program.bounded) :]
+        at = program.bounded
+        np.add.at(D, (self._group[at], self._place[at], self._place[at]), program.bound_slope**2 * bounds)
+        try:
+            C = np.linalg.cholesky(D)
+        except np.linalg.LinAlgError:
+            return False
+        root = np.linalg.inv(C)  # D^-1 = root^T root, small well-graded triangles
+        self._root = root
+        m = len(self._rows)
+        spread = np.zeros((self._count, m, self._width))
+        spread[self._group[self._held], :, self._place[self._held]] = self._rows[:, self._held].T
+        self._B = np.ascontiguousarray((spread @ np.swapaxes(root, 1, 2)).transpose(1, 0, 2).reshape(m, -1))
+        M = scipy.linalg.blas.dsyrk(1.0, self._B, lower=1)
+        self._Lambda = np.concatenate([np.ones(len(self._F)), 1.0 / np.maximum(rows, 1e-300), np.zeros(len(program.a))])
+        M.flat[:: m + 1] += self._Lambda
+        self._D = D
+        self._M, info = dpotrf(M, lower=1, overwrite_a=1, clean=0)
+        if info:
+            return False
+        self._row_weights = rows
+        if len(self._free):
+            self._back = dpotrs(self._M, np.asfortranarray(self._rows[:, self._free]), lower=1)[0]
+            self._small = self._rows[:, self._free].T @ self._back
+        return True
+
+    def solve(self, right: Array, equalities: Array) -> tuple[Array, Array]:
+        """The weights of inequalities that ``right`` already holds are those of :meth:`factor`."""
+        program = self._program
+        rho = np.concatenate([np.zeros(len(self._F) + len(program.g)), equalities])
+        dx, u = self._once(right, rho)
+        # once more on what is left: the digits that large and small blocks took from one another
+        held_back = self._curvature(dx)
+        more, du = self._once(right + self._rows.T @ u - held_back, rho - self._rows @ dx - self._Lambda * u)
+        return dx + more, (u + du)[len(self._F) + len(program.g) :]
+
+    def _curvature(self, dx: Array) -> Array:
+        """``D dx``; zero for variables in no cone."""
+        packed = self._pack(dx)
+        out = np.zeros(len(dx))
+        out[self._held] = (self._D @ packed[:, :, None])[self._group[self._held], self._place[self._held], 0]
+        return out
+
+    def _pack(self, vector: Array) -> Array:
+        packed = np.zeros((self._count, self._width))
+        packed[self._group[self._held], self._place[self._held]] = vector[self._held]
+        return packed
+
+    def _once(self, right: Array, rho: Array) -> tuple[Array, Array]:
+        r = (self._root @ self._pack(right)[:, :, None])[:, :, 0].ravel()
+        u = dpotrs(self._M, rho - self._B @ r, lower=1)[0]
+        dx = np.zeros(len(right))
+        if len(self._free):
+            dx[self._free] = scipy.linalg.solve(
+                self._small, right[self._free] + self._rows[:, self._free].T @ u, assume_a="sym"
+            )
+            u = u - self._back @ dx[self._free]
+        moved = (r + self._B.T @ u).reshape(self._count, self._width)
+        back = (np.swapaxes(self._root, 1, 2) @ moved[:, :, None])[:, :, 0]
+        dx[self._held] = back[self._group[self._held], self._place[self._held]]
+        return dx, u
+
+
+def _groups(program: BlockProgram) -> tuple[tuple[IntArray, IntArray], int]:
+    """Group and place in it of every variable: those that share a block together, a bounded one alone, others in none."""
+    leader = np.arange(program.n)
+
+    def lead(i: int) -> int:
+        while leader[i] != i:
+            i = int(leader[i])
+        return i
+
+    used_by = [slots[slots >= 0] for slots in program.slots]
+    for used in used_by:
+        for i in used[1:]:
+            leader[lead(int(i))] = lead(int(used[0]))
+    held = np.zeros(program.n, dtype=bool)
+    held[program.bounded] = True
+    for used in used_by:
+        held[used] = True
+    group = np.full(program.n, -1, dtype=np.int64)
+    place = np.zeros(program.n, dtype=np.int64)
+    members: dict[int, int] = {}
+    sizes: list[int] = []
+    for i in np.flatnonzero(held):
+        first = lead(int(i))
+        if first not in members:
+            members[first] = len(sizes)
+            sizes.append(0)
+        k = members[first]
+        group[i], place[i] = k, sizes[k]
+        sizes[k] += 1
+    return (group, place), max(sizes, default=1)
