@@ -1,8 +1,6 @@
-"""A consistent set as blocks for the interior-point method, as it is or reduced to its faces.
+"""A consistent set as blocks for the interior-point method.
 
-Second-order cones become arrow matrices ``[[h 1, t], [t^T, h]]``; rows of one variable alone become bounds. In the reduced form
-links with null bodies (:mod:`dynid.estimation.convex.faces`) keep only what their face asks for, in coordinates ``x = T xi``:
-those the face sees, and those only the rows see, which are then free.
+Second-order cones become arrow matrices ``[[h 1, t], [t^T, h]]``; rows of one variable alone become bounds.
 """
 
 from __future__ import annotations
@@ -15,11 +13,7 @@ import numpy as np
 from dynid.adapters.clarabel import matrix_from_rows
 from dynid.arrays import Array, IntArray
 from dynid.estimation.convex.consistent_set import BASES, ConsistentSet
-from dynid.estimation.convex.faces import null_body
 from dynid.estimation.convex.interior_point import BlockProgram
-
-SEEN = 1e-11
-"""Relative size below which a combination of parameters counts as without effect."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,61 +125,3 @@ def _arrow(row: Array, side: int) -> Array:
     matrix[np.arange(size), np.arange(size)] = row[0]
     matrix[0, 1:size] = matrix[1:size, 0] = row[1:]
     return matrix
-
-
-@dataclass(frozen=True, eq=False)
-class ReducedForm:
-    """The set seen by some rows: ``x = T xi + sum_k t_k null_k`` with ``t_k`` as large as needed."""
-
-    program: BlockProgram
-    T: Array
-    """``(n, n_reduced)``"""
-    nulls: tuple[tuple[int, Array], ...]
-    """Row of the layout and null body (scaled, over the variables of that link) of every reduced link."""
-    rows: Rows
-    """Those of the whole set."""
-    kept: IntArray
-    """Inequalities that are left."""
-    links: int
-    """Blocks that stand for links; those after them for second-order cones."""
-
-
-def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
-    """The closure of the base values ``E x`` of the set, as the image of a cone with attained optima."""
-    slots, basis, constant = link_blocks(consistent)
-    arrows = arrow_blocks(consistent, basis.shape[2])
-    rows = linear_rows(consistent)
-    dense = np.vstack([rows.G, rows.A])
-    seen = np.vstack([E, dense])
-    identity = np.eye(consistent.n)
-    columns: list[Array] = []
-    new_slots = np.full_like(slots, -1)
-    nulls: list[tuple[int, Array]] = []
-    dropped = np.zeros(len(rows.g), dtype=bool)
-    in_arrows = set(arrows[0][arrows[0] >= 0].tolist())
-    basis, constant = np.array(basis), np.array(constant)
-    taken = np.zeros(consistent.n, dtype=bool)
-    for k, at in enumerate(slots):
-        taken[at] = True
-        body = None if in_arrows & set(at.tolist()) else _recession(E[:, at], rows, at, consistent.condition)
-        if body is None:
-            new_slots[k] = np.arange(len(columns), len(columns) + 10)
-            columns.extend(identity[:, i] for i in at)
-            continue
-        face, fixed, range_, rest = _face(basis[k], constant[k], body)
-        dropped |= rows.G[:, at] @ body > SEEN
-        basis[k], constant[k] = 0.0, fixed
-        basis[k, : range_.shape[1]] = np.einsum("ac,aij->cij", range_, face)
-        new_slots[k, : range_.shape[1]] = np.arange(len(columns), len(columns) + range_.shape[1])
-        free = rest @ _seen_directions(seen[:, at] @ rest)
-        columns.extend(identity[:, at] @ np.hstack([range_, free]).T[:, :, None].squeeze(-1).T)
-        nulls.append((k, body))
-    others = np.flatnonzero(~taken)
-    place = np.full(consistent.n, -1, dtype=np.int64)
-    for i in others:
-        place[i] = len(columns)
-        columns.append(identity[:, i])
-    T = np.array(columns).T
-    kept = np.flatnonzero(~dropped)
-    program = _reduced_program(T, new_slots, basis, constant, arrows, rows, kept, consistent.n)
-    return ReducedForm(program, T, tuple(nulls), rows, kept, len(slots))

@@ -138,6 +138,37 @@ def scaled_hessians(inverse: Array, Z: Array, slots: IntArray, basis: Array, out
 
 
 @njit(cache=True, nogil=True)
+def half_hessians(S: Array, Z: Array, slots: IntArray, basis: Array, out: Array) -> bool:
+    """``J_b[:, a] = vec(C^-1 B_a G)`` with ``S = C C^T``, ``Z = G G^T``: ``J^T J`` is the Hessian, at half the digits' cost."""
+    count, width = slots.shape
+    side = basis.shape[2]
+    C = np.zeros((side, side))
+    G = np.zeros((side, side))
+    T = np.zeros((side, side))
+    for b in range(count):
+        if not (_cholesky(S[b], C) and _cholesky(Z[b], G)):
+            return False
+        for a in range(width):
+            if slots[b, a] < 0:
+                for i in range(side * side):
+                    out[b, i, a] = 0.0
+                continue
+            for j in range(side):
+                for i in range(side):  # forward substitution, column by column
+                    value = basis[b, a, i, j]
+                    for k in range(i):
+                        value -= C[i, k] * T[k, j]
+                    T[i, j] = value / C[i, i]
+            for i in range(side):
+                for j in range(side):
+                    value = 0.0
+                    for k in range(j, side):
+                        value += T[i, k] * G[k, j]
+                    out[b, i * side + j, a] = value
+    return True
+
+
+@njit(cache=True, nogil=True)
 def add_blocks(blocks: Array, slots: IntArray, H: Array) -> None:
     """``H[slots[b, a], slots[b, c]] += blocks[b, a, c]``."""
     count, width = slots.shape

@@ -155,6 +155,11 @@ class ConsistentSet:
             found.extend(np.linalg.eigvalsh(matrix_from_rows(rows[first:].reshape(count, -1), side))[:, 0])
         return np.array(found)
 
+    def size(self, x: Array) -> float:
+        """All bodies together, in sizes of a link: the sum of the traces of their matrices."""
+        trace = np.trace(BASES[self.condition], axis1=1, axis2=2)
+        return float((x[self.layout.slots] @ trace).sum())
+
     def contains(self, x: Array, tolerance: float = 0.0) -> bool:
         """Whether every cone holds, equalities to ``ON_BOUNDARY``."""
         slacks = self.slacks(x)

@@ -1,6 +1,6 @@
 """The entropic prior: the divergence of bodies from those of a prior, its derivatives, and its form as cones.
 
-    weight sum_k [ tr(P0_k^-1 P_k) - log det(P0_k^-1 P_k) - 4 ]
+weight sum_k [ tr(P0_k^-1 P_k) - log det(P0_k^-1 P_k) - 4 ]
 """
 
 from __future__ import annotations

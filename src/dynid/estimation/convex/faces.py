@@ -31,13 +31,12 @@ EXACT = 1e-11
 """Norm of what a unit body shows, relative to what the link's parameters can show, below which it counts as nothing."""
 
 
-def null_body(shown: Array, condition: str, seed: int = 0) -> Array | None:
+def null_body(shown: Array, condition: str, size: float, seed: int = 0) -> Array | None:
     """A body of one link without any effect, as spread out as possible; None where there is none.
 
-    ``shown``: ``(rows, 10)``, what the ten scaled parameters do to the base values.
+    ``shown``: ``(rows, 10)``, what the ten scaled parameters do to the base values; ``size``: what counts as much.
     """
-    size = float(np.linalg.norm(shown))
-    if size == 0.0:
+    if float(np.linalg.norm(shown)) <= EXACT * size or size == 0.0:
         return _everything()
     K = shown / size
     if np.linalg.matrix_rank(K, tol=EXACT) == K.shape[1]:

@@ -29,7 +29,6 @@ from dynid.estimation.convex.block_kernels import (
     block_values,
     inverses,
     longest_step,
-    scaled_hessians,
     symmetric_products,
 )
 
@@ -93,20 +92,6 @@ class BlockProgram:
         return at if homogeneous else at + np.concatenate([self.bound_offset, self.g])
 
 
-class NewtonSystem(Protocol):
-    """The objective, and the linear system of one iteration."""
-
-    def gradient(self, x: Array) -> Array: ...
-
-    def value(self, x: Array) -> float: ...
-
-    def factor(self, hessians: Array, weights: Array) -> bool:
-        """Take the blocks' Hessians and ``z / s`` of bounds and inequalities; False where the system is singular."""
-
-    def solve(self, right: Array, equalities: Array) -> tuple[Array, Array]:
-        """``dx`` and the change of the equalities' multipliers for ``H dx - A^T dnu = right``, ``A dx = equalities``."""
-
-
 @dataclass(frozen=True, eq=False)
 class Iterate:
     """A point of the iteration."""
@@ -121,6 +106,20 @@ class Iterate:
     @property
     def complementarity(self) -> float:
         return float(np.vdot(self.S, self.Z) + self.s @ self.z)
+
+
+class NewtonSystem(Protocol):
+    """The objective, and the linear system of one iteration."""
+
+    def gradient(self, x: Array) -> Array: ...
+
+    def value(self, x: Array) -> float: ...
+
+    def factor(self, now: Iterate, inverse: Array) -> bool:
+        """Take an iterate and the inverses of its blocks; False where the system is singular."""
+
+    def solve(self, right: Array, equalities: Array) -> tuple[Array, Array]:
+        """``dx`` and the change of the equalities' multipliers for ``H dx - A^T dnu = right``, ``A dx = equalities``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +139,8 @@ class InteriorSolution:
     """Largest entry of the gradient of the Lagrangian, relative to the largest of its terms."""
     primal_residual: float
     iterations: int
-    centred: Array
-    """The last iterate whose gap was above ``keep_gap``: nearer to the centre of the cones."""
+    centred: Iterate
+    """The last iterate whose gap was above ``keep`` times the value: nearer to the centre of the cones."""
 
 
 def start_inside(program: BlockProgram, x: Array, weight: float) -> Iterate:
@@ -168,11 +167,15 @@ def interior_point(
     feasibility: float = 1e-9,
     floor: float = 0.0,
     iterations: int = 80,
-    keep_gap: float = 0.0,
+    keep: float = 1e-2,
 ) -> InteriorSolution:
-    """Iterate until the gap is below ``tolerance * (floor + value)`` and the residuals are below ``feasibility``."""
+    """Iterate until the gap is below ``tolerance`` times the value and the residuals are below ``feasibility``.
+
+    A value below ``floor`` counts as nothing, and ends it too.
+    """
     now, best = start, None
-    centred = start.x
+    largest = 0.0
+    centred = start
     for count in range(iterations + 1):
         gradient = system.gradient(now.x)
         pulled = program.adjoint(now.Z, now.z[: len(program.bounded)], now.z[len(program.bounded) :])
@@ -181,15 +184,17 @@ def interior_point(
         R = program.blocks(now.x) - now.S
         r_lin = program.linear(now.x) - now.s
         r_eq = program.a - program.A @ now.x
-        gap = now.complementarity
+        gap, value = now.complementarity, abs(system.value(now.x))
+        if gap > keep * value:
+            centred = now
         scale = max(np.abs(gradient).max(initial=0.0), np.abs(pulled).max(initial=0.0), 1e-300)
+        largest = max(scale, largest)
+        scale = max(scale, 1e-10 * largest)
         size = max(1.0, float(np.abs(now.S).max(initial=0.0)), float(np.abs(now.s).max(initial=0.0)))
         dual = float(np.abs(r_dual).max(initial=0.0)) / scale
         primal = max(np.abs(R).max(initial=0.0), np.abs(r_lin).max(initial=0.0), np.abs(r_eq).max(initial=0.0)) / size
         found = InteriorSolution("solved", now.x, now.Z, now.z, now.nu, gap, dual, primal, count, centred)
-        if gap > keep_gap:
-            centred = now.x
-        if gap <= tolerance * (floor + abs(system.value(now.x))) and dual <= feasibility and primal <= feasibility:
+        if primal <= feasibility and (value <= floor or (dual <= feasibility and gap <= tolerance * value)):
             return found
         if best is None or _merit(found) < _merit(best):
             best = found
@@ -224,11 +229,9 @@ def _step(
     inverse = np.empty_like(now.S)
     if not inverses(now.S, inverse):
         return None
-    hessians = np.empty((*program.slots.shape, program.slots.shape[1]))
-    scaled_hessians(inverse, now.Z, program.slots, program.basis, hessians)
-    weights = now.z / now.s
-    if not system.factor(hessians, weights):
+    if not system.factor(now, inverse):
         return None
+    weights = now.z / now.s
     mu = now.complementarity / max(program.degree, 1)
     shift = np.empty_like(now.S)
     symmetric_products(inverse, np.ascontiguousarray(R), now.Z, shift)

@@ -18,8 +18,8 @@ import scipy.linalg
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dynid.arrays import Array, IntArray
-from dynid.estimation.convex.block_kernels import add_blocks
-from dynid.estimation.convex.interior_point import BlockProgram
+from dynid.estimation.convex.block_kernels import add_blocks, half_hessians, scaled_hessians
+from dynid.estimation.convex.interior_point import BlockProgram, Iterate
 
 
 class ByParameters:
@@ -39,8 +39,11 @@ class ByParameters:
     def value(self, x: Array) -> float:
         return float(0.5 * x @ (self._P @ x) + self._q @ x)
 
-    def factor(self, hessians: Array, weights: Array) -> bool:
+    def factor(self, now: Iterate, inverse: Array) -> bool:
         program = self._program
+        weights = now.z / now.s
+        hessians = np.empty((*program.slots.shape, program.slots.shape[1]))
+        scaled_hessians(inverse, now.Z, program.slots, program.basis, hessians)
         np.copyto(self._H, self._P)
         add_blocks(hessians, program.slots, self._H)
         bounds, rows = weights[: len(program.bounded)], weights[len(program.bounded) :]
@@ -65,11 +68,12 @@ class ByParameters:
 
 
 class ByRows:
-    """``1/2 ||F x - f||^2``, where every variable is in a cone or seen by ``F`` and in none."""
+    """``1/2 ||F x - f||^2 + q . x``, where every variable is in a cone or seen by ``F`` and in none."""
 
-    def __init__(self, program: BlockProgram, F: Array, f: Array) -> None:
+    def __init__(self, program: BlockProgram, F: Array, f: Array, q: Array | None = None) -> None:
         self._program = program
         self._F, self._f = F, f
+        self._q = np.zeros(program.n) if q is None else q
         self._rows = np.vstack([F, program.G, program.A])
         groups, width = _groups(program)
         self._group, self._place = groups
@@ -77,45 +81,67 @@ class ByRows:
         self._count = int(self._group.max(initial=-1)) + 1
         self._held = np.flatnonzero(self._group >= 0)
         self._free = np.flatnonzero(self._group < 0)
+        self._spread = np.zeros((self._count, len(self._rows), width))
+        self._spread[self._group[self._held], :, self._place[self._held]] = self._rows[:, self._held].T
+        self._plan()
+
+    def _plan(self) -> None:
+        """Where the blocks' half Hessians stand in the stack of their group; bounds and ones for empty places below them."""
+        program, side = self._program, self._program.basis.shape[2]
+        height = np.zeros(self._count, dtype=np.int64)
+        self._stack = []
+        for slots in program.slots:
+            used = np.flatnonzero(slots >= 0)
+            k = int(self._group[slots[used[0]]]) if len(used) else -1
+            self._stack.append((k, int(height[k]) if k >= 0 else 0, self._place[slots[used]], used))
+            if k >= 0:
+                height[k] += side * side
+        at, group = program.bounded, self._group[program.bounded]
+        first = np.zeros(len(at), dtype=np.int64)
+        for i, k in enumerate(group):
+            first[i] = height[k]
+            height[k] += 1
+        self._bound_stack = (group, first, self._place[at])
+        self._height = int(height.max(initial=0)) + self._width
+        filled = np.zeros((self._count, self._width), dtype=bool)
+        filled[self._group[self._held], self._place[self._held]] = True
+        self._empty = ~filled[:, :, None] & np.eye(self._width, dtype=bool)
 
     def gradient(self, x: Array) -> Array:
-        return np.asarray(self._F.T @ (self._F @ x - self._f))
+        return np.asarray(self._F.T @ (self._F @ x - self._f) + self._q)
 
     def value(self, x: Array) -> float:
         residual = self._F @ x - self._f
-        return 0.5 * float(residual @ residual)
+        return 0.5 * float(residual @ residual) + float(self._q @ x)
 
-    def factor(self, hessians: Array, weights: Array) -> bool:
+    def factor(self, now: Iterate, inverse: Array) -> bool:
         program = self._program
-        D = np.tile(np.eye(self._width), (self._count, 1, 1))
-        D[self._group[self._held], self._place[self._held], self._place[self._held]] = 0.0
-        slots = program.slots
-        for b in range(len(slots)):
-            used = slots[b] >= 0
-            at = slots[b][used]
-            place = self._place[at]
-            D[self._group[at[0]], place[:, None], place[None, :]] += hessians[b][np.ix_(used, used)]
-        bounds, rows = weights[: len(program.bounded)], weights[len(program.bounded) :]
-        at = program.bounded
-        np.add.at(D, (self._group[at], self._place[at], self._place[at]), program.bound_slope**2 * bounds)
-        try:
-            C = np.linalg.cholesky(D)
-        except np.linalg.LinAlgError:
+        weights = now.z / now.s
+        side, width = program.basis.shape[2], program.slots.shape[1]
+        halves = np.empty((len(program.slots), side * side, width))
+        if not half_hessians(now.S, now.Z, program.slots, program.basis, halves):
             return False
-        root = np.linalg.inv(C)  # D^-1 = root^T root, small well-graded triangles
-        self._root = root
+        bounds, rows = weights[: len(program.bounded)], weights[len(program.bounded) :]
+        stacked = np.zeros((self._count, self._height, self._width))
+        for (k, first, place, used), half in zip(self._stack, halves, strict=True):
+            if k >= 0:
+                stacked[k, first : first + side * side, place] = half[:, used].T
+        stacked[self._bound_stack] = program.bound_slope * np.sqrt(bounds)
+        stacked[:, -self._width :][self._empty] = 1.0
+        triangle = np.linalg.qr(stacked, mode="r")
+        diagonal = np.abs(np.diagonal(triangle, axis1=1, axis2=2))
+        if not (diagonal.min(initial=1.0) > 0.0 and np.isfinite(triangle).all()):
+            return False
+        self._triangle = triangle
+        self._root = np.swapaxes(np.linalg.inv(triangle), 1, 2)  # D^-1 = root^T root, from small graded triangles
         m = len(self._rows)
-        spread = np.zeros((self._count, m, self._width))
-        spread[self._group[self._held], :, self._place[self._held]] = self._rows[:, self._held].T
-        self._B = np.ascontiguousarray((spread @ np.swapaxes(root, 1, 2)).transpose(1, 0, 2).reshape(m, -1))
+        self._B = np.ascontiguousarray((self._spread @ np.swapaxes(self._root, 1, 2)).transpose(1, 0, 2).reshape(m, -1))
         M = scipy.linalg.blas.dsyrk(1.0, self._B, lower=1)
         self._Lambda = np.concatenate([np.ones(len(self._F)), 1.0 / np.maximum(rows, 1e-300), np.zeros(len(program.a))])
-        M.flat[:: m + 1] += self._Lambda
-        self._D = D
+        M[np.arange(m), np.arange(m)] += self._Lambda
         self._M, info = dpotrf(M, lower=1, overwrite_a=1, clean=0)
         if info:
             return False
-        self._row_weights = rows
         if len(self._free):
             self._back = dpotrs(self._M, np.asfortranarray(self._rows[:, self._free]), lower=1)[0]
             self._small = self._rows[:, self._free].T @ self._back
@@ -135,7 +161,8 @@ class ByRows:
         """``D dx``; zero for variables in no cone."""
         packed = self._pack(dx)
         out = np.zeros(len(dx))
-        out[self._held] = (self._D @ packed[:, :, None])[self._group[self._held], self._place[self._held], 0]
+        curved = np.swapaxes(self._triangle, 1, 2) @ (self._triangle @ packed[:, :, None])
+        out[self._held] = curved[self._group[self._held], self._place[self._held], 0]
         return out
 
     def _pack(self, vector: Array) -> Array:
