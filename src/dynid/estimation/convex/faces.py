@@ -24,11 +24,15 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.inertia import phi_from_pseudo_inertia
 
-STARTS = 10
-"""Starts without a solution after which there is none."""
+TOGETHER = 1e-6
+"""The same for two bodies together: where a root is double, a body is known to the square root of what it may show."""
+STARTS = 5
+"""Random starts without a solution after which there is none."""
+PROJECTIONS = 60
 STEPS = 40
-EXACT = 1e-11
-"""Norm of what a unit body shows, relative to what the link's parameters can show, below which it counts as nothing."""
+EXACT = 1e-9
+"""Norm of what a unit body shows, relative to what the link's parameters can show, below which it counts as nothing: the base
+parameters of robots in general position are themselves known to some 1e-11."""
 
 
 def null_body(shown: Array, condition: str, size: float, seed: int = 0) -> Array | None:
@@ -74,9 +78,11 @@ def _solutions(K: Array, size: int, body: Callable[[Array, Array], Array], rng: 
         table = np.linalg.qr(rows, mode="r").T.reshape(size, size, -1)
     found = np.zeros((0, size))
     allowed = basis
+    starts = _likely(table, size)
     failed = 0
-    while failed < STARTS and len(allowed):
-        v = _solution(table, allowed, rng)
+    while (starts or failed < STARTS) and len(allowed):
+        start = starts.pop() if starts else rng.normal(size=size)
+        v = _solution(table, allowed, allowed.T @ (allowed @ start))
         if v is None:
             failed += 1
             continue
@@ -84,15 +90,35 @@ def _solutions(K: Array, size: int, body: Callable[[Array, Array], Array], rng: 
         # what is found with it must have no effect together with it either, and be normal to it
         together = np.vstack([*(np.einsum("abr,b->ra", table, w) for w in found), found])
         _, singular, right = np.linalg.svd(together)
-        rank = int((singular > EXACT).sum())
-        allowed = right[rank:]
+        allowed = right[int((singular > TOGETHER).sum()) :]
+        failed = 0
     return found
 
 
-def _solution(table: Array, allowed: Array, rng: np.random.Generator) -> Array | None:
+def _likely(table: Array, size: int) -> list[Array]:
+    """Eigenvectors of a null body, those of its largest eigenvalues last, by projections in turns from the identity."""
+    rows = table.reshape(size * size, -1).T
+    _, singular, right = np.linalg.svd(rows)
+    shown = right[: int((singular > EXACT).sum())]
+    P = np.eye(size)
+    vectors = np.eye(size)
+    for _ in range(PROJECTIONS):
+        flat = P.ravel()
+        flat = flat - shown.T @ (shown @ flat)
+        eigenvalues, vectors = np.linalg.eigh(flat.reshape(size, size))
+        eigenvalues = np.maximum(eigenvalues, 0.0)
+        if eigenvalues.sum() < 1e-3 * np.trace(P):
+            return []
+        P = (vectors * (eigenvalues / eigenvalues.sum())) @ vectors.T
+    return [vectors[:, i] for i in range(size) if eigenvalues[i] > 1e-3 * eigenvalues[-1]]
+
+
+def _solution(table: Array, allowed: Array, start: Array) -> Array | None:
     """One ``v`` in the span of ``allowed``; steps of once and twice the length, since such roots are often double."""
-    v = rng.normal(size=len(allowed)) @ allowed
-    v /= np.linalg.norm(v)
+    length = float(np.linalg.norm(start))
+    if length < 1e-6:
+        return None
+    v = start / length
     J = np.einsum("abr,b->ra", table, v)
     least = float(np.linalg.norm(J @ v))
     for _ in range(STEPS):

@@ -18,7 +18,8 @@ multiplications a second and 13 iterations that is a floor of 0.3, 4 and 55 ms f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -67,6 +68,14 @@ class BlockProgram:
             if not len(getattr(self, name)):
                 object.__setattr__(self, name, np.zeros((0, self.n)))
 
+    @cached_property
+    def _offsets(self) -> Array:
+        return np.concatenate([self.bound_offset, self.g])
+
+    @cached_property
+    def _nothing(self) -> Array:
+        return np.zeros_like(self.constant)
+
     @property
     def degree(self) -> int:
         """Of the barrier: what the gap is divided by."""
@@ -75,21 +84,22 @@ class BlockProgram:
     def blocks(self, x: Array, homogeneous: bool = False) -> Array:
         """``S_b(x)``, without the constant if ``homogeneous``."""
         out = np.empty_like(self.constant)
-        constant = np.zeros_like(self.constant) if homogeneous else self.constant
-        block_values(np.ascontiguousarray(x), self.slots, self.basis, constant, out)
+        block_values(x, self.slots, self.basis, self._nothing if homogeneous else self.constant, out)
         return out
 
-    def adjoint(self, matrices: Array, bounds: Array, rows: Array) -> Array:
-        """``S^*(M) + bounds + G^T rows``: the gradient of what multipliers weigh."""
-        out = self.G.T @ rows
-        add_adjoint(np.ascontiguousarray(matrices), self.slots, self.basis, 1.0, out)
-        np.add.at(out, self.bounded, self.bound_slope * bounds)
+    def adjoint(self, matrices: Array, linear: Array) -> Array:
+        """``S^*(M) + (bounds, G)^T linear``: the gradient of what multipliers weigh."""
+        bounds = len(self.bounded)
+        out = self.G.T @ linear[bounds:] if len(self.g) else np.zeros(self.n)
+        add_adjoint(matrices, self.slots, self.basis, 1.0, out)
+        np.add.at(out, self.bounded, self.bound_slope * linear[:bounds])
         return out
 
     def linear(self, x: Array, homogeneous: bool = False) -> Array:
         """Bounds and inequalities, one after the other."""
-        at = np.concatenate([self.bound_slope * x[self.bounded], self.G @ x])
-        return at if homogeneous else at + np.concatenate([self.bound_offset, self.g])
+        bounds = self.bound_slope * x[self.bounded]
+        at = np.concatenate([bounds, self.G @ x]) if len(self.g) else bounds
+        return at if homogeneous else at + self._offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +116,17 @@ class Iterate:
     @property
     def complementarity(self) -> float:
         return float(np.vdot(self.S, self.Z) + self.s @ self.z)
+
+    def moved(self, move: Iterate, reach: float) -> Iterate:
+        """This point after ``reach`` times a step."""
+        return Iterate(
+            self.x + reach * move.x,
+            self.S + reach * move.S,
+            self.Z + reach * move.Z,
+            self.s + reach * move.s,
+            self.z + reach * move.z,
+            self.nu + reach * move.nu,
+        )
 
 
 class NewtonSystem(Protocol):
@@ -139,8 +160,13 @@ class InteriorSolution:
     """Largest entry of the gradient of the Lagrangian, relative to the largest of its terms."""
     primal_residual: float
     iterations: int
-    centred: Iterate
-    """The last iterate whose gap was above ``keep`` times the value: nearer to the centre of the cones."""
+    path: tuple[tuple[float, Iterate], ...]
+    """Every iterate with its gap relative to its value."""
+
+    def before(self, gap: float) -> Iterate:
+        """The iterate before the relative gap first fell below ``gap``: nearer to the centre of the cones."""
+        below = [i for i, (relative, _) in enumerate(self.path) if relative <= gap]
+        return self.path[max(below[0] - 1, 0) if below else self.iterations][1]
 
 
 def start_inside(program: BlockProgram, x: Array, weight: float) -> Iterate:
@@ -167,120 +193,147 @@ def interior_point(
     feasibility: float = 1e-9,
     floor: float = 0.0,
     iterations: int = 80,
-    keep: float = 1e-2,
 ) -> InteriorSolution:
     """Iterate until the gap is below ``tolerance`` times the value and the residuals are below ``feasibility``.
 
     A value below ``floor`` counts as nothing, and ends it too.
     """
-    now, best = start, None
-    largest = 0.0
-    centred = start
+    now, best, largest = start, None, 0.0
+    path: list[tuple[float, Iterate]] = []
     for count in range(iterations + 1):
-        gradient = system.gradient(now.x)
-        pulled = program.adjoint(now.Z, now.z[: len(program.bounded)], now.z[len(program.bounded) :])
-        held = program.A.T @ now.nu
-        r_dual = gradient - pulled - held
-        R = program.blocks(now.x) - now.S
-        r_lin = program.linear(now.x) - now.s
-        r_eq = program.a - program.A @ now.x
+        left = _Residuals.of(program, system, now)
+        largest = max(left.scale, largest)
         gap, value = now.complementarity, abs(system.value(now.x))
-        if gap > keep * value:
-            centred = now
-        scale = max(np.abs(gradient).max(initial=0.0), np.abs(pulled).max(initial=0.0), 1e-300)
-        largest = max(scale, largest)
-        scale = max(scale, 1e-10 * largest)
-        size = max(1.0, float(np.abs(now.S).max(initial=0.0)), float(np.abs(now.s).max(initial=0.0)))
-        dual = float(np.abs(r_dual).max(initial=0.0)) / scale
-        primal = max(np.abs(R).max(initial=0.0), np.abs(r_lin).max(initial=0.0), np.abs(r_eq).max(initial=0.0)) / size
-        found = InteriorSolution("solved", now.x, now.Z, now.z, now.nu, gap, dual, primal, count, centred)
-        if primal <= feasibility and (value <= floor or (dual <= feasibility and gap <= tolerance * value)):
-            return found
+        path.append((gap / max(value, 1e-300), now))
+        dual = float(np.abs(left.dual).max(initial=0.0)) / max(left.scale, 1e-10 * largest)
+        found = InteriorSolution("solved", now.x, now.Z, now.z, now.nu, gap, dual, left.primal, count, ())
+        if left.primal <= feasibility and (value <= floor or (dual <= feasibility and gap <= tolerance * value)):
+            return replace(found, path=tuple(path))
         if best is None or _merit(found) < _merit(best):
             best = found
-        step = _step(program, system, now, r_dual, R, r_lin, r_eq) if count < iterations else None
+        step = _step(program, system, now, left) if count < iterations else None
         if step is None:
             break
         now = step
     assert best is not None
-    return InteriorSolution(
-        "stalled",
-        best.x,
-        best.Z,
-        best.z,
-        best.nu,
-        best.gap,
-        best.dual_residual,
-        best.primal_residual,
-        best.iterations,
-        best.centred,
-    )
+    return replace(best, end="stalled", path=tuple(path))
+
+
+def centre(program: BlockProgram, system: NewtonSystem, start: Iterate, steps: int = 8) -> Iterate:
+    """The point of the central path with the gap of ``start``, with residuals of round-off alone."""
+    now = start
+    mu = now.complementarity / max(program.degree, 1)
+    for _ in range(steps):
+        newton = _Newton.at(program, system, now, _Residuals.of(program, system, now))
+        if newton is None:
+            break
+        move = newton.direction(mu)
+        reach = min(1.0, 0.9 * _reach(now, move, 1.2))
+        if not (np.isfinite(move.x).all() and reach > 1e-3):
+            break
+        now = now.moved(move, reach)
+    return now
 
 
 def _merit(found: InteriorSolution) -> float:
     return found.gap * (1.0 + 1e6 * (found.dual_residual + found.primal_residual))
 
 
-def _step(
-    program: BlockProgram, system: NewtonSystem, now: Iterate, r_dual: Array, R: Array, r_lin: Array, r_eq: Array
-) -> Iterate | None:
-    """The next iterate; None where the arithmetic gives out."""
-    n_bounds = len(program.bounded)
-    inverse = np.empty_like(now.S)
-    if not inverses(now.S, inverse):
-        return None
-    if not system.factor(now, inverse):
-        return None
-    weights = now.z / now.s
-    mu = now.complementarity / max(program.degree, 1)
-    shift = np.empty_like(now.S)
-    symmetric_products(inverse, np.ascontiguousarray(R), now.Z, shift)
+@dataclass(frozen=True, eq=False)
+class _Residuals:
+    """What is left of the optimality conditions."""
 
-    def direction(target: float, correction: Array | None, linear_correction: Array | None) -> tuple[Array, ...]:
-        wanted = target * inverse - now.Z - shift
-        linear = target / now.s - now.z - weights * r_lin
-        if correction is not None and linear_correction is not None:
-            wanted = wanted - correction
-            linear = linear - linear_correction / now.s
-        right = program.adjoint(wanted, linear[:n_bounds], linear[n_bounds:]) - r_dual
-        dx, dnu = system.solve(right, r_eq)
-        dS = program.blocks(dx, homogeneous=True) + R
-        ds = program.linear(dx, homogeneous=True) + r_lin
+    dual: Array
+    blocks: Array
+    linear: Array
+    equalities: Array
+    scale: float
+    """Largest entry of the gradient and of what the multipliers make of it."""
+    primal: float
+    """Largest entry of the others, relative to the slacks."""
+
+    @classmethod
+    def of(cls, program: BlockProgram, system: NewtonSystem, now: Iterate) -> _Residuals:
+        gradient = system.gradient(now.x)
+        pulled = program.adjoint(now.Z, now.z)
+        dual = gradient - pulled
+        if len(program.a):
+            dual -= program.A.T @ now.nu
+        blocks = program.blocks(now.x) - now.S
+        linear = program.linear(now.x) - now.s
+        equalities = program.a - program.A @ now.x if len(program.a) else program.a
+        size = max(1.0, float(now.S.max(initial=0.0)), float(now.s.max(initial=0.0)))
+        primal = max(float(np.abs(part).max(initial=0.0)) for part in (blocks, linear, equalities)) / size
+        scale = max(float(np.abs(gradient).max(initial=0.0)), float(np.abs(pulled).max(initial=0.0)), 1e-300)
+        return cls(dual, blocks, linear, equalities, scale, primal)
+
+
+@dataclass(frozen=True, eq=False)
+class _Newton:
+    """The linear system at an iterate, factored."""
+
+    program: BlockProgram
+    system: NewtonSystem
+    now: Iterate
+    left: _Residuals
+    inverse: Array
+    shift: Array
+    """``sym(S^-1 R Z)`` of the blocks' residual ``R``."""
+    weights: Array
+
+    @classmethod
+    def at(cls, program: BlockProgram, system: NewtonSystem, now: Iterate, left: _Residuals) -> _Newton | None:
+        inverse = np.empty_like(now.S)
+        if not inverses(now.S, inverse) or not system.factor(now, inverse):
+            return None
+        shift = np.empty_like(now.S)
+        symmetric_products(inverse, left.blocks, now.Z, shift)
+        return cls(program, system, now, left, inverse, shift, now.z / now.s)
+
+    def direction(self, target: float, after: Iterate | None = None) -> Iterate:
+        """The step to complementarity ``target``, with the second-order terms of a step ``after`` it taken off."""
+        now, left = self.now, self.left
+        wanted = target * self.inverse - now.Z - self.shift
+        linear = target / now.s - now.z - self.weights * left.linear
+        if after is not None:
+            product = np.empty_like(wanted)
+            symmetric_products(self.inverse, after.S, after.Z, product)
+            wanted -= product
+            linear -= after.s * after.z / now.s
+        dx, dnu = self.system.solve(self.program.adjoint(wanted, linear) - left.dual, left.equalities)
+        dS = self.program.blocks(dx, homogeneous=True) + left.blocks
+        ds = self.program.linear(dx, homogeneous=True) + left.linear
         product = np.empty_like(dS)
-        symmetric_products(inverse, dS, now.Z, product)
-        dZ = wanted + shift - product
-        dz = linear + weights * r_lin - weights * ds
-        return dx, dS, dZ, ds, dz, dnu
+        symmetric_products(self.inverse, dS, now.Z, product)
+        dZ = wanted + self.shift - product
+        dz = linear + self.weights * (left.linear - ds)
+        return Iterate(dx, dS, dZ, ds, dz, dnu)
 
-    dx, dS, dZ, ds, dz, dnu = direction(0.0, None, None)
-    if not np.isfinite(dx).all():
+
+def _step(program: BlockProgram, system: NewtonSystem, now: Iterate, left: _Residuals) -> Iterate | None:
+    """Mehrotra's predictor and corrector; None where the arithmetic gives out."""
+    newton = _Newton.at(program, system, now, left)
+    if newton is None:
         return None
-    reach = _reach(now, dS, dZ, ds, dz, 1.0)
-    after = float(np.vdot(now.S + reach * dS, now.Z + reach * dZ) + (now.s + reach * ds) @ (now.z + reach * dz))
-    ratio = max(after, 0.0) / max(program.degree, 1) / max(mu, 1e-300)
+    degree = max(program.degree, 1)
+    mu = now.complementarity / degree
+    ahead = newton.direction(0.0)
+    if not np.isfinite(ahead.x).all():
+        return None
+    reach = _reach(now, ahead, 1.0)
+    ratio = max(now.moved(ahead, reach).complementarity, 0.0) / degree / max(mu, 1e-300)
     centring = min(max(ratio**3, 1e-6), 1.0) if reach > 0.1 else max(ratio, 0.5)
-    correction = np.empty_like(now.S)
-    symmetric_products(inverse, dS, dZ, correction)
-    dx, dS, dZ, ds, dz, dnu = direction(centring * mu, correction, ds * dz)
-    if not np.isfinite(dx).all():
+    move = newton.direction(centring * mu, ahead)
+    if not np.isfinite(move.x).all():
         return None
-    reach = min(1.0, TO_THE_BOUNDARY * _reach(now, dS, dZ, ds, dz, 1.0 / TO_THE_BOUNDARY))
-    if reach < 1e-9:
-        return None
-    return Iterate(
-        now.x + reach * dx,
-        now.S + reach * dS,
-        now.Z + reach * dZ,
-        now.s + reach * ds,
-        now.z + reach * dz,
-        now.nu + reach * dnu,
-    )
+    reach = min(1.0, TO_THE_BOUNDARY * _reach(now, move, 1.0 / TO_THE_BOUNDARY))
+    return now.moved(move, reach) if reach > 1e-9 else None
 
 
-def _reach(now: Iterate, dS: Array, dZ: Array, ds: Array, dz: Array, most: float) -> float:
+def _reach(now: Iterate, move: Iterate, most: float) -> float:
     """The longest common step that stays inside all cones."""
-    reach = longest_step(now.S, dS, longest_step(now.Z, dZ, most))
-    for value, change in ((now.s, ds), (now.z, dz)):
+    reach = longest_step(now.S, move.S, longest_step(now.Z, move.Z, most))
+    for value, change in ((now.s, move.s), (now.z, move.z)):
         falling = change < 0.0
         if falling.any():
             reach = min(reach, float((-value[falling] / change[falling]).min()))

@@ -147,14 +147,21 @@ def _in_dual_cone(consistent: ConsistentSet, rows: Array) -> Array:
 
 
 def _on_faces(f: Array, given: Multipliers) -> Array:
-    """The plain condition's blocks with what they miss of the functional made up for within their faces."""
+    """The plain condition's blocks with what they miss of the functional made up for.
+
+    First within their faces, then between face and rest, where a small entry costs its square; nothing goes to the rest alone.
+    """
     basis = BASES["plain"]
     made = np.array(given.blocks)
     for Z, U, wanted in zip(made, given.faces, f, strict=True):
-        if U.shape[1]:
-            smaller = (U.T @ basis @ U).reshape(10, -1)
-            missing = wanted - np.einsum("aij,ij->a", basis, Z)
-            Z += U @ np.linalg.lstsq(smaller, missing, rcond=1e-10)[0].reshape(U.shape[1], -1) @ U.T
+        if not U.shape[1]:
+            continue
+        for other in (U, np.linalg.svd(U)[0][:, U.shape[1] :]):
+            if other.shape[1]:
+                missing = wanted - np.einsum("aij,ij->a", basis, Z)
+                smaller = 2.0 * (U.T @ basis @ other).reshape(10, -1)
+                part = U @ np.linalg.lstsq(smaller, missing, rcond=1e-10)[0].reshape(U.shape[1], -1) @ other.T
+                Z += part + part.T
     return made
 
 
