@@ -5,7 +5,6 @@ Second-order cones become arrow matrices ``[[h 1, t], [t^T, h]]``; rows of one v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,62 +15,13 @@ from dynid.estimation.convex.consistent_set import BASES, ConsistentSet
 from dynid.estimation.convex.interior_point import BlockProgram
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The linear rows of a set, dense, with where they stand among its cones' rows."""
-
-    bounded: IntArray
-    slope: Array
-    offset: Array
-    bound_at: IntArray
-    G: Array
-    g: Array
-    inequality_at: IntArray
-    A: Array
-    a: Array
-    equality_at: IntArray
-
-
-def linear_rows(consistent: ConsistentSet) -> Rows:
-    """Bounds of single variables, inequalities, equalities."""
-    first = consistent.first_matrix_row
-    dense = consistent.M[:first].toarray() if first else np.zeros((0, consistent.n))
-    bounded, slope, offset, bound_at = [], [], [], []
-    at: dict[str, list[int]] = {"nonnegative": [], "zero": []}
-    for (kind, size), start in zip(consistent.cones, consistent.starts, strict=False):
-        if kind not in at:
-            continue
-        for row in range(start, start + size):
-            entries = np.flatnonzero(dense[row])
-            if kind == "nonnegative" and len(entries) == 1:
-                bounded.append(int(entries[0]))
-                slope.append(float(dense[row, entries[0]]))
-                offset.append(float(consistent.k[row]))
-                bound_at.append(row)
-            else:
-                at[kind].append(row)
-    more, equal = (np.array(at[kind], dtype=np.int64) for kind in ("nonnegative", "zero"))
-    return Rows(
-        np.array(bounded, dtype=np.int64),
-        np.array(slope),
-        np.array(offset),
-        np.array(bound_at, dtype=np.int64),
-        dense[more],
-        consistent.k[more],
-        more,
-        dense[equal],
-        -consistent.k[equal],
-        equal,
-    )
-
-
 def block_program(consistent: ConsistentSet) -> BlockProgram:
     """The set as it is, around zero."""
     slots, basis, constant = link_blocks(consistent)
     arrows = arrow_blocks(consistent, basis.shape[2])
     if len(arrows[0]):
         slots, basis, constant = (np.concatenate(pair) for pair in zip((slots, basis, constant), arrows, strict=True))
-    rows = linear_rows(consistent)
+    rows = consistent.linear
     return BlockProgram(
         consistent.n,
         slots,

@@ -39,6 +39,25 @@ BASES = {"full": PSEUDO_BASIS, "plain": PLAIN_BASIS}
 
 
 @dataclass(frozen=True, eq=False)
+class LinearRows:
+    """The linear rows of a set, dense, with where they stand among the rows of its cones."""
+
+    bounded: IntArray
+    """Variables ``x`` with a bound ``slope x + offset >= 0``."""
+    slope: Array
+    offset: Array
+    bound_at: IntArray
+    G: Array
+    """``G x + g >= 0``"""
+    g: Array
+    inequality_at: IntArray
+    A: Array
+    """``A x = a``"""
+    a: Array
+    equality_at: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class ConsistentSet:
     """``M x + k`` in a product of cones, for scaled parameters ``x = phi / scale``."""
 
@@ -154,6 +173,24 @@ class ConsistentSet:
         if count:
             found.extend(np.linalg.eigvalsh(matrix_from_rows(rows[first:].reshape(count, -1), side))[:, 0])
         return np.array(found)
+
+    @cached_property
+    def linear(self) -> LinearRows:
+        """Bounds of single variables, inequalities, equalities."""
+        first = self.first_matrix_row
+        dense = self.M[:first].toarray() if first else np.zeros((0, self.n))
+        bounded: list[int] = []
+        at: dict[str, list[int]] = {"bound": [], "nonnegative": [], "zero": []}
+        for (kind, size), start in zip(self.cones, self.starts, strict=False):
+            for row in range(start, start + size) if kind in at else ():
+                entries = np.flatnonzero(dense[row])
+                single = kind == "nonnegative" and len(entries) == 1
+                at["bound" if single else kind].append(row)
+                bounded += entries.tolist() if single else []
+        bound, more, equal = (np.array(at[kind], dtype=np.int64) for kind in ("bound", "nonnegative", "zero"))
+        column = np.array(bounded, dtype=np.int64)
+        slope, offset = dense[bound, column], self.k[bound]
+        return LinearRows(column, slope, offset, bound, dense[more], self.k[more], more, dense[equal], -self.k[equal], equal)
 
     def size(self, x: Array) -> float:
         """All bodies together, in sizes of a link: the sum of the traces of their matrices."""

@@ -28,7 +28,7 @@ TOGETHER = 1e-6
 """The same for two bodies together: where a root is double, a body is known to the square root of what it may show."""
 STARTS = 5
 """Random starts without a solution after which there is none."""
-PROJECTIONS = 60
+PROJECTIONS = 40
 STEPS = 40
 EXACT = 1e-9
 """Norm of what a unit body shows, relative to what the link's parameters can show, below which it counts as nothing: the base

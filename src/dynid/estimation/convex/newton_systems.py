@@ -55,15 +55,16 @@ class ByParameters:
             return False
         if len(program.a):
             back = dpotrs(self._factor, np.asfortranarray(program.A.T), lower=1)[0]
-            self._schur = (program.A @ back, back)
-        return True
+            schur, info = dpotrf(program.A @ back, lower=1)
+            self._schur = (schur, back)
+        return not info
 
     def solve(self, right: Array, equalities: Array) -> tuple[Array, Array]:
         dx = dpotrs(self._factor, right, lower=1)[0]
         if self._schur is None:
             return dx, np.zeros(0)
         schur, back = self._schur
-        dnu = scipy.linalg.solve(schur, equalities - self._program.A @ dx, assume_a="sym")
+        dnu = dpotrs(schur, equalities - self._program.A @ dx, lower=1)[0]
         return dx + back @ dnu, dnu
 
 
@@ -139,13 +140,16 @@ class ByRows:
         M = scipy.linalg.blas.dsyrk(1.0, self._B, lower=1)
         self._Lambda = np.concatenate([np.ones(len(self._F)), 1.0 / np.maximum(rows, 1e-300), np.zeros(len(program.a))])
         M[np.arange(m), np.arange(m)] += self._Lambda
+        if len(self._free):
+            # F_f^T u is prescribed: a multiple of it may be added, which holds rows that see nothing else
+            M += self._rows[:, self._free] @ self._rows[:, self._free].T
         self._M, info = dpotrf(M, lower=1, overwrite_a=1, clean=0)
         if info:
             return False
         if len(self._free):
             self._back = dpotrs(self._M, np.asfortranarray(self._rows[:, self._free]), lower=1)[0]
-            self._small = self._rows[:, self._free].T @ self._back
-        return True
+            self._small, info = dpotrf(self._rows[:, self._free].T @ self._back, lower=1)
+        return not info
 
     def solve(self, right: Array, equalities: Array) -> tuple[Array, Array]:
         """The weights of inequalities that ``right`` already holds are those of :meth:`factor`."""
@@ -172,13 +176,15 @@ class ByRows:
 
     def _once(self, right: Array, rho: Array) -> tuple[Array, Array]:
         r = (self._root @ self._pack(right)[:, :, None])[:, :, 0].ravel()
-        u = dpotrs(self._M, rho - self._B @ r, lower=1)[0]
+        given = rho - self._B @ r
         dx = np.zeros(len(right))
         if len(self._free):
-            dx[self._free] = scipy.linalg.solve(
-                self._small, right[self._free] + self._rows[:, self._free].T @ u, assume_a="sym"
-            )
+            columns, prescribed = self._rows[:, self._free], -right[self._free]
+            u = dpotrs(self._M, given + columns @ prescribed, lower=1)[0]
+            dx[self._free] = dpotrs(self._small, columns.T @ u - prescribed, lower=1)[0]
             u = u - self._back @ dx[self._free]
+        else:
+            u = dpotrs(self._M, given, lower=1)[0]
         moved = (r + self._B.T @ u).reshape(self._count, self._width)
         back = (np.swapaxes(self._root, 1, 2) @ moved[:, :, None])[:, :, 0]
         dx[self._held] = back[self._group[self._held], self._place[self._held]]

@@ -21,9 +21,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dynid.adapters.clarabel import matrix_from_rows
+from dynid.adapters.clarabel import matrix_from_rows, triangle_entries
 from dynid.arrays import Array, freeze
-from dynid.estimation.convex.block_forms import linear_rows
 from dynid.estimation.convex.consistent_set import BASES, ConsistentSet
 
 REACH = 1e8
@@ -72,11 +71,14 @@ class Proof:
         """The bound for bodies up to this size."""
         return self.bound - self.defect * reach
 
+    def error(self, values: Array, reach: float = REACH) -> float:
+        """What round-off of base values computed from bodies up to this size, and the defect, may add up to."""
+        rounding = float(np.abs(self.direction) @ np.abs(values) + abs(self.bound) + self.size * reach)
+        return self.defect * reach + ROUND_OFF * rounding
+
     def separates(self, values: Array, reach: float = REACH) -> bool:
-        """Whether no body up to this size has these base values, even if they were rounded when computed from one."""
-        at = float(self.direction @ values)
-        error = ROUND_OFF * float(np.abs(self.direction) @ np.abs(values) + abs(self.bound) + self.size * reach)
-        return at + error < self.least(reach)
+        """Whether no body up to this size has these base values, by twice what errors may add up to."""
+        return self.bound - float(self.direction @ values) > 2.0 * self.error(values, reach)
 
 
 def proof(consistent: ConsistentSet, K: Array, given: Multipliers, exact: bool = True) -> Proof:
@@ -124,9 +126,32 @@ def proof(consistent: ConsistentSet, K: Array, given: Multipliers, exact: bool =
     return Proof(freeze(d), least - error, max(defects), np.concatenate([total, side_rows]), size)
 
 
+def exactly_consistent(bodies: Array, condition: str) -> bool:
+    """Whether the matrices of these bodies, ten numbers each, are positive semidefinite in exact arithmetic."""
+    for body in np.atleast_2d(bodies):
+        m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (Fraction(float(value)) for value in body)
+        if condition == "full":
+            half = (xx + yy + zz) / 2
+            matrix = [
+                [half - xx, -xy, -xz, hx],
+                [-xy, half - yy, -yz, hy],
+                [-xz, -yz, half - zz, hz],
+                [hx, hy, hz, m],
+            ]
+        else:
+            basis = BASES["plain"]
+            parts = (m, hx, hy, hz, xx, xy, yy, xz, yz, zz)
+            matrix = [
+                [sum((int(basis[a, i, j]) * parts[a] for a in range(10)), Fraction(0)) for j in range(6)] for i in range(6)
+            ]
+        if not _is_semidefinite(matrix, Fraction(0)):
+            return False
+    return True
+
+
 def _effect_bounds(consistent: ConsistentSet) -> list[tuple[int, float, float, int]]:
     """One lower bound of every variable that has one: variable, slope, offset, row."""
-    rows = linear_rows(consistent)
+    rows = consistent.linear
     found: dict[int, tuple[int, float, float, int]] = {}
     for i, slope, offset, row in zip(rows.bounded, rows.slope, rows.offset, rows.bound_at, strict=True):
         if slope > 0.0:
@@ -288,7 +313,5 @@ def _dyadic(number: int, shift: int) -> Fraction:
 
 
 def _rows_of(blocks: Array) -> Array:
-    from dynid.adapters.clarabel import triangle_entries
-
     row, column, weight = triangle_entries(blocks.shape[1])
     return np.asarray((blocks[:, row, column] * weight).ravel())

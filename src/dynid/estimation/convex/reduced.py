@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array, IntArray
-from dynid.estimation.convex.block_forms import Rows, arrow_blocks, linear_rows, link_blocks
-from dynid.estimation.convex.consistent_set import ConsistentSet
+from dynid.estimation.convex.block_forms import arrow_blocks, link_blocks
+from dynid.estimation.convex.consistent_set import ConsistentSet, LinearRows
 from dynid.estimation.convex.faces import null_body
 from dynid.estimation.convex.interior_point import BlockProgram
 
@@ -52,7 +52,7 @@ class ReducedForm:
     """``(n, n_reduced)``"""
     faces: tuple[Face, ...]
     """Of every link."""
-    rows: Rows
+    rows: LinearRows
     """Those of the whole set."""
     kept_bounds: IntArray
     """Bounds that are left as bounds; of the others, those in ``kept_rows`` became inequalities."""
@@ -71,7 +71,7 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
     """The set as far as the base values ``E x`` see it."""
     slots, basis, constant = link_blocks(consistent)
     arrows = arrow_blocks(consistent, basis.shape[2])
-    rows = linear_rows(consistent)
+    rows = consistent.linear
     inequalities, offsets = _inequalities(rows, consistent.n)
     links = list(slots)
     whole = Face(np.eye(basis.shape[2]), np.eye(10), np.zeros((10, 0)), None)
@@ -99,7 +99,32 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
     return ReducedForm(consistent, program, T, tuple(faces), rows, *kept)
 
 
-def _inequalities(rows: Rows, n: int) -> tuple[Array, Array]:
+def lifted(form: ReducedForm, x: Array) -> Array:
+    """A point of the reduced form with as much of each link's null body as brings the link inside its cone."""
+    slots, basis, constant = link_blocks(form.consistent)
+    new = np.array(x)
+    for k, face in enumerate(form.faces):
+        if face.body is not None:
+            at = slots[k]
+            block = np.einsum("a,aij->ij", new[at], basis[k]) + constant[k]
+            new[at] += _enough(block, np.einsum("a,aij->ij", face.body, basis[k])) * face.body
+    return new
+
+
+def _enough(block: Array, more: Array) -> float:
+    """A little over the least ``t`` with ``block + t more >= 0``; not a number where there is none."""
+    low, high = 0.0, 1e-9
+    while np.linalg.eigvalsh(block + high * more)[0] < 0.0:
+        low, high = high, 4.0 * high
+        if high > 1e15:
+            return float("nan")
+    for _ in range(8):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if np.linalg.eigvalsh(block + middle * more)[0] >= 0.0 else (middle, high)
+    return 2.0 * high
+
+
+def _inequalities(rows: LinearRows, n: int) -> tuple[Array, Array]:
     """Bounds and inequalities as one dense matrix."""
     bounds = np.zeros((len(rows.bounded), n))
     bounds[np.arange(len(bounds)), rows.bounded] = rows.slope
@@ -145,7 +170,7 @@ def _program(
     links: list[IntArray],
     blocks: tuple[Array, Array],
     arrows: tuple[IntArray, Array, Array],
-    rows: Rows,
+    rows: LinearRows,
     inequalities: tuple[Array, Array],
     seen: Array,
 ) -> tuple[Array, BlockProgram, tuple[IntArray, IntArray]]:
