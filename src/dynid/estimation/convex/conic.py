@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sparse
 
 from dynid.adapters.clarabel import Cone, ConicSolution, Verdict, solve_conic
-from dynid.arrays import Array, IntArray, freeze
+from dynid.arrays import Array, freeze
+from dynid.estimation.convex.compiled_fit import compiled_fit
 from dynid.estimation.convex.consistent_set import MARGIN, ON_BOUNDARY, ConsistentSet, onto_equalities, unit_body
 from dynid.estimation.convex.entropy import EntropicPrior, entropic_divergence, entropic_hessian, with_entropy
 from dynid.estimation.convex.multipliers import REACH, blamed, combined, least_distance
@@ -34,9 +34,6 @@ __all__ = [
     "onto_equalities",
     "unit_body",
 ]
-
-CLEARLY = 5.0
-"""Standard deviations from a bound at which a parameter counts as far from it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +75,13 @@ def fit_in(
     n = consistent.n
     P = F.T @ F
     P[np.diag_indices(n)] += pull
-    if freedom is not None and entropic is None and equalities is None:
-        easy = _without_free_variables(consistent, P, centre, freedom, tolerance)
-        if easy is not None:
-            return _verified(consistent, F, centre, easy)
+    if freedom is not None and equalities is None:
+        quick = compiled_fit(consistent, P, centre, freedom, entropic)
+        if quick is not None:
+            found = _verified(consistent, F, centre, quick)
+            # a log-determinant keeps links from the boundary, not by a margin
+            if entropic is None or found.moved == 0.0:
+                return found
     # around the centre the linear term vanishes and the value is the very excess, free of cancellation
     M, k = consistent.M, consistent.M @ centre + consistent.k
     cones = list(consistent.cones)
@@ -98,72 +98,6 @@ def fit_in(
         quadratic = sparse.block_diag([sparse.csc_matrix(np.triu(P)), sparse.csc_matrix((extra, extra))], format="csc")
     solution = solve_conic(quadratic, q, M, k, cones, tolerance=tolerance, quick=freedom is not None and entropic is None)
     return _verified(consistent, F, centre, solution)
-
-
-def _without_free_variables(
-    consistent: ConsistentSet, P: Array, centre: Array, freedom: float, tolerance: float
-) -> ConicSolution | None:
-    """The same program with the variables eliminated that no constraint will hold; None where there are none.
-
-    Friction and rotor inertia with a comfortable value enter no matrix inequality: ``x_u = -P_uu^-1 P_uv x_v``, and what is
-    left is smaller. Their bounds are looked at afterwards, and those that do not hold are put back.
-    """
-    bounds = consistent.single_bounds
-    if not len(bounds):
-        return None
-    first = consistent.first_matrix_row
-    at, column = bounds[:, 0].astype(int), bounds[:, 1].astype(int)
-    linear, offset = consistent.M[:first], consistent.k[:first]
-    slack = (linear @ centre + offset)[at] / bounds[:, 2]
-    loose = slack > CLEARLY * np.sqrt(_conditional_variances(P, column) / freedom)
-    for _ in range(len(bounds)):
-        found = _eliminated(consistent, P, centre, at[loose], tolerance)
-        if found is None or not found.usable:
-            return None
-        broken = (linear @ (centre + found.x) + offset)[at] < 0.0
-        if not (broken & loose).any():
-            return found
-        loose &= ~broken
-    return None
-
-
-def _conditional_variances(P: Array, columns: IntArray) -> Array:
-    """Variances of these variables with all others held."""
-    block = P[np.ix_(columns, columns)]
-    try:
-        inverse = scipy.linalg.cho_solve(scipy.linalg.cho_factor(block), np.eye(len(columns)))
-    except np.linalg.LinAlgError:
-        return np.full(len(columns), np.inf)  # the data do not see one of them: leave all to the solver
-    return np.asarray(np.diag(inverse))
-
-
-def _eliminated(
-    consistent: ConsistentSet, P: Array, centre: Array, dropped: IntArray, tolerance: float
-) -> ConicSolution | None:
-    """Solve without the dropped rows and without the variables that no other row touches."""
-    kept = np.setdiff1d(np.arange(len(consistent.k)), dropped)
-    rows = consistent.M.tocsr()[kept].tocsc()
-    held = np.diff(rows.indptr) > 0
-    if held.all():
-        return None
-    u, v = np.flatnonzero(~held), np.flatnonzero(held)
-    try:
-        factor = scipy.linalg.cho_factor(P[np.ix_(u, u)])
-    except np.linalg.LinAlgError:
-        return None
-    follow = -scipy.linalg.cho_solve(factor, P[np.ix_(u, v)])
-    smaller = P[np.ix_(v, v)] + P[np.ix_(v, u)] @ follow
-    cones: list[Cone] = []
-    for cone, start, stop in zip(consistent.cones, consistent.starts[:-1], consistent.starts[1:], strict=True):
-        left = int(np.count_nonzero((kept >= start) & (kept < stop)))
-        if left:
-            cones.append(cone if left == stop - start else (cone[0], left))
-    k = (consistent.M @ centre + consistent.k)[kept]
-    found = solve_conic(0.5 * (smaller + smaller.T), np.zeros(len(v)), rows[:, v], k, cones, tolerance=tolerance, quick=True)
-    step = np.zeros(consistent.n)
-    step[v] = found.x
-    step[u] = follow @ found.x
-    return replace(found, x=freeze(step))
 
 
 def _verified(consistent: ConsistentSet, F: Array, centre: Array, solution: ConicSolution) -> ConicFit:
