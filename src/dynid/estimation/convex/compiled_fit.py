@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from dynid.adapters.clarabel import ConicSolution, matrix_from_rows
-from dynid.arrays import Array, IntArray, freeze
+from dynid.arrays import Array, BoolArray, IntArray, freeze
 from dynid.estimation.convex.consistent_set import BASES, ConsistentSet, unit_body
 from dynid.estimation.convex.entropy import EntropicPrior
 from dynid.estimation.convex.fit_kernels import SOLVED, entropic_fit, interior_fit
@@ -89,7 +89,7 @@ class _Part:
     bounded: IntArray
 
     @classmethod
-    def of(cls, consistent: ConsistentSet, P: Array, loose: Array) -> _Part | None:
+    def of(cls, consistent: ConsistentSet, P: Array, loose: BoolArray) -> _Part | None:
         rows = consistent.linear
         held = np.zeros(consistent.n, dtype=bool)
         held[consistent.layout.slots] = True

@@ -23,6 +23,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.inertia import phi_from_pseudo_inertia
+from dynid.regression.independence import triangle_of
 
 TOGETHER = 1e-6
 """The same for two bodies together: where a root is double, a body is known to the square root of what it may show."""
@@ -75,7 +76,7 @@ def _solutions(K: Array, size: int, body: Callable[[Array, Array], Array], rng: 
     table = 0.5 * (table + np.swapaxes(table, 0, 1))
     rows = table.reshape(size * size, -1).T
     if len(rows) > size * size:  # only its triangle matters
-        table = np.linalg.qr(rows, mode="r").T.reshape(size, size, -1)
+        table = triangle_of(rows).T.reshape(size, size, -1)
     found = np.zeros((0, size))
     allowed = basis
     starts = _likely(table, size)

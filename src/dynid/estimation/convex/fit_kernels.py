@@ -31,6 +31,11 @@ SOLVED, OUT_OF_STEPS, BROKEN = 0, 1, 2
 
 
 @njit(cache=True, nogil=True)
+def _factor(H: Array) -> Array:
+    return np.linalg.cholesky(H)  # type: ignore[return-value]  # of doubles, as H is
+
+
+@njit(cache=True, nogil=True)
 def _solve(L: Array, right: Array) -> Array:
     """``L L^T x = right``, row by row and then column by column of the same rows."""
     n = len(right)
@@ -106,7 +111,7 @@ def interior_fit(
         add_blocks(hessians, slots, H)
         for i in range(len(bounded)):
             H[bounded[i], bounded[i]] += z[i] / s[i]
-        L = np.linalg.cholesky(H)
+        L = _factor(H)
         target = 0.0
         bound_product = np.zeros_like(s)
         for corrector in range(2):
@@ -174,7 +179,7 @@ def entropic_fit(
     s = x[bounded] + offset
     mu = 1e-2 * abs((P @ x) @ x) / max(1, n_bounds)
     z = mu / s
-    decrement = np.inf
+    total = np.inf
     for iteration in range(most):
         block_values(x, slots, basis, constant, S)
         if not inverses(S, inverse):
@@ -195,10 +200,9 @@ def entropic_fit(
         right = -gradient
         for i in range(n_bounds):
             right[bounded[i]] += target / s[i]
-        dx = _solve(np.linalg.cholesky(H), right)
+        dx = _solve(_factor(H), right)
         dz = target / s - z - z / s * dx[bounded]
-        decrement = abs(right @ dx)
-        total = gap + decrement
+        total = gap + abs(float(right @ dx))
         block_values(dx, slots, basis, nothing, dS)
         ds = dx[bounded]
         step = min(1.0, 0.95 * _longest(s, ds, longest_step(S, dS, 1.0 / 0.95)))
@@ -217,4 +221,4 @@ def entropic_fit(
         z = z + min(1.0, 0.95 * _longest(z, dz, 1.0 / 0.95)) * dz
         if total <= tolerance:
             return x, SOLVED, iteration + 1, total
-    return x, OUT_OF_STEPS, most, decrement
+    return x, OUT_OF_STEPS, most, total

@@ -79,7 +79,7 @@ class BlockProgram:
     @property
     def degree(self) -> int:
         """Of the barrier: what the gap is divided by."""
-        return self.slots.shape[0] * self.basis.shape[2] + len(self.bounded) + len(self.g)
+        return int(self.slots.shape[0] * self.basis.shape[2]) + len(self.bounded) + len(self.g)
 
     def blocks(self, x: Array, homogeneous: bool = False) -> Array:
         """``S_b(x)``, without the constant if ``homogeneous``."""

@@ -84,7 +84,7 @@ class Below:
     def of(cls, question: Question) -> Below:
         form = reduced_form(question.consistent, question.E)
         problem = Projected.of(form.program, question, question.E @ form.T, np.zeros(form.program.n))
-        found = problem.solve(np.linalg.lstsq(form.T, question.start, rcond=None)[0])
+        found = problem.solve(np.asarray(np.linalg.lstsq(form.T, question.start, rcond=None)[0], dtype=np.float64))
         return cls(question, form, problem, found)
 
     @cached_property

@@ -47,12 +47,15 @@ class Multipliers:
 
     def mixed(self, other: Multipliers, share: float) -> Multipliers:
         """``(1 - share)`` of these and ``share`` of others."""
-        pairs = (
-            (self.direction, other.direction),
-            (self.rows, other.rows),
-            (self.blocks, other.blocks),
-        )
-        return Multipliers(*((1.0 - share) * a + share * b for a, b in pairs), self.faces)
+        mix = [
+            (1.0 - share) * own + share * new
+            for own, new in (
+                (self.direction, other.direction),
+                (self.rows, other.rows),
+                (self.blocks, other.blocks),
+            )
+        ]
+        return Multipliers(mix[0], mix[1], mix[2], self.faces)
 
 
 @dataclass(frozen=True, eq=False)

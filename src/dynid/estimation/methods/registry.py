@@ -20,14 +20,16 @@ _PLACES = {
     "recursive": ("methods.recursive", "RecursiveLeastSquares"),
     "iv": ("methods.instrumental", "InstrumentalVariables"),
     "sdp": ("methods.sdp", "FeasibleSDP"),
+    "bpfc": ("methods.corrected", "CorrectedLeastSquares"),
+    "fbpe-wls": ("methods.sdp", "WeightedFeasibleSDP"),
     "manifold": ("methods.manifold", "Manifold"),
     "logcholesky": ("methods.log_cholesky", "LogCholesky"),
     "retrieve": ("retrieval.retrieve", "PenaltyRetrieval"),
 }
 METHODS = tuple(_PLACES)
-CONSTRAINED = ("sdp", "manifold", "logcholesky", "retrieve")
+CONSTRAINED = ("sdp", "bpfc", "fbpe-wls", "manifold", "logcholesky", "retrieve")
 """Methods whose links are always physically consistent."""
-TAKES_CONSTRAINTS = ("sdp", "retrieve")
+TAKES_CONSTRAINTS = ("sdp", "bpfc", "fbpe-wls", "retrieve")
 """Methods that know constraints beyond consistency."""
 TAKES_BOUNDS = ("retrieve",)
 """Methods that read a bounds file."""

@@ -87,6 +87,14 @@ class FeasibleSDP:
         return fit.finish(self.name, x, self.covariance, outcome, notes, details, free=free)
 
 
+@dataclass(frozen=True)
+class WeightedFeasibleSDP(FeasibleSDP):
+    """The same with joints weighted by their own noise (Sousa and Cortesao 2014, 5.2: FBPE-WLS)."""
+
+    name: ClassVar[str] = "fbpe-wls"
+    weighted: bool = True
+
+
 def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]:
     """The best consistent point, what there is to say of it, and the outcome (None: nothing out of the ordinary)."""
     consistent = fit.consistent
