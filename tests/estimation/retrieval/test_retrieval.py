@@ -421,7 +421,7 @@ def test_the_interrupt_key_while_other_processes_anneal(tmp_path):
             f"""
             import signal
             import sys
-            sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+            sys.path.insert(0, {str(Path(__file__).parents[2])!r})
             import numpy as np
             from dynid.estimation.constraints.bounds import Bounds
             from dynid.estimation.retrieval.retrieve import PenaltyRetrieval
