@@ -177,7 +177,7 @@ def entropic_fit(
     nothing = np.zeros_like(S)
     hessians = np.empty((count, width, width))
     s = x[bounded] + offset
-    mu = 1e-2 * abs((P @ x) @ x) / max(1, n_bounds)
+    mu = 1e-2 * abs(float((P @ x) @ x)) / max(1, n_bounds)
     z = mu / s
     total = np.inf
     for iteration in range(most):
@@ -188,7 +188,7 @@ def entropic_fit(
         value = 0.5 * x @ gradient + weight * (linear @ x - log_determinants(S))
         gradient += weight * linear
         add_adjoint(inverse, slots, basis, -weight, gradient)
-        gap = s @ z
+        gap = float(s @ z)
         target = 0.1 * gap / max(1, n_bounds)
         if iteration == 0:
             target = mu

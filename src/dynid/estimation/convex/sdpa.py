@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.adapters.clarabel import cone_rows, triangle_entries
-from dynid.arrays import Array
+from dynid.arrays import Array, IntArray
 from dynid.errors import InputError
 from dynid.estimation.constraints.constraints import Constraint
 from dynid.estimation.convex.asked import Asked, reference_point
@@ -31,7 +31,7 @@ from dynid.robot.model import Robot
 
 Entry = tuple[int, int, int, int, float]
 """Matrix, block, row, column (from 1, upper triangle) and value."""
-LinearRow = tuple[Array, Array, float]
+LinearRow = tuple[IntArray, Array, float]
 """Columns, values and offset."""
 
 
