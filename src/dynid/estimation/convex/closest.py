@@ -47,14 +47,16 @@ class ClosestFeasible:
     outcome: Outcome
     notes: tuple[str, ...] = ()
     lower_bound: float = 0.0
-    """No feasible base values are nearer than this; see :data:`dynid.estimation.convex.nearest.LARGEST`."""
+    """No feasible base values are nearer than this; see ``largest``."""
+    largest: float = float("inf")
+    """Size of all bodies together, in sizes of a link, up to which the lower bound is proven."""
     length: float = float("nan")
     """Of the base values given, in the metric."""
 
     @property
     def gap(self) -> float:
-        """How much nearer the nearest values can be, relative to the length of those given."""
-        return (self.distance - self.lower_bound) / self.length if self.distance > 0.0 else 0.0
+        """How much nearer the nearest values can be, relative to the length of those given, or to the distance if that is more."""
+        return (self.distance - self.lower_bound) / max(self.length, self.distance) if self.distance > 0.0 else 0.0
 
 
 def closest_feasible(
@@ -85,7 +87,7 @@ def closest_feasible(
     if consistent.contains(here):
         return _unchanged(asked, consistent, here, question)
     below = Below.of(question)
-    if below.bound[1] == 0.0:
+    if below.bound()[1] == 0.0:
         inside = below.point()
         exact = None if inside is None else with_exact_base(question, consistent, inside)
         if exact is not None:
@@ -104,6 +106,7 @@ def closest_feasible(
         feasible_before=False,
         outcome=Outcome.SOLVED,
         lower_bound=min(found.lower_bound, distance),
+        largest=found.largest,
         length=question.length,
     )
     if result.gap <= GAP:

@@ -169,7 +169,7 @@ def feasibility(
     x = _proven_inside(asked, question, required, reference if best.verdict == "infeasible" else best.x)
     if x is None:
         below = Below.of(question)
-        proof, lower = below.bound
+        proof, lower = below.bound()
         if proof.separates(asked.values, REACH * question.unit):
             return _infeasible(asked, consistent, question, best, (proof, lower), mass_matrix)
         inside = Below.of(replace(question, consistent=required)).point()

@@ -220,11 +220,16 @@ def interior_point(
 
 
 def centre(program: BlockProgram, system: NewtonSystem, start: Iterate, steps: int = 8) -> Iterate:
-    """The point of the central path with the gap of ``start``, with residuals of round-off alone."""
-    now = start
+    """A point near the central path with the gap of ``start``, with the least dual residual on the way: round-off if all is well."""
+    now = best = start
     mu = now.complementarity / max(program.degree, 1)
+    least = np.inf
     for _ in range(steps):
-        newton = _Newton.at(program, system, now, _Residuals.of(program, system, now))
+        left = _Residuals.of(program, system, now)
+        error = float(np.abs(left.dual).max(initial=0.0)) + left.primal * left.scale
+        if error < least:
+            best, least = now, error
+        newton = _Newton.at(program, system, now, left)
         if newton is None:
             break
         move = newton.direction(mu)
@@ -232,7 +237,7 @@ def centre(program: BlockProgram, system: NewtonSystem, start: Iterate, steps: i
         if not (np.isfinite(move.x).all() and reach > 1e-3):
             break
         now = now.moved(move, reach)
-    return now
+    return best
 
 
 def _merit(found: InteriorSolution) -> float:

@@ -27,8 +27,8 @@ from dynid.estimation.convex.proof import Multipliers, Proof, proof
 from dynid.estimation.convex.question import Projected, Question
 from dynid.estimation.convex.reduced import ReducedForm, lifted, reduced_form
 
-LARGEST = 2e6
-"""Size of all bodies together that a certificate may have, in units of :meth:`Question.unit`."""
+LARGEST = (2e6, 5e7)
+"""Size of all bodies together that a certificate may have, in units of :meth:`Question.unit`; the second if need be."""
 PRICES = (1e-17, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
 """Of that size, in units of half the squared norm of the base values: the first that keeps it below ``LARGEST``."""
 NEARLY, WELL_INSIDE = 1e-8, 1e-2
@@ -36,8 +36,8 @@ NEARLY, WELL_INSIDE = 1e-8, 1e-2
 SHARES = tuple(10.0**power for power in range(-13, 0, 2))
 """Of a point well inside its cones that are mixed in, so that the mixture is safely inside; then finer around the best."""
 FINER = (0.1, 0.3, 1.0, 3.0, 10.0)
-GAP = 1e-7
-"""Gap relative to the length of the base values above which more is tried."""
+GAP, ENOUGH = 1e-7, 5e-7
+"""Gaps relative to the length of the base values above which more is tried: other bodies, larger ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +48,27 @@ class Nearest:
     """Scaled parameters inside the set; None where none were found."""
     distance: float
     lower_bound: float
-    """No bodies up to :data:`LARGEST` units are nearer."""
+    """No bodies up to ``largest`` are nearer."""
     proof: Proof
+    largest: float
+    """Size of all bodies together, in sizes of a link."""
 
 
 def nearest(question: Question, below: Below | None = None) -> Nearest:
-    """Both sides."""
+    """Both sides, for bodies up to the first size that closes the gap."""
     below = below or Below.of(question)
-    made, lower = below.bound
-    x, distance = nearest_body(question)
-    if not distance - lower <= GAP * question.length:
-        other, nearer = below.body()
-        x, distance = (other, nearer) if nearer < distance else (x, distance)
-    return Nearest(x, distance, min(lower, distance), made)
+    found: list[Nearest] = []
+    for largest in LARGEST:
+        made, lower = below.bound(largest)
+        x, distance = nearest_body(question, largest)
+        size = max(question.length, min(distance, 1e300))
+        if not distance - lower <= GAP * size:
+            other, nearer = below.body(largest)
+            x, distance = (other, nearer) if nearer < distance else (x, distance)
+        found.append(Nearest(x, distance, min(lower, distance), made, largest * question.unit))
+        if distance - lower <= ENOUGH * size:
+            break
+    return min(found, key=lambda one: one.distance - one.lower_bound if one.x is not None else np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,22 +105,23 @@ class Below:
         """A point of the central path close to the end."""
         return centre(self.problem.program, self.problem.system, self.found.before(NEARLY))
 
-    @cached_property
-    def bound(self) -> tuple[Proof, float]:
-        """The best lower bound of the distance that multipliers prove, in exact arithmetic."""
+    def bound(self, largest: float = LARGEST[0]) -> tuple[Proof, float]:
+        """The best lower bound of the distance that multipliers prove, in exact arithmetic, for bodies up to a size."""
         inside = self.multipliers(self.inside)
         ends = (self.found.path[self.found.iterations][1], self.nearly)
-        made, lower = max((self._best_mixture(self.multipliers(end), inside) for end in ends), key=lambda pair: pair[1])
+        made, lower = max(
+            (self._best_mixture(self.multipliers(end), inside, largest) for end in ends), key=lambda pair: pair[1]
+        )
         return made, max(lower, 0.0)
 
-    def _best_mixture(self, last: Weighed, inside: Weighed) -> tuple[Proof, float]:
+    def _best_mixture(self, last: Weighed, inside: Weighed, largest: float) -> tuple[Proof, float]:
         """What multipliers prove with the best share of some well inside their cones."""
         question = self.question
 
         def bound(share: float, exact: bool) -> tuple[Proof, float]:
             made = proof(question.consistent, question.K, last.given.mixed(inside.given, share), exact)
             length = float(np.linalg.norm((1.0 - share) * last.y + share * inside.y))
-            least = made.least(LARGEST * question.unit) - float(made.direction @ question.beta)
+            least = made.least(largest * question.unit) - float(made.direction @ question.beta)
             return made, least / max(length, 1e-300)
 
         def rough(share: float) -> float:
@@ -121,19 +130,25 @@ class Below:
         share = max(SHARES, key=rough)
         return bound(max((0.0, *(share * factor for factor in FINER)), key=rough), exact=True)
 
-    def body(self) -> tuple[Array | None, float]:
+    def body(self, largest: float) -> tuple[Array | None, float]:
         """Parameters of the set between the nearest reduced point and one well inside, with the null bodies they need."""
         question, consistent = self.question, self.question.consistent
         ends = [self.form.T @ self.problem.whole(end.x) for end in (self.found, self.inside)]
 
-        def at(share: float) -> tuple[float, Array | None]:
-            x = lifted(self.form, (1.0 - share) * ends[0] + share * ends[1])
-            good = bool(np.isfinite(x).all()) and consistent.size(x) <= LARGEST * question.unit and consistent.contains(x)
-            return (question.distance(x), x) if good else (np.inf, None)
+        def at(share: float, widened: float) -> tuple[float, Array | None]:
+            x = lifted(self.form, (1.0 - share) * ends[0] + share * ends[1], widened)
+            if not np.isfinite(x).all() or consistent.size(x) > largest * question.unit:
+                return np.inf, None
+            x, _ = consistent.pushed(x)
+            return (question.distance(x), x) if consistent.contains(x) else (np.inf, None)
 
-        tried = {share: at(share) for share in SHARES}
-        best = min(tried, key=lambda share: tried[share][0])
-        distance, x = min([tried[best], *(at(best * factor) for factor in FINER)], key=lambda pair: pair[0])
+        tried = [
+            found
+            for share in (1e-9, 1e-12)
+            for widened in SHARES
+            for found in (at(widened, 0.0), *(at(share, factor * widened) for factor in (1.0, 3.0, 10.0, 30.0)))
+        ]
+        distance, x = min(tried, key=lambda found: found[0])
         return x, distance
 
     def point(self) -> Array | None:
@@ -165,7 +180,7 @@ class Below:
         return Weighed(Multipliers(question.R.T @ y, w, np.array(blocks), faces), y)
 
 
-def nearest_body(question: Question) -> tuple[Array | None, float]:
+def nearest_body(question: Question, largest: float) -> tuple[Array | None, float]:
     """Parameters of the set whose base values are nearest, at the lowest price that keeps them from growing too large."""
     consistent = question.consistent
     program = block_program(consistent)
@@ -175,6 +190,6 @@ def nearest_body(question: Question) -> tuple[Array | None, float]:
         q[consistent.layout.slots] = price * trace
         problem = Projected.of(program, question, question.E, q)
         x, _ = consistent.pushed(problem.whole(problem.solve(question.start).x))
-        if np.isfinite(x).all() and consistent.contains(x) and consistent.size(x) <= LARGEST * question.unit:
+        if np.isfinite(x).all() and consistent.contains(x) and consistent.size(x) <= largest * question.unit:
             return x, question.distance(x)
     return None, np.inf

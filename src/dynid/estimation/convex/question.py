@@ -44,9 +44,9 @@ class Question:
 
     @cached_property
     def unit(self) -> float:
-        """Size of bodies with base values like these, in sizes of a link; at least one."""
+        """Size of bodies with base values like these, in sizes of a link; at least what the constraints ask for."""
         smallest = onto_equalities(self.E, self.beta, np.zeros(self.consistent.n))
-        return max(float(np.abs(smallest).max(initial=0.0)), 1.0)
+        return max(float(np.abs(smallest).max(initial=0.0)), float(np.abs(self.consistent.k).max(initial=0.0)), 1e-300)
 
     def distance(self, x: Array) -> float:
         return float(np.linalg.norm(self.R @ (self.E @ x - self.beta)))

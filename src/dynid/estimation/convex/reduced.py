@@ -20,6 +20,7 @@ from dynid.estimation.convex.block_forms import arrow_blocks, link_blocks
 from dynid.estimation.convex.consistent_set import ConsistentSet, LinearRows
 from dynid.estimation.convex.faces import null_body
 from dynid.estimation.convex.interior_point import BlockProgram
+from dynid.inertia import phi_from_pseudo_inertia
 
 SEEN = 1e-11
 """Relative size below which a combination of parameters counts as without effect."""
@@ -99,13 +100,22 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
     return ReducedForm(consistent, program, T, tuple(faces), rows, *kept)
 
 
-def lifted(form: ReducedForm, x: Array) -> Array:
-    """A point of the reduced form with as much of each link's null body as brings the link inside its cone."""
+def lifted(form: ReducedForm, x: Array, widened: float = 0.0) -> Array:
+    """A point of the reduced form with as much of each link's null body as brings the link inside its cone.
+
+    The mass it takes is ``C^T S^-1 C`` with ``S`` on the face and ``C`` between face and null body. Of the full condition, ``S`` is
+    first widened by ``widened (C C^T)^(1/2)``: that much less mass for the least change of the base values.
+    """
     slots, basis, constant = link_blocks(form.consistent)
     new = np.array(x)
     for k, face in enumerate(form.faces):
         if face.body is not None:
             at = slots[k]
+            if widened > 0.0 and form.consistent.condition == "full" and face.U.shape[1]:
+                whole = np.einsum("a,aij->ij", new[at], basis[k])
+                out, singular, _ = np.linalg.svd(face.U.T @ whole @ (np.eye(4) - face.U @ face.U.T))
+                out = face.U @ out
+                new[at] += phi_from_pseudo_inertia((out * (widened * singular[: out.shape[1]])) @ out.T)
             block = np.einsum("a,aij->ij", new[at], basis[k]) + constant[k]
             new[at] += _enough(block, np.einsum("a,aij->ij", face.body, basis[k])) * face.body
     return new
