@@ -103,22 +103,28 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
 def lifted(form: ReducedForm, x: Array, widened: float = 0.0) -> Array:
     """A point of the reduced form with as much of each link's null body as brings the link inside its cone.
 
-    The mass it takes is ``C^T S^-1 C`` with ``S`` on the face and ``C`` between face and null body. Of the full condition, ``S`` is
-    first widened by ``widened (C C^T)^(1/2)``: that much less mass for the least change of the base values.
+    The mass it takes is ``C^T S^-1 C`` with ``S`` on the face and ``C`` between face and null body. ``S`` is first widened by
+    ``widened (C C^T)^(1/2)``: that much less mass for the least change of the base values.
     """
     slots, basis, constant = link_blocks(form.consistent)
     new = np.array(x)
     for k, face in enumerate(form.faces):
         if face.body is not None:
             at = slots[k]
-            if widened > 0.0 and form.consistent.condition == "full" and face.U.shape[1]:
-                whole = np.einsum("a,aij->ij", new[at], basis[k])
-                out, singular, _ = np.linalg.svd(face.U.T @ whole @ (np.eye(4) - face.U @ face.U.T))
-                out = face.U @ out
-                new[at] += phi_from_pseudo_inertia((out * (widened * singular[: out.shape[1]])) @ out.T)
+            if widened > 0.0 and face.U.shape[1]:
+                new[at] += widened * _wider(face.U, np.einsum("a,aij->ij", new[at], basis[k]))
             block = np.einsum("a,aij->ij", new[at], basis[k]) + constant[k]
             new[at] += _enough(block, np.einsum("a,aij->ij", face.body, basis[k])) * face.body
     return new
+
+
+def _wider(U: Array, matrix: Array) -> Array:
+    """Ten parameters with ``(C C^T)^(1/2)`` on the face; under the plain condition equal moments about all axes as large."""
+    out, singular, _ = np.linalg.svd(U.T @ matrix @ (np.eye(len(matrix)) - U @ U.T))
+    if len(matrix) == 6:
+        return np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0]) * float(singular.max(initial=0.0))
+    out = U @ out
+    return phi_from_pseudo_inertia((out * singular[: out.shape[1]]) @ out.T)
 
 
 def _enough(block: Array, more: Array) -> float:
