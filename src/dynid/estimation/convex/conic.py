@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ import scipy.sparse as sparse
 
 from dynid.adapters.clarabel import Cone, ConicSolution, Verdict, solve_conic
 from dynid.arrays import Array, freeze
+from dynid.estimation.convex.block_forms import block_program
 from dynid.estimation.convex.compiled_fit import compiled_fit
 from dynid.estimation.convex.consistent_set import MARGIN, ON_BOUNDARY, ConsistentSet, onto_equalities, unit_body
 from dynid.estimation.convex.entropy import EntropicPrior, entropic_divergence, entropic_hessian, with_entropy
+from dynid.estimation.convex.interior_point import interior_point, start_inside
 from dynid.estimation.convex.multipliers import REACH, blamed, combined, least_distance
+from dynid.estimation.convex.newton_systems import ByRows
 
 __all__ = [
     "MARGIN",
@@ -97,7 +101,31 @@ def fit_in(
         cones += more
         quadratic = sparse.block_diag([sparse.csc_matrix(np.triu(P)), sparse.csc_matrix((extra, extra))], format="csc")
     solution = solve_conic(quadratic, q, M, k, cones, tolerance=tolerance, quick=freedom is not None and entropic is None)
+    if solution.verdict not in ("solved", "infeasible") and freedom is not None and entropic is None and equalities is None:
+        solution = _by_rows(consistent, F, centre, pull) or solution
     return _verified(consistent, F, centre, solution)
+
+
+def _by_rows(consistent: ConsistentSet, F: Array, centre: Array, pull: float | Array) -> ConicSolution | None:
+    """The same program solved by its rows, which does not square their condition number; None where that fails too."""
+    began = time.perf_counter()
+    whole = block_program(consistent)
+    program = replace(
+        whole,
+        constant=whole.blocks(centre),
+        bound_offset=whole.bound_offset + whole.bound_slope * centre[whole.bounded],
+        g=whole.g + whole.G @ centre,
+        a=whole.a - whole.A @ centre,
+    )
+    pulls = np.broadcast_to(pull, (consistent.n,))
+    rows = np.vstack([F, np.diag(np.sqrt(pulls))[pulls > 0.0]])
+    system = ByRows(program, rows, np.zeros(len(rows)))
+    found = interior_point(program, system, start_inside(program, np.zeros(consistent.n), 1.0), tolerance=1e-7)
+    if found.end != "solved":
+        return None
+    seconds = time.perf_counter() - began
+    value = system.value(found.x)
+    return ConicSolution("solved", freeze(found.x), np.zeros(0), value, found.gap, found.iterations, seconds, "Solved")
 
 
 def _verified(consistent: ConsistentSet, F: Array, centre: Array, solution: ConicSolution) -> ConicFit:

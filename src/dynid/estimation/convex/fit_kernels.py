@@ -27,6 +27,8 @@ from dynid.estimation.convex.block_kernels import (
 )
 
 TO_THE_BOUNDARY = 0.98
+NEAR = 0.0625
+"""Newton decrement, in units of the barrier's weight, below which full steps converge quadratically."""
 SOLVED, OUT_OF_STEPS, BROKEN = 0, 1, 2
 
 
@@ -206,8 +208,10 @@ def entropic_fit(
         block_values(dx, slots, basis, nothing, dS)
         ds = dx[bounded]
         step = min(1.0, 0.95 * _longest(s, ds, longest_step(S, dS, 1.0 / 0.95)))
-        # far from the end a full step may raise the barrier more than it gains: halve until it does not
-        for _ in range(30):
+        # far from the end a full step may raise the barrier more than it gains: halve until it does not; near it, by
+        # self-concordance, it never does, and values could not tell for round-off
+        far = total > NEAR * weight
+        for _ in range(30 if far else 0):
             trial = x + step * dx
             block_values(trial, slots, basis, constant, dS)
             new = 0.5 * trial @ (P @ trial) + weight * (linear @ trial - log_determinants(dS))
