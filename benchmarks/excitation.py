@@ -1,8 +1,10 @@
 """Designed motions against the published ones, on the published robots.
 
-    gk_r30, gk_r15    condition number of the energy model through 31 and 16 optimal points (Gautier and Khalil 1992: 11 and 53)
+    gk_r30, gk_r15    condition number of the energy model through 31 and 16 optimal points (Gautier and Khalil 1992: 11 and 53),
+                      designed for it alone (lambda2 = 0)
+    gk_r30_default*   the same with the default weight of the scaling S (Gautier and Khalil 1992: 11 with S = 175)
     wam               condition number of 20 s with 5 harmonics within the published trajectory's envelope (Sousa 2014: 97 to 99)
-    panda             the same for 13.33 s within the arm's limits, without rotor inertia (Gaz 2019: 121.88)
+    panda             the same for 13.33 s within the arm's limits, without rotor inertia (the motion of Gaz 2019 without noise: 95.4)
     wam_for_accuracy  the same, designed for the parameters' variances (criterion trace) instead of the condition number
     *_better          sqrt(trace((W^T W)^-1)) of the median of 20 random motions within the same limits over that of the design
 
@@ -67,10 +69,12 @@ def points(robot: Robot, smoke: bool) -> dict[str, Any]:
     result: dict[str, Any] = {}
     began = time.perf_counter()
     for rows in (30, 15):
-        design = design_points(robot, rows, starts=1 if smoke else 2)
+        design = design_points(robot, rows, lambda2=0.0, starts=1 if smoke else 2)
         result[f"gk_r{rows}"] = design.condition_number
         result[f"gk_r{rows}_scaling"] = design.scaling
     result["gk_seconds"] = time.perf_counter() - began
+    design = design_points(robot, 30, starts=1 if smoke else 2)
+    result |= {"gk_r30_default": design.condition_number, "gk_r30_default_scaling": design.scaling}
     return result
 
 
@@ -93,7 +97,7 @@ def sweep(robot: Robot, path: Path) -> None:
             v = rng.uniform(-1.0, 1.0, q.shape) * robot.limits("dq_max")
             values.append(condition_number(energy_rows_of(robot, base, q, v)))
         drawn.append(float(np.mean(values)))
-        designed.append(design_points(robot, int(rows)).condition_number)
+        designed.append(design_points(robot, int(rows), lambda2=0.0).condition_number)
         print(f"r = {rows}: random {drawn[-1]:.4g}, designed {designed[-1]:.4g}")
     curves = []
     for name, x, y, role in (

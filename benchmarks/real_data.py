@@ -30,9 +30,10 @@ from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
 from dynid.regression.base import reduce_to_base
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
-from dynid.run.settings import Settings
+from dynid.run.options import Settings
 from dynid.run.tune import choose_filter
 from dynid.validation.torque import TorqueError, validate
 
@@ -69,7 +70,7 @@ def fitted(
 ) -> tuple[str, list[TorqueError]]:
     """Errors on the unseen samples, and the friction model that was taken."""
     choice = choose_friction(robot, [known], friction, time_s=memory_s)
-    result, _ = estimate_under_load(choice.robot, [known], OrdinaryLeastSquares())
+    result, _, _ = estimate_under_load(TorqueRows(choice.robot, (known,)), [known], OrdinaryLeastSquares())
     identified = choice.robot.with_parameters(result.standard)
     errors = [validate(choice.robot, result, with_transmitted_load(identified, one)).total for one in unseen]
     return choice.model, errors

@@ -25,7 +25,6 @@ from dynid.estimation.constraints.bounds import Bounds
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.retrieval.retrieve import PenaltyRetrieval, Retrieval
-from dynid.estimation.reverse_engineering import pose_regression
 from dynid.inertia import PSEUDO_BASIS, gaz_from_phi, phi_from_gaz
 from dynid.recording.process import process
 from dynid.recording.readers.read import read_recording
@@ -34,6 +33,7 @@ from dynid.recording.samples import Samples
 from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import build_regression
+from dynid.regression.static_rows import pose_regression
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.read import read_robot
 

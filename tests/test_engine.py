@@ -268,11 +268,11 @@ def test_split_samples_make_the_same_triangles(robot, samples, engine):
         return engine.map(function, items)
 
     split = build_regression(robot, [samples, short], map_over=watched)
-    *cut, last = [part.sources[0] for part in parts]
+    *cut, last = [part.samples[0] for part in parts]
     assert len(last) == 900
     assert len(cut) > 2  # the long set is cut, in order and without loss
     np.testing.assert_array_equal(np.concatenate([part.time for part in cut]), samples.time)
-    assert split.sources[0].sources[0] is samples  # the source to ask again is the whole one
+    assert split.sources[0].samples[0] is samples  # the source to ask again is the whole one
     for mine, theirs in zip(split.factors, whole.factors, strict=True):
         assert mine.n_rows == theirs.n_rows
         gram = theirs.R.T @ theirs.R

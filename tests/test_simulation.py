@@ -16,9 +16,7 @@ from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.energy import energy_regressor
 from dynid.regression.torque import inverse_dynamics, torque_regressor
-from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
-from dynid.robot.effects.effect import JointwiseEffect
-from dynid.robot.model import Joint
+from dynid.robot.effects import Armature, Coefficient, Coulomb, Effect, JointwiseEffect, Offset, Viscous
 from dynid.simulation import (
     ComputedTorque,
     Controller,
@@ -214,13 +212,10 @@ class Drag(JointwiseEffect):
     """Friction that the simulation has no formula of its own for."""
 
     name: ClassVar[str] = "drag"
-    symbol: ClassVar[str] = "fd"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fd", "N m s^2/rad^2"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "N m s^2/rad^2"
-
-    def signals(self, motion: Motion):
-        return motion.velocity * np.abs(motion.velocity)
+    def formula(self, m, motion, inner):
+        return (motion.velocity * abs(motion.velocity),)
 
 
 @dataclass(frozen=True)
@@ -229,8 +224,8 @@ class Lead(Drag):
 
     name: ClassVar[str] = "lead"
 
-    def signals(self, motion: Motion):
-        return np.abs(motion.acceleration + 1.0)
+    def formula(self, m, motion, inner):
+        return (abs(motion.acceleration + 1.0),)
 
 
 def test_any_effect_of_position_and_velocity_can_be_simulated():
@@ -321,5 +316,5 @@ def test_values_of_effects():
 
 def test_a_runaway_is_an_error_not_a_log():
     robot = planar_2r()
-    with pytest.raises(InputError, match="ran away at"):
+    with pytest.raises(InputError, match="diverged at"):
         simulate(robot, reference(robot), controller=ComputedTorque(bandwidth_hz=2000.0))

@@ -15,9 +15,9 @@ from dynid.estimation.constraints.bounds import Bounds
 from dynid.estimation.constraints.conditions import Condition
 from dynid.estimation.retrieval.joint_wrench import joint_wrenches
 from dynid.estimation.retrieval.retrieve import Retrieval
-from dynid.estimation.reverse_engineering import pose_regression
 from dynid.inertia import mass_com_inertia, phi_from_gaz, phi_from_mass_com_inertia
 from dynid.recording.recording import Recording, StaticRecording
+from dynid.regression.static_rows import pose_regression
 from dynid.robot.dh import robot_from_table
 from tables_of import markdown, shared, yes
 

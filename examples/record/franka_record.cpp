@@ -10,7 +10,7 @@
 // state.tau_J_d. Set the end effector in Desk to what is mounted, best nothing, and the load to none.
 //
 // Tried: compiled and run against stand-ins for the documented headers (tests/examples/test_record_scripts.py). Not tried: on a robot.
-#include "motion.hpp"
+#include "franka_ranges.hpp"
 
 #include <iomanip>
 #include <limits>
@@ -20,17 +20,11 @@
 
 namespace {
 
-constexpr std::size_t N = 7;
+using franka_ranges::N;
+using franka_ranges::Range;
 constexpr double NEAR_RAD = 0.5;        // how far from the start the robot may stand
 constexpr double APPROACH_SPEED = 0.2;  // rad/s
 using Joints = motion::Joints<N>;
-
-// Joint ranges of the manufacturer's data sheets, rad.
-struct Range {
-  Joints low, high;
-};
-const Range PANDA{{-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973}, {2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973}};
-const Range FR3{{-2.7437, -1.7837, -2.9007, -3.0421, -2.8065, 0.5445, -3.0159}, {2.7437, 1.7837, 2.9007, -0.1518, 2.8065, 4.5169, 3.0159}};
 
 struct Row {
   double time_ms, success_rate;
@@ -114,9 +108,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const std::string model = argv[2];
-    if (model != "panda" && model != "fr3") throw motion::Refused("the robot is '" + model + "', expected panda or fr3");
-    record(argv[1], model == "panda" ? PANDA : FR3, argv[3], argv[4], argc > 5 ? std::stod(argv[5]) : 1.5);
+    record(argv[1], franka_ranges::of(argv[2]), argv[3], argv[4], argc > 5 ? std::stod(argv[5]) : 1.5);
   } catch (const motion::Refused& refusal) {
     std::cerr << "refused: " << refusal.what() << '\n';
     return 1;

@@ -1,4 +1,4 @@
-// A motion of `dynid excite` read, checked and interpolated; shared by the C++ recording programs. Standard library alone.
+// Motions and poses read, checked and interpolated; shared by the C++ recording programs. Standard library alone.
 #pragma once
 
 #include <algorithm>
@@ -69,44 +69,97 @@ struct Motion {
   }
 };
 
-// The CSV of `dynid excite`: columns t, q1.., dq1.. (and ddq1.., which are not needed).
-template <std::size_t N>
-Motion<N> read(const std::string& path) {
+// Columns of a CSV file by their names, row by row; other columns are left out. `expected` ends the refusal where one is missing.
+struct Columns {
+  std::vector<std::string> header;
+  std::vector<std::vector<double>> rows;
+};
+
+inline double number(const std::string& path, const std::string& cell) {
+  std::size_t used = 0;
+  double value = 0.0;
+  try {
+    value = std::stod(cell, &used);
+  } catch (const std::logic_error&) {
+    used = 0;
+  }
+  if (used == 0 || cell.find_first_not_of(" \r", used) != std::string::npos || !std::isfinite(value))
+    throw Refused(path + ": '" + cell + "' is no finite number");
+  return value;
+}
+
+inline Columns read_columns(const std::string& path, const std::vector<std::string>& names, const std::string& expected) {
   std::ifstream file(path);
   std::string line, cell;
   if (!std::getline(file, line)) throw Refused(path + ": cannot be read");
-  std::vector<std::string> names;
+  Columns table;
   for (std::istringstream cells(line); std::getline(cells, cell, ',');) {
     cell.erase(std::remove_if(cell.begin(), cell.end(), [](char c) { return c == ' ' || c == '\r' || c == '"'; }), cell.end());
-    names.push_back(cell);
+    table.header.push_back(cell);
   }
-  const auto column = [&](const std::string& name) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) throw Refused(path + ": has no column " + name + ", expected t, q1.., dq1.. of dynid excite");
-    return static_cast<std::size_t>(found - names.begin());
-  };
-  if (std::find(names.begin(), names.end(), "q" + std::to_string(N + 1)) != names.end())
-    throw Refused(path + ": has more than " + std::to_string(N) + " joints");
-  const std::size_t time_column = column("t");
-  std::array<std::size_t, N> q_column, dq_column;
-  for (std::size_t j = 0; j < N; ++j) {
-    q_column[j] = column("q" + std::to_string(j + 1));
-    dq_column[j] = column("dq" + std::to_string(j + 1));
+  std::vector<std::size_t> places;
+  for (const std::string& name : names) {
+    const auto found = std::find(table.header.begin(), table.header.end(), name);
+    if (found == table.header.end()) throw Refused(path + ": has no column " + name + ", expected " + expected);
+    places.push_back(static_cast<std::size_t>(found - table.header.begin()));
   }
-  Motion<N> result;
   while (std::getline(file, line)) {
-    std::vector<double> values;
-    for (std::istringstream cells(line); std::getline(cells, cell, ',');) values.push_back(std::stod(cell));
-    if (values.size() != names.size()) throw Refused(path + ": a line has a wrong number of fields");
+    std::vector<double> all, row;
+    for (std::istringstream cells(line); std::getline(cells, cell, ',');) all.push_back(number(path, cell));
+    if (all.size() != table.header.size()) throw Refused(path + ": a line has a wrong number of fields");
+    for (std::size_t place : places) row.push_back(all[place]);
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+// `q1, q2 ..`: the names of one quantity of N joints in the tables of dynid.
+inline std::vector<std::string> numbered(const std::string& name, std::size_t n) {
+  std::vector<std::string> names;
+  for (std::size_t j = 0; j < n; ++j) names.push_back(name + std::to_string(j + 1));
+  return names;
+}
+
+template <std::size_t N>
+void refuse_more_joints(const std::string& path, const Columns& table) {
+  if (std::find(table.header.begin(), table.header.end(), "q" + std::to_string(N + 1)) != table.header.end())
+    throw Refused(path + ": has more than " + std::to_string(N) + " joints");
+}
+
+// The CSV of `dynid excite`: columns t, q1.., dq1.. (and ddq1.., which are not needed).
+template <std::size_t N>
+Motion<N> read(const std::string& path) {
+  std::vector<std::string> names{"t"};
+  for (const char* quantity : {"q", "dq"})
+    for (const std::string& name : numbered(quantity, N)) names.push_back(name);
+  const Columns table = read_columns(path, names, "t, q1.., dq1.. of dynid excite");
+  refuse_more_joints<N>(path, table);
+  Motion<N> result;
+  for (const std::vector<double>& row : table.rows) {
+    if (!result.time.empty() && row[0] <= result.time.back()) throw Refused(path + ": time does not increase");
+    result.time.push_back(row[0]);
     Joints<N> q, dq;
-    for (std::size_t j = 0; j < N; ++j) q[j] = values[q_column[j]], dq[j] = values[dq_column[j]];
-    if (!result.time.empty() && values[time_column] <= result.time.back()) throw Refused(path + ": time does not increase");
-    result.time.push_back(values[time_column]);
+    for (std::size_t j = 0; j < N; ++j) q[j] = row[1 + j], dq[j] = row[1 + N + j];
     result.position.push_back(q);
     result.velocity.push_back(dq);
   }
   if (result.time.size() < 2) throw Refused(path + ": has fewer than two rows");
   return result;
+}
+
+// Poses: columns q1..; others are not needed, so the CSV of `dynid excite` does.
+template <std::size_t N>
+std::vector<Joints<N>> read_poses(const std::string& path) {
+  const Columns table = read_columns(path, numbered("q", N), "q1.. of every joint");
+  refuse_more_joints<N>(path, table);
+  std::vector<Joints<N>> poses;
+  for (const std::vector<double>& row : table.rows) {
+    Joints<N> q;
+    std::copy(row.begin(), row.end(), q.begin());
+    poses.push_back(q);
+  }
+  if (poses.empty()) throw Refused(path + ": has no row");
+  return poses;
 }
 
 // A slow straight line in joint space: q0 + (q1 - q0)(10 s^3 - 15 s^4 + 6 s^5), at most `speed` rad/s.

@@ -43,6 +43,8 @@ _PUBLIC = {
     ),
     "dynid.recording.recording": ("Recording", "StaticRecording", "WrenchRecording", "write_recording"),
     "dynid.recording.readers.read": ("open_recording", "read_recording"),
+    "dynid.recording.readers.options": ("ReadOptions",),
+    "dynid.recording.readers.formats.registry": ("register_format", "unregister_format"),
     "dynid.recording.samples": ("Samples",),
     "dynid.recording.process": ("process",),
     "dynid.recording.steps.decimate": ("Decimate",),
@@ -62,13 +64,14 @@ _PUBLIC = {
     "dynid.recording.cutoff": ("candidate_cutoffs", "choose_cutoff", "fourier_cutoff_hz"),
     "dynid.recording.polynomial": ("PolynomialApproximation", "null_frequency"),
     "dynid.regression.torque": ("inverse_dynamics", "torque_regressor"),
-    "dynid.regression.energy": ("energy_regression", "energy_regressor"),
+    "dynid.regression.energy": ("energy_regressor",),
+    "dynid.regression.energy_rows": ("EnergyRows", "energy_regression"),
     "dynid.regression.momentum": ("momentum_regressor",),
     "dynid.regression.static": ("static_regressor",),
     "dynid.regression.body": ("body_regressor",),
     "dynid.regression.base": ("BaseReduction", "reduce_to_base"),
     "dynid.regression.factor": ("Regression", "build_regression"),
-    "dynid.regression.decimate": ("FilterAndDecimate",),
+    "dynid.regression.row_filter": ("FilterAndDecimate", "FilteredRows"),
     "dynid.regression.polynomial_rows": ("OnlinePolynomialRows", "PolynomialRows", "polynomial_regression"),
     "dynid.simulation": ("simulate",),
     "dynid.excitation.design": ("Excitation", "design_excitation"),
@@ -122,19 +125,17 @@ _PUBLIC = {
     "dynid.export.sdf": ("write_sdf",),
     "dynid.export.c_source": ("write_c",),
     "dynid.export.sidecar": ("read_sidecar", "write_sidecar"),
-    "dynid.run": (
-        "Run",
-        "Settings",
-        "compare",
-        "export_run",
-        "identify",
-        "identify_payload",
-        "load_run",
-        "publish_run",
-        "report_run",
-        "save_run",
-        "validate_run",
-    ),
+    "dynid.run.compare": ("compare",),
+    "dynid.run.export": ("export_run",),
+    "dynid.run.identify": ("identify",),
+    "dynid.run.options": ("Settings",),
+    "dynid.run.payload": ("identify_payload",),
+    "dynid.run.record": ("Run",),
+    "dynid.run.rows": ("register_rows",),
+    "dynid.run.store": ("load_run", "save_run"),
+    "dynid.run.unseen": ("validate_run",),
+    "dynid.publish.publish": ("publish_run",),
+    "dynid.report.run_report": ("report_run",),
     "dynid.estimation.friction.choice": ("choose_friction",),
 }
 _WHERE = {name: module for module, names in _PUBLIC.items() for name in names}
@@ -142,7 +143,14 @@ _WHERE = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = ["__version__", *sorted(_WHERE)]
 
 
+_FAMILIES = {"effects": "dynid.robot.effects"}
+"""Names for everything of one kind, what is registered from outside included: ``dynid.effects.register``."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _FAMILIES:
+        globals()[name] = import_module(_FAMILIES[name])
+        return globals()[name]
     if name not in _WHERE:
         raise AttributeError(f"module 'dynid' has no attribute '{name}'")
     value = getattr(import_module(_WHERE[name]), name)

@@ -27,7 +27,7 @@ from dynid.regression.torque import inverse_dynamics
 from dynid.robot.builtin import demo_description
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
-from dynid.run import read_model
+from dynid.run.store import read_model
 
 IMPOSSIBLE = """<mujoco model="impossible"><compiler angle="degree"/>
 <!-- kept -->
@@ -257,7 +257,7 @@ def test_checking_a_description_loads_nothing_that_runs_need(bench: Bench) -> No
         "import sys; sys.argv = ['dynid', 'check', sys.argv[1]]\n"
         "from dynid.cli import main\n"
         "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code\n"
-        "heavy = [name for name in ('dynid.run', 'scipy.signal', 'mujoco', 'numba') if name in sys.modules]\n"
+        "heavy = [name for name in ('dynid.run.motion', 'scipy.signal', 'mujoco', 'numba') if name in sys.modules]\n"
         "sys.exit(', '.join(heavy) or 0)"
     )
     done = subprocess.run(

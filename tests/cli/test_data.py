@@ -14,7 +14,6 @@ from typer.testing import CliRunner, Result
 
 from bench import Bench
 from dynid.cli.app import app
-from dynid.cli.options import number_or_auto, parsed_lock
 from dynid.errors import InputError
 from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import Recording, write_recording
@@ -99,28 +98,6 @@ def test_arrays_of_different_lengths(bench: Bench, recording: Recording, tmp_pat
     refused = data(log, bench.urdf).exception
     assert isinstance(refused, InputError)
     assert str(refused).endswith("ragged.npz: array 'q' has 1496 rows and 't' has 1501, expected as many")
-
-
-@pytest.mark.parametrize(
-    ("option", "text", "message"),
-    [
-        ("--cutoff-hz", "abc", "--cutoff-hz is 'abc', expected a number of Hz or auto"),
-        ("--cutoff-hz", "5,6", "--cutoff-hz is '5,6', expected a number of Hz or auto"),
-        ("--dead-zone", "", "--dead-zone is '', expected a speed in rad/s or auto"),
-    ],
-)
-def test_a_number_or_auto(option: str, text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        number_or_auto(text, option)
-    assert number_or_auto("auto", option) == "auto"
-    assert number_or_auto("2.5", option) == 2.5
-
-
-@pytest.mark.parametrize("item", ["elbow=x", "elbow", "elbow=", "elbow=1,2"])
-def test_lock_says_what_it_expects(item: str) -> None:
-    with pytest.raises(InputError, match=f"--lock is '{item}', expected joint=value, the value a number in rad or m"):
-        parsed_lock([item])
-    assert parsed_lock(["elbow=0.5", "wrist = -1"]) == {"elbow": 0.5, "wrist": -1.0}
 
 
 @pytest.mark.parametrize(

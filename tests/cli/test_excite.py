@@ -12,11 +12,14 @@ from typer.testing import CliRunner
 from dynid.cli.verbs.excite import excite
 from dynid.errors import InputError
 from dynid.excitation.fourier import read_trajectory
+from dynid.regression.base import reduce_to_base
 from dynid.robot.builtin import demo_description
 from dynid.robot.read import read_robot
 
 LOCKED = ("upper_arm_roll", "forearm_roll", "wrist_pitch", "wrist_roll")
-QUICK = ("--period", "5", "--harmonics", "3", "--starts", "2", "--seconds", "20", *(f"--lock={name}=0.3" for name in LOCKED))
+THREE_JOINTS = tuple(f"--lock={name}=0.3" for name in LOCKED)
+QUICK = ("--period", "5", "--harmonics", "3", "--starts", "2", "--seconds", "20", *THREE_JOINTS)
+WAVES = ("--shape", "sinusoids", "--period", "5", *THREE_JOINTS)
 
 app = typer.Typer()
 app.command()(excite)
@@ -76,7 +79,7 @@ def test_every_file_at_once(arm, tmp_path):
         "1.5",
     )
     assert "condition number" in text
-    assert "left of tool speed" in text
+    assert "margin to the limit of tool speed" in text
     for path in (*out, tmp_path / "picture.html", tmp_path / "card.md", tmp_path / "traj_dry_run.parquet"):
         assert path.exists()
         assert f"written: {path}" in text
@@ -87,21 +90,96 @@ def test_every_file_at_once(arm, tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        ("--shape", "bspline", "--intervals", "6"),
-        ("--shape", "sinusoids"),
-        ("--shape", "points", "--effects", "armature"),
+        ("--shape", "bspline", "--intervals", "6", "--period", "5", "--starts", "2"),
+        ("--shape", "sinusoids", "--period", "5"),
+        ("--shape", "points", "--effects", "armature", "--starts", "1"),
     ],
     ids=lambda options: options[1],
 )
 def test_other_shapes(arm, tmp_path, options):
     out = tmp_path / "traj.csv"
-    record = json.loads(run(arm, "-o", out, "--rate", "100", *QUICK, *options, "--json"))
+    record = json.loads(run(arm, "-o", out, "--rate", "100", *THREE_JOINTS, *options, "--json"))
     samples = read_trajectory(out, robot_of(arm))
     assert min(margin for margin in record["margins"].values() if margin is not None) >= -1e-9
     assert np.isfinite(record["condition_number"])
     np.testing.assert_allclose(samples.velocity[0], 0.0, atol=1e-12)
     np.testing.assert_allclose(samples.position[-1], samples.position[0], atol=1e-4)
     assert record["model"] == ("energy" if options[1] == "points" else "torque")
+    assert (record["knots"] is None) == (options[1] != "points")
+
+
+def test_points_from_the_command_line(arm, tmp_path):
+    """Weights and measure act, and both files hold the times of the points."""
+    out = tmp_path / "traj.json"
+    two_joints = (*THREE_JOINTS, "--lock=elbow=-0.3")
+    common = (arm, "-o", out, *two_joints, "--shape", "points", "--starts", "1", "--rows", "12", "--effects", "viscous")
+    record = json.loads(run(*common, "--json"))
+    written = json.loads(out.read_text())
+    assert written["knots"] == record["knots"]
+    assert len(record["knots"]) == 13
+    assert record["criterion"].startswith("1 cond(W) + 0.02 S")
+    robot = read_robot(arm, "none", lock=dict.fromkeys(LOCKED, 0.3) | {"elbow": -0.3})
+    assert record["n_columns"] == reduce_to_base(robot).n_base < record["n_base"]
+    words = (*common, "--measure", "frobenius", "--lambda1", "2", "--lambda2", "0")
+    other = json.loads(run(*words, "--json"))
+    assert other["criterion"] == "2 cond(W) + 0 S of the energy model, cond by frobenius"
+    assert other["scaling"] > 1e3 * record["scaling"]
+    text = run(*words)
+    assert f"energy model (12 rows, {record['n_columns']} base parameters)" in text
+    assert f"torque model ({record['n_base']} base parameters)" in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "words", "shapes"),
+    [
+        ("points", ("--criterion", "trace"), "fourier or bspline"),
+        ("points", ("--scaled",), "fourier or bspline"),
+        ("points", ("--torque-noise", "0.1"), "fourier or bspline"),
+        ("points", ("--period", "5"), "fourier or bspline or sinusoids"),
+        ("points", ("--no-rest",), "fourier or bspline or sinusoids"),
+        ("points", ("--harmonics", "3"), "fourier"),
+        ("fourier", ("--lambda2", "0.1"), "points"),
+        ("fourier", ("--rows", "30"), "points"),
+        ("fourier", ("--amplitude", "1,1,1"), "sinusoids"),
+        ("bspline", ("--harmonics", "3"), "fourier"),
+        ("sinusoids", ("--starts", "3"), "fourier or bspline or points"),
+    ],
+)
+def test_an_option_of_another_shape_is_refused(arm, tmp_path, shape, words, shapes):
+    out = tmp_path / "traj.csv"
+    with pytest.raises(InputError, match=f"{words[0]} is given with --shape {shape}, expected --shape {shapes}"):
+        run(arm, "-o", out, "--shape", shape, *words)
+    assert not out.exists()
+
+
+def test_given_sinusoids_are_written_as_they_are(arm, tmp_path):
+    out = tmp_path / "traj.csv"
+    A, P, C = np.array([1.2, -0.9, 1.1]), np.array([3.7, 2.0, 2.9]), np.array([0.2, -0.1, -1.0])
+
+    def words(values):
+        return ",".join(f"{value:g}" for value in values)
+
+    given = ("--amplitude", words(A), "--period-s", words(P), "--centre", words(C))
+    record = json.loads(run(arm, "-o", out, *WAVES, *given, "--no-rest", "--rate", "200", "--json"))
+    samples = read_trajectory(out, robot_of(arm))
+    t = samples.time[:, None]
+    np.testing.assert_allclose(samples.velocity, A * np.sin(2.0 * np.pi * t / P), atol=1e-9)
+    np.testing.assert_allclose(samples.position, C - A * P / (2.0 * np.pi) * np.cos(2.0 * np.pi * t / P), atol=1e-9)
+    assert samples.duration_s == pytest.approx(5.0)
+    assert record["margins"]["velocity"] > 0.0
+    for change, message in (
+        (("--amplitude", "1,1", "--period-s", "2"), "2 amplitudes .* for the 3 joints"),
+        (("--amplitude", "1,1,1"), "without --period-s"),
+        (("--period-s", "2"), "without --amplitude"),
+        (("--centre", "0,0,0"), "without --amplitude"),
+        (("--amplitude", "1,1,1", "--period-s", "0"), "a period is 0 s"),
+        (("--amplitude", "1,1,1", "--period-s", "2", "--joint", "elbow"), "--joint and --amplitude"),
+        (("--amplitude", "0,1.9,0", "--period-s", "4"), r"exceed the limit of velocity by .* \(shoulder_pitch\)"),
+        (("--amplitude", "1,1,1", "--period-s", "2", "--centre", "0,0,9"), r"exceed the limit of position .* \(elbow\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            run(arm, "-o", tmp_path / "x.csv", *WAVES, *change)
+    assert not (tmp_path / "x.csv").exists()
 
 
 def test_refusals_come_before_the_work(arm, tmp_path):
@@ -115,13 +193,11 @@ def test_refusals_come_before_the_work(arm, tmp_path):
         (("--position", "1.5"), "--position is '1.5', expected low:high"),
         (("--rate", "1e9"), r"5 s of motion at 1e\+09 Hz are 5e\+09 samples, at most 10,000,000"),
         (("--rate", "0"), "rate is 0 Hz"),
-        (
-            ("--shape", "points", "--rows", "3"),
-            r"3 rows of the energy model asked for \(--rows\), expected at least one per",
-        ),
     ):
         with pytest.raises(InputError, match=message):
             run(arm, *words, *QUICK)
+    with pytest.raises(InputError, match=r"3 rows of the energy model asked for \(--rows\), expected at least one per"):
+        run(arm, "--shape", "points", "--rows", "3", *THREE_JOINTS)
 
 
 BARE_MJCF = """<mujoco model="two"><worldbody>
@@ -174,7 +250,7 @@ def test_a_card_for_a_file_of_five_periods(arm, tmp_path):
 
 
 def test_sinusoids_keep_every_limit(arm, tmp_path):
-    flags = (*QUICK, "--shape", "sinusoids", "--no-rest", "--json")
+    flags = (*WAVES, "--no-rest", "--json")
     free = json.loads(run(arm, "-o", tmp_path / "free.csv", *flags))
     held = json.loads(run(arm, "-o", tmp_path / "held.csv", "--tool-speed", "0.3", *flags))
     assert 0.0 <= held["margins"]["tool_speed"] < 0.05

@@ -16,8 +16,8 @@ from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 from dynid.recording.steps import Differentiate, LowPass
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.decimate import FilterAndDecimate
 from dynid.regression.factor import build_regression
+from dynid.regression.row_filter import FilterAndDecimate
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
 from noisy_logs import exact_log, noisy_log, short_arm

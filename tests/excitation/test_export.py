@@ -184,7 +184,7 @@ def test_experiment_card(excitation):
         "`traj.csv`",
         "a note",
         "seed 4",
-        "Not looked at: torque; collision",
+        "Not checked: torque; collision",
         "Play the motion 5 times without pause. It starts and ends at rest in the same pose",
     ):
         assert text in card

@@ -125,7 +125,7 @@ def test_the_tighter_of_two_limits_holds_and_is_said():
     np.testing.assert_allclose(limits.position, [[-2.8, 2.8], [-2.5, 2.5]])
     np.testing.assert_allclose(limits.velocity, [3.0, 4.0])
     elbow = robot.joint_names[1]
-    assert sum(note.endswith(f"holds on {elbow}") for note in limits.notes) == 2
+    assert sum(note.endswith(f"is used for {elbow}") for note in limits.notes) == 2
     with pytest.raises(InputError, match=r"elbow' is 3\.5 to 4, which leaves nothing of its range -2\.5 to 2\.5"):
         limits_of(robot, position=[3.5, 4.0])
     with pytest.raises(InputError, match="position limit has 3 numbers, expected a lowest and a highest one, or 2 pairs"):
@@ -153,7 +153,7 @@ def test_tool_is_the_farthest_fixed_link_or_what_is_named(tmp_path):
 def test_notes_and_refusals():
     robot = demo_arm()
     bare = robot.with_parameters(robot.parameters.with_values(np.zeros(len(robot.parameters))))
-    assert any("no inertials" in note for note in limits_of(bare).notes)
+    assert any("no inertial parameters" in note for note in limits_of(bare).notes)
     assert margins_of(bare, swing(bare), limits_of(bare), 50).torque is None
     free = replace(robot, joints=tuple(replace(joint, ddq_max=np.inf) for joint in robot.joints))
     assert any("no acceleration limit" in note for note in limits_of(free).notes)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pinocchio as pin
 import pytest
 
 from dynid.adapters.pinocchio import pinocchio_model
-from dynid.errors import InconsistentModelError, InputError, UnknownNameError
+from dynid.errors import InconsistentModelError, InputError
 from dynid.export.c_source import c_compiler, c_parity, compile_c, write_c
 from dynid.export.expressions import Graph, count_operations, straight_line
 from dynid.export.symbolic import SymbolicRobot
@@ -20,9 +21,11 @@ from dynid.regression.static import static_regressor
 from dynid.robot.effects import (
     Armature,
     AsymmetricCoulomb,
+    Coefficient,
     Coulomb,
     Coupled,
-    Effect,
+    InnerNumber,
+    JointwiseEffect,
     LoadCoulomb,
     LoadViscous,
     Offset,
@@ -229,15 +232,12 @@ def test_expressions_fold_and_are_shared():
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
-    class Magnet(Viscous):
-        name = "magnet"
-
     with pytest.raises(InputError, match=r"expected the suffix \.c"):
         write_c(planar_2r(), tmp_path / "arm.h")
     with pytest.raises(InputError, match="prefix '2r_' cannot begin a name in C"):
         write_c(planar_2r(), tmp_path / "arm.c", prefix="2r_")
-    with pytest.raises(UnknownNameError, match="unknown effect to write as code 'magnet'; available: armature"):
-        write_c(planar_2r([Magnet()]), tmp_path / "arm.c")
+    with pytest.raises(InputError, match=r"formula of effect 'undecided' decides by an if .* use m\.where"):
+        write_c(planar_2r([Undecided()]), tmp_path / "arm.c")
     broken = planar_2r().with_parameters({"Iyy1": -1.0})
     with pytest.raises(InconsistentModelError, match="upper"):
         write_c(broken, tmp_path / "arm.c")
@@ -262,9 +262,33 @@ def test_names_cannot_break_out_of_comments(tmp_path):
         assert c_parity(robot, tmp_path / "odd.c") < 1e-12
 
 
-def test_every_effect_kind_has_a_rule():
-    from dynid.export.friction import _RULES
-    from dynid.robot.effects.effect import effect_kinds
+def test_an_effect_of_another_package_is_written_by_its_own_formula(tmp_path):
+    robot = with_values(planar_2r([Rippled(), Coupled(Rippled(ripple=0.3), ((1.0, 1.0), (1.0, -1.0)))]))
+    text = write_c(robot, tmp_path / "ripple.c").path.read_text()
+    assert "cos(" in text
+    if c_compiler() is not None:
+        assert c_parity(robot, tmp_path / "ripple.c") < 1e-12
 
-    kinds: set[type[Effect]] = set(effect_kinds().values())
-    assert kinds <= set(_RULES)
+
+@dataclass(frozen=True)
+class Rippled(JointwiseEffect):
+    """Dry friction that varies along the way, and damping that sets in above a speed."""
+
+    name: ClassVar[str] = "rippled"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("frip", "N m"), Coefficient("flat", "N m s/rad"))
+    inner: ClassVar[tuple[InnerNumber, ...]] = (InnerNumber("ripple", "1"),)
+    ripple: float = 0.2
+
+    def formula(self, m, motion, inner):
+        q, v = motion.position, motion.velocity
+        dry = m.sign(v) * (1.0 + inner.ripple * m.cos(2.0 * q)) ** 3
+        late = m.where((v > 0.5) | (v < -0.5), lambda: v * m.exp(-abs(v)) / m.log(2.0 + v * v), 0.0)
+        return dry, late + m.maximum(v, 2.0**v) - m.minimum(m.sqrt(abs(q)), m.sin(q)) + abs(v) ** 1.5
+
+
+@dataclass(frozen=True)
+class Undecided(Viscous):
+    name: ClassVar[str] = "undecided"
+
+    def formula(self, m, motion, inner):
+        return (motion.velocity if np.all(motion.velocity > 0.0) else 0.0,)

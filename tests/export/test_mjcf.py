@@ -14,6 +14,7 @@ from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import PARITY
 from dynid.inertia import change_of_frame, log_cholesky, phi_from_log_cholesky, phi_from_principal
+from dynid.robot.effects import Armature, Coulomb, Coupled, Sigmoid, Stribeck, Viscous
 from dynid.robot.links import links_of
 from dynid.robot.model import MergedLink, Source
 from dynid.robot.read import read_robot
@@ -90,6 +91,36 @@ def test_negative_friction_is_not_handed_to_mujoco(arm, tmp_path):
     written = write_mjcf(robot, tmp_path / "new.xml")
     assert "fv1 = -0.2 of joint 'turn' is negative and was written as 0" in written.notes
     assert read_robot(written.path, ALL).parameters["fv1"] == 0.0
+    assert mjcf_parity(robot, written.path) < 1e-13
+
+
+def test_other_friction_is_held_as_far_as_a_joint_can(arm, tmp_path):
+    """A robot with friction of its own has nothing of its description's beside it."""
+    described = read_robot(arm, ALL)
+    assert described.parameters["fv1"] > 0.0
+    robot = described.with_effects([Sigmoid(), Stribeck(), Armature()]).with_parameters({"fsig1": 1.5, "fs1": 0.4})
+    for source in (arm, None):
+        written = write_mjcf(replace(robot, source=Source()) if source is None else robot, tmp_path / "new.xml", source)
+        again = read_robot(written.path, ALL)
+        assert (again.parameters["fc1"], again.parameters["fv1"]) == (0.75, 0.0)
+        assert "MJCF holds parameter fsig (fsig1 ..) only as dry friction of the same mean size" in written.notes
+        assert "MJCF has no place for parameter fs (fs1 ..)" in written.notes
+        assert mjcf_parity(robot, written.path) < 1e-13
+    rotors = described.with_effects([Armature()])  # no friction of its own: that of the description stays
+    again = read_robot(write_mjcf(rotors, tmp_path / "rotors.xml").path, ALL)
+    assert again.parameters["fv1"] == described.parameters["fv1"]
+
+
+def test_motors_that_share_joints_leave_what_a_joint_can_hold(tmp_path):
+    B = np.array([[1.0, 1.0], [1.0, -0.5]])
+    robot = planar_2r([Coupled(effect, tuple(map(tuple, B))) for effect in (Viscous(), Coulomb(), Armature())])
+    robot = robot.with_parameters({"fvm1": 1.0, "fvm2": 2.0, "fcm1": 0.5, "fcm2": 0.25, "Iam1": 0.1, "Iam2": 0.2})
+    written = write_mjcf(robot, tmp_path / "motors.xml")
+    again = read_robot(written.path, ALL)
+    np.testing.assert_allclose([again.parameters["fv1"], again.parameters["fv2"]], B.T**2 @ [1.0, 2.0])
+    np.testing.assert_allclose([again.parameters["fc1"], again.parameters["fc2"]], np.abs(B.T) @ [0.5, 0.25])
+    np.testing.assert_allclose([again.parameters["Ia1"], again.parameters["Ia2"]], B.T**2 @ [0.1, 0.2])
+    assert "MJCF holds parameter Iam (Iam1 ..) only as rotor inertia of each joint by itself" in written.notes
     assert mjcf_parity(robot, written.path) < 1e-13
 
 

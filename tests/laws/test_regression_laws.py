@@ -15,9 +15,9 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.energy import energy_regressor
 from dynid.regression.factor import build_regression, factorise
 from dynid.regression.momentum import momentum_regressor
-from dynid.regression.rows import TorqueRows
 from dynid.regression.static import static_regressor
 from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from dynid.robot.model import Joint, Robot, make_robot
 from problems import random_motion, random_pose, random_tree

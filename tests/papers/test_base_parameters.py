@@ -13,7 +13,7 @@ import pytest
 
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.energy import energy_regression, energy_regressor
+from dynid.regression.energy_rows import energy_regression, energy_regressor
 from dynid.regression.factor import build_regression
 from dynid.regression.independence import independent_columns
 from dynid.regression.random_states import random_states

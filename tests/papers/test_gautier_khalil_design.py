@@ -24,7 +24,7 @@ def arm():
 
 @pytest.fixture(scope="module")
 def designs(arm):
-    return {rows: design_points(arm, rows, seed=0) for rows in (15, 30)}
+    return {rows: design_points(arm, rows, lambda2=0.0, seed=0) for rows in (15, 30)}
 
 
 def test_condition_numbers_below_those_of_table_2(designs):

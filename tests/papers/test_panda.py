@@ -13,7 +13,7 @@ import pytest
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.choice import FILTER_MEMORY, choose_friction, estimate_under_load
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.reverse_engineering import LagrangianModel, pose_regression, reverse_engineer
+from dynid.estimation.reverse_engineering import LagrangianModel, reverse_engineer
 from dynid.inertia import phi_from_mass_com_inertia
 from dynid.recording.process import process
 from dynid.recording.readers.read import read_recording
@@ -21,7 +21,9 @@ from dynid.recording.recording import StaticRecording
 from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import build_regression
+from dynid.regression.static_rows import pose_regression
 from dynid.regression.torque import inverse_dynamics
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.read import read_robot
 from dynid.validation.torque import validate
 from shared_data import shared
@@ -223,7 +225,7 @@ def test_friction_chosen_on_the_first_part_predicts_the_last_better(robot, log):
     first, last = _halves(log)
     linear, plain = _linear(robot, first)
     choice = choose_friction(linear, [first], "auto", time_s=FILTER_MEMORY / CUTOFF_HZ)
-    found, _ = estimate_under_load(choice.robot, [first], OrdinaryLeastSquares())
+    found, _, _ = estimate_under_load(TorqueRows(choice.robot, (first,)), [first], OrdinaryLeastSquares())
     error = validate(choice.robot, found, last).relative_error
     assert error < 0.0092
     assert error < 0.93 * validate(linear, plain, last).relative_error

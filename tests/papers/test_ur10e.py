@@ -23,8 +23,11 @@ from dynid.recording.readers.read import read_recording
 from dynid.recording.steps import Differentiate, LowPass
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.read import read_robot
-from dynid.run import Settings, identify, identify_payload
+from dynid.run.identify import identify
+from dynid.run.options import Settings
+from dynid.run.payload import identify_payload
 from dynid.validation.torque import validate
 from shared_data import shared
 
@@ -63,7 +66,9 @@ def runs(robot, facts):
 
 def _predicted(robot, runs, friction):
     choice = choose_friction(robot, [runs[IDENTIFICATION]], friction)
-    result, _ = estimate_under_load(choice.robot, [runs[IDENTIFICATION]], OrdinaryLeastSquares())
+    result, _, _ = estimate_under_load(
+        TorqueRows(choice.robot, (runs[IDENTIFICATION],)), [runs[IDENTIFICATION]], OrdinaryLeastSquares()
+    )
     identified = choice.robot.with_parameters(result.standard)
     errors = {
         name: validate(choice.robot, result, with_transmitted_load(identified, one)).relative_error
@@ -115,7 +120,9 @@ def test_friction_that_grows_with_load_predicts_better(robot, runs):
     assert errors[POINT_TO_POINT] <= 0.044
     assert errors[FOURTEEN] <= 0.033
     # gears rub: every joint's friction grows with its load
-    fitted, _ = estimate_under_load(choice.robot, [runs[IDENTIFICATION]], OrdinaryLeastSquares())
+    fitted, _, _ = estimate_under_load(
+        TorqueRows(choice.robot, (runs[IDENTIFICATION],)), [runs[IDENTIFICATION]], OrdinaryLeastSquares()
+    )
     assert all(fitted.standard[f"flc{j}"] > 0.0 for j in (1, 2, 3))
 
 

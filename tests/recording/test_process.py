@@ -12,7 +12,7 @@ from dynid.errors import InputError
 from dynid.recording.cutoff import candidate_cutoffs, choose_cutoff, fourier_cutoff_hz, motion_bandwidth_hz
 from dynid.recording.process import ProcessedStream, complete_steps, process
 from dynid.recording.readers.read import read_recording
-from dynid.recording.recording import Recording, RecordingSource, RecordingStream
+from dynid.recording.recording import Recording, RecordingSource, RecordingStream, StaticRecording, WrenchRecording
 from dynid.recording.samples import Samples, SampleStream
 from dynid.recording.steps import (
     Decimate,
@@ -311,3 +311,23 @@ def author_window(name: str) -> tuple[int, int]:
     values = row.split(",")
     back = {key: values[k - len(keys)] for k, key in enumerate(keys) if k > 4}
     return int(float(back["author_window_start"])), int(float(back["author_window_stop"]))
+
+
+@pytest.mark.parametrize(
+    ("recording", "what"),
+    [
+        (
+            WrenchRecording(time=np.arange(3.0), wrench=np.zeros((3, 6)), source=RecordingSource(path="ft.csv")),
+            "ft.csv is a force/torque-sensor log, expected a motion log",
+        ),
+        (
+            StaticRecording(np.zeros((3, 1)), ("elbow",), gravity=np.ones((3, 1)), source=RecordingSource(path="poses.csv")),
+            "poses.csv is a table of poses, expected a motion log",
+        ),
+        ("run.csv", "the recording is a str, expected a motion log"),
+    ],
+    ids=["sensor", "poses", "text"],
+)
+def test_what_is_no_motion_log_is_refused(recording, what) -> None:
+    with pytest.raises(InputError, match=what):
+        process(recording, [Differentiate()])

@@ -12,12 +12,11 @@ from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.energy import (
-    default_intervals,
     energy_matrix,
-    energy_regression,
     energy_regressor,
     kinetic_and_potential,
 )
+from dynid.regression.energy_rows import energy_regression
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from problems import random_motion, random_tree
 
@@ -92,7 +91,7 @@ def test_acceleration_is_not_used(sampled):
     robot = random_tree(23, 4, effects=ALL_EFFECTS)
     samples = sampled(robot)
     corrupted = replace(samples, acceleration=1e6 * np.random.default_rng(0).normal(size=samples.acceleration.shape))
-    pairs = default_intervals(len(samples), 10)
+    pairs = [[0, 50], [50, 120], [10, 399]]
     np.testing.assert_array_equal(energy_matrix(robot, corrupted, pairs), energy_matrix(robot, samples, pairs))
 
 
@@ -118,29 +117,6 @@ def test_intervals_choose_the_rows(sampled):
     assert regression.n_rows == 3
     R = regression.factors[0].R
     np.testing.assert_allclose(R.T @ R, rows.T @ rows, rtol=0, atol=1e-10 * np.abs(rows.T @ rows).max())
-
-
-def test_default_intervals_cover_the_samples_once():
-    pairs = default_intervals(1234, 30)
-    assert len(pairs) == 123
-    assert pairs[0, 0] == 0
-    assert pairs[-1, 1] == 1233
-    np.testing.assert_array_equal(pairs[1:, 0], pairs[:-1, 1])
-    assert (pairs[:, 1] - pairs[:, 0]).min() >= 9
-    assert len(default_intervals(100_000, 30)) == 300
-    assert len(default_intervals(10, 30)) == 1
-
-
-def test_several_logs_are_stacked_without_a_jump_between_them(sampled):
-    robot = random_tree(26, 3)
-    one, other = sampled(robot, seed=1), sampled(robot, seed=2)
-    both = energy_regression(robot, [one, other])
-    R = both.factors[0].R
-    expected = np.zeros_like(R)
-    for samples in (one, other):
-        rows = energy_matrix(robot, samples, default_intervals(len(samples), len(robot.parameters)))
-        expected += rows.T @ rows
-    np.testing.assert_allclose(R.T @ R, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
 def test_bad_requests_are_refused(sampled):

@@ -20,8 +20,9 @@ from dynid.regression.factor import (
     matrix_regression,
     merge_triangles,
 )
-from dynid.regression.rows import CHUNK_ROWS, TorqueRows
+from dynid.regression.source import CHUNK_ROWS, Chunk
 from dynid.regression.torque import torque_regressor
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from problems import random_tree
 
@@ -98,7 +99,7 @@ def test_spread_over_threads(robot, samples, sampled):
         regression = build_regression(robot, logs, map_over=pool.map)
     assert_grams(regression, grams(robot, *logs))
     assert len(regression.sources) == 1
-    assert_grams(regression.refactor(), grams(robot, *logs))
+    assert_grams(factorise(regression.sources[0]), grams(robot, *logs))
 
 
 def test_a_stream_is_one_source(robot, samples):
@@ -113,7 +114,7 @@ def test_a_stream_is_one_source(robot, samples):
 def test_sets_that_come_from_an_iterator_can_be_read_again(robot, samples):
     regression = build_regression(robot, (samples[i : i + 500] for i in range(0, 1500, 500)))
     assert_grams(regression, grams(robot, samples))
-    assert_grams(regression.refactor(), grams(robot, samples))
+    assert_grams(factorise(regression.sources[0]), grams(robot, samples))
 
 
 def test_others_are_not_merged(robot, samples, sampled):
@@ -177,50 +178,48 @@ def test_scaled_factor(robot, samples):
 # Another pass ---------------------------------------------------------------------------------------------
 
 
-def test_refactor_with_other_effects(robot, samples):
+def test_the_rows_can_be_made_again_under_other_effects(robot, samples):
     regression = build_regression(robot, samples)
+    (source,) = regression.sources
     fewer = robot.with_effects((Viscous(),))
-    again = regression.refactor(effects=(Viscous(),))
+    again = factorise(source.with_options(effects=(Viscous(),)))
     assert again.parameters.names == fewer.parameters.names
     assert_grams(again, grams(fewer, samples))
     smooth = (Viscous(), Coulomb(smooth_width=0.1))
-    assert_grams(again.refactor(effects=smooth), grams(robot.with_effects(smooth), samples))
+    assert_grams(factorise(again.sources[0].with_options(effects=smooth)), grams(robot.with_effects(smooth), samples))
     assert regression.robot is robot
     assert again.robot.effects == (Viscous(),)
 
 
-def test_refactor_with_weights_and_all_sources(robot, samples, sampled):
-    other = sampled(robot, n=90, seed=6)
-    merged = build_regression(robot, samples) + build_regression(robot, other)
-
+def test_the_rows_can_be_made_again_under_weights(robot, samples):
     def weigh(chunk):
         return 1.0 / (1.0 + chunk.velocity**2)
 
-    again = merged.refactor(weights=weigh)
-    assert_grams(again, grams(robot, samples, other, weights=weigh))
-    assert_grams(again.refactor(), grams(robot, samples, other, weights=weigh))
+    (source,) = build_regression(robot, samples).sources
+    again = factorise(source.with_options(weights=weigh))
+    assert_grams(again, grams(robot, samples, weights=weigh))
+    assert_grams(factorise(again.sources[0]), grams(robot, samples, weights=weigh))
+    assert_grams(factorise(again.sources[0].unweighted()), grams(robot, samples))
 
 
 class EveryThird:
-    """The plainest row filter: rows 0, 3, 6, .. of the whole, in two pieces."""
+    """The plainest row filter: rows 0, 3, 6, .. of the whole."""
 
-    def segments(self, samples):
-        half = 3 * (len(samples) // 6)
-        yield samples[:half], slice(0, half)
-        yield samples[half:], slice(0, len(samples) - half)
+    def over(self, chunks):
+        seen = 0
+        for chunk in chunks:
+            first = -seen % 3
+            seen += len(chunk)
+            yield Chunk([np.array(block[first::3], order="F") for block in chunk.blocks], chunk.time[first::3])
 
-    def apply(self, rows, piece, part):
-        return rows[part][::3]
 
-
-def test_refactor_with_a_row_filter(robot, samples):
-    regression = build_regression(robot, samples)
+def test_a_row_filter_wraps_the_rows(robot, samples):
     thinned = samples[::3]
-    again = regression.refactor(row_filter=EveryThird())
-    assert again.n_samples == 500
-    assert_grams(again, grams(robot, thinned))
-    assert_grams(build_regression(robot, samples, row_filter=EveryThird()), grams(robot, thinned))
-    assert_grams(again.refactor(effects=()), grams(robot.with_effects(()), thinned))
+    filtered = build_regression(robot, samples, row_filter=EveryThird())
+    assert filtered.n_samples == 500
+    assert_grams(filtered, grams(robot, thinned))
+    (source,) = filtered.sources
+    assert_grams(factorise(source.with_options(effects=())), grams(robot.with_effects(()), thinned))
 
 
 def test_load_reaches_the_effects(robot, samples):
@@ -240,13 +239,14 @@ def test_load_reaches_the_effects(robot, samples):
 
 def test_what_has_no_rows_cannot_be_made_again(robot, samples):
     regression = build_regression(robot, samples)
-    with pytest.raises(InputError, match="no row source"):
-        regression.without_sources().refactor()
+    assert not regression.without_sources().sources
     assert_grams(regression.without_sources(), grams(robot, samples))
     matrix = matrix_regression(robot.parameters, ["wrench"], [np.ones((5, 57))])
-    with pytest.raises(InputError, match="only torque rows"):
-        matrix.refactor()
-    with pytest.raises(InputError, match="not built from torque rows"):
+    with pytest.raises(InputError, match="matrix rows have no option 'effects'"):
+        matrix.sources[0].with_options(effects=())
+    with pytest.raises(InputError, match="matrix rows are not made from samples"):
+        matrix.sources[0].with_samples((samples,))
+    with pytest.raises(InputError, match="not built from the rows of a robot"):
         _ = matrix.robot
 
 

@@ -17,7 +17,6 @@ from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.excitation.fourier import random_fourier
-from dynid.parameters import Kind
 from dynid.recording.kernel_filter import RowKernel, approximate_derivatives, window_motion
 from dynid.recording.polynomial import PolynomialApproximation
 from dynid.recording.process import process
@@ -36,8 +35,18 @@ from dynid.regression.polynomial_rows import (
     polynomial_regression,
 )
 from dynid.regression.torque import inverse_dynamics, torque_regressor
-from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
-from dynid.robot.effects.effect import JointwiseEffect
+from dynid.robot.effects import (
+    Armature,
+    Coefficient,
+    Coulomb,
+    Effect,
+    FormulaMotion,
+    JointwiseEffect,
+    Mathematics,
+    Offset,
+    Value,
+    Viscous,
+)
 from dynid.robot.model import Joint, Robot, make_robot
 from dynid.simulation import exact_motion, simulate
 from problems import demo_arm, planar_2r, random_tree
@@ -201,7 +210,7 @@ def test_triangles_merge_with_those_of_torque_rows(tree: Robot) -> None:
 
 def test_other_effects_on_the_same_logs(tree: Robot) -> None:
     source = PolynomialRows(tree, (motion_of(tree),))
-    fewer = source.with_effects([Viscous()])
+    fewer = source.with_options(effects=[Viscous()])
     assert [channel.width for channel in fewer.channels] < [channel.width for channel in source.channels]
     kept = [tree.parameters.index(name) for name in fewer.parameters.names]
     np.testing.assert_allclose(all_rows(fewer)[1], all_rows(source)[1][:, :, kept], rtol=0, atol=1e-11)
@@ -212,15 +221,11 @@ class LoadedFriction(JointwiseEffect):
     """``tau = fl |load| tanh(v)``."""
 
     name: ClassVar[str] = "loaded"
-    symbol: ClassVar[str] = "fl"
-    kind: ClassVar[Kind] = "friction"
+    needs_load: ClassVar[bool] = True
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fl", "1"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "1"
-
-    def signals(self, motion: Motion) -> Array:
-        assert motion.load is not None
-        return np.abs(motion.load) * np.tanh(motion.velocity)
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (abs(motion.load) * m.tanh(motion.velocity),)
 
 
 @pytest.mark.parametrize("composition", COMPOSITIONS)
@@ -407,13 +412,10 @@ def test_memory_does_not_grow_with_the_log() -> None:
 @dataclass(frozen=True)
 class Jerky(JointwiseEffect):
     name: ClassVar[str] = "jerky"
-    symbol: ClassVar[str] = "je"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("je", "1"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "1"
-
-    def signals(self, motion: Motion) -> Array:
-        return motion.acceleration**3
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (motion.acceleration**3,)
 
 
 def uneven(samples: Samples) -> Samples:
@@ -429,7 +431,7 @@ LOG = motion_of(ARM, 100)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"sources": ()}, "a regression needs at least one log"),
+        ({"samples": ()}, "a regression needs at least one log"),
         ({"composition": "both"}, "unknown composition 'both'; available: pointwise, product"),
         ({"every": 0}, "every is 0, expected a whole number of rows"),
         ({"chunk_rows": 0}, "chunk_rows is 0, expected at least 1"),
@@ -441,21 +443,21 @@ LOG = motion_of(ARM, 100)
         ({"robot": random_tree(34, 3, floating=True)}, "robot 'tree34' has a floating base"),
         ({"robot": planar_2r([Jerky()])}, "effect 'jerky' depends on acceleration"),
         ({"robot": random_tree(35, 3)}, "log has 2 joints, robot has 3 joints"),
-        ({"sources": (replace(LOG, torque=None),)}, "log holds positions but no torque"),
+        ({"samples": (replace(LOG, torque=None),)}, "log holds positions but no torque"),
         (
-            {"sources": (uneven(LOG),)},
-            "log is not equally spaced: a step of 5 ms at 0.201 s among steps of 4 ms; resample it first",
+            {"samples": (uneven(LOG),)},
+            "not equally spaced: a step of 5 ms at 0.201 s among steps of 4 ms; resample it first",
         ),
-        ({"sources": (LOG[:1],)}, "log has 1 sample, too few for a window"),
-        ({"sources": (LOG[:22],)}, "log has 22 samples without a gap, expected at least 23 for a window of 0.044 s"),
+        ({"samples": (LOG[:1],)}, "1 row, too short"),
+        ({"samples": (LOG[:22],)}, "log has 22 samples without a gap, expected at least 23 for a window of 0.044 s"),
         (
-            {"sources": (Recording(LOG.time, LOG.position, ("a", "b"), torque=LOG.torque),)},
+            {"samples": (Recording(LOG.time, LOG.position, ("a", "b"), torque=LOG.torque),)},
             "unknown joint 'shoulder' in the recording; available: a, b",
         ),
     ],
 )
 def test_bad_input_is_one_sentence(options: dict[str, Any], sentence: str) -> None:
-    given = {"robot": ARM, "sources": (LOG,)} | options
+    given = {"robot": ARM, "samples": (LOG,)} | options
     with pytest.raises(InputError, match=sentence.replace("(", r"\(")):
         list(PolynomialRows(**given).rows())
 

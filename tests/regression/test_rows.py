@@ -10,8 +10,11 @@ import pytest
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.regression.channels import full_channel, torque_channels
-from dynid.regression.rows import MatrixRows, TorqueRows
+from dynid.regression.matrix_rows import MatrixRows
+from dynid.regression.row_filter import FilteredRows
+from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from problems import random_tree
 
@@ -30,7 +33,7 @@ def samples(robot, sampled):
 
 def gathered(source):
     """Rows of every channel, stacked over the chunks."""
-    parts = [[block.copy() for block in blocks] for _, blocks in source.passes()]
+    parts = [[block.copy() for block in chunk.blocks] for chunk in source.passes()]
     return [np.vstack(blocks) for blocks in zip(*parts, strict=True)]
 
 
@@ -50,15 +53,15 @@ def assert_rows(found, expected):
 def test_rows_are_the_regressors_whatever_the_chunk(robot, samples, chunk_rows):
     source = TorqueRows(robot, (samples,), chunk_rows=chunk_rows)
     assert_rows(gathered(source), expected_rows(robot, samples))
-    counts = [n for n, _ in source.passes()]
+    counts = [len(chunk) for chunk in source.passes()]
     assert sum(counts) == 300
     assert max(counts) <= chunk_rows
 
 
 def test_rows_can_be_overwritten_and_made_again(robot, samples):
     source = TorqueRows(robot, (samples,), chunk_rows=64)
-    for _, blocks in source.passes():
-        for block in blocks:
+    for chunk in source.passes():
+        for block in chunk.blocks:
             assert block.flags.f_contiguous or block.T.flags.c_contiguous
             block[:] = np.nan
     assert_rows(gathered(source), expected_rows(robot, samples))
@@ -114,28 +117,20 @@ def test_bad_weights_are_refused(robot, samples, weigh, message):
 
 
 class MovingMean:
-    """Means of ``width`` rows, every ``width``-th kept; pieces overlap so that cutting does not matter."""
+    """Means of ``width`` rows each, however the rows come."""
 
-    def __init__(self, width, piece):
-        self.width, self.piece = width, piece
+    def __init__(self, width):
+        self.width = width
 
-    def segments(self, samples):
-        for start in range(0, len(samples), self.piece):
-            stop = min(start + self.piece, len(samples))
-            first = max(start - self.width, 0)
-            yield samples[first:stop], slice(start - first, stop - first)
-
-    def apply(self, rows, piece, part):
-        padded = np.vstack([np.zeros((self.width, rows.shape[1])), np.cumsum(rows, axis=0)])
-        means = (padded[self.width :] - padded[: -self.width]) / self.width
-        kept = np.arange(part.start, part.stop)
-        whole = np.round(piece.time[kept] * 100.0).astype(int)
-        return means[kept[(whole + 1) % self.width == 0]]
+    def over(self, chunks):
+        blocks = [[block.copy() for block in chunk.blocks] for chunk in chunks]
+        whole = [np.vstack(parts) for parts in zip(*blocks, strict=True)]
+        yield Chunk([np.asfortranarray(rows.reshape(-1, self.width, rows.shape[1]).mean(axis=1)) for rows in whole])
 
 
 @pytest.mark.parametrize("piece", [50, 120, 1000])
 def test_filter_acts_on_regressor_and_torque_together(robot, samples, piece):
-    found = gathered(TorqueRows(robot, (samples,), row_filter=MovingMean(10, piece)))
+    found = gathered(FilteredRows(TorqueRows(robot, (samples,), chunk_rows=piece), MovingMean(10)))
     expected = [block.reshape(30, 10, -1).mean(axis=1) for block in expected_rows(robot, samples)]
     assert_rows(found, expected)
     for block, channel in zip(found, torque_channels(robot), strict=True):
@@ -173,8 +168,8 @@ def test_matrices_are_yielded_as_given():
     found = gathered(source)
     np.testing.assert_array_equal(found[0], long)
     np.testing.assert_array_equal(found[1], short)
-    for _, blocks in source.passes():
-        for block in blocks:
+    for chunk in source.passes():
+        for block in chunk.blocks:
             block[:] = np.nan
     np.testing.assert_array_equal(gathered(source)[0], long)
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from bench import Bench
-from dynid.run import Run, identify
-from dynid.run.report import report_run
+from dynid.report.run_report import report_run
+from dynid.run.identify import identify
+from dynid.run.record import Run
 
 pytestmark = pytest.mark.browser
 

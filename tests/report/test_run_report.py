@@ -22,10 +22,15 @@ from dynid.regression.static import static_regressor
 from dynid.report.figure import Figure
 from dynid.report.page import Code, Section, Table, figures_of, page
 from dynid.report.png import can_draw_text
+from dynid.report.run_report import report_page, report_run, report_sections
+from dynid.report.verdict import verdict_of
 from dynid.robot.read import read_robot
-from dynid.run import Run, Settings, compare_on, export_run, identify, load_run, read_exports, save_run
-from dynid.run.report import command_line, report_page, report_run, report_sections
-from dynid.run.verdict import verdict_of
+from dynid.run.compare import compare_on
+from dynid.run.export import export_run, read_exports
+from dynid.run.identify import identify
+from dynid.run.options import Settings
+from dynid.run.record import Run
+from dynid.run.store import load_run, save_run
 from dynid.validation.replay import replay
 
 COMPARISONS = (
@@ -118,8 +123,8 @@ def test_comparisons_are_kept_with_the_run(run: Run, tmp_path: Path) -> None:
     assert again.comparisons[0]["relative_error"]["validation"] == pytest.approx(run.validation.relative_error, rel=0.2)
     with pytest.raises(UnknownNameError, match="guess"):
         compare_on(run, run.settings, ["guess"])
-    with pytest.raises(InputError, match="no samples"):
-        compare_on(replace(run, samples=()), run.settings)
+    with pytest.raises(InputError, match="no data"):
+        compare_on(replace(run, regression=None), run.settings)
 
 
 def test_exports_are_remembered_while_their_files_are_there(run: Run, tmp_path: Path) -> None:
@@ -167,7 +172,7 @@ def test_parameters_not_excited_are_marked(run: Run) -> None:
     sigma = next(figure for figure in figures_of(report_sections(part)) if figure.name == "sigma")
     roles = {curve.role for panel in sigma.panels for curve in panel.curves}
     assert roles == {"data", "mixed", "prior"}
-    verdict = verdict_of(part, ())
+    verdict = verdict_of(replace(part, checks=()))
     assert verdict.level == "warning"
     assert any("keep the description's values" in item.advice for item in verdict.reasons)
 
@@ -176,7 +181,7 @@ def test_a_model_worse_than_the_description_is_not_to_be_used(run: Run) -> None:
     zero = run.estimate.standard.with_values(0.1 * run.estimate.standard.values)
     bad = replace(run, validation=replace(run.validation, total=replace(run.validation.total, relative_error=0.9)))
     bad = replace(bad, estimate=replace(run.estimate, standard=zero))
-    verdict = verdict_of(bad, ())
+    verdict = verdict_of(replace(bad, checks=()))
     assert verdict.level == "error"
     assert "do not use it yet" in verdict.headline
 
@@ -193,7 +198,7 @@ def test_velocity_sources_at_one_cutoff_are_a_table(run: Run) -> None:
 
 def test_without_validation_the_reader_is_told(run: Run) -> None:
     alone = replace(run, validation=None, validation_logs=(), unseen=())
-    verdict = verdict_of(alone, ())
+    verdict = verdict_of(replace(alone, checks=()))
     assert verdict.level == "warning"
     assert any("--validate" in item.advice for item in verdict.reasons)
 
@@ -213,9 +218,13 @@ def test_run_whose_logs_are_gone(bench: Bench, tmp_path: Path) -> None:
     gone = load_run(folder, with_samples=True)
     page = report_page(gone)
     assert "The logs are gone or have changed" in _text(page)
-    assert "the validation could not be repeated" in _text(page)
+    assert gone.validation is not None  # what was computed is kept with the run
+    assert gone.validation.relative_error == pytest.approx(kept.validation.relative_error, rel=1e-12)
+    np.testing.assert_allclose(gone.identification.rmse, kept.identification.rmse)
+    assert gone.checks[0].codes == kept.checks[0].codes
+    assert gone.summary()["relative_error"] == kept.summary()["relative_error"]
     names = {figure.name for figure in figures_of(report_sections(gone))}
-    assert names == {"sigma", "consistency"}
+    assert names == {"sigma", "consistency", "lags"}
 
 
 def test_static_run(bench: Bench, tmp_path: Path) -> None:
@@ -253,40 +262,6 @@ def test_hostile_names_stay_text(run: Run) -> None:
     assert hostile in _text(page)
 
 
-def test_command_line_repeats_the_settings(bench: Bench, run: Run) -> None:
-    assert command_line(run) == f"dynid identify {bench.urdf} {bench.log} --validate {bench.other_log}"
-    changed = replace(
-        run,
-        settings=Settings(effects=(), gravity=(-1.0, 0.0, 0.0), lock={"finger": 0.5}, from_s=1.0, cutoff_hz=8.0),
-        validation_logs=(),
-        logs=(("my log.csv", "0"),),
-    )
-    assert command_line(changed) == (
-        f"dynid identify {bench.urdf} 'my log.csv' --effects none --gravity=-1.0,0.0,0.0 --lock finger=0.5 "
-        "--cutoff-hz 8.0 --from 1.0"
-    )
-
-
-def test_command_line_is_understood(bench: Bench, run: Run) -> None:
-    """Every setting that differs has an option of the command."""
-    import shlex
-
-    from typer.main import get_command
-
-    from dynid.cli.app import app
-
-    changed = Settings(
-        effects=("viscous",), gravity=(0.0, 0.0, -9.0), lock={"elbow": 0.5}, method="wls", split=0.5, velocity="position",
-        cutoff_hz=8.0, torque_cutoff_hz=9.0, filter_order=3, dead_zone=0.1, from_s=0.5, to_s=2.0, drive_gains=(1.0, 2.0),
-        preset="rtde", mapping=str(bench.urdf), friction="linear",
-    )  # fmt: skip
-    words = shlex.split(command_line(replace(run, settings=changed)))
-    command = get_command(app).commands["identify"]  # type: ignore[attr-defined]
-    context = command.make_context("identify", words[2:], resilient_parsing=False)
-    assert context.params["to_s"] == 2.0
-    assert context.params["gravity"] == "0.0,0.0,-9.0"
-
-
 def test_more_sections_can_be_given(run: Run, tmp_path: Path) -> None:
     extra = Section("Played forward", "In a simulator.", (Table(("a",), (("b",),)), Code("c")))
     page = report_run(run, tmp_path / "report.html", sections=[extra]).read_text(encoding="utf-8")
@@ -317,13 +292,13 @@ def test_the_verdict_knows_a_poor_prediction(run: Run, error: float, level: str)
     judged = replace(run, validation=replace(run.validation, total=total), identification=own)
     wrong = run.robot.parameters.with_values(20.0 * run.robot.parameters.values)  # a description that is worse still
     judged = replace(judged, robot=run.robot.with_parameters(wrong))
-    found = verdict_of(judged, ()).reasons[0]
+    found = verdict_of(replace(judged, checks=())).reasons[0]
     assert (found.level, f"{100.0 * error:.3g}" in found.text) == (level, True)
 
 
 def test_many_vague_parameters_are_a_reservation(run: Run) -> None:
     vague = replace(run, estimate=replace(run.estimate, covariance=1e8 * run.estimate.covariance))
-    verdict = verdict_of(vague, ())
+    verdict = verdict_of(replace(vague, checks=()))
     assert verdict.level == "warning"
     assert any("no better than to 100" in item.text and item.level == "warning" for item in verdict.reasons)
 
@@ -336,7 +311,7 @@ def test_a_retrieval_shows_how_far_it_is_from_the_best(run: Run) -> None:
     found = replace(run, estimate=replace(run.estimate, details=details))
     assert found.summary()["retrieval"]["lower_bound"] == 1.9
     section = next(section for section in report_sections(found) if section.title == "Retrieval under bounds")
-    text = _text(page("t", "s", verdict_of(run, ()), [section]))
+    text = _text(page("t", "s", verdict_of(run), [section]))
     assert "Violated: m1 by 0.25." in text
     assert "costs less than 1.9" in text
     assert "retrieval" not in run.summary()

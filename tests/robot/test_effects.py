@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import json
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,8 +16,11 @@ from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import (
     Armature,
     AsymmetricCoulomb,
+    Coefficient,
     Coulomb,
     Coupled,
+    InnerNumber,
+    JointwiseEffect,
     LoadCoulomb,
     LoadViscous,
     Motion,
@@ -25,9 +31,19 @@ from dynid.robot.effects import (
     Viscous,
     ViscousPolynomial,
     effect_from_dict,
+    effect_kinds,
     effect_to_dict,
     effects_from_names,
+    friction_effects,
+    nonnegative_symbols,
+    register,
+    register_friction_model,
+    registry,
+    tried_friction_models,
+    unregister,
+    unregister_friction_model,
 )
+from dynid.robot.friction import friction_numbers
 from problems import random_motion, random_tree
 
 N = 4
@@ -121,6 +137,197 @@ def test_layout_and_storage(effect):
     np.testing.assert_array_equal(again.signals(m), effect.signals(m))
 
 
+@pytest.mark.parametrize("effect", SEARCHED + OTHERS, ids=lambda e: repr(e)[:40])
+def test_slopes_with_the_motion_are_those_of_the_signals(effect):
+    m = motion(4)
+    weights = np.random.default_rng(5).normal(size=effect.signals(m).shape)
+    found = effect.motion_gradient(m, weights)
+    for name, gradient in zip(("position", "velocity", "acceleration"), found, strict=True):
+        for joint in range(N):
+            step = np.zeros(N)
+            step[joint] = 1e-6
+            up, down = (effect.signals(replace(m, **{name: getattr(m, name) + s * step})) for s in (1.0, -1.0))
+            numeric = ((up - down) * weights).sum(axis=1) / 2e-6
+            expected = np.zeros(len(numeric)) if gradient is None else gradient[:, joint]
+            np.testing.assert_allclose(expected, numeric, atol=1e-5)
+
+
+def test_dependence_on_acceleration_is_found_in_the_formula():
+    assert Armature().depends_on_acceleration
+    assert Coupled(Armature(), WRIST).depends_on_acceleration
+    assert SmoothCoulomb(smooth_time_s=(0.0, 0.1, 0.0, 0.0)).depends_on_acceleration
+    assert not SmoothCoulomb(smooth_width=(0.1, 0.0, 0.1, 0.1)).depends_on_acceleration
+    for effect in (Viscous(), Coulomb(), Offset(), Sigmoid(), LoadViscous(), ViscousPolynomial(), Stribeck()):
+        assert not effect.depends_on_acceleration
+
+
+@pytest.mark.parametrize(
+    "effect", [Armature(), Offset(), Coupled(Armature(), WRIST, motors=(1, 3)), Coupled(Offset(), WRIST)]
+)
+def test_energy_changes_by_the_work_of_the_signals(effect):
+    """``E(q, v)`` along ``q(t)``: its rate is the signal times the speed that the column acts on."""
+    m, h = motion(6), 1e-5
+    at = [Motion(m.position + s * h * m.velocity, m.velocity + s * h * m.acceleration, m.acceleration) for s in (1, -1)]
+    rate = (effect.energy_signals(at[0]) - effect.energy_signals(at[1])) / (2.0 * h)
+    np.testing.assert_allclose(rate, effect.signals(m) * (m.velocity @ effect.incidence(N)), atol=1e-8)
+
+
+@pytest.mark.parametrize("effect", [Armature(), Coupled(Armature(), WRIST, motors=(1, 3))])
+def test_momentum_changes_by_the_signals(effect):
+    m, h = motion(7), 1e-5
+    at = [Motion(m.position, m.velocity + s * h * m.acceleration, m.acceleration) for s in (1, -1)]
+    np.testing.assert_allclose(
+        (effect.momentum_signals(at[0]) - effect.momentum_signals(at[1])) / (2.0 * h), effect.signals(m), atol=1e-8
+    )
+
+
+def test_friction_stores_nothing():
+    for effect in (Viscous(), Coulomb(), SmoothCoulomb(), Sigmoid(), Stribeck(), LoadCoulomb(), Coupled(Viscous(), WRIST)):
+        assert effect.energy_signals(motion()) is None
+        assert effect.momentum_signals(motion()) is None
+
+
+def test_friction_that_never_drives_a_joint_is_not_negative():
+    symbols = nonnegative_symbols()
+    assert symbols[:3] == ("Ia", "fv", "fc")
+    assert {"fs", "fsig", "flc", "Iam", "fcm"} <= set(symbols)
+    assert not {"fo", "fcp", "fcn", "flv", "fvv", "fvvv"} & set(symbols)
+    assert Coupled(Stribeck(), WRIST).nonnegative == ("fsm",)
+    m = motion(8)
+    for effect in (Viscous(), Coulomb(), Stribeck(), Sigmoid(shift=0.2), LoadCoulomb()):  # power that is never put in
+        assert (effect.signals(m) * m.velocity).min() >= 0.0
+
+
+def test_simulators_hold_the_nearest():
+    values = np.array([1.0, 2.0, 3.0, 4.0])
+    for effect, place, share in (
+        (Viscous(), "damping", 1.0),
+        (SmoothCoulomb(), "friction", 1.0),
+        (Sigmoid(), "friction", 0.5),
+        (Armature(), "armature", 1.0),
+    ):
+        held = effect.simulator_joint(values, N)
+        assert list(held) == [place]
+        np.testing.assert_array_equal(held[place], share * values)
+    both = AsymmetricCoulomb().simulator_joint(np.concatenate([values, values + 2.0]), N)
+    np.testing.assert_array_equal(both["friction"], values + 1.0)
+    B = np.array(WRIST)
+    np.testing.assert_allclose(
+        Coupled(Armature(), WRIST).simulator_joint(values, N)["armature"], np.diag(B.T @ np.diag(values) @ B)
+    )
+    assert Coupled(Armature(), WRIST).held_in_part == ("Iam",)
+    assert Coupled(Armature(), WRIST, motors=(1,)).held_in_part == ()
+    assert (Sigmoid().held_in_part, Offset().not_held, Stribeck().not_held) == (("fsig",), ("fo",), ("fs",))
+
+
+def test_smoothing():
+    widths = np.array([0.1, 0.2, 0.3, 0.4])
+    mixed = SmoothCoulomb(smooth_width=(0.0, 0.3, 0.0, 0.3), smooth_time_s=0.1, dead_zone=0.1)
+    assert mixed.smoothed(widths) == replace(mixed, smooth_width=(0.1, 0.3, 0.3, 0.3), dead_zone=0.0)
+    assert mixed.smoothed(widths, at_least=True).smooth_width == (0.1, 0.3, 0.3, 0.4)
+    assert mixed.without_memory().smooth_time_s == 0.0
+    assert Coulomb().is_sharp
+    assert Coupled(Coulomb(), WRIST).is_sharp
+    assert not SmoothCoulomb(smooth_width=0.0, smooth_time_s=0.1).is_sharp
+    assert not Viscous().is_sharp
+    assert Viscous().smoothed(widths) == Viscous()
+
+
+def test_numbers_of_the_friction_are_listed_with_their_units():
+    effects = [Sigmoid(slope=(1.0, 2.0, 3.0), shift=0.1), Coulomb(dead_zone=0.02), Armature()]
+    robot = random_tree(3, n_joints=3, kinds=("revolute", "prismatic"), effects=effects)
+    robot = robot.with_parameters({"fsig2": 0.7, "fc2": 0.3})
+    second = [number for number in friction_numbers(robot) if number.joint == robot.joints[1].name]
+    assert [(one.effect, one.name, one.value, one.found) for one in second] == [
+        ("sigmoid", "fsig2", 0.7, True),
+        ("sigmoid", "slope2", 2.0, True),
+        ("sigmoid", "shift2", 0.1, True),
+        ("coulomb", "fc2", 0.3, True),
+        ("coulomb", "dead_zone2", 0.02, False),
+        ("coulomb", "smooth_width2", 0.0, False),
+    ]
+    units = {"revolute": ["N m", "s/rad", "rad/s", "N m"], "prismatic": ["N", "s/m", "m/s", "N"]}[robot.joints[1].kind]
+    assert [one.unit for one in second[:4]] == units
+
+
+@dataclass(frozen=True)
+class Rounded(JointwiseEffect):
+    """An effect as another package would write it."""
+
+    name: ClassVar[str] = "rounded"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("frnd", "N m", nonnegative=True, place="friction"),)
+    inner: ClassVar[tuple[InnerNumber, ...]] = (
+        InnerNumber("width", "rad/s", "positive", low=1e-3, high=1.0),
+        InnerNumber("bend", "1", "positive", low=0.3, high=3.0),
+    )
+    width: float | tuple[float, ...] = 0.1
+    bend: float | tuple[float, ...] = 1.0
+
+    def formula(self, m, motion, inner):
+        x = (motion.velocity / inner.width) ** 2
+        return (m.sign(motion.velocity) * (x / (1.0 + x)) ** inner.bend,)
+
+
+@pytest.fixture
+def rounded():
+    yield register(Rounded)
+    unregister("rounded")
+
+
+def test_an_effect_from_outside_is_known_everywhere(rounded):
+    assert effects_from_names("viscous,rounded") == (Viscous(), Rounded())
+    stored = json.loads(json.dumps(effect_to_dict(Coupled(Rounded(width=(0.1, 0.2, 0.3, 0.4)), WRIST))))
+    assert effect_from_dict(stored) == Coupled(Rounded(width=(0.1, 0.2, 0.3, 0.4)), WRIST)
+    assert {"frnd", "frndm"} <= set(nonnegative_symbols())
+    test_derivatives_are_those_of_the_signals(Rounded(width=(0.2, 0.4, 0.6, 0.8), bend=(0.5, 1.0, 1.5, 2.5)))
+    register_friction_model("round", lambda start: (Viscous(), Rounded(width=start.width)))
+    try:
+        assert friction_effects("round") == (Viscous(), Rounded(width=0.02))
+        assert "round" in tried_friction_models()
+    finally:
+        unregister_friction_model("round")
+    with pytest.raises(UnknownNameError, match=r"unknown friction model 'round'; available: linear, smooth, .*, gaz, auto"):
+        friction_effects("round")
+
+
+def test_the_example_of_the_registry_runs():
+    result = doctest.testmod(registry)
+    assert result.attempted > 10
+    assert result.failed == 0
+
+
+def test_what_cannot_be_registered_is_refused():
+    @dataclass(frozen=True)
+    class Lacking(Rounded):
+        name: ClassVar[str] = "lacking"
+        inner: ClassVar[tuple[InnerNumber, ...]] = (InnerNumber("height", "1"),)
+
+    @dataclass(frozen=True)
+    class Massive(Rounded):
+        name: ClassVar[str] = "massive"
+        linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("mx", "kg m"),)
+
+    @dataclass(frozen=True)
+    class Second(Rounded):
+        name: ClassVar[str] = "viscous"
+
+    class Loose(Rounded):
+        name: ClassVar[str] = "loose"
+
+    for kind, words in (
+        (Lacking, "effect 'lacking' has an inner number 'height' without a dataclass field"),
+        (Massive, "effect 'massive' has the symbol 'mx', expected letters that are no inertial"),
+        (Second, r"effect 'viscous' is registered twice, by Viscous and .*Second"),
+        (Loose, r"effect 'loose' is not a frozen dataclass; put @dataclass\(frozen=True\) above Loose"),
+        (Viscous(), r"Viscous\(\) is registered as an effect, expected a class"),
+    ):
+        with pytest.raises(InputError, match=words):
+            register(kind)
+    with pytest.raises(InputError, match="a friction model is registered as 'auto'"):
+        register_friction_model("auto", lambda start: ())
+    assert effect_kinds()["viscous"] is Viscous
+
+
 def test_friction_that_needs_a_load_says_so():
     m = motion()
     bare = Motion(m.position, m.velocity, m.acceleration)
@@ -210,6 +417,8 @@ def test_names_and_options_are_checked():
         Coupled(Viscous(), WRIST, motors=(5,))
     with pytest.raises(InputError, match="has 2 values of slope, the robot has 4 joints"):
         Sigmoid(slope=(1.0, 2.0)).option_values("slope", 4)
+    with pytest.raises(InputError, match="has 3 values of dead_zone, the robot has 4 joints"):
+        Coulomb(dead_zone=(0.1, 0.1, 0.1)).signals(motion())
     with pytest.raises(UnknownNameError, match="unknown option 'colour' in effect 'viscous'"):
         effect_from_dict({"name": "viscous", "colour": 1})
     with pytest.raises(UnknownNameError, match="unknown effect 'magic'"):

@@ -22,10 +22,12 @@ from dynid.excitation.fourier import random_fourier
 from dynid.export.mjcf import write_mjcf
 from dynid.recording.recording import write_recording
 from dynid.report.page import Items, Table
+from dynid.report.sections.files import export_section
 from dynid.robot.read import read_robot
-from dynid.run import Settings, identify, load_run, save_run
 from dynid.run.export import FORMATS, export_run, read_exports
-from dynid.run.proof_sections import export_section
+from dynid.run.identify import identify
+from dynid.run.options import Settings
+from dynid.run.store import load_run, save_run
 from dynid.simulation import simulate
 
 

@@ -10,7 +10,9 @@ from dynid.bodies import phi_of_cuboid
 from dynid.errors import InputError
 from dynid.excitation.fourier import random_fourier
 from dynid.recording.recording import write_recording
-from dynid.run import Settings, identify, identify_payload
+from dynid.run.identify import identify
+from dynid.run.options import Settings
+from dynid.run.payload import identify_payload
 from dynid.simulation import simulate
 
 LOAD = phi_of_cuboid(2.0, [0.06, 0.05, 0.08], [0.02, -0.03, 0.12], np.eye(3))

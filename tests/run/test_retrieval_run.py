@@ -14,9 +14,10 @@ from bench import Bench
 from dynid.cli import main
 from dynid.errors import InputError
 from dynid.inertia import mass_com_inertia
-from dynid.run import Settings, identify, load_run, save_run
-from dynid.run.config import read_run_file
-from dynid.run.identify import method_of
+from dynid.run.identify import identify, method_of
+from dynid.run.options import Settings
+from dynid.run.runfile import read_run_file
+from dynid.run.store import load_run, save_run
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_a_run_keeps_to_its_bounds(bench: Bench, bounds: Path, tmp_path: Path) -
 
 
 def test_bounds_are_for_retrieval(bench: Bench, bounds: Path) -> None:
-    with pytest.raises(InputError, match="method 'sdp' reads no bounds file"):
+    with pytest.raises(InputError, match="'sdp' takes no bounds"):
         identify(bench.urdf, bench.log, Settings(method="sdp", bounds=str(bounds), cutoff_hz=10.0))
 
 

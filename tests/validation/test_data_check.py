@@ -30,7 +30,9 @@ from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Viscous
 from dynid.robot.model import Joint, Robot, make_robot
 from dynid.robot.read import read_robot
-from dynid.validation.data_check import check_against_model, check_recording, exchanged_joints, fit_nominal
+from dynid.validation.data_check import check_against_model, check_recording
+from dynid.validation.torque_checks.exchanged import exchanged_joints
+from dynid.validation.torque_checks.fit import fit_nominal
 from problems import demo_arm, planar_2r
 from shared_data import shared
 
@@ -123,7 +125,7 @@ def test_torque_without_gravity(robot: Robot, recording: Recording) -> None:
     noise = 0.05 * np.random.default_rng(1).normal(size=recording.position.shape)
     tau = torque(robot, recording.time, gravity=False) + noise
     check = check_against_model(recording.with_(torque=tau), robot)
-    assert "gravity is likely already taken off" in found(check, "gravity_free").sentence
+    assert "gravity was likely subtracted" in found(check, "gravity_free").sentence
     assert check.find("external_torque") is None
 
 

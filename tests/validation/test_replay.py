@@ -183,7 +183,8 @@ def test_panda_log_is_replayed_as_well_as_published():
     of the log that was not identified on. The description has no inertials, so what torque does not show of the links is free,
     and with it how fast the light wrist drifts.
     """
-    from dynid.run import Settings, identify
+    from dynid.run.identify import identify
+    from dynid.run.options import Settings
 
     folder = shared("panda_gaz/robot.urdf").parent
     settings = Settings(split=0.65, cutoff_hz=5.0, effects=("viscous", "coulomb", "offset"))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,9 +43,22 @@ def compile_mjcf(text: str, where: str) -> Any:
         raise _not_compiled(error, where) from error
 
 
+def compile_mjcf_file(path: Path) -> tuple[Any | None, str]:
+    """The ``mujoco.MjModel`` of a file with everything it refers to, or None and why MuJoCo cannot compile it."""
+    import mujoco
+
+    try:
+        return mujoco.MjModel.from_xml_path(str(path)), ""
+    except (ValueError, mujoco.FatalError) as error:
+        return None, _reason(error)
+
+
+def _reason(error: Exception) -> str:
+    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+
+
 def _not_compiled(error: Exception, where: str) -> InputError:
-    reason = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
-    return InputError(f"MuJoCo cannot compile {where}: {reason}")
+    return InputError(f"MuJoCo cannot compile {where}: {_reason(error)}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -19,14 +19,16 @@ LogFiles: TypeAlias = Annotated[
     list[Path], typer.Argument(metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP.", show_default=False)
 ]
 LogFile: TypeAlias = Annotated[Path, typer.Argument(metavar="LOG", help="Log: CSV, parquet, npz, MCAP.", show_default=False)]
-DriveGains: TypeAlias = Annotated[
-    str | None, typer.Option("--drive-gains", metavar="K1,K2,..", help="N m per A: torque from motor current.")
+OptionalRobotFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Argument(metavar="ROBOT", help="Robot description: .urdf, .xml (MJCF) or .toml (DH).", show_default=False),
 ]
-Preset: TypeAlias = Annotated[
-    str | None, typer.Option("--preset", help="Vendor's columns and units: libfranka, rtde, fri, joint_states.")
+OptionalLogFiles: TypeAlias = Annotated[
+    list[Path] | None, typer.Argument(metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP.", show_default=False)
 ]
-Mapping: TypeAlias = Annotated[
-    Path | None, typer.Option("--mapping", help="TOML or JSON file that names the log's columns.", show_default=False)
+UnseenLogs: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option("--validate", metavar="LOG", help="Unseen log to validate on; repeat for several.", show_default=False),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
 Effects: TypeAlias = Annotated[
@@ -41,6 +43,9 @@ Lock: TypeAlias = Annotated[
     typer.Option("--lock", metavar="JOINT=VALUE", help="Hold a joint and merge what it carries; repeat for several."),
 ]
 Output: TypeAlias = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
+RunFolder: TypeAlias = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Folder to write the run into; default: run.", show_default=False)
+]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 
 
@@ -77,22 +82,3 @@ def numbers(text: str, option: str) -> list[float]:
 def effect_names(text: str) -> tuple[str, ...]:
     """Names of effects; none for ``none``."""
     return () if text == "none" else tuple(name.strip() for name in text.split(","))
-
-
-_UNIT_OF_OPTION = {"--cutoff-hz": "a number of Hz", "--dead-zone": "a speed in rad/s"}
-
-
-def number_or_auto(text: str, option: str) -> float | Literal["auto"]:
-    """A number, or the word ``auto``."""
-    if text.strip() == "auto":
-        return "auto"
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{option} is '{text}', expected {_UNIT_OF_OPTION.get(option, 'a number')} or auto") from None
-
-
-def given(context: typer.Context, name: str) -> bool:
-    """Whether an option stood on the command line, rather than being its default."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"

@@ -28,9 +28,9 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.estimate import Estimate, Method, estimate
 from dynid.recording.recording import StaticRecording
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.factor import Regression, matrix_regression
 from dynid.regression.random_states import random_states_within_limits
-from dynid.regression.static import static_matrix, static_regressor
+from dynid.regression.static import static_regressor
+from dynid.regression.static_rows import pose_regression
 from dynid.regression.torque import checked_motion, effect_signals
 from dynid.robot.model import Robot
 
@@ -279,11 +279,6 @@ def reverse_engineer(
     model = LagrangianModel(rigid, base, result.base_values)
     gap = None if oracle is None or oracle.coriolis is None else coriolis_gap(model, oracle, seed=seed)
     return ReverseEngineered(result, model, name, len(q), gap)
-
-
-def pose_regression(robot: Robot, q: ArrayLike, inertia: ArrayLike | None, gravity: ArrayLike | None) -> Regression:
-    """Regression of poses over the inertial parameters of a robot without effects."""
-    return matrix_regression(robot.parameters, ["poses"], [static_matrix(robot, q, inertia, gravity)])
 
 
 def coriolis_gap(model: LagrangianModel, oracle: Oracle, n_states: int = 50, seed: int = 0) -> float:

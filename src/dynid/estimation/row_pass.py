@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,15 +18,11 @@ from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
 from dynid.regression.factor import Regression, factorise
-from dynid.regression.polynomial_rows import PolynomialRows
-from dynid.regression.rows import RowSource, TimedMatrixRows, TorqueRows
+from dynid.regression.source import Chunk, Rows, RowSource
+from dynid.robot.model import Robot
 
 RowWeight: TypeAlias = Callable[[int, Array], Array]
 """Factor of every row of a channel, from the channel's index and the residuals of the rows."""
-
-
-TimedRows: TypeAlias = TorqueRows | PolynomialRows | TimedMatrixRows
-"""Sources whose rows follow one another in time, log by log."""
 
 
 def channel_coefficients(regression: Regression, base: BaseReduction, beta: Array) -> tuple[Array, ...]:
@@ -35,33 +31,33 @@ def channel_coefficients(regression: Regression, base: BaseReduction, beta: Arra
     return tuple(factor.channel.expansion @ phi for factor in regression.factors)
 
 
-def row_sources(regression: Regression) -> Iterator[RowSource]:
-    """The sources, torque rows one set of samples at a time, so that no pass runs over the end of a log."""
-    for source in regression.sources:
-        if isinstance(source, TorqueRows):
-            for samples in source.sources:
-                yield replace(source, sources=(samples,))
-        elif isinstance(source, PolynomialRows):
-            for log in source.sources:
-                yield replace(source, sources=(log,))
-        else:
-            yield source
-
-
 def residual_blocks(regression: Regression, coefficients: tuple[Array, ...]) -> Iterator[list[Array]]:
     """Residuals of every channel, chunk by chunk, in the order of the rows."""
-    for source in row_sources(regression):
-        for _, blocks in source.passes():
-            yield [block[:, -1] - block[:, :-1] @ c for block, c in zip(blocks, coefficients, strict=True)]
+    for source in regression.logs():
+        for chunk in source.passes():
+            yield [block[:, -1] - block[:, :-1] @ c for block, c in zip(chunk.blocks, coefficients, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
-class ReweightedRows:
+class ReweightedRows(Rows):
     """The rows of another source, each times a factor that depends on its residual."""
 
+    timed = False
     source: RowSource
     coefficients: tuple[Array, ...]
     weight: RowWeight
+
+    @property
+    def kind(self) -> str:
+        return self.source.kind
+
+    @property
+    def robot(self) -> Robot | None:
+        return self.source.robot
+
+    @property
+    def samples(self) -> tuple[Any, ...]:
+        return self.source.samples
 
     @property
     def parameters(self) -> Parameters:
@@ -71,11 +67,14 @@ class ReweightedRows:
     def channels(self) -> tuple[Channel, ...]:
         return self.source.channels
 
-    def passes(self) -> Iterator[tuple[int, list[Array]]]:
-        for n, blocks in self.source.passes():
-            for j, (block, c) in enumerate(zip(blocks, self.coefficients, strict=True)):
+    def by_log(self) -> tuple[RowSource, ...]:
+        return tuple(replace(self, source=log) for log in self.source.by_log())
+
+    def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
+        for chunk in self.source.passes(chunk_rows):
+            for j, (block, c) in enumerate(zip(chunk.blocks, self.coefficients, strict=True)):
                 block *= self.weight(j, block[:, -1] - block[:, :-1] @ c)[:, None]
-            yield n, blocks
+            yield chunk
 
 
 def reweighted(regression: Regression, coefficients: tuple[Array, ...], weight: RowWeight) -> Regression:

@@ -19,7 +19,7 @@ All three are of the form ``B M B`` with ``B = (sum_j w_j^2 A_j^T A_j)^-1``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -29,8 +29,9 @@ import scipy.fft
 from dynid.arrays import Array, IntArray
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.row_pass import TimedRows, channel_coefficients, residual_blocks, row_sources
-from dynid.regression.rows import STRETCH_ROWS
+from dynid.estimation.row_pass import channel_coefficients, residual_blocks
+from dynid.regression.source import RowSource
+from dynid.regression.torque_rows import STRETCH_ROWS
 
 CovarianceKind: TypeAlias = Literal["classical", "corrected", "bootstrap"]
 Influence: TypeAlias = Callable[[int, Array], Array]
@@ -83,8 +84,7 @@ def uncertainty(
     if kind == "bootstrap":
         covariance, n_blocks = _bootstrap(problem, weights)
         return Uncertainty(covariance, (), {**beside, "covariance": kind, "degrees_of_freedom": n_blocks - 1})
-    timed = bool(problem.regression.sources) and all(isinstance(s, TimedRows) for s in problem.regression.sources)
-    if kind == "classical" or not timed or problem.seen.rank == 0:
+    if kind == "classical" or not problem.regression.timed or problem.seen.rank == 0:
         return Uncertainty(classical, (), {**beside, "covariance": "classical"})
     covariance, freedom = _corrected(problem, beta, weights, influence)
     return Uncertainty(covariance, (), {**beside, "covariance": kind, "degrees_of_freedom": freedom})
@@ -143,15 +143,16 @@ def _cell_starts(n_rows: int) -> IntArray:
     return np.concatenate([[0], np.minimum(inner, n_bins), [n_bins]])
 
 
-def stretches(source: TimedRows) -> Iterator[list[Array]]:
+def stretches(source: RowSource) -> Iterator[list[Array]]:
     """Rows of every channel of one log in long stretches; copies, free to keep."""
     held: list[list[Array]] = []
     n_held = 0
-    for n, blocks in replace(source, chunk_rows=SEGMENT_ROWS).passes():
+    for chunk in source.passes(SEGMENT_ROWS):
+        n = len(chunk)
         if n_held and n_held + n > SEGMENT_ROWS:
             yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
             held, n_held = [], 0
-        held.append([np.array(block, order="F") for block in blocks])
+        held.append([np.array(block, order="F") for block in chunk.blocks])
         n_held += n
     if n_held:
         yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
@@ -217,8 +218,7 @@ def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: I
     coefficients = channel_coefficients(problem.regression, problem.base, beta)
 
     def rows() -> Iterator[list[Array]]:
-        for source in row_sources(problem.regression):
-            assert isinstance(source, TimedRows)
+        for source in problem.regression.logs():
             for blocks in stretches(source):
                 for j, (block, c) in enumerate(zip(blocks, coefficients, strict=True)):
                     residual = block[:, -1] - block[:, :-1] @ c

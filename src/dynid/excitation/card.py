@@ -33,12 +33,11 @@ def experiment_card(excitation: Excitation, rate_hz: float = 1000.0, files: Sequ
         f"# Experiment card: {robot.name}",
         "",
         (
-            f"Motion of {motion.duration_s:.4g} s, {robot.n_joints} joints, designed for {excitation.base.n_base} base "
-            f"parameters; condition number {excitation.condition_number:.4g} (columns scaled: "
-            f"{excitation.condition_number_scaled:.4g}), seed {excitation.seed}."
+            f"Motion of {motion.duration_s:.4g} s, {robot.n_joints} joints; {excitation.in_words()}, with its columns scaled to "
+            f"equal length {excitation.condition_number_scaled:.4g}; seed {excitation.seed}."
         ),
         "",
-        "| limit | smallest part left | where | at |",
+        "| limit | smallest margin | joint or pair | at |",
         "|---|---|---|---|",
     ]
     for name, margin in excitation.margins.items():
@@ -51,8 +50,8 @@ def experiment_card(excitation: Excitation, rate_hz: float = 1000.0, files: Sequ
     start, end = motion.derivative([0.0, motion.duration_s], 0)
     lines += [
         "",
-        f"Margins were looked for at {excitation.margins.n_times} times. "
-        + (f"**Not looked at: {'; '.join(unchecked)}.** " if unchecked else "")
+        f"Margins were computed at {excitation.margins.n_times} times. "
+        + (f"**Not checked: {'; '.join(unchecked)}.** " if unchecked else "")
         + f"Torque is that of the nominal model plus {100.0 * excitation.limits.torque_uncertainty:.0f} %.",
         "",
         "## Before",

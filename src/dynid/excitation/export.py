@@ -17,7 +17,7 @@ import numpy as np
 from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.bspline import DEGREE, BSplineTrajectory
 from dynid.excitation.fourier import FourierTrajectory, write_trajectory
-from dynid.excitation.points import PointsTrajectory
+from dynid.excitation.points_trajectory import PointsTrajectory
 from dynid.excitation.shape import QuinticTrajectory, SequenceTrajectory, SlowedTrajectory, Trajectory
 from dynid.excitation.sinusoids import SinusoidTrajectory
 from dynid.files import read_json, write_json, write_text
@@ -44,10 +44,21 @@ def write_motion(
     elif suffix == ".script":
         write_text(file, ur_script(trajectory))
     elif suffix == ".json":
-        write_json(file, {"joints": list(joints), "duration_s": trajectory.duration_s, "trajectory": trajectory.as_json()})
+        write_json(file, motion_json(trajectory, joints))
     else:
         raise UnknownNameError("form of a motion file", suffix or file.name, SUFFIXES)
     return file
+
+
+def motion_json(trajectory: Trajectory, joints: Sequence[str]) -> dict[str, Any]:
+    """A motion as its coefficients; ``knots`` are the times of the points of a design through points, null for others."""
+    knots = trajectory.point_times_s
+    return {
+        "joints": list(joints),
+        "duration_s": trajectory.duration_s,
+        "knots": None if knots is None else knots.tolist(),
+        "trajectory": trajectory.as_json(),
+    }
 
 
 def check_file(path: str | os.PathLike[str]) -> None:

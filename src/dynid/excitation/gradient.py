@@ -6,9 +6,7 @@ the rigid bodies by the reverse sweep of :mod:`dynid.excitation.adjoint_kernel`,
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import singledispatch
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,21 +14,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, check_shape, frozen_view
 from dynid.errors import InputError
 from dynid.regression.torque import checked_motion
-from dynid.robot.effects import (
-    Armature,
-    AsymmetricCoulomb,
-    Coulomb,
-    Coupled,
-    Effect,
-    Motion,
-    Offset,
-    Sigmoid,
-    SmoothCoulomb,
-    Stribeck,
-    Viscous,
-    ViscousPolynomial,
-)
-from dynid.robot.effects.sign import SignEffect
+from dynid.robot.effects import Effect, Motion
 from dynid.robot.model import Robot
 
 
@@ -47,7 +31,7 @@ def torque_gradient(
     q_bar, v_bar, a_bar = (np.empty(v.shape) for _ in range(3))
     adjoint_kernel.torque_adjoint(q, v, a, robot.gravity, tree_tuple(robot), frozen_view(G), q_bar, v_bar, a_bar)
     if robot.effects:
-        _add_effects(robot, q, v, a, G, v_bar, a_bar)
+        _add_effects(robot, q, v, a, G, (q_bar, v_bar, a_bar))
     return q_bar, v_bar, a_bar
 
 
@@ -109,7 +93,7 @@ def _energy_gradient(robot: Robot, q: ArrayLike, v: ArrayLike, weights: ArrayLik
     return q_bar, v_bar
 
 
-def _add_effects(robot: Robot, q: Array, v: Array, a: Array, G: Array, v_bar: Array, a_bar: Array) -> None:
+def _add_effects(robot: Robot, q: Array, v: Array, a: Array, G: Array, bars: tuple[Array, Array, Array]) -> None:
     motion = Motion(q, v, a)
     column = robot.parameters.n_inertial
     for effect in robot.effects:
@@ -118,133 +102,21 @@ def _add_effects(robot: Robot, q: Array, v: Array, a: Array, G: Array, v_bar: Ar
         acts, signal = np.nonzero(C.T)[::-1]
         alone = len(signal) == C.shape[1]  # every signal acts on one joint
         weights = G[:, acts, first + signal] * C[acts, signal] if alone else (G[:, :, first:column] * C).sum(axis=1)
-        for bar, extra in zip((v_bar, a_bar), effect_gradient(effect, motion, weights), strict=True):
+        for bar, extra in zip(bars, effect_gradient(effect, motion, weights), strict=True):
             if extra is not None:
                 bar += extra
 
 
-Slopes: TypeAlias = tuple[Array | None, Array | None]
-"""By velocity and by acceleration; None for not at all. No effect depends on position."""
-
-
-def effect_gradient(effect: Effect, motion: Motion, weights: Array) -> Slopes:
-    """How ``sum weights signals`` of an effect changes with the joints' velocities and accelerations, ``(samples, joints)`` each."""
+def effect_gradient(effect: Effect, motion: Motion, weights: Array) -> tuple[Array | None, Array | None, Array | None]:
+    """How ``sum weights signals`` of an effect changes with the joints' position, velocity and acceleration."""
     if effect.loaded:
         raise InputError(
-            f"effect '{effect.name}' depends on the torque that joints transmit, which is not known before the robot is; design with "
-            "viscous, coulomb, offset and armature: their motion serves it too"
+            f"effect '{effect.name}' depends on the torque that joints transmit, which is not known before the robot is; "
+            "design with viscous, coulomb, offset and armature: their motion serves it too"
         )
-    n = motion.velocity.shape[1]
-    if isinstance(effect, Coupled):  # signals of motors, whose speeds are B v
-        B = effect.B
-        inner = Motion(motion.position @ B.T, motion.velocity @ B.T, motion.acceleration @ B.T)
-        motor = np.abs(effect.effect.incidence(n)).argmax(axis=0) + 1
-        chosen = np.arange(1, n + 1) if effect.motors is None else np.asarray(effect.motors)
-        full = np.zeros((len(weights), len(motor)))
-        full[:, np.isin(motor, chosen)] = weights
-        by_velocity, by_acceleration = effect_gradient(effect.effect, inner, full)
-        return (
-            None if by_velocity is None else by_velocity @ B,
-            None if by_acceleration is None else by_acceleration @ B,
-        )
-
-    def folded(slope: Array | None) -> Array | None:  # columns of one joint stand a whole set of joints apart
-        return None if slope is None else (weights * slope).reshape(len(weights), -1, n).sum(axis=1)
-
-    by_velocity, by_acceleration = signal_slopes(effect, motion)
-    return folded(by_velocity), folded(by_acceleration)
-
-
-@singledispatch
-def signal_slopes(effect: Effect, motion: Motion) -> Slopes:
-    """How each signal, ``(samples, columns)``, changes with the velocity and the acceleration of its own joint."""
-    raise InputError(
-        f"effect '{effect.name}' has no derivative for the design of a motion; design with viscous, coulomb, offset and "
-        "armature: their motion serves other friction models too"
-    )
-
-
-@signal_slopes.register
-def _(effect: Viscous, motion: Motion) -> Slopes:
-    return np.ones_like(motion.velocity), None
-
-
-@signal_slopes.register
-def _(effect: Armature, motion: Motion) -> Slopes:
-    return None, np.ones_like(motion.acceleration)
-
-
-@signal_slopes.register
-def _(effect: Offset, motion: Motion) -> Slopes:
-    return None, None
-
-
-@signal_slopes.register
-def _(effect: Coulomb, motion: Motion) -> Slopes:
-    """That of the smooth sign; a pure sign is flat wherever it has a derivative."""
-    width = np.asarray(effect.smooth_width)
-    if not np.any(width > 0.0):
-        return None, None
-    scale = np.where(width > 0.0, width, 1.0)
-    slope = np.where(width > 0.0, (1.0 - np.tanh(motion.velocity / scale) ** 2) / scale, 0.0)
-    return np.where(np.abs(motion.velocity) < np.asarray(effect.dead_zone), 0.0, slope), None
-
-
-@signal_slopes.register
-def _(effect: SmoothCoulomb, motion: Motion) -> Slopes:
-    return _sign_slopes(effect, motion)
-
-
-@signal_slopes.register
-def _(effect: AsymmetricCoulomb, motion: Motion) -> Slopes:
-    sign = effect.sign(motion)
-    by_velocity, by_acceleration = _sign_slopes(effect, motion)
-    return (
-        np.hstack([np.where(sign > 0.0, by_velocity, 0.0), np.where(sign < 0.0, by_velocity, 0.0)]),
-        np.hstack([np.where(sign > 0.0, by_acceleration, 0.0), np.where(sign < 0.0, by_acceleration, 0.0)]),
-    )
-
-
-@signal_slopes.register
-def _(effect: ViscousPolynomial, motion: Motion) -> Slopes:
-    return np.hstack([power * np.abs(motion.velocity) ** (power - 1) for power in effect.powers]), None
-
-
-@signal_slopes.register
-def _(effect: Stribeck, motion: Motion) -> Slopes:
-    """``fade' sign + fade sign'``, with ``y = (|v| / vs)^n`` and ``fade = 1 / (1 + y)`` or ``exp(-y)``."""
-    v, speed = motion.velocity, np.asarray(effect.stribeck_speed)
-    n = np.asarray(effect.stribeck_exponent)
-    y = (np.abs(v) / speed) ** n
-    fade = 1.0 / (1.0 + y) if effect.form == "rational" else np.exp(-y)
-    by_y = -(fade**2) if effect.form == "rational" else -fade
-    y_by_v = np.where(v == 0.0, 0.0, n * y / np.where(v == 0.0, 1.0, v))
-    by_velocity, by_acceleration = _sign_slopes(effect, motion)
-    return by_y * y_by_v * effect.sign(motion) + fade * by_velocity, fade * by_acceleration
-
-
-@signal_slopes.register
-def _(effect: Sigmoid, motion: Motion) -> Slopes:
-    slope, shift = np.asarray(effect.slope), np.asarray(effect.shift)
-    half = 0.5 * slope * (motion.velocity + shift)
-    return 0.25 * slope * (1.0 - np.tanh(half) ** 2), None
-
-
-def _sign_slopes(effect: SignEffect, motion: Motion) -> tuple[Array, Array]:
-    """Of ``tanh(v / W)``, ``W^2 = width^2 + (time a)^2``; zero where the sign is sharp or dead."""
-    v, a = motion.velocity, motion.acceleration
-    width, time = np.asarray(effect.smooth_width), np.asarray(effect.smooth_time_s)
-    W = np.hypot(np.broadcast_to(width, v.shape), time * a)
-    live = (W > 0.0) & (np.abs(v) >= np.asarray(effect.dead_zone))
-    W = np.where(W > 0.0, W, 1.0)
-    bell = np.where(live, 1.0 - np.tanh(v / W) ** 2, 0.0)
-    return bell / W, -bell * v * time**2 * a / W**3
+    return effect.motion_gradient(motion, weights)
 
 
 def smooth_effect(effect: Effect, widths: Array) -> Effect:
     """The same effect with a sign that has a derivative, as wide as given where it was sharp."""
-    if isinstance(effect, Coupled):
-        return replace(effect, effect=smooth_effect(effect.effect, np.full(len(widths), widths.mean())))
-    if isinstance(effect, Coulomb | SignEffect) and not np.any(np.asarray(effect.smooth_width) > 0.0):
-        return replace(effect, smooth_width=tuple(widths.tolist()), dead_zone=0.0)
-    return effect
+    return effect.smoothed(widths) if effect.is_sharp else effect

@@ -1,46 +1,35 @@
 """What a motion must respect, and how much of each limit it leaves.
 
 Position, velocity, acceleration and jerk are linear in the coefficients of a motion and are held as such. Torque, speed of the tool
-and clearance depend on the pose; each gives a slack that must stay positive, and its exact derivative by the motion:
-
-    torque      1 - ((1 + u) tau_d / tau_max_d)^2     tau of the nominal model, u its relative uncertainty
-    tool speed  1 - |v_tool|^2 / v_max^2
-    clearance   (distance - least) / (active - least)    of each pair of bodies closer than ``active``
-
-A margin is the smallest fraction of a limit that is left over all joints and times; negative means violated.
+and clearance depend on the pose (``pose_limit.py``). A margin is the smallest fraction of a limit that is left over all joints and
+times; negative means violated.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, BoolArray, check_finite, freeze
 from dynid.errors import InputError
-from dynid.excitation.gradient import inverse_dynamics_gradient, point_speed_gradient, point_speeds
+from dynid.excitation.collision import Clearance
+from dynid.excitation.gradient import point_speeds
+from dynid.excitation.pose_limit import PoseLimit, ToolSpeedLimit, TorqueLimit
 from dynid.excitation.shape import SequenceTrajectory, Trajectory
 from dynid.excitation.tool import tool_place
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.checks import Limit, require_limits
 from dynid.robot.model import Robot
 
-if TYPE_CHECKING:
-    from dynid.excitation.collision import Clearance
-
-Pullback: TypeAlias = Callable[[Array], tuple[Array, Array, Array]]
-"""From the derivative by each slack to that by position, velocity and acceleration."""
-
 POSE_LIMITS = ("torque", "tool_speed", "clearance")
 """Limits that depend on the pose."""
 
 FINE = 10
-"""Margins are looked for on a grid so many times finer than that of the design."""
+"""Margins are computed on a grid so many times finer than that of the design."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +115,7 @@ def limits_of(
     notes = [] if clearance is None else list(clearance.notes)
     low, high = _range(position, robot, notes)
     bounded = np.isfinite(low) & np.isfinite(high)
-    # a range that is open on one side is not made smaller: nobody can say by how much
+    # a range that is open on one side has no width of which a fraction could be taken
     middle = 0.5 * (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0))
     half = 0.5 * fraction * (np.where(bounded, high, 0.0) - np.where(bounded, low, 0.0))
     allowed = np.column_stack([np.where(bounded, middle - half, low), np.where(bounded, middle + half, high)])
@@ -135,10 +124,10 @@ def limits_of(
     effort = fraction * _tighter("torque limit", torque, robot.limits("tau_max"), robot, notes)
     if not np.isfinite(rate).all():
         notes.append(
-            "no acceleration limit on some joints; only their velocity and harmonics bound it (--acceleration gives one)"
+            "some joints have no acceleration limit, so only velocity and harmonics bound it; give one with --acceleration"
         )
     if np.isfinite(effort).any() and not robot.parameters.values.any():
-        notes.append("the description has no inertials, so torque limits cannot be looked at")
+        notes.append("the description has no inertial parameters, so torque limits are not checked")
         effort = np.full(robot.n_joints, np.inf)
     body, point = tool_place(robot, tool, tool_point)
     return Limits(
@@ -154,63 +143,6 @@ def limits_of(
         clearance=clearance,
         notes=tuple(notes),
     )
-
-
-# Limits that depend on the pose -------------------------------------------------------------------
-
-
-class PoseLimit(ABC):
-    """A limit that is not linear in the motion: positive slacks at sampled states."""
-
-    @abstractmethod
-    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
-        """Slack of every state and constraint, in any shape, and how their derivatives go back to the motion."""
-
-    @abstractmethod
-    def tightened(self, share: float) -> PoseLimit:
-        """The same limit with ``share`` less of it to be used."""
-
-
-@dataclass(frozen=True, eq=False)
-class TorqueLimit(PoseLimit):
-    """``1 - (use tau / tau_max)^2``."""
-
-    robot: Robot
-    limit: Array
-    use: float
-
-    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
-        ratio = self.use * inverse_dynamics(self.robot, q, v, a) / self.limit
-
-        def pullback(bar: Array) -> tuple[Array, Array, Array]:
-            return inverse_dynamics_gradient(self.robot, q, v, a, -2.0 * bar * ratio * self.use / self.limit)
-
-        return 1.0 - ratio**2, pullback
-
-    def tightened(self, share: float) -> TorqueLimit:
-        return replace(self, use=self.use * (1.0 + share))
-
-
-@dataclass(frozen=True, eq=False)
-class ToolSpeedLimit(PoseLimit):
-    """``1 - |v|^2 / v_max^2``."""
-
-    robot: Robot
-    speed: float
-    body: int
-    point: Array
-
-    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
-        squared, weights = point_speeds(self.robot, q, v, self.body, self.point)
-
-        def pullback(bar: Array) -> tuple[Array, Array, Array]:
-            q_bar, v_bar = point_speed_gradient(self.robot, q, v, np.outer(-bar / self.speed**2, weights))
-            return q_bar, v_bar, np.zeros_like(v_bar)
-
-        return 1.0 - squared / self.speed**2, pullback
-
-    def tightened(self, share: float) -> ToolSpeedLimit:
-        return replace(self, speed=self.speed / (1.0 + share))
 
 
 def pose_limits(robot: Robot, limits: Limits, reserve: float = 0.005) -> dict[str, PoseLimit]:
@@ -268,7 +200,7 @@ class Margins:
 
 
 def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: int = 4000) -> Margins:
-    """Margins on ``n_times`` equal steps of the motion; pieces that repeat are looked at once."""
+    """Margins on ``n_times`` equal steps of the motion; pieces that repeat are evaluated once."""
     starts: Array | None = None
     if isinstance(trajectory, SequenceTrajectory):
         whole, (trajectory, starts) = trajectory, trajectory.once()
@@ -361,7 +293,7 @@ def _tighter(name: str, given: ArrayLike | None, described: Array, robot: Robot,
 def _note_tighter(name: str, tighter: BoolArray, robot: Robot, notes: list[str]) -> None:
     if tighter.any():
         joints = ", ".join(robot.joint_names[j] for j in np.flatnonzero(tighter))
-        notes.append(f"{name}: that of the description is tighter than the one given and holds on {joints}")
+        notes.append(f"the {name} of the description is tighter than the given one and is used for {joints}")
 
 
 def _per_joint(name: str, values: ArrayLike, robot: Robot) -> Array:

@@ -174,7 +174,7 @@ def _rest_poses(state: tuple[Array, Array, Array], length: float, limits: Limits
         start, stop = np.minimum(one, other), np.maximum(one, other)
         least = np.maximum(least, np.where(flat, -np.inf, start).max(axis=1, keepdims=True))
         most = np.minimum(most, np.where(flat, np.inf, stop).min(axis=1, keepdims=True))
-        # where the distance has no say, the state itself must be within; at the very ends it is, up to the spare
+        # where the distance has no effect, the state itself must be within; at the very ends it is, up to the spare
         slack = 1e-9 + (upper - lower) * (1.0 - spare)
         fits &= (~flat | ((constant >= lower - slack) & (constant <= upper + slack))).all(axis=1)
     fits &= (least <= most)[:, 0, :]

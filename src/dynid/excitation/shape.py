@@ -62,6 +62,11 @@ class Trajectory(ABC):
         start, end = self.derivative([0.0, self.duration_s], 0)
         return bool(np.abs(end - start).max() < SAME_POSE)
 
+    @property
+    def point_times_s(self) -> Array | None:
+        """When the motion passes the points for which it was designed; None where it was not designed through points."""
+        return None
+
     def grid(self, n: int) -> Array:
         """``n + 1`` times from start to end."""
         return np.linspace(0.0, self.duration_s, n + 1)
@@ -156,6 +161,15 @@ class SequenceTrajectory(Trajectory):
                 out[mine] = piece.derivative(t[mine] - starts[i], order)
         return out
 
+    @property
+    def point_times_s(self) -> Array | None:
+        found = [
+            start + piece.point_times_s
+            for start, piece in zip(self.starts_s, self.pieces, strict=False)
+            if piece.point_times_s is not None
+        ]
+        return freeze(np.concatenate(found)) if found else None
+
     def once(self) -> tuple[SequenceTrajectory, Array]:
         """Every piece that repeats played once, and when each of its pieces first begins in the whole."""
         first: dict[int, int] = {}
@@ -230,6 +244,11 @@ class SlowedTrajectory(Trajectory):
     @property
     def duration_s(self) -> float:
         return self.motion.duration_s / self.speed
+
+    @property
+    def point_times_s(self) -> Array | None:
+        times_s = self.motion.point_times_s
+        return None if times_s is None else freeze(times_s / self.speed)
 
     def derivative(self, time: ArrayLike, order: int) -> Array:
         return self.speed**order * self.motion.derivative(times(time) * self.speed, order)

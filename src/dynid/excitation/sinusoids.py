@@ -3,21 +3,26 @@
     dq_i(t) = A_i sin(2 pi t / T_i),     q_i(t) = c_i - A_i T_i / (2 pi) cos(2 pi t / T_i)
 
 One joint alone shows its friction over all speeds while the rest of the arm stands still; all joints together, with periods that have
-no common multiple, show whether what was found for each holds in motion.
+no common multiple, show whether what was found for each holds in motion. Amplitudes, periods and centres are given, or follow from
+the limits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.adapters.blas import one_blas_thread
 from dynid.arrays import Array, freeze, matrix
 from dynid.errors import InputError
+from dynid.excitation.judged import Excitation, finished_excitation
 from dynid.excitation.limits import Limits, margins_of
 from dynid.excitation.shape import Trajectory, times
+from dynid.regression.base import reduce_to_base
 from dynid.robot.model import Robot
 
 _GRID = 4000
@@ -84,6 +89,72 @@ def single_joint_sinusoid(
     return _within(robot, motion, limits)
 
 
+def given_sinusoids(
+    robot: Robot,
+    limits: Limits,
+    amplitude: ArrayLike,
+    period: ArrayLike,
+    centre: ArrayLike | None = None,
+    duration_s: float = 20.0,
+) -> SinusoidTrajectory:
+    """Exactly these sinusoids; refused where they exceed a limit.
+
+    Args:
+        robot: whose joints the numbers belong to, in order.
+        limits: of the robot.
+        amplitude: of the velocity, rad/s or m/s, one per joint; zero for a joint that stands still.
+        period: s, one for all joints or one per joint.
+        centre: rad or m, one per joint; None for the middle of each joint's range.
+        duration_s: how long the motion lasts.
+    """
+    numbers = {
+        "amplitude": _per_joint("amplitudes (--amplitude)", amplitude, robot),
+        "period": _per_joint("periods (--period-s)", period, robot, one=True),
+        "centre": limits.centre if centre is None else _per_joint("centres (--centre)", centre, robot),
+    }
+    motion = SinusoidTrajectory(**numbers, length_s=duration_s)
+    name, worst = min(margins_of(robot, motion, limits, _GRID).items(), key=lambda item: item[1].value)
+    if worst.value < 0.0:
+        raise InputError(
+            f"the sinusoids exceed the limit of {name.replace('_', ' ')} by {-100.0 * worst.value:.3g} % at {worst.time_s:.3f} s "
+            f"({worst.where}); change --amplitude, --period-s or --centre"
+        )
+    return motion
+
+
+def sinusoid_excitation(
+    robot: Robot, motion: SinusoidTrajectory, limits: Limits, *, rest: bool = True, periods: int = 1, seed: int = 0
+) -> Excitation:
+    """Sinusoids as an excitation, judged like every other."""
+    began = monotonic()
+    with one_blas_thread():
+        base = reduce_to_base(robot)
+    return finished_excitation(
+        robot,
+        base,
+        motion,
+        limits,
+        criterion="velocity sinusoids",
+        rest=rest,
+        periods=periods,
+        n_times=_GRID,
+        began=began,
+        seed=seed,
+        notes=limits.notes,
+    )
+
+
+def _per_joint(name: str, values: ArrayLike, robot: Robot, *, one: bool = False) -> Array:
+    array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    if one and array.shape == (1,):
+        return np.full(robot.n_joints, array[0])
+    if array.shape != (robot.n_joints,):
+        raise InputError(
+            f"{array.size} {name} were given for the {robot.n_joints} joints {', '.join(robot.joint_names)}; expected one per joint"
+        )
+    return array
+
+
 def _within(robot: Robot, motion: SinusoidTrajectory, limits: Limits) -> SinusoidTrajectory:
     """The motion made smaller about its centre until torque, tool speed and clearance keep their limits too."""
 
@@ -98,7 +169,7 @@ def _within(robot: Robot, motion: SinusoidTrajectory, limits: Limits) -> Sinusoi
     margin, name = worst(low)
     if margin < 0.0:
         raise InputError(
-            f"sinusoids about the middle of each joint's range break the limit of {name.replace('_', ' ')} even when they are "
+            f"sinusoids about the middle of each joint's range exceed the limit of {name.replace('_', ' ')} even when they are "
             f"{100.0 * _SMALLEST:.0f} % as large; give narrower ranges with --position or another limit"
         )
     for _ in range(10):

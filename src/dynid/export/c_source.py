@@ -31,6 +31,7 @@ from dynid.files import write_text
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.static import static_regressor
 from dynid.regression.torque import inverse_dynamics
+from dynid.robot.friction import without_friction
 from dynid.robot.model import Robot
 from dynid.robot.rotors import rotor_matrix
 
@@ -191,7 +192,7 @@ def _inside(piece: _Piece) -> list[str]:
 
 def _self_test(robot: Robot, prefix: str) -> list[str]:
     q, v, a = random_states_within_limits(robot, SELF_TEST_STATES, seed=1)
-    load = inverse_dynamics(_without_friction(robot), q, v, a)
+    load = inverse_dynamics(without_friction(robot), q, v, a)
     expected = inverse_dynamics(robot, q, v, a, load)
     n = robot.n_dof
     table = [
@@ -274,7 +275,7 @@ def c_parity(robot: Robot, path: str | os.PathLike[str], prefix: str = "", n_sta
     """
     q, v, a = random_states_within_limits(robot, n_states, seed)
     still = np.zeros_like(v)
-    load = inverse_dynamics(_without_friction(robot), q, v, a)
+    load = inverse_dynamics(without_friction(robot), q, v, a)
     total = inverse_dynamics(robot, q, v, a, load)
     gravity = inverse_dynamics(robot, q, still, still, effects=False)
     inertia, _ = static_regressor(robot, q)
@@ -296,11 +297,6 @@ def c_parity(robot: Robot, path: str | os.PathLike[str], prefix: str = "", n_sta
     size = np.sqrt(np.maximum(diagonal, SMALLEST_SHARE * np.abs(M).max()))
     scale = np.outer(size, size)
     return max(*gaps, float((np.abs(difference).max(axis=0) / np.where(scale > 0.0, scale, 1.0)).max()))
-
-
-def _without_friction(robot: Robot) -> Robot:
-    """The robot without friction: what its joints transmit."""
-    return robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
 
 
 def _evaluated(function: Any, given: Sequence[Array], shape: tuple[int, ...]) -> Array:

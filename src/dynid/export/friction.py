@@ -1,184 +1,174 @@
-"""The formulas of joint effects in symbols, one per effect, for code that is written out.
-
-Each rule gives the signals of all columns in the effect's own order; the proof of the exported file compares them with the
-effect itself.
-"""
+"""The formulas of joint effects as expressions, for code that is written out: the effect's own formula, evaluated over symbols."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-
-from dynid.arrays import Array
-from dynid.errors import UnknownNameError
+from dynid.errors import InputError
 from dynid.export.expressions import Expression, Graph
-from dynid.robot.effects import (
-    Armature,
-    AsymmetricCoulomb,
-    Coulomb,
-    Coupled,
-    Effect,
-    LoadCoulomb,
-    LoadViscous,
-    Offset,
-    Sigmoid,
-    SmoothCoulomb,
-    Stribeck,
-    Viscous,
-    ViscousPolynomial,
-)
-
-Row: TypeAlias = list[Expression]
+from dynid.robot.effects import Effect, FormulaMotion
+from dynid.robot.effects.mathematics import arm
 
 
-@dataclass(frozen=True, eq=False)
-class SymbolicMotion:
-    """Motion of the joints with one degree of freedom, one expression each."""
-
-    graph: Graph
-    position: Row
-    velocity: Row
-    acceleration: Row
-    load: Row
-
-
-def symbolic_signals(effect: Effect, motion: SymbolicMotion) -> Row:
-    """Signal of every column of an effect."""
-    rule = _RULES.get(type(effect))
-    if rule is None:
-        raise UnknownNameError("effect to write as code", effect.name, sorted(kind.name for kind in _RULES))
-    return rule(effect, motion)
-
-
-def _per_joint(value: Any, n: int) -> list[float]:
-    values: Array = np.broadcast_to(np.asarray(value, dtype=np.float64), (n,))
-    return [float(x) for x in values]
-
-
-def _sign(effect: Any, motion: SymbolicMotion) -> Row:
-    """``tanh(v / sqrt(width^2 + (time a)^2))`` or the sharp sign, zero in the dead zone."""
-    g, n = motion.graph, len(motion.velocity)
-    options = zip(
-        motion.velocity,
-        motion.acceleration,
-        _per_joint(effect.smooth_width, n),
-        _per_joint(getattr(effect, "smooth_time_s", 0.0), n),
-        _per_joint(effect.dead_zone, n),
-        strict=True,
-    )
-    signs: Row = []
-    for v, a, width, time, zone in options:
-        sharp = g.call("sign", v)
-        if time > 0.0:
-            swept = g.multiply(g.constant(time), a)
-            scale = g.call("sqrt", g.add(g.constant(width * width), g.multiply(swept, swept)))
-            smooth = g.call("tanh", g.divide(v, scale))
-            sign = smooth if width > 0.0 else g.select(g.compare("lt", g.zero, scale), smooth, sharp)
-        else:
-            sign = g.call("tanh", g.divide(v, g.constant(width))) if width > 0.0 else sharp
-        if zone > 0.0:
-            sign = g.select(g.compare("lt", g.call("fabs", v), g.constant(zone)), g.zero, sign)
-        signs.append(sign)
-    return signs
-
-
-def _asymmetric(effect: Any, motion: SymbolicMotion) -> Row:
-    g, signs = motion.graph, _sign(effect, motion)
-    return [g.call(side, sign, g.zero) for side in ("fmax", "fmin") for sign in signs]
-
-
-def _polynomial(effect: Any, motion: SymbolicMotion) -> Row:
-    g = motion.graph
-    signals: Row = []
-    for power in effect.powers:
-        for v in motion.velocity:
-            size, product = g.call("fabs", v), v
-            for _ in range(power - 1):
-                product = g.multiply(product, size)
-            signals.append(product)
-    return signals
-
-
-def _stribeck(effect: Any, motion: SymbolicMotion) -> Row:
-    g, n = motion.graph, len(motion.velocity)
-    options = zip(
-        motion.velocity,
-        _sign(effect, motion),
-        _per_joint(effect.stribeck_speed, n),
-        _per_joint(effect.stribeck_exponent, n),
-        strict=True,
-    )
-    signals: Row = []
-    for v, sign, speed, exponent in options:
-        x = g.divide(g.call("fabs", v), g.constant(speed))
-        power = g.multiply(x, x) if exponent == 2.0 else g.call("pow", x, g.constant(exponent))
-        rational = effect.form == "rational"
-        fade = g.divide(g.one, g.add(g.one, power)) if rational else g.call("exp", g.negative(power))
-        signals.append(g.multiply(fade, sign))
-    return signals
-
-
-def _sigmoid(effect: Any, motion: SymbolicMotion) -> Row:
-    g, n = motion.graph, len(motion.velocity)
-    half = g.constant(0.5)
-
-    def logistic(x: Expression) -> Expression:
-        return g.multiply(half, g.add(g.one, g.call("tanh", g.multiply(half, x))))
-
-    options = zip(motion.velocity, _per_joint(effect.slope, n), _per_joint(effect.shift, n), strict=True)
-    return [
-        g.subtract(logistic(g.multiply(g.constant(slope), g.add(v, g.constant(shift)))), logistic(g.constant(slope * shift)))
-        for v, slope, shift in options
+def symbolic_signals(
+    graph: Graph,
+    effect: Effect,
+    position: Sequence[Expression],
+    velocity: Sequence[Expression],
+    acceleration: Sequence[Expression],
+    load: Sequence[Expression],
+) -> list[Expression]:
+    """Signal of every column of an effect, from the motion of the joints with one degree of freedom."""
+    m = CodeMathematics(graph)
+    motion = [
+        FormulaMotion(*(Symbol(graph, part) for part in one))
+        for one in zip(position, velocity, acceleration, load, strict=True)
     ]
+    try:
+        return [m.of(signal).expression for signal in effect.scalar_signals(m, motion)]
+    except _UndecidedError:
+        raise InputError(
+            f"formula of effect '{effect.name}' decides by an if what depends on the motion, which cannot be written as code; "
+            "use m.where(condition, x, y)"
+        ) from None
 
 
-def _loaded(motion: SymbolicMotion, signals: Row) -> Row:
-    g = motion.graph
-    return [g.multiply(g.call("fabs", load), signal) for load, signal in zip(motion.load, signals, strict=True)]
+class _UndecidedError(Exception):
+    """A comparison was asked for its truth before the motion is known."""
 
 
-def _coupled(effect: Any, motion: SymbolicMotion) -> Row:
-    """The inner effect on the motors: ``q_m = B q``, ``load_m = B^-T load``."""
-    g = motion.graph
+class Symbol:
+    """An expression with operators, so that a formula can be written as with numbers."""
 
-    def mixed(matrix: Array, values: Row) -> Row:
-        rows: Row = []
-        for coefficients in matrix:
-            total = g.zero
-            for coefficient, value in zip(coefficients, values, strict=True):
-                total = g.add(total, g.multiply(g.constant(float(coefficient)), value))
-            rows.append(total)
-        return rows
+    __slots__ = ("expression", "graph")
+    __hash__ = None  # type: ignore[assignment]
 
-    B = effect.B
-    of_motors = SymbolicMotion(
-        g,
-        mixed(B, motion.position),
-        mixed(B, motion.velocity),
-        mixed(B, motion.acceleration),
-        mixed(np.linalg.inv(B).T, motion.load),
-    )
-    inner = symbolic_signals(effect.effect, of_motors)
-    n = len(motion.velocity)
-    motor = np.abs(effect.effect.incidence(n)).argmax(axis=0) + 1
-    chosen = range(1, n + 1) if effect.motors is None else effect.motors
-    return [signal for signal, number in zip(inner, motor, strict=True) if number in chosen]
+    def __init__(self, graph: Graph, expression: Expression) -> None:
+        self.graph = graph
+        self.expression = expression
+
+    def __bool__(self) -> bool:
+        if self.expression.value is None:
+            raise _UndecidedError
+        return bool(self.expression.value)
+
+    def _with(self, expression: Expression) -> Symbol:
+        return Symbol(self.graph, expression)
+
+    def _other(self, value: Any) -> Expression:
+        return value.expression if isinstance(value, Symbol) else self.graph.constant(float(value))
+
+    def __neg__(self) -> Symbol:
+        return self._with(self.graph.negative(self.expression))
+
+    def __abs__(self) -> Symbol:
+        return self._with(self.graph.call("fabs", self.expression))
+
+    def __add__(self, other: Any) -> Symbol:
+        return self._with(self.graph.add(self.expression, self._other(other)))
+
+    def __sub__(self, other: Any) -> Symbol:
+        return self._with(self.graph.subtract(self.expression, self._other(other)))
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return self._with(self.graph.subtract(self._other(other), self.expression))
+
+    def __mul__(self, other: Any) -> Symbol:
+        return self._with(self.graph.multiply(self.expression, self._other(other)))
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return self._with(self.graph.divide(self.expression, self._other(other)))
+
+    def __rtruediv__(self, other: Any) -> Symbol:
+        return self._with(self.graph.divide(self._other(other), self.expression))
+
+    def __pow__(self, other: Any) -> Symbol:
+        exponent = self._other(other)
+        whole = exponent.value
+        if whole is None or whole != int(whole) or not 1 <= whole <= 8:
+            return self._with(self.graph.call("pow", self.expression, exponent))
+        power = self.expression
+        for _ in range(int(whole) - 1):
+            power = self.graph.multiply(power, self.expression)
+        return self._with(power)
+
+    def __rpow__(self, other: Any) -> Symbol:
+        return self._with(self.graph.call("pow", self._other(other), self.expression))
+
+    def __lt__(self, other: Any) -> Symbol:
+        return self._with(self.graph.compare("lt", self.expression, self._other(other)))
+
+    def __le__(self, other: Any) -> Symbol:
+        return self._with(self.graph.compare("le", self.expression, self._other(other)))
+
+    def __gt__(self, other: Any) -> Symbol:
+        return self._with(self.graph.compare("lt", self._other(other), self.expression))
+
+    def __ge__(self, other: Any) -> Symbol:
+        return self._with(self.graph.compare("le", self._other(other), self.expression))
+
+    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
+        return self._with(self.graph.compare("eq", self.expression, self._other(other)))
+
+    def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
+        return self._with(self.graph.compare("ne", self.expression, self._other(other)))
+
+    def __and__(self, other: Any) -> Symbol:
+        return self._with(self.graph.compare("and", self.expression, self._other(other)))
+
+    def __or__(self, other: Any) -> Symbol:
+        return self._with(self.graph.compare("or", self.expression, self._other(other)))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+    __rand__ = __and__
+    __ror__ = __or__
 
 
-_RULES: Mapping[type[Effect], Callable[[Any, SymbolicMotion], Row]] = {
-    Viscous: lambda effect, motion: motion.velocity,
-    Coulomb: _sign,
-    Offset: lambda effect, motion: [motion.graph.one] * len(motion.velocity),
-    Armature: lambda effect, motion: motion.acceleration,
-    SmoothCoulomb: _sign,
-    AsymmetricCoulomb: _asymmetric,
-    ViscousPolynomial: _polynomial,
-    Stribeck: _stribeck,
-    Sigmoid: _sigmoid,
-    LoadCoulomb: lambda effect, motion: _loaded(motion, _sign(effect, motion)),
-    LoadViscous: lambda effect, motion: _loaded(motion, motion.velocity),
-    Coupled: _coupled,
-}
+class CodeMathematics:
+    """The functions of a formula over symbols; what is known while the code is written is computed here."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def of(self, value: Any) -> Symbol:
+        """A symbol, or a number as one."""
+        return value if isinstance(value, Symbol) else Symbol(self.graph, self.graph.constant(float(value)))
+
+    def _call(self, name: str, *values: Any) -> Symbol:
+        return Symbol(self.graph, self.graph.call(name, *(self.of(value).expression for value in values)))
+
+    def exp(self, x: Any) -> Symbol:
+        return self._call("exp", x)
+
+    def log(self, x: Any) -> Symbol:
+        return self._call("log", x)
+
+    def sqrt(self, x: Any) -> Symbol:
+        return self._call("sqrt", x)
+
+    def sin(self, x: Any) -> Symbol:
+        return self._call("sin", x)
+
+    def cos(self, x: Any) -> Symbol:
+        return self._call("cos", x)
+
+    def tanh(self, x: Any) -> Symbol:
+        return self._call("tanh", x)
+
+    def sign(self, x: Any) -> Symbol:
+        return self._call("sign", x)
+
+    def maximum(self, x: Any, y: Any) -> Symbol:
+        return self._call("fmax", x, y)
+
+    def minimum(self, x: Any, y: Any) -> Symbol:
+        return self._call("fmin", x, y)
+
+    def where(self, condition: Any, x: Any, y: Any) -> Symbol:
+        asked = self.of(condition).expression
+        if asked.value is not None:
+            return self.of(arm(x if asked.value else y))
+        chosen, other = self.of(arm(x)).expression, self.of(arm(y)).expression
+        return Symbol(self.graph, self.graph.select(asked, chosen, other))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynid.adapters.pinocchio import inverse_dynamics as file_dynamics
+from dynid.adapters.pinocchio_urdf import body_frames, load_urdf, set_inertia, with_joints_held
 from dynid.adapters.xml import parse_xml
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
@@ -45,21 +47,19 @@ def why_unequal(robot: Robot, path: str | os.PathLike[str], n_states: int = 100,
     Pinocchio adds links in ``(m, c, I_C)``, with ``c = (m_1 c_1 + m_2 c_2) / max(m_1 + m_2, 2e-16)``, which throws away the
     centre of a body whose mass is not positive. With the links added in ``(m, m c, I)`` the file shows what it holds.
     """
-    import pinocchio as pin
-
     model, root, where = _loaded(robot, path)
     own = {link.get("name", ""): link_phi(link, f"link '{link.get('name')}' in {where}") for link in root.findall("link")}
     whole = np.zeros((model.njoints, 10))
     light: dict[int, list[str]] = {}
-    for frame in model.frames:
-        if frame.type == pin.FrameType.BODY and frame.name in own:
-            X = change_of_frame(frame.placement.rotation, frame.placement.translation)
-            whole[frame.parentJoint] += X @ own[frame.name]
-            if own[frame.name][0] <= 0.0 and own[frame.name].any():
-                light.setdefault(frame.parentJoint, []).append(f"{frame.name} has {own[frame.name][0]:.4g} kg")
+    for frame in body_frames(model):
+        phi = own.get(frame.link)
+        if phi is not None:
+            whole[frame.joint] += change_of_frame(frame.rotation, frame.translation) @ phi
+            if phi[0] <= 0.0 and phi.any():
+                light.setdefault(frame.joint, []).append(f"{frame.link} has {phi[0]:.4g} kg")
     light = {i: names for i, names in light.items() if i > 0 and whole[i, 0] != 0.0}
     for i in light:
-        model.inertias[i] = pin.Inertia.FromDynamicParameters(whole[i])
+        set_inertia(model, i, whole[i])
     gap = _parity(robot, model, where, n_states, seed)
     if not (light and gap <= PARITY):
         return ""
@@ -83,21 +83,15 @@ def _loaded(robot: Robot, path: str | os.PathLike[str]) -> tuple[Any, Element, s
 
 
 def _parity(robot: Robot, model: Any, where: str, n_states: int, seed: int) -> float:
-    import pinocchio as pin
-
     model.gravity.linear = np.array(robot.gravity)
     model.armature[:] = 0.0
     order = _velocity_order(model, robot, where)
     q, v, a = random_states_within_limits(robot, n_states, seed)
     ours = inverse_dynamics(robot, q, v, a, effects=False)
     position = _position(model, robot, q)
-    theirs = np.empty_like(ours)
-    working = model.createData()
     permuted_v, permuted_a = np.empty_like(v), np.empty_like(a)
     permuted_v[:, order], permuted_a[:, order] = v, a
-    for k in range(n_states):
-        theirs[k] = pin.rnea(model, working, position[k], permuted_v[k], permuted_a[k])[order]
-    return largest_gap(ours, theirs)
+    return largest_gap(ours, file_dynamics(model, position, permuted_v, permuted_a)[:, order])
 
 
 def largest_gap(ours: Array, theirs: Array, reference: Array | None = None) -> float:
@@ -112,18 +106,9 @@ def largest_gap(ours: Array, theirs: Array, reference: Array | None = None) -> f
 
 
 def _load(path: Path, robot: Robot, where: str) -> Any:
-    import pinocchio as pin
-
-    try:
-        if robot.floating and "floating" not in _joint_types(path):
-            model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
-            # from where the base is measured is no part of URDF
-            model.jointPlacements[1] = pin.SE3(np.array(robot.joints[0].placement))
-            return model
-        return pin.buildModelFromUrdf(str(path))
-    except (ValueError, RuntimeError) as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise InputError(f"{where} cannot be loaded by Pinocchio: {reason}") from error
+    # from where a floating base is measured is no part of URDF
+    unnamed_base = robot.floating and "floating" not in _joint_types(path)
+    return load_urdf(path, where, robot.joints[0].placement if unnamed_base else None)
 
 
 def _joint_types(path: Path) -> set[str]:
@@ -133,18 +118,14 @@ def _joint_types(path: Path) -> set[str]:
 
 def _reduced(model: Any, robot: Robot, root: Element, where: str) -> Any:
     """The model with the joints that the robot lacks held in the pose in which the robot merged their links."""
-    import pinocchio as pin
-
     kept = set(robot.joint_names)
     extra = [i for i in range(1, model.njoints) if model.names[i] not in kept and not _is_base(model, i, robot)]
     if not extra:
         return model
     child = {joint.get("name", ""): _link(joint, "child") for joint in root.findall("joint")}
-    held = pin.neutral(model)
     poses = {name: (body, np.eye(4)) for body, name in enumerate(robot.links)}
     poses |= {link.name: (link.body, np.array(link.placement)) for link in robot.merged}
-    working = model.createData()
-    pin.forwardKinematics(model, working, held)
+    held: dict[int, Array] = {}
     for i in extra:
         name = model.names[i]
         above = model.names[model.parents[i]]
@@ -154,13 +135,8 @@ def _reduced(model: Any, robot: Robot, root: Element, where: str) -> Any:
         above_body, above_pose = poses.get(child[above], (None, np.eye(4))) if above in child else outermost
         if body is None or body != above_body:
             raise InputError(f"joint '{name}' in {where} is neither one of robot '{robot.name}' nor locked in it")
-        relative = pin.SE3(np.linalg.inv(above_pose) @ pose)
-        motion = pin.log6(model.jointPlacements[i].inverse() * relative)
-        screw = np.asarray(working.joints[i].S).ravel()
-        angle = float(screw @ motion.vector)
-        start, width = model.joints[i].idx_q, model.joints[i].nq
-        held[start : start + width] = [angle] if width == 1 else [np.cos(angle), np.sin(angle)]
-    return pin.buildReducedModel(model, extra, held)
+        held[i] = np.asarray(np.linalg.inv(above_pose) @ pose)
+    return with_joints_held(model, held)
 
 
 def _is_base(model: Any, i: int, robot: Robot) -> bool:

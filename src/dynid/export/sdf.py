@@ -19,13 +19,14 @@ from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.links import links_taken_apart, own_inertials
 from dynid.export.proof import largest_gap
+from dynid.export.simulator_joint import FRICTION, as_held, joint_dynamics, left_out
 from dynid.export.urdf import rpy_from_rotation
-from dynid.export.written import WrittenModel, joint_dynamics, left_out, number, refuse_inconsistent, untied, vector
+from dynid.export.written import WrittenModel, number, refuse_inconsistent, untied, vector
 from dynid.files import write_text
 from dynid.inertia import mass_com_inertia
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics as torque_of
-from dynid.robot.effects import Armature, Coulomb, Viscous
+from dynid.robot.effects import Coulomb, Viscous
 from dynid.robot.model import Robot
 from dynid.robot.sdf import read_sdf
 
@@ -43,7 +44,7 @@ def write_sdf(
     """
     bad = refuse_inconsistent(robot, allow_inconsistent)
     notes = [f"links {', '.join(bad)} are not physically consistent"] if bad else []
-    notes.extend(left_out(robot, "SDF", ("fv", "fc"), gravity=False))
+    notes.extend(left_out(robot, "SDF", FRICTION, gravity=False))
     notes.extend(untied(robot))
     notes.append(f"SDF keeps gravity in its worlds; this robot's is {vector(robot.gravity)} m/s^2")
     return WrittenModel(write_text(path, _text(robot, notes, described)), "sdf", False, tuple(notes))
@@ -145,7 +146,7 @@ def _joint_lines(robot: Robot, i: int, parent: str, child: str, notes: list[str]
     ):
         lines.append(f"          <{tag}>{number(value if math.isfinite(value) else none)}</{tag}>")
     lines.append("        </limit>")
-    friction = {name: value for name, value in joint_dynamics(robot, i, notes).items() if name != "armature"}
+    friction = {name: value for name, value in joint_dynamics(robot, i, notes).items() if name in FRICTION}
     if any(friction.values()):
         lines += [
             "        <dynamics>",
@@ -186,7 +187,7 @@ def sdf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, 
     theirs = np.empty_like(v)
     theirs[:, dof] = inverse_dynamics(model, to_pinocchio_position(again, q[:, place]), v[:, dof], a[:, dof])
     signals = np.hstack([v[:, robot.driven], np.sign(v[:, robot.driven])])
-    own = robot.with_effects((Viscous(), Coulomb(), Armature()))
+    own = as_held(robot)
     ours = torque_of(own, q, v, a, effects=False)
     for robot_like, total in ((own, ours), (again, theirs)):
         values = robot_like.parameters.as_dict()

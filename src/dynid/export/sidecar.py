@@ -26,7 +26,8 @@ from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import Effect, effect_from_dict, effect_to_dict
 from dynid.robot.files import read_description
-from dynid.robot.model import Joint, MergedLink, Robot, make_robot
+from dynid.robot.joint import Joint
+from dynid.robot.model import MergedLink, Robot, make_robot
 
 FORMAT = "dynid parameters 1"
 _LIMITS = {"q_min": -np.inf, "q_max": np.inf, "dq_max": np.inf, "ddq_max": np.inf, "tau_max": np.inf}

@@ -21,9 +21,11 @@ import numpy as np
 from dynid.adapters.tree import axis_point, pitch
 from dynid.arrays import Array
 from dynid.export.expressions import Expression, Graph
-from dynid.export.friction import SymbolicMotion, symbolic_signals
+from dynid.export.friction import symbolic_signals
 from dynid.inertia import change_of_frame, pseudo_inertia
-from dynid.robot.model import Joint, Robot
+from dynid.robot.effects import Effect, Motion
+from dynid.robot.joint import Joint
+from dynid.robot.model import Robot
 from dynid.robot.rotors import effect_gains, rotor_matrix
 
 Vector: TypeAlias = list[Expression]
@@ -131,9 +133,16 @@ class SymbolicRobot:
     # Equations --------------------------------------------------------------------------------
 
     def transmitted_torque(self, q: Vector, v: Vector, a: Vector) -> Vector:
-        """Rigid bodies and rotors: all but friction."""
-        g = self.graph
+        """Rigid bodies, rotors and what else is no friction."""
+        g, robot = self.graph, self.robot
         torque = self.rigid_torque(q, v, a)
+        still = np.zeros((1, len(robot.driven)))
+        others = [
+            effect
+            for effect in robot.effects
+            if not effect.is_friction and effect.momentum_signals(Motion(still, still, still)) is None
+        ]
+        torque = [g.add(x, y) for x, y in zip(torque, self._effects(others, q, v, a, torque), strict=True)]
         for (row, column), value in np.ndenumerate(rotor_matrix(self.robot)):
             torque[row] = g.add(torque[row], g.multiply(g.constant(value), a[column]))
         return torque
@@ -265,14 +274,17 @@ class SymbolicRobot:
 
     def friction(self, q: Vector, v: Vector, a: Vector, load: Vector) -> Vector:
         """Every effect that is friction."""
+        return self._effects([effect for effect in self.robot.effects if effect.is_friction], q, v, a, load)
+
+    def _effects(self, effects: Sequence[Effect], q: Vector, v: Vector, a: Vector, load: Vector) -> Vector:
         robot, g = self.robot, self.graph
         first = robot.n_dof - len(robot.driven)
-        motion = SymbolicMotion(g, q[first + robot.floating :], v[first:], a[first:], load[first:])
+        motion = (q[first + robot.floating :], v[first:], a[first:], load[first:])
         torque = [g.zero] * robot.n_dof
         for effect, gain in effect_gains(robot):
-            if not effect.is_friction:
+            if effect not in effects:
                 continue
-            signals = symbolic_signals(effect, motion)
+            signals = symbolic_signals(g, effect, *motion)
             for joint, column in zip(*np.nonzero(gain), strict=True):
                 k = int(robot.driven[joint])
                 torque[k] = g.add(torque[k], g.multiply(g.constant(float(gain[joint, column])), signals[column]))

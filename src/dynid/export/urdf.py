@@ -25,12 +25,15 @@ from dynid.adapters.xml import parse_xml
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.links import links_taken_apart, own_inertials
-from dynid.export.written import WrittenModel, joint_dynamics, left_out, number, refuse_inconsistent, untied, vector
+from dynid.export.simulator_joint import FRICTION, joint_dynamics, left_out
+from dynid.export.written import WrittenModel, number, refuse_inconsistent, untied, vector
 from dynid.export.xml_text import ElementSpan, XmlText
 from dynid.files import write_bytes
 from dynid.inertia import change_of_frame, mass_com_inertia
+from dynid.robot.effects import Place
 from dynid.robot.files import read_description
-from dynid.robot.model import Joint, Robot
+from dynid.robot.joint import Joint
+from dynid.robot.model import Robot
 from dynid.robot.urdf import expanded_xacro, link_phi, uses_xacro
 
 _TENSOR = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
@@ -57,7 +60,7 @@ def write_urdf(
     bad = refuse_inconsistent(robot, allow_inconsistent)
     _refuse_unwritable(robot)
     notes = [f"links {', '.join(bad)} are not physically consistent"] if bad else []
-    notes.extend(left_out(robot, "URDF", ("fv", "fc")))
+    notes.extend(left_out(robot, "URDF", FRICTION))
     content = _source_content(robot, source, notes)
     if content is None:
         text = _new_text(robot, notes, described).encode()
@@ -140,7 +143,7 @@ def _patch_inertial(text: XmlText, link: ElementSpan, phi: Array) -> None:
     text.set_attributes(_required(inertial, "inertia", text), _tensor_attributes(tensor))
 
 
-def _patch_dynamics(text: XmlText, joint: ElementSpan, values: Mapping[str, float]) -> None:
+def _patch_dynamics(text: XmlText, joint: ElementSpan, values: Mapping[Place, float]) -> None:
     dynamics = joint.child("dynamics")
     if dynamics is None:
         given = {name: value for name, value in values.items() if value != 0.0 and name != "armature"}
@@ -149,7 +152,7 @@ def _patch_dynamics(text: XmlText, joint: ElementSpan, values: Mapping[str, floa
             text.insert_child(joint, [f"<dynamics {attributes}/>"], at_end=True)
         return
     # rotor inertia is no part of URDF, but where a file states it, it must not contradict the rest
-    changed = {
+    changed: dict[str, str] = {
         name: number(value)
         for name, value in values.items()
         if (name != "armature" or name in dynamics.attributes) and not _is_number(dynamics.attributes.get(name, "0"), value)
@@ -311,7 +314,7 @@ def _joint_lines(robot: Robot, i: int, parent: str, origin: Array, notes: list[s
         if kind == "prismatic" and not bounded:
             notes.append(f"joint '{joint.name}' has no position limits; URDF demands some, written as {UNBOUNDED:g}")
         lines.append("    <limit " + " ".join(f'{name}="{number(value)}"' for name, value in limits.items()) + "/>")
-    friction = {name: value for name, value in joint_dynamics(robot, i, notes).items() if name != "armature"}
+    friction = {name: value for name, value in joint_dynamics(robot, i, notes).items() if name in FRICTION}
     if any(friction.values()):
         attributes = " ".join(f'{name}="{number(value)}"' for name, value in friction.items())
         lines.append(f"    <dynamics {attributes}/>")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from dynid.adapters.tree import effect_value
 from dynid.arrays import Array
 from dynid.errors import InconsistentModelError
 from dynid.inertia import is_consistent
@@ -50,48 +49,10 @@ def those_of(robot: Robot, bad: Sequence[str]) -> str:
     return f"robot '{robot.name}' has {len(bad)} of {robot.n_joints} links that no physical body could be: {', '.join(bad)}"
 
 
-def left_out(robot: Robot, format: str, held: Collection[str], *, gravity: bool = True) -> list[str]:
-    """What the robot has and a format has no place for: parameters whose symbols are not ``held``, and perhaps gravity."""
-    notes = []
-    columns = {column.symbol for column in robot.parameters.columns if column.kind != "inertial"}
-    for symbol in sorted(columns - set(held)):
-        if any(
-            value != 0.0
-            for column, value in zip(robot.parameters.columns, robot.parameters.values.tolist(), strict=True)
-            if column.symbol == symbol
-        ):
-            what = {"Ia": "rotor inertia", "fo": "torque offset"}.get(symbol, f"parameter {symbol}")
-            notes.append(f"{format} has no place for {what} ({symbol}1 ..)")
-    if gravity and not np.array_equal(robot.gravity, [0.0, 0.0, -9.81]):
-        notes.append(f"{format} has no gravity; this robot's is {' '.join(map(repr, robot.gravity.tolist()))} m/s^2")
-    return notes
-
-
 def untied(robot: Robot) -> list[str]:
     """Joints that follow others in their description and are joints of their own in a file written anew."""
     beginnings = tuple(f"joint '{joint.name}' is treated as a joint of its own" for joint in robot.joints)
     return [f"{note}; it is written as such" for note in robot.source.notes if note.startswith(beginnings)]
-
-
-def joint_dynamics(robot: Robot, i: int, notes: list[str]) -> dict[str, float]:
-    """Viscous and Coulomb friction and rotor inertia of a joint, where the robot or its description has them.
-
-    Simulators want numbers that are not negative, so such ones become zero.
-    """
-    joint = robot.joints[i]
-    symbols = {column.symbol for column in robot.parameters.columns if column.number == i + 1}
-    values: dict[str, float] = {}
-    for name, symbol in (("damping", "fv"), ("friction", "fc"), ("armature", "Ia")):
-        if symbol in symbols:
-            value = effect_value(robot, symbol, i)
-        elif symbol in joint.nominal:
-            value = joint.nominal[symbol]
-        else:
-            continue
-        if value < -1e-12:  # what is left of zero needs no telling
-            notes.append(f"{symbol}{i + 1} = {value:.4g} of joint '{joint.name}' is negative and was written as 0")
-        values[name] = max(value, 0.0)
-    return values
 
 
 def number(value: float) -> str:

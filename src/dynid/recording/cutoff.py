@@ -14,8 +14,9 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.recording.recording import Recording, RecordingStream
+from dynid.recording.motion import Recording
 from dynid.recording.steps.resample import interpolate, nominal_period_s, uniform_grid
+from dynid.recording.stream import RecordingStream
 
 _SPECTRUM_ROWS = 200_000
 _ENERGY = 0.99

@@ -14,7 +14,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or worth knowing: a sentence, and what to do about it."""
+    """One thing that is wrong or good to know: a sentence, and what to do about it."""
 
     code: str
     severity: Severity
@@ -76,6 +76,15 @@ class DataCheck:
     def merged(self, other: DataCheck) -> DataCheck:
         """Both together."""
         return DataCheck(self.findings + other.findings, {**self.facts, **other.facts})
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> DataCheck:
+        """The inverse of :meth:`as_dict`."""
+        findings = (
+            Finding(f["code"], f["severity"], f["sentence"], f["fix"], tuple(f["joints"]), dict(f["values"]))
+            for f in record["findings"]
+        )
+        return cls(tuple(findings), dict(record["facts"]))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

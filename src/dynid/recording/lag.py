@@ -13,7 +13,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.cutoff import motion_bandwidth_hz
-from dynid.recording.recording import Recording
+from dynid.recording.motion import Recording
 from dynid.recording.steps.resample import interpolate, nominal_period_s, uniform_grid
 from dynid.recording.steps.zero_phase import filter_window
 

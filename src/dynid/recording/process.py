@@ -10,12 +10,15 @@ from typing import overload
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.recording.recording import Recording, RecordingStream
+from dynid.recording.motion import Recording
+from dynid.recording.poses import StaticRecording
 from dynid.recording.samples import Samples
 from dynid.recording.signals import Signals, Tally, Upstream, joined
 from dynid.recording.steps.edges import DropEdges
 from dynid.recording.steps.resample import Resample
 from dynid.recording.steps.step import Extent, Step
+from dynid.recording.stream import RecordingStream
+from dynid.recording.wrench import WrenchRecording
 
 PIECE_ROWS = 16_384
 """Rows of a stream that are processed at a time, however many are read: steps hold a few such pieces each."""
@@ -37,6 +40,7 @@ def process(
     samples get a ``Resample`` before them if there is none. ``raw_torque`` of the samples is the torque as recorded,
     on the same rows.
     """
+    _refuse_other_kinds(recording)
     chain = complete_steps(steps, edge_s)
     if isinstance(recording, RecordingStream):
         return ProcessedStream(recording, chain)
@@ -49,6 +53,19 @@ def process(
         for piece in pieces[1:]:
             signals = joined(signals, piece)
         return _samples(signals, (*recording.source.notes, *tally.notes))
+
+
+def _refuse_other_kinds(recording: object) -> None:
+    """Sensor logs and pose tables come out of the same reader, so a script may well pass one on to here."""
+    if isinstance(recording, (Recording, RecordingStream)):
+        return
+    kinds = {WrenchRecording: "a force/torque-sensor log", StaticRecording: "a table of poses"}
+    what = next((words for kind, words in kinds.items() if isinstance(recording, kind)), f"a {type(recording).__name__}")
+    path = recording.source.path if isinstance(recording, (WrenchRecording, StaticRecording)) else ""
+    raise InputError(
+        f"{path or 'the recording'} is {what}, expected a motion log with joint positions: processing steps filter joint "
+        "motion and torque (read_recording(..., kind='motion') refuses other logs)"
+    )
 
 
 @contextmanager

@@ -90,5 +90,14 @@ class SampleStream(Protocol):
     def __iter__(self) -> Iterator[Samples]: ...
 
 
+def joined_samples(one: Samples, other: Samples) -> Samples:
+    """Rows of two sets one after the other; quantities that only one of them has are left out."""
+    arrays: dict[str, Any] = {}
+    for name in ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        arrays[name] = None if mine is None or theirs is None else np.concatenate([mine, theirs])
+    return Samples(notes=one.notes, **arrays)
+
+
 def _float_array(values: ArrayLike) -> Array:
     return np.ascontiguousarray(values, dtype=np.float64)

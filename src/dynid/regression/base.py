@@ -19,6 +19,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.parameters import Parameters
 from dynid.regression.independence import independent_columns
 from dynid.regression.random_states import random_states
+from dynid.regression.structure import structure_of
 from dynid.regression.torque import torque_regressor
 from dynid.robot.model import Robot
 
@@ -132,10 +133,19 @@ def reduce_to_base(
     A parameter that shows apart from others by less than ``tolerance`` of its own torque is taken as dependent: descriptions
     write 1.5708 for a right angle, and what rests on such a rounding can be known from no motion.
 
-
     ``order`` names parameters to prefer, first to last; the rest follow in the default grouping: base to tip, inside a link
-    ``Ixx Ixy Ixz Iyy Iyz Izz mx my mz m Ia fv fc fo``, which is that of the published tables.
+    ``Ixx Ixy Ixz Iyy Iyz Izz mx my mz m Ia fv fc fo``, which is that of the published tables. The default reduction is found
+    once for all robots of one structure.
     """
+    if order is None and tolerance == NEGLIGIBLE and seed == 0:
+        return structure_of(robot).base
+    return find_base(robot, order=order, tolerance=tolerance, seed=seed)
+
+
+def find_base(
+    robot: Robot, *, order: Sequence[str] | None = None, tolerance: float = NEGLIGIBLE, seed: int = 0
+) -> BaseReduction:
+    """The same, looked for anew."""
     default = robot.parameters.grouping()
     preferred = [robot.parameters.index(name) for name in (order or ())]
     chosen = freeze([*preferred, *(i for i in default if i not in set(preferred))], dtype=np.int64)

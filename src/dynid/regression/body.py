@@ -28,8 +28,17 @@ def body_regressor(acceleration: ArrayLike, velocity: ArrayLike) -> Array:
     except ValueError:
         raise InputError(f"acceleration has shape {a.shape}, velocity has shape {v.shape}") from None
     w, alpha = v[..., 3:], a[..., 3:]
-    b = a[..., :3] + np.cross(w, v[..., :3])
-    Y = np.zeros((*a.shape[:-1], 6, 10))
+    return proper_body_regressor(a[..., :3] + np.cross(w, v[..., :3]), w, alpha)
+
+
+def proper_body_regressor(proper: ArrayLike, angular_velocity: ArrayLike, angular_acceleration: ArrayLike) -> Array:
+    """The same from what sensors show, ``(..., 3)`` each in the body's own frame.
+
+    ``proper`` is the proper acceleration of the origin, ``b = a - g``, which an accelerometer there reads; it is not the
+    linear part of the spatial acceleration, which lacks ``w x v``.
+    """
+    b, w, alpha = (np.asarray(x, dtype=np.float64) for x in (proper, angular_velocity, angular_acceleration))
+    Y = np.zeros((*b.shape[:-1], 6, 10))
     spin = _cross_matrix(w)
     Y[..., :3, 0] = b
     Y[..., :3, 1:4] = _cross_matrix(alpha) + spin @ spin

@@ -17,6 +17,7 @@ import numpy as np
 from dynid.arrays import Array, IntArray, freeze
 from dynid.regression.independence import independent_columns
 from dynid.regression.random_states import random_states
+from dynid.regression.structure import structure_of
 from dynid.regression.torque import torque_regressor
 from dynid.robot.model import Robot
 
@@ -48,15 +49,12 @@ def full_channel(name: str, n_parameters: int) -> Channel:
 
 
 def torque_channels(robot: Robot) -> tuple[Channel, ...]:
-    """One channel per torque, its structure found at random states; kept with the robot, which never changes."""
-    cached = robot.__dict__.get("_torque_channels")
-    if cached is None:
-        cached = _find_torque_channels(robot)
-        robot.__dict__["_torque_channels"] = cached
-    return cached
+    """One channel per torque; found once for all robots of one structure."""
+    return structure_of(robot).channels
 
 
-def _find_torque_channels(robot: Robot) -> tuple[Channel, ...]:
+def find_torque_channels(robot: Robot) -> tuple[Channel, ...]:
+    """The independent columns of every torque, from its rows at random states."""
     order = robot.parameters.grouping()
     # more states than any torque has columns: its bodies' ten each, and the effects that act on it
     carried = 10 * np.bincount(robot.tree.support, minlength=robot.n_dof)

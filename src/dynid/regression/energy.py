@@ -8,18 +8,15 @@ It needs no acceleration. Viscous friction, Coulomb friction, an offset and roto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
-from dynid.regression.factor import Regression, matrix_regression
 from dynid.regression.torque import checked_motion, compiled, effect_signals, tree_arrays
-from dynid.robot.effects import Armature
 from dynid.robot.model import Robot
+from dynid.robot.rotors import effect_energy
 
 
 def kinetic_and_potential(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
@@ -39,63 +36,50 @@ def energy_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return kinetic + potential
 
 
+class WorkMeter:
+    """Work done since the first sample while samples go by: by every effect per unit of its value, and by the torque."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+        n_effects = robot.effect_incidence.shape[1]
+        self._total = np.zeros(n_effects + 1)
+        self._last: tuple[float, Array] | None = None
+
+    def push(self, samples: Samples) -> Array:
+        """``(samples, effect columns + 1)``: trapezoidal integrals up to each sample, exact where energy says it."""
+        if samples.torque is None:
+            raise InputError("samples hold motion but no torque, so no work can be computed")
+        robot, q, v = self._robot, samples.position, samples.velocity
+        torque_power = (samples.torque * v).sum(axis=1, keepdims=True)
+        if robot.effects:
+            signals = effect_signals(robot, q, v, samples.acceleration, samples.load)
+            # power of a column: its signal times the speed it acts on
+            power = np.hstack([signals * (v @ robot.effect_incidence), torque_power])
+        else:
+            power = torque_power
+        time = samples.time
+        if self._last is None:
+            before_time, before_power = time[:1], power[:1]
+        else:
+            before_time, before_power = np.array([self._last[0]]), self._last[1][None]
+        steps = 0.5 * np.diff(time, prepend=before_time)[:, None] * (power + np.concatenate([before_power, power[:-1]]))
+        work = self._total + np.cumsum(steps, axis=0)
+        self._total, self._last = work[-1].copy(), (float(time[-1]), power[-1].copy())
+        if robot.effects:
+            energy, exact = effect_energy(robot, q, v)  # such as int a v dt = v^2 / 2, so that no acceleration is needed
+            work[:, :-1][:, exact] = energy[:, exact]
+        return np.asarray(work)
+
+
 def energy_matrix(robot: Robot, samples: Samples, intervals: ArrayLike) -> Array:
     """``[W y]``, one row per interval, over all parameters of the robot, effects included."""
-    if samples.torque is None:
-        raise InputError("samples hold motion but no torque, so no work can be computed")
     pairs = np.asarray(intervals, dtype=np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise InputError(f"intervals have shape {pairs.shape}, expected (intervals, 2) of first and last sample")
     if pairs.size and (pairs.min() < 0 or pairs.max() >= len(samples) or (pairs[:, 1] <= pairs[:, 0]).any()):
         raise InputError(f"intervals must be rising pairs of samples 0 to {len(samples) - 1}")
-    first, last = pairs.T
-    q, v = samples.position, samples.velocity
     ends = np.unique(pairs)
-    h = energy_regressor(robot, q[ends], v[ends])
-    place = {int(sample): i for i, sample in enumerate(ends)}
-    start, stop = [place[int(i)] for i in first], [place[int(i)] for i in last]
-    blocks = [h[stop] - h[start]]
-    if robot.effects:
-        signals = effect_signals(robot, q, v, samples.acceleration, samples.load)
-        power = signals * (v @ robot.effect_incidence)  # power of a column: its signal times the speed it acts on
-        work = _running_integral(samples.time, power)
-        column = 0
-        for effect in robot.effects:
-            width = effect.incidence(len(robot.driven)).shape[1]
-            if isinstance(effect, Armature):  # int a v dt exactly, so that no acceleration is needed
-                work[:, column : column + width] = 0.5 * v[:, robot.driven] ** 2
-            column += width
-        blocks.append(work[last] - work[first])
-    y = _running_integral(samples.time, (samples.torque * v).sum(axis=1, keepdims=True))
-    return np.hstack([*blocks, y[last] - y[first]])
-
-
-def energy_regression(robot: Robot, samples: Samples | Sequence[Samples], intervals: ArrayLike | None = None) -> Regression:
-    """Factor of energy differences over intervals of samples; one channel, no joints.
-
-    ``intervals`` are pairs of sample indices; by default each set of samples is cut into stretches of equal length, as many
-    as ten per parameter, but of at least ten samples.
-    """
-    sets = [samples] if isinstance(samples, Samples) else list(samples)
-    if intervals is not None and len(sets) != 1:
-        raise InputError(f"intervals were given for one set of samples, {len(sets)} sets were given")
-    matrices = []
-    for one in sets:
-        pairs = default_intervals(len(one), len(robot.parameters)) if intervals is None else intervals
-        matrices.append(energy_matrix(robot, one, pairs))
-    return matrix_regression(robot.parameters, ["energy"], [np.vstack(matrices)])
-
-
-def default_intervals(n_samples: int, n_parameters: int) -> Array:
-    """Consecutive stretches of at least ten samples, at most ten per parameter."""
-    n = min(10 * n_parameters, n_samples // 10)
-    if n < 1:
-        raise InputError(f"{n_samples} samples are too few for the energy model, expected at least 10")
-    ends = np.linspace(0, n_samples - 1, n + 1).astype(np.int64)
-    return np.column_stack([ends[:-1], ends[1:]])
-
-
-def _running_integral(time: Array, values: Array) -> Array:
-    """Trapezoidal integral from the first sample to each."""
-    steps = 0.5 * np.diff(time)[:, None] * (values[1:] + values[:-1])
-    return np.vstack([np.zeros((1, values.shape[1])), np.cumsum(steps, axis=0)])
+    h = energy_regressor(robot, samples.position[ends], samples.velocity[ends])
+    both = np.hstack([h, WorkMeter(robot).push(samples)[ends]])
+    first, last = np.searchsorted(ends, pairs.T)
+    return np.asarray(both[last] - both[first])

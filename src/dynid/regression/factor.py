@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,17 +20,19 @@ from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
 from dynid.regression.independence import triangle_of
-from dynid.regression.rows import STRETCH_ROWS, MatrixRows, RowFilter, RowSource, TimedMatrixRows, TorqueRows, Weights
+from dynid.regression.matrix_rows import matrix_rows
+from dynid.regression.row_filter import FilteredRows, RowFilter
+from dynid.regression.source import RowSource, as_logs
 from dynid.regression.torque import compiled
-from dynid.robot.effects import Effect
+from dynid.regression.torque_rows import TorqueRows, Weights
 from dynid.robot.model import Robot
 
 BLOCK_LIMIT = 64
 """Most time blocks kept per source; neighbours are merged beyond it."""
 _PANEL = 12
 """Columns that LAPACK reduces at a time; from 8 to 16 hardly matters for the few dozen columns of a channel."""
-_PART_ROWS, _MOST_PARTS = 8192, 16
-"""A long set of samples is split for an engine into at most so many parts, each of about so many samples or more."""
+_MOST_PARTS = 16
+"""Parts that a long log is split into for an engine, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +118,26 @@ class Regression:
 
     @property
     def robot(self) -> Robot:
-        """The robot whose torque rows these are."""
+        """The robot whose rows these are."""
+        robot = next((source.robot for source in self.sources if source.robot is not None), None)
+        if robot is None:
+            raise InputError("this regression was not built from the rows of a robot")
+        return robot
+
+    @property
+    def has_robot(self) -> bool:
+        """Whether the rows are known to be those of a robot."""
+        return any(source.robot is not None for source in self.sources)
+
+    @property
+    def timed(self) -> bool:
+        """Whether all rows can be made again and follow one another in time."""
+        return bool(self.sources) and all(source.timed for source in self.sources)
+
+    def logs(self) -> Iterator[RowSource]:
+        """The sources, one log at a time, so that nothing runs over the end of a log."""
         for source in self.sources:
-            robot = getattr(source, "robot", None)
-            if isinstance(robot, Robot):
-                return robot
-        raise InputError("this regression was not built from torque rows of a robot")
+            yield from source.by_log()
 
     def channel_matrix(self, index: int, base: BaseReduction | None = None, triangle: Array | None = None) -> Array:
         """Triangle of one channel times its expansion, ``[A b]`` over base parameters, or over all without ``base``."""
@@ -144,24 +160,6 @@ class Regression:
         """``[A b]`` of all channels reduced to one triangle."""
         return triangle_of(self.stacked(base, weights))
 
-    def refactor(
-        self,
-        effects: Sequence[Effect] | None = None,
-        weights: Weights | None = None,
-        row_filter: RowFilter | None = None,
-    ) -> Regression:
-        """One more pass over the rows, with other effects, row weights or a row filter."""
-        if not self.sources:
-            raise InputError("this regression has no row source, so its rows cannot be made again")
-        again: Regression | None = None
-        for source in self.sources:
-            if not isinstance(source, TorqueRows):
-                raise InputError("only torque rows can be made again with other options")
-            part = factorise(source.with_options(effects, weights, row_filter))
-            again = part if again is None else again + part
-        assert again is not None
-        return again
-
     def without_sources(self) -> Regression:
         """The triangles alone, to store or to send."""
         return replace(self, sources=())
@@ -174,50 +172,38 @@ class Regression:
             )
 
 
+MapOver: TypeAlias = Callable[[Callable[[RowSource], Regression], Sequence[RowSource]], Iterable[Regression]]
+"""An engine's ``map``: a function over sources, answered in their order."""
+
+
 def build_regression(
     robot: Robot,
     samples: Samples | SampleStream | Iterable[Samples | SampleStream],
     *,
     weights: Weights | None = None,
     row_filter: RowFilter | None = None,
-    map_over: Callable[[Callable[[TorqueRows], Regression], Sequence[TorqueRows]], Iterable[Regression]] | None = None,
+    map_over: MapOver | None = None,
 ) -> Regression:
     """Factor the torque rows of one or several sets of samples.
 
     ``map_over`` is an engine's ``map``: each set of samples, and each part of a long one, is then factored where it says.
     """
-    # an iterator ends after one reading, so it is a list of sets and no stream
-    if isinstance(samples, Samples) or (
-        isinstance(samples, SampleStream) and not isinstance(samples, (list, tuple, Iterator))
-    ):
-        sources: tuple[Samples | SampleStream, ...] = (samples,)
-    else:
-        sources = tuple(samples)
-    rows = TorqueRows(robot, sources, weights, row_filter)
-    if map_over is None:
-        return factorise(rows)
+    rows: RowSource = TorqueRows(robot, as_logs(samples), weights)
+    if row_filter is not None:
+        rows = FilteredRows(rows, row_filter)
+    return factorise(rows) if map_over is None else factorise_parts(rows, map_over)
+
+
+def factorise_parts(source: RowSource, map_over: MapOver) -> Regression:
+    """The same factor, its parts made where an engine says."""
     merged: Regression | None = None
-    for part in map_over(_triangles, _parts(rows)):
+    for part in map_over(_triangles, source.split(_MOST_PARTS)):
         merged = part if merged is None else merged + part
     assert merged is not None
-    return replace(merged, sources=(rows,))
+    return replace(merged, sources=(source,))
 
 
-def _parts(rows: TorqueRows) -> list[TorqueRows]:
-    """The same rows in contiguous parts; streams, and samples under a filter along time, stay whole."""
-    parts: list[TorqueRows] = []
-    for source in rows.sources:
-        if isinstance(source, Samples) and rows.row_filter is None:
-            n_parts = max(1, min(_MOST_PARTS, len(source) // _PART_ROWS))
-            n_stretches = -(-len(source) // STRETCH_ROWS)  # cut between whole ones, so that only the last chunk is short
-            edges = [STRETCH_ROWS * (n_stretches * k // n_parts) for k in range(n_parts + 1)]
-            parts.extend(replace(rows, sources=(source[a:b],)) for a, b in pairwise(edges))
-        else:
-            parts.append(replace(rows, sources=(source,)))
-    return parts
-
-
-def _triangles(rows: TorqueRows) -> Regression:
+def _triangles(rows: RowSource) -> Regression:
     """The triangles without the samples that made them, which need not travel back."""
     return factorise(rows).without_sources()
 
@@ -227,7 +213,8 @@ def factorise(source: RowSource) -> Regression:
     channels = source.channels
     folders = [_Folder(channel) for channel in channels]
     block_rows, filled = 0, 0
-    for n, blocks in source.passes():
+    for chunk in source.passes():
+        n = len(chunk)
         block_rows = block_rows or n
         if filled >= block_rows:
             _close_blocks(folders)
@@ -236,7 +223,7 @@ def factorise(source: RowSource) -> Regression:
                 for folder in folders:
                     folder.halve()
                 block_rows *= 2
-        for folder, rows in zip(folders, blocks, strict=True):
+        for folder, rows in zip(folders, chunk.blocks, strict=True):
             folder.fold(rows)
         filled += n
     _close_blocks(folders)
@@ -250,7 +237,6 @@ def matrix_regression(
     parameters: Parameters,
     names: Sequence[str],
     matrices: Sequence[Array],
-    channels: Sequence[Channel] | None = None,
     *,
     timed: bool = False,
 ) -> Regression:
@@ -258,10 +244,7 @@ def matrix_regression(
 
     ``timed`` rows are those of one log in the order of time, so that the spectrum of their residual can be taken.
     """
-    from dynid.regression.channels import full_channel
-
-    chosen = tuple(channels) if channels is not None else tuple(full_channel(name, len(parameters)) for name in names)
-    return factorise((TimedMatrixRows if timed else MatrixRows)(parameters, chosen, tuple(matrices)))
+    return factorise(matrix_rows(parameters, names, matrices, timed=timed))
 
 
 def merge_triangles(triangles: Array) -> Array:

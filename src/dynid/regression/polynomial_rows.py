@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,16 +33,19 @@ from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, fro
 from dynid.errors import InputError, UnknownNameError
 from dynid.parameters import Parameters
 from dynid.recording.kernel_filter import OnlineFilter, OnlineRowFilter, RowKernel, Rule, SampledKernel, sample_kernel
+from dynid.recording.parts import uninterrupted_parts
 from dynid.recording.polynomial import PolynomialApproximation
 from dynid.recording.recording import Recording, RecordingStream
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.channels import Channel, torque_channels
 from dynid.regression.factor import Regression, factorise
 from dynid.regression.momentum import momentum_regressor
-from dynid.regression.rows import CHUNK_ROWS
+from dynid.regression.source import CHUNK_ROWS, Chunk, Rows, as_logs
 from dynid.regression.torque import effect_signals
-from dynid.robot.effects import Armature, Effect, Motion
+from dynid.regression.torque_rows import typical_torque_rows
+from dynid.robot.effects import Effect, Motion
 from dynid.robot.model import Robot
+from dynid.robot.rotors import effect_momentum
 
 Composition: TypeAlias = Literal["pointwise", "product"]
 COMPOSITIONS: tuple[Composition, ...] = ("pointwise", "product")
@@ -51,8 +53,7 @@ COMPOSITIONS: tuple[Composition, ...] = ("pointwise", "product")
 Log: TypeAlias = Recording | RecordingStream | Samples | SampleStream
 """Where positions and torques come from. What else it holds is not looked at, but for the load of samples."""
 
-_UNEVEN = 0.01  # of the sample period that a step may differ
-_GAP = 1.5  # steps longer than so many sample periods interrupt a log
+_REMEDY = "resample it first, such as with process(recording, [Resample(), Differentiate()])"
 _WHOLE = 1e-5  # of a sample by which a window may miss a whole number of them for the rounding of the stamps
 
 
@@ -84,12 +85,12 @@ class ApproximatedRows:
 
 
 @dataclass(frozen=True)
-class PolynomialRows:
+class PolynomialRows(Rows):
     """Rows (35) of one robot over logs; a row source like any other, whose triangles merge with those of torque rows.
 
     Args:
         robot: stands on a fixed base.
-        sources: logs on a uniform clock; a gap starts a new window, an uneven clock is refused.
+        samples: logs on a uniform clock; a gap starts a new window, an uneven clock is refused.
         settings: kernels and window.
         composition: how positions enter nonlinear expressions, see the module.
         every: keep every so many-th row.
@@ -98,8 +99,10 @@ class PolynomialRows:
         chunk_rows: samples that are worked on at a time; the rows do not depend on it.
     """
 
+    kind = "polynomial"
+    timed = True
     robot: Robot
-    sources: tuple[Log, ...]
+    samples: tuple[Log, ...]
     settings: PolynomialApproximation = field(default_factory=PolynomialApproximation)
     composition: Composition = "pointwise"
     every: int = 1
@@ -108,7 +111,7 @@ class PolynomialRows:
     chunk_rows: int = CHUNK_ROWS
 
     def __post_init__(self) -> None:
-        if not self.sources:
+        if not self.samples:
             raise InputError("a regression needs at least one log")
         _check_rows(self.robot, self.settings, self.composition, self.every)
         if self.chunk_rows < 1:
@@ -122,35 +125,46 @@ class PolynomialRows:
     def channels(self) -> tuple[Channel, ...]:
         return torque_channels(self.robot)
 
-    def with_effects(self, effects: Sequence[Effect]) -> PolynomialRows:
-        """The same logs under other effects."""
-        return replace(self, robot=self.robot.with_effects(effects))
+    def with_samples(self, samples: Sequence[Log]) -> PolynomialRows:
+        return replace(self, samples=tuple(samples))
 
-    def rows(self) -> Iterator[ApproximatedRows]:
+    def with_options(self, *, effects: Sequence[Effect] | None = None, **options: Any) -> PolynomialRows:
+        """The same logs under other effects or settings; what is None stays as it is."""
+        return replace(self, robot=self.robot if effects is None else self.robot.with_effects(effects), **options)
+
+    def rows(self, chunk_rows: int | None = None) -> Iterator[ApproximatedRows]:
         """Rows chunk by chunk, with their times."""
-        for source in self.sources:
+        step = chunk_rows or self.chunk_rows
+        for source in self.samples:
             n_samples, n_rows = 0, 0
             rows: OnlinePolynomialRows | None = None
-            for starts, period_s, piece in _uniform_pieces(_pieces(source, self.robot)):
-                if starts or rows is None:
-                    rows = self.online(period_s, float(piece.time[0]))
-                n_samples += len(piece.time)
-                for start in range(0, len(piece.time), self.chunk_rows):
-                    part = slice(start, start + self.chunk_rows)
-                    block = piece.rows(part)
-                    made = rows.push(block.position, block.torque, block.load)
-                    n_rows += len(made)
-                    if len(made):
-                        yield made
+            for period_s, part in uninterrupted_parts(_pieces(source, self.robot), _Piece.rows, _joined, remedy=_REMEDY):
+                rows = None
+                for piece in part:
+                    rows = rows or self.online(period_s, float(piece.time[0]))
+                    n_samples += len(piece)
+                    for start in range(0, len(piece), step):
+                        block = piece.rows(slice(start, start + step))
+                        made = rows.push(block.position, block.torque, block.load)
+                        n_rows += len(made)
+                        if len(made):
+                            yield made
             if n_rows == 0:
                 needed = "" if rows is None else f" without a gap, expected at least {rows.n_dropped + 1}"
                 raise InputError(
                     f"log has {n_samples} samples{needed} for a window of {self.settings.window_s:g} s ({self.composition})"
                 )
 
-    def passes(self) -> Iterator[tuple[int, list[Array]]]:
-        for made in self.rows():
-            yield len(made), [np.array(block, order="F") for block in made.blocks]
+    def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
+        for made in self.rows(chunk_rows):
+            yield Chunk([np.array(block, order="F") for block in made.blocks], made.time)
+
+    def by_log(self) -> tuple[PolynomialRows, ...]:
+        return tuple(replace(self, samples=(log,)) for log in self.samples)
+
+    def typical_rows(self) -> tuple[Array, ...]:
+        """Those of torque: the kernels have unit gain."""
+        return typical_torque_rows(self.robot)
 
     def online(self, sample_period_s: float, start_s: float = 0.0) -> OnlinePolynomialRows:
         """The same rows from samples as they come."""
@@ -180,10 +194,7 @@ def polynomial_regression(
 
     The default settings are the paper's: a window of 44 ms, N = 1, N* = 2, alpha = beta = 3.
     """
-    single = isinstance(logs, (Recording, RecordingStream, Samples)) or (
-        isinstance(logs, SampleStream) and not isinstance(logs, (list, tuple, Iterator))
-    )
-    sources: tuple[Log, ...] = (logs,) if single else tuple(logs)  # type: ignore[assignment, arg-type]
+    sources: tuple[Log, ...] = as_logs(logs, (Recording, RecordingStream, Samples))
     chosen = settings or PolynomialApproximation()
     return factorise(PolynomialRows(robot, sources, chosen, composition, every, rule, exact))
 
@@ -267,8 +278,8 @@ class _Dynamics:
         self._effect: IntArray = freeze(np.flatnonzero(column >= n_inertial), np.int64)
         self._signal: IntArray = freeze(column[self._effect] - n_inertial, np.int64)
         self._coefficient = freeze(robot.effect_incidence[torque[self._effect], self._signal])
-        widths = [effect.incidence(robot.n_dof).shape[1] for effect in robot.effects]
-        self._is_rate = np.repeat([isinstance(effect, Armature) for effect in robot.effects], widths).astype(bool)
+        still = np.zeros((1, robot.n_dof))
+        self._is_rate = effect_momentum(robot, still, still)[1]
 
     def momentum(self, q: Array, v: Array) -> Array:
         """``A(q, v)``, ``(samples, columns)``; linear in ``v``."""
@@ -298,7 +309,7 @@ class _Dynamics:
         """``Ia a = d/dt (Ia v)``: velocity where an effect is a rate, nothing elsewhere."""
         if not self.robot.effects:
             return None
-        return np.where(self._is_rate, effect_signals(self.robot, np.zeros_like(v), np.zeros_like(v), v, v), 0.0)
+        return effect_momentum(self.robot, np.zeros_like(v), v)[0]
 
     def _drift_signals(self, q: Array, v: Array, load: Array | None) -> Array | None:
         if not self.robot.effects:
@@ -381,6 +392,9 @@ class _Piece:
     torque: Array
     load: Array | None
 
+    def __len__(self) -> int:
+        return len(self.time)
+
     def rows(self, part: slice) -> _Piece:
         load = None if self.load is None else self.load[part]
         return _Piece(self.time[part], self.position[part], self.torque[part], load)
@@ -396,37 +410,6 @@ def _pieces(source: Log, robot: Robot) -> Iterator[_Piece]:
         if log.position.shape[1] != robot.n_dof:
             raise InputError(f"log has {log.position.shape[1]} joints, robot has {robot.n_dof} joints")
         yield _Piece(log.time, log.position, log.torque, log.load if isinstance(log, Samples) else None)
-
-
-def _uniform_pieces(pieces: Iterable[_Piece]) -> Iterator[tuple[bool, float, _Piece]]:
-    """Pieces of equally spaced samples, each with the sample period and whether an uninterrupted part starts with it."""
-    last_s = period_s = np.nan
-    held: _Piece | None = None  # a single first sample, from which no period can be told
-    for piece in pieces:
-        if held is not None:
-            piece = _joined(held, piece)
-        held = piece if np.isnan(period_s) and len(piece.time) < 2 else None
-        if held is not None or len(piece.time) == 0:
-            continue
-        steps = np.diff(piece.time, prepend=last_s)
-        if np.isnan(period_s):
-            usual = float(np.median(steps[1:]))
-            # The mean feels the rounding of the stamps least, the median no gap.
-            period_s = float(np.mean(steps[1:][steps[1:] <= _GAP * usual]))
-        late = steps > _GAP * period_s
-        uneven = ~late & (np.abs(steps - period_s) > _UNEVEN * period_s)
-        if uneven.any():
-            row = int(np.argmax(uneven))
-            raise InputError(
-                f"log is not equally spaced: a step of {1e3 * steps[row]:.6g} ms at {piece.time[row]:.6g} s among steps of "
-                f"{1e3 * period_s:.6g} ms; resample it first, such as with process(recording, [Resample(), Differentiate()])"
-            )
-        bounds = [0, *(int(row) for row in np.flatnonzero(late) if row > 0), len(piece.time)]
-        for k, (start, stop) in enumerate(pairwise(bounds)):
-            yield k > 0 or bool(np.isnan(last_s)) or bool(late[0]), period_s, piece.rows(slice(start, stop))
-        last_s = float(piece.time[-1])
-    if held is not None:
-        raise InputError("log has 1 sample, too few for a window")
 
 
 def _joined(one: _Piece, other: _Piece) -> _Piece:
@@ -455,9 +438,8 @@ def _check_rows(robot: Robot, settings: PolynomialApproximation, composition: st
         raise InputError(f"every is {every}, expected a whole number of rows, 1 or more")
     # Kernels refuse exponents that are too small for the derivative they need: one here, two in the product rule.
     settings.kernel(1) if composition == "pointwise" else settings.kernel(2)
-    rng = np.random.default_rng(0)
-    q, v, a, load = rng.normal(size=(4, 8, robot.n_dof))
+    still = np.zeros((1, robot.n_dof))
     for effect in robot.effects:
-        one, other = (effect.signals(Motion(q, v, sign * a, load)) for sign in (1.0, -1.0))
-        if not isinstance(effect, Armature) and not np.array_equal(one, other):
+        is_rate = effect.momentum_signals(Motion(still, still, still, still)) is not None
+        if effect.depends_on_acceleration and not is_rate:
             raise InputError(f"effect '{effect.name}' depends on acceleration, of which polynomial approximation makes none")

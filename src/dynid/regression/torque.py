@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, frozen_view
 from dynid.errors import InputError
-from dynid.robot.effects import Motion
+from dynid.regression.structure import structure_of
 from dynid.robot.model import Robot
+from dynid.robot.rotors import driven_motion
 
 _SWEEP_NUMBERS = 250_000
 """Numbers per sweep over a whole regressor: two megabytes stay in the cache from the first column to the last."""
@@ -72,9 +73,7 @@ def inverse_dynamics(
 
 def effect_signals(robot: Robot, q: Array, v: Array, a: Array, load: ArrayLike | None = None) -> Array:
     """Signals of all effect columns, ``(samples, effect columns)``."""
-    first = robot.n_dof - len(robot.driven)
-    carried = None if load is None else np.asarray(load, dtype=np.float64)[:, first:]
-    motion = Motion(q[:, first + robot.floating :], v[:, first:], a[:, first:], carried)
+    motion = driven_motion(robot, q, v, a, None if load is None else np.asarray(load, dtype=np.float64))
     # in rows, so that kernels are compiled for one layout only: hstack keeps columns where all its parts have them
     return np.ascontiguousarray(np.hstack([effect.signals(motion) for effect in robot.effects]))
 
@@ -112,14 +111,8 @@ def checked_motion(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tu
 
 
 def tree_arrays(robot: Robot) -> tuple[Any, ...]:
-    """The kinematic tree as the kernels take it; kept with the robot, which never changes."""
-    cached = robot.__dict__.get("_tree_arrays")
-    if cached is None:
-        from dynid.regression import kernel
-
-        cached = kernel.tree_arrays(robot.tree)
-        robot.__dict__["_tree_arrays"] = cached
-    return cached
+    """The kinematic tree as the kernels take it."""
+    return structure_of(robot).tree_arrays
 
 
 def compiled(kernel: Any) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.robot.model import Joint, Robot
+from dynid.robot.joint import Joint
+from dynid.robot.model import Robot
 
 Limit: TypeAlias = Literal["position", "velocity", "acceleration", "torque"]
 LIMITS: tuple[Limit, ...] = ("position", "velocity", "acceleration", "torque")

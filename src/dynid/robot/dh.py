@@ -24,7 +24,8 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.inertia import phi_from_mass_com_inertia, skew
 from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
-from dynid.robot.model import Joint, JointKind, MergedLink, Robot, Source, make_robot
+from dynid.robot.joint import Joint, JointKind
+from dynid.robot.model import MergedLink, Robot, Source, make_robot
 
 Convention: TypeAlias = Literal["standard", "modified"]
 

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynid.adapters.mujoco_joints import actuator_shares, joint_type, model_gravity, torque_limit
 from dynid.adapters.xml import parse_xml, serialize_xml
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.inertia import change_of_frame, phi_from_mass_com_inertia, skew
 from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
-from dynid.robot.model import Joint, JointKind, MergedLink, Robot, make_robot
+from dynid.robot.joint import Joint, JointKind
+from dynid.robot.model import MergedLink, Robot, make_robot
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -154,23 +156,21 @@ def _assemble(
 
 
 def _joint(model: Any, j: int, parent: int, placement: Array, notes: list[str], where: str) -> Joint:
-    import mujoco
-
     name = model.joint(j).name or f"joint{j + 1}"
-    kind = int(model.jnt_type[j])
-    if kind == mujoco.mjtJoint.mjJNT_BALL:
+    kind = joint_type(model, j)
+    if kind == "ball":
         raise InputError(
             f"joint '{name}' in {where} is a ball joint, expected hinge, slide or a free joint; "
             "three hinges on the body would do"
         )
-    if kind == mujoco.mjtJoint.mjJNT_FREE:
+    if kind == "free":
         # its position is the pose in the world, whatever the body's own placement
         return Joint(name, "floating", parent, np.eye(4), np.zeros(6))
     axis, point = np.array(model.jnt_axis[j]), np.array(model.jnt_pos[j])
     axis /= np.linalg.norm(axis)
     limited = bool(model.jnt_limited[j])
     ours: JointKind
-    if kind == mujoco.mjtJoint.mjJNT_SLIDE:
+    if kind == "slide":
         ours, screw = "prismatic", np.concatenate([axis, np.zeros(3)])
     else:
         ours, screw = "revolute" if limited else "continuous", np.concatenate([skew(point) @ axis, axis])
@@ -180,10 +180,10 @@ def _joint(model: Any, j: int, parent: int, placement: Array, notes: list[str], 
         notes.append(f"not modelled: spring of joint '{name}' (stiffness {model.jnt_stiffness[j]:g})")
     if np.any(model.dof_dampingpoly[dof]):
         notes.append(f"not modelled: nonlinear damping of joint '{name}'")
-    tau_max, rotor_inertia, damping = _actuation(model, j)
+    of_actuators = actuator_shares(model, j)
     nominal = {
-        "Ia": float(model.dof_armature[dof]) + rotor_inertia,
-        "fv": float(model.dof_damping[dof]) + damping,
+        "Ia": float(model.dof_armature[dof]) + of_actuators["armature"],
+        "fv": float(model.dof_damping[dof]) + of_actuators["damping"],
         "fc": float(model.dof_frictionloss[dof]),
     }
     joint = Joint(
@@ -194,7 +194,7 @@ def _joint(model: Any, j: int, parent: int, placement: Array, notes: list[str], 
         screw,
         q_min=float(model.jnt_range[j, 0]) if limited else -np.inf,
         q_max=float(model.jnt_range[j, 1]) if limited else np.inf,
-        tau_max=tau_max,
+        tau_max=torque_limit(model, j),
         nominal={symbol: value for symbol, value in nominal.items() if value != 0.0},
     )
     if reference == 0.0:
@@ -203,52 +203,12 @@ def _joint(model: Any, j: int, parent: int, placement: Array, notes: list[str], 
     return replace(joint, placement=joint.pose(-reference))
 
 
-def _actuation(model: Any, j: int) -> tuple[float, float, float]:
-    """Torque limit, rotor inertia and damping (both with the gear squared) from a joint's actuators."""
-    import mujoco
-
-    tau_max, rotor_inertia, damping = 0.0, 0.0, 0.0
-    on_joint = (model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT) & (model.actuator_trnid[:, 0] == j)
-    for i in np.flatnonzero(on_joint):
-        gear = abs(float(model.actuator_gear[i, 0]))
-        rotor_inertia += gear**2 * float(model.actuator_armature[i])
-        damping += gear**2 * float(model.actuator_damping[i])
-        tau_max += gear * _force_limit(model, int(i))
-    if model.jnt_actfrclimited[j]:
-        tau_max = min(tau_max or np.inf, _symmetric(model.jnt_actfrcrange[j]))
-    return tau_max or np.inf, rotor_inertia, damping
-
-
-def _force_limit(model: Any, i: int) -> float:
-    """Smallest of an actuator's two force limits: its force range, or a plain motor's control range."""
-    import mujoco
-
-    limit = np.inf
-    if model.actuator_forcelimited[i]:
-        limit = _symmetric(model.actuator_forcerange[i])
-    plain = (
-        model.actuator_gaintype[i] == mujoco.mjtGain.mjGAIN_FIXED
-        and model.actuator_biastype[i] == mujoco.mjtBias.mjBIAS_NONE
-    )
-    if plain and model.actuator_ctrllimited[i]:
-        gain = abs(float(model.actuator_gainprm[i, 0]))
-        limit = min(limit, gain * _symmetric(model.actuator_ctrlrange[i]))
-    return limit
-
-
-def _symmetric(limits: Array) -> float:
-    """The bound that holds in both directions, or the only one of an actuator that pulls one way."""
-    lowest, highest = sorted(np.abs(limits).tolist())
-    return float(lowest or highest)
-
-
 def _gravity(model: Any, notes: list[str]) -> Array:
-    import mujoco
-
-    if model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY:
+    gravity = model_gravity(model)
+    if gravity is None:
         notes.append("gravity is switched off in the file")
         return np.zeros(3)
-    return np.array(model.opt.gravity)
+    return gravity
 
 
 def _body_phi(model: Any, b: int, stated: StatedInertia | None) -> Array:

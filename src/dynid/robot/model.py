@@ -11,68 +11,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, matrix
 from dynid.errors import InputError, UnknownNameError
-from dynid.inertia import change_of_frame, skew
+from dynid.inertia import change_of_frame
 from dynid.parameters import Column, Parameters, inertial_columns
 from dynid.robot.effects import Effect
+from dynid.robot.joint import JOINT_KINDS, Joint, JointKind, joint_polynomial, neutral_position
+from dynid.robot.tree import KinematicTree, kinematic_tree
 
-JointKind: TypeAlias = Literal["revolute", "continuous", "prismatic", "floating"]
-JOINT_KINDS: tuple[JointKind, ...] = ("revolute", "continuous", "prismatic", "floating")
-
-
-@dataclass(frozen=True)
-class Joint:
-    """One joint and where the body it moves sits; limits are infinite where the description has none."""
-
-    name: str
-    kind: JointKind
-    parent: int
-    placement: Array
-    screw: Array
-    q_min: float = -np.inf
-    q_max: float = np.inf
-    dq_max: float = np.inf
-    ddq_max: float = np.inf
-    tau_max: float = np.inf
-    nominal: Mapping[str, float] = field(default_factory=dict)
-    """Values of effects that the description states, by symbol (``fv``, ``fc``, ``fo``, ``Ia``)."""
-
-    def __post_init__(self) -> None:
-        if self.kind not in JOINT_KINDS:
-            raise UnknownNameError("joint type", self.kind, JOINT_KINDS, f"joint '{self.name}'")
-        object.__setattr__(self, "placement", matrix(f"placement of joint '{self.name}'", self.placement, (4, 4)))
-        object.__setattr__(self, "screw", matrix(f"screw of joint '{self.name}'", self.screw, (6,)))
-        rotation = float(np.linalg.norm(self.screw[3:]))
-        length = float(np.linalg.norm(self.screw[:3])) if self.kind == "prismatic" else rotation
-        if self.kind == "prismatic" and rotation > 1e-9:
-            raise InputError(f"joint '{self.name}' is prismatic but its screw rotates")
-        if self.kind != "floating" and abs(length - 1.0) > 1e-9:
-            raise InputError(f"axis of joint '{self.name}' has length {length:.6g}, expected 1")
-        if self.q_min > self.q_max:
-            raise InputError(f"joint '{self.name}' has q_min {self.q_min:g} above q_max {self.q_max:g}")
-        for limit in ("dq_max", "ddq_max", "tau_max"):
-            if not getattr(self, limit) > 0.0:
-                raise InputError(f"joint '{self.name}' has {limit} {getattr(self, limit):g}, expected a positive number")
-
-    @property
-    def n_dof(self) -> int:
-        return 6 if self.kind == "floating" else 1
-
-    def pose(self, q: ArrayLike) -> Array:
-        """``P exp([S] q)``: 4x4 pose of the body in its parent for one scalar joint position."""
-        rotation_parts, translation_parts = joint_polynomial(self)
-        angle = float(np.asarray(q))
-        c, s = np.cos(angle), np.sin(angle)
-        pose = np.eye(4)
-        pose[:3, :3] = rotation_parts[0] + c * rotation_parts[1] + s * rotation_parts[2]
-        pose[:3, 3] = np.array([1.0, c, s, angle]) @ translation_parts
-        return pose
+__all__ = [
+    "JOINT_KINDS",
+    "Joint",
+    "JointKind",
+    "KinematicTree",
+    "MergedLink",
+    "Robot",
+    "Source",
+    "joint_polynomial",
+    "make_robot",
+    "neutral_position",
+]
 
 
 @dataclass(frozen=True)
@@ -100,26 +63,6 @@ class Source:
     format: str = "built"
     sha256: str = ""
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class KinematicTree:
-    """The same tree as flat arrays for the compiled kernels.
-
-    ``rotation[i] = (M0, M1, M2)`` and ``translation[i] = (P0, P1, P2, P3)`` give the pose of body ``i`` in its parent:
-    ``R = M0 + cos(q) M1 + sin(q) M2`` and ``p = P0 + cos(q) P1 + sin(q) P2 + q P3``.
-    ``support_start, support`` list, body by body, the velocity indices that move it (root first, its own last).
-    """
-
-    parent: IntArray
-    dof_start: IntArray
-    dof_count: IntArray
-    rotation: Array
-    translation: Array
-    screw: Array
-    support_start: IntArray
-    support: IntArray
-    floating: bool
 
 
 @dataclass(frozen=True)
@@ -212,7 +155,7 @@ class Robot:
 
     @cached_property
     def tree(self) -> KinematicTree:
-        return _kinematic_tree(self.joints)
+        return kinematic_tree(self.joints)
 
     @cached_property
     def effect_incidence(self) -> Array:
@@ -308,37 +251,6 @@ def make_robot(
     )
 
 
-def neutral_position(joint: Joint) -> float:
-    """Zero, or the middle of the range where zero lies outside it."""
-    if joint.q_min <= 0.0 <= joint.q_max:
-        return 0.0
-    if np.isfinite(joint.q_min) and np.isfinite(joint.q_max):
-        return 0.5 * (joint.q_min + joint.q_max)
-    return joint.q_min if np.isfinite(joint.q_min) else joint.q_max
-
-
-def joint_polynomial(joint: Joint) -> tuple[Array, Array]:
-    """Constant matrices of ``R(q)`` and ``p(q)``, see :class:`KinematicTree`."""
-    rotation, translation = np.zeros((3, 3, 3)), np.zeros((4, 3))
-    base, shift = joint.placement[:3, :3], joint.placement[:3, 3]
-    linear, axis = joint.screw[:3], joint.screw[3:]
-    rotation[0], translation[0] = base, shift
-    if joint.kind == "prismatic":
-        translation[3] = base @ linear
-    elif joint.kind != "floating":
-        cross = skew(axis)
-        square = cross @ cross
-        centre = cross @ linear  # the point of the axis nearest to the frame's origin
-        rotation[0] += base @ square
-        rotation[1] = -base @ square
-        rotation[2] = base @ cross
-        translation[0] = translation[0] - base @ square @ centre
-        translation[1] = base @ square @ centre
-        translation[2] = -base @ cross @ centre
-        translation[3] = base @ axis * (axis @ linear)
-    return rotation, translation
-
-
 def _columns(joints: tuple[Joint, ...], effects: tuple[Effect, ...]) -> tuple[Column, ...]:
     columns = [column for i, joint in enumerate(joints) for column in inertial_columns(i + 1, joint.name)]
     driven = [(i + 1, joint) for i, joint in enumerate(joints) if joint.kind != "floating"]
@@ -360,29 +272,6 @@ def _refuse_duplicates(what: str, names: tuple[str, ...], robot: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"{what} name '{twice[0]}' appears {names.count(twice[0])} times in robot '{robot}'")
-
-
-def _kinematic_tree(joints: tuple[Joint, ...]) -> KinematicTree:
-    counts = np.array([joint.n_dof for joint in joints])
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    polynomials = [joint_polynomial(joint) for joint in joints]
-    screws: list[Array] = []
-    supports: list[list[int]] = []
-    for i, joint in enumerate(joints):
-        screws.extend(np.eye(6) if joint.kind == "floating" else [joint.screw])
-        above = supports[joint.parent] if joint.parent >= 0 else []
-        supports.append(above + list(range(starts[i], starts[i] + counts[i])))
-    return KinematicTree(
-        parent=freeze([joint.parent for joint in joints], dtype=np.int64),
-        dof_start=freeze(starts, dtype=np.int64),
-        dof_count=freeze(counts, dtype=np.int64),
-        rotation=freeze([rotation for rotation, _ in polynomials]),
-        translation=freeze([translation for _, translation in polynomials]),
-        screw=freeze(screws),
-        support_start=freeze(np.concatenate([[0], np.cumsum([len(s) for s in supports])]), dtype=np.int64),
-        support=freeze([d for s in supports for d in s], dtype=np.int64),
-        floating=joints[0].kind == "floating",
-    )
 
 
 def _locked(robot: Robot, positions: dict[str, float]) -> Robot:

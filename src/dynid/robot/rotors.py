@@ -1,10 +1,12 @@
-"""Effects as matrices: from column signals to torques, and what rotors add to the inertia matrix."""
+"""The effects of a whole robot as arrays: gains from column signals to torques, stored energy, momentum, rotor inertia."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, BoolArray
 from dynid.robot.effects import Effect, Motion
 from dynid.robot.model import Robot
 
@@ -20,12 +22,45 @@ def effect_gains(robot: Robot) -> list[tuple[Effect, Array]]:
     return gains
 
 
+def driven_motion(robot: Robot, q: Array, v: Array, a: Array, load: Array | None = None) -> Motion:
+    """Motion of the joints that effects act on, out of that of the whole robot."""
+    first = robot.n_dof - len(robot.driven)
+    return Motion(q[:, first + robot.floating :], v[:, first:], a[:, first:], None if load is None else load[:, first:])
+
+
+def effect_energy(robot: Robot, q: Array, v: Array) -> tuple[Array, BoolArray]:
+    """Energy per unit of every effect column, ``(samples, columns)``, and which columns have one; zero where there is none.
+
+    Differences of it are the exact work of rotor inertia, offsets and springs, without an integral over samples.
+    """
+    return _stored(robot, q, v, lambda effect, motion: effect.energy_signals(motion))
+
+
+def effect_momentum(robot: Robot, q: Array, v: Array) -> tuple[Array, BoolArray]:
+    """Momentum per unit of every effect column, ``(samples, columns)``, and which columns are its rate; zero elsewhere."""
+    return _stored(robot, q, v, lambda effect, motion: effect.momentum_signals(motion))
+
+
+def _stored(robot: Robot, q: Array, v: Array, quantity: Callable[[Effect, Motion], Array | None]) -> tuple[Array, BoolArray]:
+    motion = driven_motion(robot, q, v, np.zeros_like(v))
+    values = np.zeros((len(q), robot.effect_incidence.shape[1]))
+    has = np.zeros(values.shape[1], dtype=bool)
+    column = 0
+    for effect in robot.effects:
+        first, column = column, column + effect.incidence(len(robot.driven)).shape[1]
+        own = quantity(effect, motion)
+        if own is not None:
+            values[:, first:column], has[first:column] = own, True
+    return values, has
+
+
 def rotor_matrix(robot: Robot) -> Array:
-    """What rotors add to the inertia matrix, ``(dof, dof)``: effects that are no friction are linear in the acceleration."""
+    """What rotors add to the inertia matrix, ``(dof, dof)``: the momentum of effects at unit velocities."""
     n = len(robot.driven)
     still = np.zeros((n, n))
     added = np.zeros((robot.n_dof, robot.n_dof))
     for effect, gain in effect_gains(robot):
-        if not effect.is_friction:
-            added[np.ix_(robot.driven, robot.driven)] += gain @ effect.signals(Motion(still, still, np.eye(n), still)).T
+        momentum = effect.momentum_signals(Motion(still, np.eye(n), still, still))
+        if momentum is not None:
+            added[np.ix_(robot.driven, robot.driven)] += gain @ momentum.T
     return added

@@ -20,7 +20,8 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.inertia import change_of_frame, phi_from_mass_com_inertia, skew
 from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
-from dynid.robot.model import Joint, JointKind, MergedLink, Robot, make_robot
+from dynid.robot.joint import Joint, JointKind
+from dynid.robot.model import MergedLink, Robot, make_robot
 from dynid.robot.urdf import rotation_from_rpy
 
 if TYPE_CHECKING:

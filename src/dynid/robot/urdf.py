@@ -23,7 +23,8 @@ from dynid.errors import InputError, MissingPackageError, UnknownNameError
 from dynid.inertia import change_of_frame, phi_from_mass_com_inertia
 from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
-from dynid.robot.model import Joint, JointKind, MergedLink, Robot, make_robot
+from dynid.robot.joint import Joint, JointKind
+from dynid.robot.model import MergedLink, Robot, make_robot
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

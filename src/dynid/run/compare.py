@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import InputError, UnknownNameError
+from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate, estimate
-from dynid.estimation.methods.registry import METHODS, TAKES_BOUNDS, TAKES_CONSTRAINTS
+from dynid.estimation.methods.registry import METHODS, entry_named
 from dynid.progress import Tell, silent
-from dynid.regression.factor import build_regression
 from dynid.robot.model import Robot
-from dynid.run.identify import Run, identify, method_of
-from dynid.run.settings import Settings
+from dynid.run.identify import identify
+from dynid.run.motion import method_of
+from dynid.run.options import Settings
+from dynid.run.record import Run
 from dynid.validation.torque import validate
 
 
@@ -52,7 +53,8 @@ def compare(
     _check_names(methods)
     given = settings or Settings()
     chosen = given if given.split is not None or validate_on else replace(given, split=0.65)
-    run = identify(robot, logs, replace(chosen, method="ols", constraints={}, bounds=None), validate_on=validate_on)
+    plain = replace(chosen, method="ols", **_taken("ols", chosen))
+    run = identify(robot, logs, plain, validate_on=validate_on, tell=tell)
     return run, compare_on(run, chosen, methods, tell=tell)
 
 
@@ -60,29 +62,29 @@ def compare_on(
     run: Run, settings: Settings, methods: Sequence[str] = METHODS, *, tell: Tell = silent
 ) -> tuple[Compared, ...]:
     """Every method on the samples of a run, with its filter and friction model."""
-    if not run.samples:
-        raise InputError("this run has no samples of motion on which methods could be compared")
+    if run.regression is None:
+        raise InputError("this run has no data on which methods could be compared: its logs are gone or have changed")
     _check_names(methods)
-    regression = build_regression(run.robot, run.samples)
     found = []
     for name in methods:
         tell(f"estimating by {name}")
         started = time.perf_counter()
-        own = replace(
-            settings,
-            method=name,
-            constraints=settings.constraints if name in TAKES_CONSTRAINTS else {},
-            bounds=settings.bounds if name in TAKES_BOUNDS else None,
-        )
-        result = estimate(regression, run.estimate.base, method_of(own, run.robot))
+        own = replace(settings, method=name, **_taken(name, settings))
+        result = estimate(run.regression, run.estimate.base, method_of(own, run.robot))
         seconds = time.perf_counter() - started
-        known = validate(run.robot, result, run.samples).relative_error
+        known = validate(run.robot, result, run.samples).relative_error if run.samples else result.relative_error
         unseen = validate(run.robot, result, run.unseen).relative_error if run.unseen else None
         found.append(Compared(name, result, known, unseen, seconds))
     return tuple(found)
 
 
+def _taken(method: str, settings: Settings) -> dict[str, Any]:
+    """Constraints, bounds and conditions as far as a method takes them; the others are compared without."""
+    takes = entry_named(method).takes
+    empty: dict[str, Any] = {"constraints": {}, "bounds": None, "conditions": ()}
+    return {name: getattr(settings, name) if name in takes else nothing for name, nothing in empty.items()}
+
+
 def _check_names(methods: Sequence[str]) -> None:
     for name in methods:
-        if name not in METHODS:
-            raise UnknownNameError("method", name, METHODS)
+        entry_named(name)

@@ -20,7 +20,7 @@ from dynid.export.urdf import write_urdf
 from dynid.export.written import WrittenModel
 from dynid.files import read_json, write_json
 from dynid.robot.model import Robot
-from dynid.run.identify import Run
+from dynid.run.record import Run
 
 
 @dataclass(frozen=True)

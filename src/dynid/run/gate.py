@@ -9,10 +9,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimation.estimate import Estimate
 from dynid.recording.samples import Samples
-from dynid.robot.effects import Sigmoid
-from dynid.robot.effects.sign import SignEffect
 from dynid.robot.model import Robot
-from dynid.run.prepare import STILL
+from dynid.run.signals import STILL
 
 SLOW = 0.1
 """rad/s or m/s below which Coulomb friction is not told from an offset."""
@@ -51,7 +49,7 @@ def _motion_advice(robot: Robot, samples: Sequence[Samples]) -> list[str]:
     reach = np.max([one.position.max(axis=0) for one in samples], axis=0) - np.min(
         [one.position.min(axis=0) for one in samples], axis=0
     )
-    frictional = any(isinstance(effect, SignEffect | Sigmoid) for effect in robot.effects)
+    frictional = any(effect.dry for effect in robot.effects)
     notes = []
     for j, name in enumerate(robot.joint_names):
         if reach[j] < STILL:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dynid.errors import InputError
 from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording
 from dynid.robot.read import read_robot
-from dynid.run.prepare import read_first
-from dynid.run.settings import Settings
+from dynid.run.logs import read_first, windowed
+from dynid.run.options import Settings
 from dynid.validation.data_check import check_recording
 
 
 def inspect_log(
     log: str | Path,
     robot: str | Path,
-    *,
-    drive_gains: tuple[float, ...] | None = None,
-    preset: str | None = None,
-    mapping: str | Path | None = None,
+    **reading: Any,
 ) -> tuple[Recording, DataCheck]:
-    """The recording of a motion log and everything that can be said about it."""
-    settings = Settings(drive_gains=drive_gains, preset=preset, mapping=None if mapping is None else str(mapping))
+    """The recording of a motion log and everything that can be said about it; ``reading`` are options of how it is read."""
+    settings = Settings(**reading)
     notes: list[str] = []
-    recording, model = read_first(read_robot(robot), Path(log), settings, notes)
-    if not isinstance(recording, Recording):
+    found, model = read_first(read_robot(robot), Path(log), settings, notes)
+    if not isinstance(found, Recording):
         raise InputError(f"{log} is a table of poses, expected a motion log to look into")
+    recording = windowed(found, settings)
     noted = recording.with_(source=recording.source.noting(*notes)) if notes else recording
     return noted, check_recording(recording, model)

@@ -27,8 +27,10 @@ from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression, matrix_regression
 from dynid.regression.torque import torque_regressor
-from dynid.run.identify import Run, under_load
-from dynid.run.prepare import read_logs, refuse_repeats, to_samples
+from dynid.run.logs import read_logs, refuse_same
+from dynid.run.motion import under_load
+from dynid.run.record import Run
+from dynid.run.signals import to_samples
 from dynid.validation.torque import predict
 
 _GUESS = np.array([1.0, 0.0, 0.0, 0.0, 2e-3, 0.0, 2e-3, 0.0, 0.0, 2e-3])
@@ -63,13 +65,13 @@ def identify_payload(run: Run, logs: Sequence[str | Path], link: str | None = No
 
         raise UnknownNameError("link", link, run.robot.links, f"robot '{run.robot.name}'")
     files = [Path(log) for log in logs]
-    refuse_repeats(files, seen=[digest for _, digest in run.logs])
     found = read_logs(run.robot, files, run.settings)
     if isinstance(found, StaticRecording):
         raise InputError(f"{files[0]} is a table of poses, expected a motion log with the load")
+    refuse_same(files, found.hashes, seen=[digest for _, digest in run.logs])
     samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
     body = run.robot.n_joints - 1 if link is None else run.robot.links.index(link)
-    return payload_from_samples(run, under_load(run.robot, run.estimate, samples), body)
+    return payload_from_samples(run, under_load(run, samples), body)
 
 
 def payload_from_samples(run: Run, samples: Sequence[Samples], body: int) -> Payload:

@@ -13,19 +13,39 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
-from dynid.estimation.friction.choice import FILTER_MEMORY, friction_alone, friction_effects, with_friction
-from dynid.estimation.friction.fit import with_transmitted_load
+from dynid.estimation.friction.choice import FILTER_MEMORY, friction_alone
+from dynid.progress import Tell, silent
 from dynid.recording.recording import StaticRecording
-from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.run.identify import Run
-from dynid.run.prepare import hold_still, read_logs, read_unseen, refuse_repeats, to_samples, with_dead_zone
+from dynid.robot.effects import friction_effects
+from dynid.robot.friction import with_friction
+from dynid.robot.model import Robot
+from dynid.run.logs import read_logs
+from dynid.run.motion import assembled, parts_of
+from dynid.run.options import Reading, Rows, Settings, options_of
+from dynid.run.record import Run
+from dynid.run.rows import RowPlan
+from dynid.run.signals import FILTERING, hold_still, to_samples, with_dead_zone
+from dynid.run.store import load_run
 from dynid.run.tune import choose_filter
-from dynid.validation.torque import validate
 
-FILTERING = ("velocity", "cutoff_hz", "torque_cutoff_hz", "filter_order")
-CHANGEABLE = (*FILTERING, "dead_zone", "from_s", "to_s", "drive_gains", "preset", "mapping", "max_rows")
+CHANGEABLE = (*(one.name for one in options_of(Reading, Rows) if one.name not in ("rows",)), "split")
 """Settings that another log may have of its own."""
+
+
+def refit_from_settings(
+    robot: Robot, logs: Sequence[Path], settings: Settings, validate_on: Sequence[Path], tell: Tell = silent
+) -> Run:
+    """The same from settings that name the run whose bodies are kept."""
+    assert settings.keep_bodies is not None
+    earlier = load_run(settings.keep_bodies)
+    if robot.source.sha256 != earlier.robot.source.sha256:
+        raise InputError(
+            f"run '{settings.keep_bodies}' was made from another description of the robot than '{robot.source.path}'"
+        )
+    changes = {name: value for name, value in settings.changed().items() if name not in ("friction", "keep_bodies")}
+    run = refit_friction(earlier, logs, settings.friction, validate_on=validate_on, changes=changes, tell=tell)
+    return replace(run, settings=replace(settings, friction=run.settings.friction))
 
 
 def refit_friction(
@@ -35,11 +55,12 @@ def refit_friction(
     *,
     validate_on: Sequence[str | Path] = (),
     changes: Mapping[str, Any] | None = None,
+    tell: Tell = silent,
 ) -> Run:
     """The run with friction identified on other logs and everything else as it was.
 
     ``friction`` is a model or ``auto``; by default that of the run, or linear. Logs are filtered as the run's were, unless
-    ``changes``, settings by name, say otherwise; they may also say how the logs are read.
+    ``changes``, settings by name, say otherwise; they may also say how the logs are read and split.
     """
     started = time.perf_counter()
     model = friction or ("linear" if run.friction is None else run.friction.model)
@@ -52,6 +73,7 @@ def refit_friction(
         )
     settings = replace(run.settings, **{"friction": model, "split": None, "from_s": None, "to_s": None, **asked})
     paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
+    tell("reading the logs")
     found = read_logs(run.identified, paths, settings)
     if isinstance(found, StaticRecording):
         raise InputError(f"{paths[0]} is a table of poses, expected a motion log to identify friction on")
@@ -63,37 +85,32 @@ def refit_friction(
     plain = with_friction(
         bodies.with_effects([effect for effect in bodies.effects if not effect.is_friction]), friction_effects("linear")
     )
+    parts = parts_of(found, plain, settings, [Path(path) for path in validate_on])
     filtered, trials = run.filter, run.trials
     if filtered is None or set(asked) & set(FILTERING):
-        filtered, trials = choose_filter(plain, reduce_to_base(plain), list(found.recordings), settings)
-    plain = with_dead_zone(plain, list(found.recordings), filtered, settings)
-    samples = hold_still([to_samples(recording, filtered, settings.max_rows) for recording in found.recordings])
-    memory_s = FILTER_MEMORY / filtered.torque_cutoff_hz
-    choice, result, loaded = friction_alone(plain, samples, model, time_s=memory_s)
-    robot = choice.robot
-    files = [Path(path) for path in validate_on]
-    hashes = refuse_repeats(files, seen=found.hashes)
-    unseen: tuple[Samples, ...] = ()
-    if files:
-        others = read_unseen(robot, files, settings)
-        identified = robot.with_parameters(result.standard)
-        unseen = tuple(
-            with_transmitted_load(identified, to_samples(recording, filtered, settings.max_rows))
-            for recording in others.recordings
-        )
-    return Run(
+        filtered, trials = choose_filter(plain, reduce_to_base(plain), parts.known, settings, tell)
+    plain = with_dead_zone(plain, parts.known, filtered, settings)
+    samples = hold_still([to_samples(recording, filtered, settings.max_rows) for recording in parts.known])
+    tell("identifying friction")
+    choice, result, regression, loaded = friction_alone(
+        plain, samples, model, time_s=FILTER_MEMORY / filtered.torque_cutoff_hz
+    )
+    refitted = Run(
         settings=settings,
-        robot=robot,
+        robot=choice.robot,
         estimate=result,
-        identification=validate(robot, result, loaded).total,
-        validation=validate(robot, result, unseen) if unseen else None,
+        identification=None,
+        validation=None,
         filter=filtered,
+        rows=RowPlan("torque"),
         trials=trials,
         logs=tuple(zip(found.paths, found.hashes, strict=True)),
-        validation_logs=tuple(zip((str(path) for path in files), hashes, strict=True)),
+        validation_logs=parts.validation_logs,
         friction=choice,
-        notes=(*robot.source.notes, *found.notes, *choice.notes(), *result.notes),
-        seconds=time.perf_counter() - started,
+        notes=(*choice.robot.source.notes, *found.notes, *choice.notes()),
+        regression=regression,
+        recordings=found.recordings,
         samples=loaded,
-        unseen=unseen,
     )
+    unseen = [to_samples(recording, filtered, settings.max_rows) for recording in parts.unseen]
+    return replace(assembled(refitted, unseen, parts.unseen, tell), seconds=time.perf_counter() - started)

@@ -19,17 +19,32 @@ from dynid.estimation.outcome import Outcome
 from dynid.export.sidecar import FORMAT as PARAMETERS
 from dynid.export.sidecar import robot_from_sidecar
 from dynid.files import read_json, write_atomically, write_bytes, write_json
+from dynid.recording.finding import DataCheck
 from dynid.regression.base import BaseReduction
 from dynid.robot.builtin import demo_robot
 from dynid.robot.effects import effect_from_dict, effect_to_dict
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
-from dynid.run.identify import Run, resampled
-from dynid.run.prepare import Filter
-from dynid.run.settings import Settings
+from dynid.run.options import Settings
+from dynid.run.record import Run
+from dynid.run.rows import RowPlan
+from dynid.run.runfile import write_run_file
+from dynid.run.signals import Filter
 from dynid.run.tune import Trial
+from dynid.run.unseen import with_logs
+from dynid.validation.rows import RowError
+from dynid.validation.torque import TorqueError, Validation
 
-FORMAT = 1
+FORMAT = 2
+RUN_FILE = "dynid.toml"
+"""The run as a run file, in its own folder."""
+_ERRORS = {
+    "identification": TorqueError.from_dict,
+    "validation": Validation.from_dict,
+    "row_error": RowError.from_dict,
+    "row_validation": RowError.from_dict,
+}
+"""Errors of a run that are stored with it, and how each is read."""
 
 
 def save_run(run: Run, folder: str | Path) -> Path:
@@ -53,19 +68,28 @@ def save_run(run: Run, folder: str | Path) -> Path:
         },
         "logs": [{"path": path, "sha256": digest} for path, digest in run.logs],
         "validation_logs": [{"path": path, "sha256": digest} for path, digest in run.validation_logs],
-        "filter": None if run.filter is None else run.filter.__dict__,
-        "filter_trials": [trial.filter.__dict__ | {"error": trial.error} for trial in run.trials],
+        "filter": None if run.filter is None else run.filter.as_dict(),
+        "filter_trials": [trial.filter.as_dict() | {"error": trial.error} for trial in run.trials],
+        "rows": run.rows.as_dict(),
+        "errors": {name: None if (found := getattr(run, name)) is None else found.as_dict() for name in _ERRORS},
+        "checks": [check.as_dict() for check in run.checks],
+        "command": run.command(str(target / RUN_FILE)),
         "comparisons": [dict(item) for item in run.comparisons],
         "versions": versions(),
         "result": run.summary(),
     }
+    if description is not None:
+        write_run_file(target / RUN_FILE, run.robot.source.path, [path for path, _ in run.logs], run.settings)
     write_json(target / "run.json", record)
     _write_estimate(run.estimate, target)
     return target
 
 
 def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
-    """A run from its folder; samples are not stored, but made again from the logs ``with_samples`` where these are there."""
+    """A run from its folder, whole but for its samples, which are made again from the logs ``with_samples``.
+
+    Where a log is gone or has changed the run stays without them.
+    """
     source = Path(folder)
     record = read_json(source / "run.json", "run")
     if record.get("format") != FORMAT:
@@ -74,30 +98,29 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
         settings = Settings.from_dict(record["settings"])
         robot = _load_robot(source, record["robot"], settings)
         result = _read_estimate(source, robot)
-        chosen = None if record["filter"] is None else Filter(**record["filter"])
-        logs = tuple((item["path"], item["sha256"]) for item in record["logs"])
-        unseen = tuple((item["path"], item["sha256"]) for item in record["validation_logs"])
-        notes, seconds = tuple(record["result"]["notes"]), float(record["result"]["seconds"])
+        errors: dict[str, Any] = {
+            name: None if (item := record["errors"][name]) is None else read(item) for name, read in _ERRORS.items()
+        }
         model = record["result"].get("friction_model")
-        friction = None if model is None else FrictionChoice.from_dict(robot, model)
-    except (KeyError, TypeError) as error:
+        run = Run(
+            settings=settings,
+            robot=robot,
+            estimate=result,
+            filter=None if record["filter"] is None else Filter(**record["filter"]),
+            rows=RowPlan.from_dict(record["rows"]),
+            logs=tuple((item["path"], item["sha256"]) for item in record["logs"]),
+            validation_logs=tuple((item["path"], item["sha256"]) for item in record["validation_logs"]),
+            friction=None if model is None else FrictionChoice.from_dict(robot, model),
+            checks=tuple(DataCheck.from_dict(item) for item in record["checks"]),
+            comparisons=tuple(record["comparisons"]),
+            trials=tuple(_trial(item) for item in record["filter_trials"]),
+            notes=tuple(record["result"]["notes"]),
+            seconds=float(record["result"]["seconds"]),
+            **errors,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"run '{source}' is damaged: run.json lacks or misstates {error}") from None
-    run = Run(
-        settings,
-        robot,
-        result,
-        None,
-        None,
-        chosen,
-        logs=logs,
-        validation_logs=unseen,
-        friction=friction,
-        comparisons=tuple(record.get("comparisons", ())),
-        trials=tuple(_trial(item) for item in record.get("filter_trials", [])),
-        notes=notes,
-        seconds=seconds,
-    )
-    return resampled(run) if with_samples else run
+    return with_logs(run) if with_samples else run
 
 
 def _trial(record: Mapping[str, Any]) -> Trial:

@@ -1,4 +1,4 @@
-"""Cut-off and velocity source, chosen by how well held-out **raw** torque is predicted.
+"""Cut-off, velocity source and window, chosen by how well held-out **raw** torque is predicted.
 
 The error against filtered torque falls with the cut-off by itself, so it cannot choose; raw torque can.
 """
@@ -16,10 +16,21 @@ from dynid.progress import Tell, silent
 from dynid.recording.check import HELD_OUT
 from dynid.recording.recording import Recording
 from dynid.regression.base import BaseReduction
-from dynid.regression.factor import build_regression
+from dynid.regression.factor import build_regression, factorise
+from dynid.regression.polynomial_rows import PolynomialRows
 from dynid.robot.model import Robot
-from dynid.run.prepare import Filter, hold_still, split_recording, to_samples
-from dynid.run.settings import Settings
+from dynid.run.options import Rows
+from dynid.run.rows import approximation
+from dynid.run.signals import (
+    SAVITZKY_GOLAY,
+    Filter,
+    hold_still,
+    raw_samples,
+    savgol_band_hz,
+    savgol_numbers,
+    split_recording,
+    to_samples,
+)
 from dynid.validation.torque import validate
 
 _TRIAL_ROWS = 4_000
@@ -35,13 +46,18 @@ class Trial:
 
 
 def choose_filter(
-    robot: Robot, base: BaseReduction, recordings: Sequence[Recording], settings: Settings, tell: Tell = silent
+    robot: Robot, base: BaseReduction, recordings: Sequence[Recording], settings: Rows, tell: Tell = silent
 ) -> tuple[Filter, tuple[Trial, ...]]:
     """The filter of a run: what the settings fix, and for the rest what predicts held-out raw torque best."""
     sources = _velocity_sources(recordings, settings)
-    cutoffs = _cutoffs(recordings, settings)
+    smoothing = savgol_numbers(settings.filter)
+    cutoffs = (0.0,) if smoothing is not None else _cutoffs(recordings, settings)
 
     def option(source: str, place: int) -> Filter:
+        if smoothing is not None:
+            window, order = smoothing
+            band = savgol_band_hz(window, order, min(recording.rate_hz for recording in recordings))
+            return Filter(band, band, order, source, SAVITZKY_GOLAY, window)  # type: ignore[arg-type]
         cutoff = cutoffs[place]
         return Filter(cutoff, settings.torque_cutoff_hz or cutoff, settings.filter_order, source)  # type: ignore[arg-type]
 
@@ -54,7 +70,7 @@ def choose_filter(
     def tried(source: str, place: int) -> Trial:
         if (source, place) not in trials:
             chosen = option(source, place)
-            tell(f"choosing the filter: {chosen.cutoff_hz:g} Hz, velocity {source}")
+            tell(f"choosing the filter: {chosen.describe()}")
             trials[source, place] = Trial(chosen, _held_out_error(robot, base, parts, chosen))
         return trials[source, place]
 
@@ -67,7 +83,7 @@ def choose_filter(
     return trials[source, place].filter, tuple(ordered)
 
 
-def _velocity_sources(recordings: Sequence[Recording], settings: Settings) -> tuple[str, ...]:
+def _velocity_sources(recordings: Sequence[Recording], settings: Rows) -> tuple[str, ...]:
     logged = all(recording.velocity is not None for recording in recordings)
     if settings.velocity == "logged" and not logged:
         missing = next(recording.source.path for recording in recordings if recording.velocity is None)
@@ -77,7 +93,7 @@ def _velocity_sources(recordings: Sequence[Recording], settings: Settings) -> tu
     return ("logged", "position") if logged else ("position",)
 
 
-def _cutoffs(recordings: Sequence[Recording], settings: Settings) -> tuple[float, ...]:
+def _cutoffs(recordings: Sequence[Recording], settings: Rows) -> tuple[float, ...]:
     if settings.cutoff_hz != "auto":
         return (float(settings.cutoff_hz),)
     rate = min(recording.rate_hz for recording in recordings)
@@ -86,6 +102,43 @@ def _cutoffs(recordings: Sequence[Recording], settings: Settings) -> tuple[float
     if not usable:
         raise InputError(f"logs of {duration:.3g} s at {rate:.3g} Hz are too short to choose a cut-off; give --cutoff-hz")
     return usable
+
+
+WINDOWS_S = (0.02, 0.03, 0.044, 0.06, 0.084, 0.12, 0.17, 0.24, 0.34, 0.48)
+"""Windows of the polynomial approximation that are tried."""
+LEAST_WINDOW_ROWS = 6
+
+
+def choose_window(
+    robot: Robot,
+    base: BaseReduction,
+    recordings: Sequence[Recording],
+    filtered: Filter,
+    settings: Rows,
+    tell: Tell = silent,
+) -> float | None:
+    """Window of the polynomial approximation: None where the settings fix it, else what predicts held-out raw torque best."""
+    if settings.window != "auto":
+        return None
+    rate = min(recording.rate_hz for recording in recordings)
+    longest = 0.1 * min(recording.duration_s for recording in recordings)
+    usable = [length for length in WINDOWS_S if length * rate >= LEAST_WINDOW_ROWS and length < longest]
+    if not usable:
+        raise InputError(f"logs at {rate:.3g} Hz are too short or too slow to choose a window; give --window")
+    parts = [split_recording(recording, 1.0 - HELD_OUT) for recording in recordings]
+    known = tuple(raw_samples(first) for first, _ in parts)
+    unseen = [to_samples(rest, filtered, _TRIAL_ROWS) for _, rest in parts]
+
+    def error(length: float) -> float:
+        tell(f"choosing the window: {1e3 * length:.0f} ms")
+        every = max(1, sum(len(one) for one in known) // _TRIAL_ROWS)
+        rows = PolynomialRows(robot, known, approximation(settings, length), settings.composition, every=every)
+        problem = LinearProblem.of(factorise(rows), base, robot.parameters)
+        beta = problem.solve(np.ones(len(problem.channels)))
+        found = validate(robot, robot.parameters.with_values(base.lift @ beta), unseen).relative_error_raw
+        return float("inf") if found is None or not np.isfinite(found) else found
+
+    return min(usable, key=error)
 
 
 def _held_out_error(

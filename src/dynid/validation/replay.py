@@ -23,12 +23,12 @@ import numpy as np
 
 from dynid.arrays import Array, IntArray, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.friction.fit import without_friction
 from dynid.recording.samples import Samples
 from dynid.regression.energy import energy_regressor
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.checks import require_simulatable
 from dynid.robot.effects import Armature, Coulomb, Coupled, Effect, Motion, Offset, SmoothCoulomb, Viscous
+from dynid.robot.friction import without_friction
 from dynid.robot.model import Robot
 from dynid.robot.rotors import effect_gains, rotor_matrix
 
@@ -304,7 +304,7 @@ def _run_mujoco(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) 
     model.dof_solref[:] = 2.0 * model.opt.timestep, 1.0
     model.dof_solimp[:, :2] = 0.99
     values = robot.parameters.as_dict()
-    offset = np.array([values.get(f"{Offset.symbol}{j + 1}", 0.0) for j in range(robot.n_joints)])
+    offset = np.array([values.get(f"{Offset.linear[0].symbol}{j + 1}", 0.0) for j in range(robot.n_joints)])
     driving = _between(torque - offset, n_sub)
     n_windows, n_steps = torque.shape[0], torque.shape[1] - 1
     flat = driving.reshape(-1, robot.n_joints)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,31 @@ class TorqueError:
     relative_error_per_joint: Array
     n_samples: int
 
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "relative_error": self.relative_error,
+            "relative_error_raw": self.relative_error_raw,
+            "rmse": self.rmse.tolist(),
+            "relative_error_per_joint": self.relative_error_per_joint.tolist(),
+            "n_samples": self.n_samples,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> TorqueError:
+        """The inverse of :meth:`as_dict`; JSON writes what is no number as null."""
+        raw = record["relative_error_raw"]
+        return cls(
+            relative_error=_number(record["relative_error"]),
+            relative_error_raw=None if raw is None else float(raw),
+            rmse=freeze([_number(value) for value in record["rmse"]]),
+            relative_error_per_joint=freeze([_number(value) for value in record["relative_error_per_joint"]]),
+            n_samples=int(record["n_samples"]),
+        )
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
 
 @dataclass(frozen=True, eq=False)
 class Validation:
@@ -46,6 +72,18 @@ class Validation:
     @property
     def rmse(self) -> Array:
         return self.total.rmse
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "total": self.total.as_dict(),
+            "logs": [log.as_dict() for log in self.logs],
+            "joint_names": list(self.joint_names),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Validation:
+        logs = tuple(TorqueError.from_dict(log) for log in record["logs"])
+        return cls(TorqueError.from_dict(record["total"]), logs, tuple(record["joint_names"]))
 
 
 def predict(robot: Robot, parameters: Parameters, samples: Samples) -> Array:

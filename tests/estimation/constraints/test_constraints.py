@@ -31,9 +31,10 @@ from dynid.estimation.constraints.constraints import (
 )
 from dynid.estimation.convex.conic import ConsistentSet
 from dynid.estimation.convex.layout import Layout
-from dynid.estimation.methods.registry import METHODS, TAKES_CONSTRAINTS, method_named
+from dynid.estimation.methods.registry import METHODS, method_named, methods_that_take
 from dynid.inertia import phi_from_mass_com_inertia
 from dynid.naming import canonical_name, canonical_names
+from dynid.parameters import INERTIAL_SYMBOLS
 from problems import random_tree
 
 NAMES = [f"{s}{k}" for k in (1, 2) for s in ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")]
@@ -90,6 +91,14 @@ def test_signs_of_effects():
     assert holds(PositiveEffects(), body())
     assert not holds(PositiveEffects(), body(), effects=(0.1, -0.2, 0.3, -0.4))
     assert not holds(PositiveEffects(("fo",)), body())
+
+
+def test_signs_are_those_that_effects_state():
+    link = [f"{symbol}1" for symbol in INERTIAL_SYMBOLS]
+    layout = Layout.of([*link, "fo1", "fs1", "fsig1", "flc1", "flv1", "fvv1", "fcm1", "Ia1"])
+    (rows,) = PositiveEffects().rows(layout)
+    assert [layout.names[i] for i in sorted(set(rows.column.tolist()))] == ["fs1", "fsig1", "flc1", "fcm1", "Ia1"]
+    assert PositiveEffects().rows(Layout.of([*link, "fo1", "fvv1"])) == ()
 
 
 def test_equal_and_mirrored_links():
@@ -211,9 +220,9 @@ def test_layout_of_a_robot_knows_links_by_name():
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_takes_constraints_or_says_which_do(name):
     known = [TotalMass(upper=10.0)]
-    if name in TAKES_CONSTRAINTS:
+    if name in methods_that_take("constraints"):
         assert method_named(name, known).constraints == tuple(known)
     else:
-        with pytest.raises(InputError, match=f"method '{name}' knows no constraints, 1 were given") as refused:
+        with pytest.raises(InputError, match=f"'{name}' takes no constraints") as refused:
             method_named(name, known)
-        assert all(other in str(refused.value) for other in TAKES_CONSTRAINTS)
+        assert all(other in str(refused.value) for other in methods_that_take("constraints"))

@@ -12,14 +12,12 @@ from dynid.estimation.friction.choice import (
     cross_validate,
     estimate_under_load,
     friction_alone,
-    friction_effects,
 )
 from dynid.estimation.friction.fit import (
     fit_friction,
     fit_residual_friction,
     transmitted_load,
     with_transmitted_load,
-    without_friction,
 )
 from dynid.estimation.friction.variable_projection import Block, curvature, search, solve_blocks
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
@@ -28,6 +26,7 @@ from dynid.excitation.fourier import random_fourier
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import (
     Armature,
     AsymmetricCoulomb,
@@ -41,7 +40,9 @@ from dynid.robot.effects import (
     Stribeck,
     Viscous,
     ViscousPolynomial,
+    friction_effects,
 )
+from dynid.robot.friction import friction_numbers, without_friction
 from dynid.validation.torque import validate
 from problems import random_tree
 
@@ -126,7 +127,7 @@ def test_load_dependent_friction_is_iterated_to_the_load_of_the_estimate():
     fitted = fit_friction(blank(robot).with_effects(effects), samples)
     assert fitted.relative_error < 1e-4
     np.testing.assert_allclose(fitted.robot.parameters["flc2"], robot.parameters["flc2"], rtol=0.01)
-    result, loaded = estimate_under_load(blank(robot), [samples], OrdinaryLeastSquares())
+    result, _, loaded = estimate_under_load(TorqueRows(blank(robot), (samples,)), [samples], OrdinaryLeastSquares())
     np.testing.assert_allclose(result.base_values, result.base.base_values(robot.parameters), atol=1e-5)
     np.testing.assert_allclose(loaded[0].load, transmitted_load(robot, samples), atol=1e-4)
     assert validate(robot, result, loaded).relative_error < 1e-5
@@ -212,6 +213,31 @@ def test_a_separate_step_on_the_residual_of_known_bodies():
     np.testing.assert_allclose(fitted.residual_rms, 0.005, rtol=0.1)
 
 
+PHI1 = (0.54615, 0.87224, 0.64068, 1.2794, 0.83904, 0.30301, 0.56489)
+PHI2 = (5.1181, 9.0657, 10.136, 5.5903, 8.3469, 17.133, 10.336)
+PHI3 = (0.039533, 0.025882, -0.04607, 0.036194, 0.026226, -0.021047, 0.0035526)
+
+
+@pytest.mark.parametrize("bodies_held", [True, False])
+def test_model_of_gaz_is_three_numbers_a_joint(bodies_held):
+    """Equation 25 alone, with the published Table I as the truth: nothing beside the sigmoid, and its numbers come back."""
+    values = {f"fsig{j + 1}": x for j, x in enumerate(PHI1)}
+    robot = robot_with([Sigmoid(slope=PHI2, shift=PHI3)], values, n_joints=7)
+    samples = record(robot, duration=10.0, rate=50.0)
+    plain = robot.with_effects([Viscous(), Coulomb(), Offset()])
+    if bodies_held:
+        choice, result, _, _ = friction_alone(plain, [samples], "gaz")
+        found = choice.robot.with_parameters(result.standard)
+    else:
+        found = choose_friction(plain, [samples], "gaz").robot
+        found = found.with_parameters(fit_friction(found, [samples]).robot.parameters)
+    assert [effect.name for effect in found.effects] == ["sigmoid"]
+    numbers = friction_numbers(found)
+    assert [(one.name, one.unit) for one in numbers[9:12]] == [("fsig4", "N m"), ("slope4", "s/rad"), ("shift4", "rad/s")]
+    table = np.array([one.value for one in numbers]).reshape(7, 3).T
+    np.testing.assert_allclose(table, [PHI1, PHI2, PHI3], rtol=5e-3, atol=1e-4)
+
+
 def test_auto_takes_the_model_that_is_true_and_not_a_richer_one():
     truth = {
         "linear": [Viscous(), Coulomb(), Offset()],
@@ -246,7 +272,7 @@ def test_friction_alone_keeps_the_bodies():
     old = robot_with([Viscous(), Coulomb(), Offset(), Armature()])
     worn = old.with_parameters({f"fv{j}": 5.0 for j in (1, 2, 3)} | {f"fc{j}": 1.0 for j in (1, 2, 3)})
     samples = record(worn, seed=3)
-    choice, result, _ = friction_alone(old, [samples], "linear")
+    choice, result, _, _ = friction_alone(old, [samples], "linear")
     assert result.outcome is Outcome.SOLVED
     inertial = old.parameters.n_inertial
     np.testing.assert_allclose(result.standard.values[:inertial], old.parameters.values[:inertial], atol=1e-12)

@@ -12,7 +12,7 @@ from dynid.estimation.methods.weighted import WeightedLeastSquares
 from dynid.estimation.outcome import Outcome
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.regression.energy import energy_regression
+from dynid.regression.energy_rows import energy_regression
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import torque_regressor
 from noisy_logs import exact_log, noisy_log, short_arm
@@ -103,7 +103,7 @@ def test_energy_differences_identify_without_acceleration() -> None:
     regression = energy_regression(ARM, nothing)
     found = estimate(regression, BASE, OrdinaryLeastSquares())
     assert regression.channel_names == ("energy",)
-    assert found.details["covariance"] == "classical"
+    assert found.details["covariance"] == "corrected"  # intervals of one length follow one another in time
     assert found.outcome is Outcome.SOLVED
     # trapezoidal work of a smooth motion; Coulomb friction jumps, which costs a few digits
     assert np.abs(found.base_values - TRUTH).max() < 2e-3 * np.abs(TRUTH).max()

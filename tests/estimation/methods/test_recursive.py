@@ -11,7 +11,8 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.methods.recursive import MotionNoise, RecursiveLeastSquares, interval_product
+from dynid.estimation.methods.recursive import MotionNoise, RecursiveLeastSquares
+from dynid.estimation.methods.recursive_state import interval_product
 from dynid.estimation.outcome import Outcome
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples

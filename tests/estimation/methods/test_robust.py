@@ -11,7 +11,7 @@ from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.robust import TUNING, IteratedReweighted, Loss, huber_weight, tukey_weight
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.regression.energy import energy_regression
+from dynid.regression.energy_rows import energy_regression
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import torque_regressor
 from noisy_logs import exact_log, noisy_log, short_arm

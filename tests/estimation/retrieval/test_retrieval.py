@@ -242,7 +242,7 @@ def test_options_are_checked():
         PenaltyRetrieval(growth=-1.0)
     with pytest.raises(InputError, match="needs the covariance"):
         PenaltyRetrieval(weighted=True).retrieve(BASE, TRUTH, robot=ARM)
-    with pytest.raises(InputError, match="reads no bounds file"):
+    with pytest.raises(InputError, match="takes no bounds"):
         method_named("sdp", bounds="bounds.csv")
     assert "retrieve" in METHODS
 

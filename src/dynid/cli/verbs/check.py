@@ -60,7 +60,7 @@ def check(
 def _model(path: Path) -> Robot:
     """A robot's description, read without loading what runs need, or the robot of a run or of a file of parameters."""
     if path.is_dir() or path.suffix.lower() in (".json", ".npz"):
-        from dynid.run import read_model
+        from dynid.run.store import read_model
 
         return read_model(path)
     from dynid.robot.read import read_robot

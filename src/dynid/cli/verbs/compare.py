@@ -3,95 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any
 
 import typer
 
 from dynid.cli.console import Stages, percent, show, show_json, show_table
-from dynid.cli.options import (
-    DEFAULT_EFFECTS,
-    AsJson,
-    DriveGains,
-    Effects,
-    Gravity,
-    Lock,
-    LogFiles,
-    Mapping,
-    Preset,
-    RobotFile,
-    effect_names,
-    number_or_auto,
-    numbers,
-    parsed_gravity,
-    parsed_lock,
-)
+from dynid.cli.options import AsJson, OptionalLogFiles, OptionalRobotFile, UnseenLogs
+from dynid.cli.schema import takes_options
+from dynid.errors import InputError
+from dynid.run.options import Fit, Model, Reading, Rows
 
 
+@takes_options(Model, Rows, Fit, Reading, without=("method", "keep_bodies", "coefficients"))
 def compare(
-    robot: RobotFile,
-    logs: LogFiles,
+    robot: OptionalRobotFile = None,
+    logs: OptionalLogFiles = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="Run file with all of this (see dynid init); flags win.", show_default=False),
+    ] = None,
     methods: Annotated[
         str | None, typer.Option("--methods", help="Some methods, separated by commas; default: all.", show_default=False)
     ] = None,
-    validate: Annotated[
-        list[Path] | None,
-        typer.Option("--validate", metavar="LOG", help="Unseen log to validate on; repeat for several.", show_default=False),
-    ] = None,
-    split: Annotated[
-        float, typer.Option("--split", help="Share of each log to identify on, where no unseen log is given.")
-    ] = 0.65,
-    effects: Effects = DEFAULT_EFFECTS,
-    gravity: Gravity = None,
-    lock: Lock = None,
-    friction: Annotated[
-        str | None,
-        typer.Option(
-            "--friction", metavar="MODEL", help="Friction model in place of viscous, coulomb, offset (see identify)."
-        ),
-    ] = None,
-    velocity: Annotated[str, typer.Option("--velocity", help="logged, position (differentiated) or auto.")] = "auto",
-    cutoff_hz: Annotated[str, typer.Option("--cutoff-hz", help="Low-pass of all signals, or auto.")] = "auto",
-    torque_cutoff_hz: Annotated[
-        float | None, typer.Option("--torque-cutoff-hz", help="Its own cut-off for torque; default: the same.")
-    ] = None,
-    filter_order: Annotated[int, typer.Option("--filter-order", help="Order of the zero-phase Butterworth.")] = 4,
-    from_s: Annotated[float | None, typer.Option("--from", help="Use each log from this time, s.")] = None,
-    to_s: Annotated[float | None, typer.Option("--to", help="Use each log up to this time, s.")] = None,
-    drive_gains: DriveGains = None,
-    preset: Preset = None,
-    mapping: Mapping = None,
+    validate: UnseenLogs = None,
     json: AsJson = False,
+    given: dict[str, Any] | None = None,
 ) -> None:
-    """Every estimator on the same samples: error on known and unseen data, physical consistency, time.
+    """Every estimator on the same rows: error on known and unseen data, physical consistency, time.
+
+    Without unseen logs each log is split: the first 65 % identify, the rest validates.
 
     Example: [bold]dynid compare arm.urdf run.parquet --methods ols,wls,sdp[/bold]
     """
     from dynid.estimation.methods.registry import METHODS
-    from dynid.run import Settings
-    from dynid.run import compare as compare_methods
+    from dynid.run.compare import compare as compare_methods
+    from dynid.run.runfile import RunFile, read_run_file
 
-    settings = Settings(
-        effects=effect_names(effects),
-        gravity=parsed_gravity(gravity),
-        lock=parsed_lock(lock),
-        split=None if validate else split,
-        friction=friction,
-        velocity=cast(Literal["auto", "logged", "position"], velocity),
-        cutoff_hz=number_or_auto(cutoff_hz, "--cutoff-hz"),
-        torque_cutoff_hz=torque_cutoff_hz,
-        filter_order=filter_order,
-        from_s=from_s,
-        to_s=to_s,
-        drive_gains=None if drive_gains is None else tuple(numbers(drive_gains, "--drive-gains")),
-        preset=preset,
-        mapping=None if mapping is None else str(mapping),
-    )
+    file = RunFile() if config is None else read_run_file(config)
+    settings = file.settings(given or {})
+    description, recordings = robot or file.robot, logs or list(file.logs)
+    if description is None or not recordings:
+        raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
     chosen = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))
     with Stages(quiet=json) as stages:
-        run, found = compare_methods(robot, logs, settings, validate_on=validate or (), methods=chosen, tell=stages.tell)
+        run, found = compare_methods(
+            description, recordings, settings, validate_on=validate or file.validate, methods=chosen, tell=stages.tell
+        )
     if json:
-        assert run.filter is not None
-        show_json({"methods": [one.as_dict() for one in found], "filter": run.filter.describe()})
+        filtered = None if run.filter is None else run.filter.describe()
+        show_json({"methods": [one.as_dict() for one in found], "filter": filtered, "rows": run.rows.as_dict()})
         return
     rows = [
         (

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dynid.cli.console import show, show_json
-from dynid.cli.options import AsJson, DriveGains, LogFile, Mapping, Preset, numbers
+from dynid.cli.options import AsJson, LogFile
+from dynid.cli.schema import takes_options
+from dynid.run.options import Reading
 
 
+@takes_options(Reading)
 def data(
     log: LogFile,
     robot: Annotated[
@@ -19,19 +22,16 @@ def data(
             "--robot", metavar="ROBOT", help="Its description: names, limits and torque are compared.", show_default=False
         ),
     ],
-    drive_gains: DriveGains = None,
-    preset: Preset = None,
-    mapping: Mapping = None,
     json: AsJson = False,
+    given: dict[str, Any] | None = None,
 ) -> None:
     """What is in a log, what is wrong with it, and what to do about it.
 
     Example: [bold]dynid data run.csv --robot arm.urdf[/bold]
     """
-    from dynid.run import inspect_log
+    from dynid.run.inspect import inspect_log
 
-    gains = None if drive_gains is None else tuple(numbers(drive_gains, "--drive-gains"))
-    recording, check = inspect_log(log, robot, drive_gains=gains, preset=preset, mapping=mapping)
+    recording, check = inspect_log(log, robot, **(given or {}))
     if json:
         show_json(
             {

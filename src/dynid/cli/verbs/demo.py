@@ -13,7 +13,7 @@ def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = Fal
 
     Example: [bold]dynid demo -o demo[/bold]
     """
-    from dynid.run import run_demo
+    from dynid.publish.demo import run_demo
 
     result = run_demo(output, seed=seed, say=say)
     found = result.run.estimate

@@ -23,11 +23,43 @@ from dynid.cli.options import (
 from dynid.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from dynid.excitation.design import Excitation
+    from dynid.excitation.collision import Clearance
+    from dynid.excitation.judged import Excitation
     from dynid.excitation.limits import Limits
     from dynid.robot.model import Robot
 
 SHAPES = ("fourier", "bspline", "points", "sinusoids")
+SEARCHED = ("fourier", "bspline")
+
+SHAPES_OF_OPTION = {
+    "--period": ("fourier", "bspline", "sinusoids"),
+    "--harmonics": ("fourier",),
+    "--intervals": ("bspline",),
+    "--criterion": SEARCHED,
+    "--scaled": SEARCHED,
+    "--torque-noise": SEARCHED,
+    "--starts": (*SEARCHED, "points"),
+    "--no-rest": (*SEARCHED, "sinusoids"),
+    "--rows": ("points",),
+    "--measure": ("points",),
+    "--lambda1": ("points",),
+    "--lambda2": ("points",),
+    "--joint": ("sinusoids",),
+    "--amplitude": ("sinusoids",),
+    "--period-s": ("sinusoids",),
+    "--centre": ("sinusoids",),
+}
+"""Shapes of motion for which an option has a meaning; with another shape it is refused."""
+
+INSTEAD_FOR_POINTS = {
+    "--period": "the length of a motion through points follows from the limits of velocity and acceleration",
+    "--criterion": "the criterion of points is lambda1 cond(W) + lambda2 S: see --measure, --lambda1 and --lambda2",
+    "--scaled": "the scaling S of the matrix is part of the criterion of points: see --lambda2",
+    "--torque-noise": "a row of the energy model is the work of all joints together and has no weight per joint",
+    "--no-rest": "a motion through points starts and ends at rest",
+}
+
+DEFAULT_PERIOD_S = 20.0
 
 
 def excite(
@@ -38,47 +70,100 @@ def excite(
             "-o",
             "--output",
             metavar="TRAJ",
-            help="Where to write; the suffix says how: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml (ROS 2 "
-            "JointTrajectory), .script (UR), .json (coefficients). Repeat for several.",
+            help="File to write; the suffix sets the format: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml (ROS 2 "
+            "JointTrajectory), .script (UR), .json (coefficients, and the times of the points as knots). Repeat for several.",
             show_default="excitation.csv",
         ),
     ] = None,
     shape: Annotated[
-        str, typer.Option("--shape", help="fourier, bspline, points (Gautier-Khalil) or sinusoids.")
+        str, typer.Option("--shape", help="fourier, bspline, points (Gautier-Khalil) or sinusoids (Gaz).")
     ] = "fourier",
-    period: Annotated[float, typer.Option("--period", help="Length of one period, or of the motion, s.")] = 20.0,
-    harmonics: Annotated[int, typer.Option("--harmonics", help="Harmonics of the Fourier series.")] = 5,
-    periods: Annotated[int, typer.Option("--periods", help="How often to play the motion.")] = 1,
-    intervals: Annotated[int, typer.Option("--intervals", help="Knot intervals of a B-spline.")] = 12,
+    period: Annotated[
+        float | None,
+        typer.Option("--period", help="Length of one period, or of the motion, s; not for points.", show_default="20"),
+    ] = None,
+    harmonics: Annotated[
+        int | None, typer.Option("--harmonics", help="Harmonics of the Fourier series.", show_default="5")
+    ] = None,
+    periods: Annotated[int, typer.Option("--periods", help="How often the motion is repeated in the file.")] = 1,
+    intervals: Annotated[
+        int | None, typer.Option("--intervals", help="Knot intervals of a B-spline.", show_default="12")
+    ] = None,
     rows: Annotated[
         int | None,
         typer.Option(
             "--rows",
-            help="Rows of the energy model, for points: at least one per base parameter.",
+            help="Points: rows of the energy model, at least one per base parameter.",
             show_default="30, or 1.5 per base parameter",
         ),
     ] = None,
-    scaling: Annotated[
-        float, typer.Option("--scaling", help="Weight of the scaling S beside the condition, for points.")
-    ] = 0.0,
-    joint: Annotated[
-        str | None, typer.Option("--joint", help="With sinusoids: move this joint alone, to see its friction.")
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            "--measure",
+            help="Points: condition number by singular values (singular), QR with pivoting (pivoted) or Frobenius norms (frobenius).",
+            show_default="singular",
+        ),
+    ] = None,
+    lambda1: Annotated[
+        float | None, typer.Option("--lambda1", help="Points: weight of the condition number.", show_default="1")
+    ] = None,
+    lambda2: Annotated[
+        float | None,
+        typer.Option(
+            "--lambda2",
+            "--scaling",
+            help="Points: weight of the scaling S = max |W| / min |W| beside the condition number; 0 to leave it out.",
+            show_default="0.02",
+        ),
+    ] = None,
+    joint: Annotated[str | None, typer.Option("--joint", help="Sinusoids: move this joint alone, for its friction.")] = None,
+    amplitude: Annotated[
+        str | None,
+        typer.Option(
+            "--amplitude",
+            metavar="A1,A2,..",
+            help="Sinusoids: amplitude of each joint's velocity, rad/s or m/s: dq = A sin(2 pi t / P). Default: from the limits.",
+        ),
+    ] = None,
+    period_s: Annotated[
+        str | None,
+        typer.Option("--period-s", metavar="P1,P2,..", help="Sinusoids: period of each joint, s, one or one per joint."),
+    ] = None,
+    centre: Annotated[
+        str | None,
+        typer.Option(
+            "--centre",
+            metavar="C1,C2,..",
+            help="Sinusoids: position about which each joint moves, rad or m. Default: the middle of its range.",
+        ),
     ] = None,
     rate_hz: Annotated[float, typer.Option("--rate", help="Samples per second: the controller's rate.")] = 1000.0,
     seconds: Annotated[
         float, typer.Option("--seconds", help="Time to spend on the design; first-use compilation is not counted.")
     ] = 60.0,
     criterion: Annotated[
-        str,
-        typer.Option("--criterion", help="condition, logdet, smallest, trace, frobenius, or a mix: condition+0.5*logdet."),
-    ] = "condition",
-    scaled: Annotated[bool, typer.Option("--scaled", help="Judge columns scaled to equal length.")] = False,
+        str | None,
+        typer.Option(
+            "--criterion",
+            help="Fourier and B-spline: condition, logdet, smallest, trace, frobenius, or a mix: condition+0.5*logdet.",
+            show_default="condition",
+        ),
+    ] = None,
+    scaled: Annotated[
+        bool, typer.Option("--scaled", help="Fourier and B-spline: criterion of the regressor with columns of length one.")
+    ] = False,
     torque_noise: Annotated[
         str | None,
-        typer.Option("--torque-noise", metavar="S1,S2,..", help="Expected torque noise per joint: rows count by it."),
+        typer.Option(
+            "--torque-noise",
+            metavar="S1,S2,..",
+            help="Fourier and B-spline: expected torque noise per joint; rows are divided by it.",
+        ),
     ] = None,
     rest: Annotated[
-        bool, typer.Option("--rest/--no-rest", help="Ramps from rest before, and to rest in the same pose after.")
+        bool,
+        typer.Option("--rest/--no-rest", help="Ramps from rest before the motion, and to rest in the same pose after it."),
     ] = True,
     fraction: Annotated[float, typer.Option("--fraction", help="Share of the robot's limits to use.")] = 1.0,
     position: Annotated[
@@ -86,7 +171,8 @@ def excite(
         typer.Option(
             "--position",
             metavar="LOW:HIGH,..",
-            help="Position limits, rad or m, one pair or one per joint; here and below: beside the description's, the tighter holds.",
+            help="Position limits, rad or m, one pair or one per joint. For this and the next four options: where the description "
+            "has a limit too, the tighter one holds.",
         ),
     ] = None,
     velocity: Annotated[
@@ -112,12 +198,15 @@ def excite(
     tool_speed: Annotated[float | None, typer.Option("--tool-speed", help="Speed limit of the tool, m/s.")] = None,
     tool: Annotated[str | None, typer.Option("--tool", help="Link whose origin is the tool; default: the last one.")] = None,
     clearance: Annotated[
-        float | None, typer.Option("--clearance", help="Keep bodies this far apart, m; needs collision shapes in the URDF.")
+        float | None,
+        typer.Option("--clearance", help="Smallest distance between bodies, m; needs collision shapes in the URDF."),
     ] = None,
     ground: Annotated[
         float | None, typer.Option("--ground", help="Height of the ground in the base frame, m; with --clearance.")
     ] = None,
-    starts: Annotated[int, typer.Option("--starts", help="Random starts of the search.")] = 36,
+    starts: Annotated[
+        int | None, typer.Option("--starts", help="Random starts of the search.", show_default="36; 2 for points")
+    ] = None,
     picture: Annotated[
         Path | None, typer.Option("--picture", help="HTML page: positions, singular values, tool path.", show_default=False)
     ] = None,
@@ -131,7 +220,7 @@ def excite(
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Design a motion that shows the robot's parameters best, within its limits, and write it for the controller.
+    """Design a motion from which the robot's parameters are identified best, within its limits, and write it for the controller.
 
     Example: [bold]dynid excite arm.urdf -o traj.csv --period 20 --harmonics 5 --rate 1000[/bold]
     """
@@ -142,70 +231,158 @@ def excite(
 
     if shape not in SHAPES:
         raise UnknownNameError("shape of motion", shape, SHAPES)
+    _refuse_options_of_other_shapes(
+        shape,
+        {
+            "--period": period,
+            "--harmonics": harmonics,
+            "--intervals": intervals,
+            "--criterion": criterion,
+            "--scaled": scaled or None,
+            "--torque-noise": torque_noise,
+            "--starts": starts,
+            "--no-rest": None if rest else True,
+            "--rows": rows,
+            "--measure": measure,
+            "--lambda1": lambda1,
+            "--lambda2": lambda2,
+            "--joint": joint,
+            "--amplitude": amplitude,
+            "--period-s": period_s,
+            "--centre": centre,
+        },
+    )
     outputs = output or [Path("excitation.csv")]
     for path in outputs:
         check_file(path)
-    check_n_samples(period * max(periods, 1), rate_hz)
+    length_s = DEFAULT_PERIOD_S if period is None else period
+    check_n_samples(length_s * max(periods, 1), rate_hz)
     model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))
     limits = limits_of(
         model,
         fraction=fraction,
         position=None if position is None else _pairs(position, "--position"),
-        velocity=None if velocity is None else _one_or_all(velocity, "--velocity"),
-        acceleration=None if acceleration is None else _one_or_all(acceleration, "--acceleration"),
-        jerk=None if jerk is None else _one_or_all(jerk, "--jerk"),
-        torque=None if torque is None else _one_or_all(torque, "--torque"),
+        velocity=_one_or_all(velocity, "--velocity"),
+        acceleration=_one_or_all(acceleration, "--acceleration"),
+        jerk=_one_or_all(jerk, "--jerk"),
+        torque=_one_or_all(torque, "--torque"),
         torque_uncertainty=torque_uncertainty,
         tool_speed=tool_speed,
         tool=tool,
         clearance=_clearance(model, clearance, ground),
     )
-    if joint is not None and shape != "sinusoids":
-        raise InputError(f"--joint is given with --shape {shape}, expected --shape sinusoids")
-    noise = None if torque_noise is None else _one_or_all(torque_noise, "--torque-noise")
     with ProgressBar("designing", json) as bar:
-        search: dict[str, Any] = {"seconds": seconds, "seed": seed, "progress": bar.tell}
+        search = _given(seconds=seconds, seed=seed, starts=starts, progress=bar.tell)
         if shape == "points":
-            from dynid.excitation.points import points_excitation
-
-            found = points_excitation(
-                model, None, rows, limits=limits, periods=periods, lambda2=scaling, tick_s=1.0 / rate_hz, **search
-            )
+            weights = _given(measure=measure, lambda1=lambda1, lambda2=lambda2)
+            found = _points(model, limits, rows, periods, rate_hz, weights | search)
         elif shape == "sinusoids":
-            found = _sinusoids(model, limits, period, rest, periods, seed, joint)
+            wave = _waves(amplitude, period_s, centre)
+            found = _sinusoids(model, limits, length_s, joint, wave, rest=rest, periods=periods, seed=seed)
         else:
-            from dynid.excitation.bspline import BSplineShape
-            from dynid.excitation.design import design_excitation
-            from dynid.excitation.fourier import FourierShape
-
-            family = FourierShape(period, harmonics) if shape == "fourier" else BSplineShape(period, intervals)
-            found = design_excitation(
-                model,
-                None,
-                family,
-                criterion=criterion,
-                scaled=scaled,
-                torque_noise=noise,
-                limits=limits,
-                rest=rest,
-                periods=periods,
-                starts=starts,
-                **search,
-            )
+            chosen = _given(criterion=criterion, torque_noise=_one_or_all(torque_noise, "--torque-noise"))
+            played = {"rest": rest, "periods": periods, "scaled": scaled}
+            found = _searched(model, limits, _family(shape, length_s, harmonics, intervals), chosen | played | search)
     files = _written(found, outputs, rate_hz, picture, card)
     if json:
         show_json(found.as_json() | {"files": files})
         return
-    show(
-        f"{model.name}: condition number {found.as_json()['condition_number']:.4g} over {found.base.n_base} base parameters, "
-        f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s"
-    )
+    show(f"{model.name}: {found.in_words()}")
+    show(f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s")
     for limit, margin in found.margins.items():
-        show(f"left of {limit.replace('_', ' ')}: {percent(margin.value)} at {margin.where}, {margin.time_s:.3f} s")
+        show(
+            f"margin to the limit of {limit.replace('_', ' ')}: {percent(margin.value)} ({margin.where} at {margin.time_s:.3f} s)"
+        )
     for note in found.notes:
         show(f"note: {note}")
     for name in files:
         show(f"written: {name}")
+
+
+def _refuse_options_of_other_shapes(shape: str, options: dict[str, Any]) -> None:
+    """Refuse an option that was given and that this shape cannot use."""
+    for option, value in options.items():
+        shapes = SHAPES_OF_OPTION[option]
+        if value is None or shape in shapes:
+            continue
+        reason = INSTEAD_FOR_POINTS.get(option) if shape == "points" else None
+        raise InputError(
+            f"{option} is given with --shape {shape}, expected --shape {' or '.join(shapes)}"
+            + (f"; {reason}" if reason else "")
+        )
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Those options that have a value; for the others the design has its own default."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _points(
+    model: Robot, limits: Limits, rows: int | None, periods: int, rate_hz: float, options: dict[str, Any]
+) -> Excitation:
+    from dynid.excitation.points import points_excitation
+
+    return points_excitation(model, None, rows, limits=limits, periods=periods, tick_s=1.0 / rate_hz, **options)
+
+
+def _family(shape: str, length_s: float, harmonics: int | None, intervals: int | None) -> Any:
+    from dynid.excitation.bspline import BSplineShape
+    from dynid.excitation.fourier import FourierShape
+
+    if shape == "fourier":
+        return FourierShape(length_s, 5 if harmonics is None else harmonics)
+    return BSplineShape(length_s, 12 if intervals is None else intervals)
+
+
+def _searched(model: Robot, limits: Limits, family: Any, options: dict[str, Any]) -> Excitation:
+    from dynid.excitation.design import design_excitation
+
+    return design_excitation(model, None, family, limits=limits, **options)
+
+
+def _waves(amplitude: str | None, period_s: str | None, centre: str | None) -> tuple[Any, Any, Any] | None:
+    """Amplitudes, periods and centres of given sinusoids; None where they are to follow from the limits."""
+    if amplitude is None:
+        for option, text in (("--period-s", period_s), ("--centre", centre)):
+            if text is not None:
+                raise InputError(f"{option} is given without --amplitude, expected both, or neither to use the limits")
+        return None
+    if period_s is None:
+        raise InputError("--amplitude is given without --period-s, expected the period of each joint in s")
+    return (
+        numbers(amplitude, "--amplitude"),
+        numbers(period_s, "--period-s"),
+        None if centre is None else numbers(centre, "--centre"),
+    )
+
+
+def _sinusoids(
+    model: Robot,
+    limits: Limits,
+    length_s: float,
+    joint: str | None,
+    waves: tuple[Any, Any, Any] | None,
+    *,
+    rest: bool,
+    periods: int,
+    seed: int,
+) -> Excitation:
+    from dynid.excitation.sinusoids import (
+        all_joint_sinusoids,
+        given_sinusoids,
+        single_joint_sinusoid,
+        sinusoid_excitation,
+    )
+
+    if waves is not None:
+        if joint is not None:
+            raise InputError("--joint and --amplitude are both given, expected one; an amplitude of 0 holds a joint")
+        motion = given_sinusoids(model, limits, *waves, duration_s=length_s)
+    elif joint is not None:
+        motion = single_joint_sinusoid(model, joint, limits, length_s, seed=seed)
+    else:
+        motion = all_joint_sinusoids(model, limits, length_s, seed=seed)
+    return sinusoid_excitation(model, motion, limits, rest=rest, periods=periods, seed=seed)
 
 
 def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Path | None, card: Path | None) -> list[str]:
@@ -230,36 +407,7 @@ def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Pa
     return files
 
 
-def _sinusoids(
-    model: Robot, limits: Limits, period: float, rest: bool, periods: int, seed: int, joint: str | None
-) -> Excitation:
-    from time import monotonic
-
-    from dynid.excitation.design import finished_excitation
-    from dynid.excitation.sinusoids import all_joint_sinusoids, single_joint_sinusoid
-    from dynid.regression.base import reduce_to_base
-
-    began = monotonic()
-    if joint is None:
-        motion = all_joint_sinusoids(model, limits, period, seed=seed)
-    else:
-        motion = single_joint_sinusoid(model, joint, limits, period, seed=seed)
-    return finished_excitation(
-        model,
-        reduce_to_base(model),
-        motion,
-        limits,
-        criterion="velocity sinusoids",
-        rest=rest,
-        periods=periods,
-        n_times=4000,
-        began=began,
-        seed=seed,
-        notes=limits.notes,
-    )
-
-
-def _clearance(model: Robot, clearance: float | None, ground: float | None) -> Any:
+def _clearance(model: Robot, clearance: float | None, ground: float | None) -> Clearance | None:
     if clearance is None:
         if ground is not None:
             raise InputError("--ground is given without --clearance, expected the distance to keep from it")
@@ -277,6 +425,8 @@ def _pairs(text: str, option: str) -> list[list[float]]:
     return pairs
 
 
-def _one_or_all(text: str, option: str) -> float | list[float]:
+def _one_or_all(text: str | None, option: str) -> float | list[float] | None:
+    if text is None:
+        return None
     values = numbers(text, option)
     return values[0] if len(values) == 1 else values

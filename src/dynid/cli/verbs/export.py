@@ -32,7 +32,8 @@ def export(
 
     Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
-    from dynid.run import export_run, load_run
+    from dynid.run.export import export_run
+    from dynid.run.store import load_run
 
     written = export_run(load_run(run), output or run, to.split(","), allow_inconsistent=allow_inconsistent)
     if json:

@@ -23,7 +23,8 @@ def init(
 
     Example: [bold]dynid init arm.urdf run.parquet[/bold]
     """
-    from dynid.run import inspect_log, write_run_file
+    from dynid.run.inspect import inspect_log
+    from dynid.run.runfile import write_run_file
 
     if output.exists() and not force:
         raise InputError(f"'{output}' is there already; --force replaces it")

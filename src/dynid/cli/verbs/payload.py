@@ -25,7 +25,8 @@ def payload(
 
     Example: [bold]dynid payload run loaded.parquet[/bold]
     """
-    from dynid.run import identify_payload, load_run
+    from dynid.run.payload import identify_payload
+    from dynid.run.store import load_run
 
     found = identify_payload(load_run(run), logs, link)
     if json:

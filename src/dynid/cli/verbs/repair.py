@@ -30,7 +30,7 @@ def repair(
 
     Example: [bold]dynid repair arm.urdf -o arm_repaired.urdf[/bold]
     """
-    from dynid.run import repair_model
+    from dynid.run.repairing import repair_model
 
     result, notes = repair_model(model, output)
     if json:

@@ -23,7 +23,9 @@ def report(
 
     Example: [bold]dynid report run[/bold]
     """
-    from dynid.run import load_run, read_exports, report_run
+    from dynid.report.run_report import report_run
+    from dynid.run.export import read_exports
+    from dynid.run.store import load_run
 
     known = load_run(run, with_samples=True)
     if known.filter is not None and not known.samples:

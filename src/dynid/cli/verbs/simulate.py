@@ -29,17 +29,18 @@ def simulate(
     robot: RobotFile,
     trajectory: Annotated[
         Path,
-        typer.Argument(metavar="TRAJ", help="Motion to track: columns t, q1.., dq1.., ddq1...", show_default=False),
+        typer.Argument(metavar="TRAJ", help="Motion to follow: columns t, q1.., dq1.., ddq1...", show_default=False),
     ],
     output: Output = Path("simulated.parquet"),
     rate_hz: Annotated[float, typer.Option("--rate", help="Samples per second of the log.")] = 1000.0,
     torque_noise: Annotated[
         float,
-        typer.Option("--torque-noise", help="Standard deviation of torque noise, as a share of each joint's rms torque."),
+        typer.Option(
+            "--torque-noise",
+            help="Standard deviation of torque noise, as a fraction of each joint's root mean square torque.",
+        ),
     ] = 0.01,
-    encoder_bits: Annotated[
-        int, typer.Option("--encoder-bits", help="Encoder counts per turn, as a power of two; 0: exact.")
-    ] = 19,
+    encoder_bits: Annotated[int, typer.Option("--encoder-bits", help="Encoder bits per turn; 0 for an exact encoder.")] = 19,
     viscous: Annotated[
         str | None,
         typer.Option("--viscous", metavar="V1,V2,..", help=f"Viscous friction, N m s/rad or N s/m, {_ONE_OR_ALL}"),
@@ -60,12 +61,12 @@ def simulate(
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Play a motion on a simulated robot: forward dynamics with friction under a tracking controller, quantised encoders, torque noise.
+    """Simulate a log of a motion: forward dynamics with friction under a tracking controller, quantised encoders, torque noise.
 
     Example: [bold]dynid simulate arm.urdf traj.csv -o log.parquet --viscous 1.0 --coulomb 0.5[/bold]
     """
     from dynid.robot.read import read_robot
-    from dynid.run import simulate_log
+    from dynid.run.simulation import simulate_log
     from dynid.simulation import effect_values, told_effects, with_effect
 
     model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))

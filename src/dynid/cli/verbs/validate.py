@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.console import percent, say, show, show_json, show_table
-from dynid.cli.options import AsJson, DriveGains, LogFiles, Mapping, Preset, numbers
+from dynid.cli.options import AsJson, LogFiles
+from dynid.cli.schema import takes_options
 from dynid.errors import InputError
+from dynid.run.options import POLYNOMIAL, Reading, Rows
 
 if TYPE_CHECKING:
     from dynid.validation.replay import Replay
 
 
+@takes_options(Reading, Rows, without=("rows", "dead_zone", "intervals", *POLYNOMIAL))
 def validate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an earlier identification.", show_default=False)],
     logs: LogFiles,
@@ -32,32 +35,24 @@ def validate(
     window: Annotated[
         float, typer.Option("--window", help="With --replay: how long the model runs free from each measured state, s.")
     ] = 0.1,
-    from_s: Annotated[float | None, typer.Option("--from", help="Use each log from this time, s.")] = None,
-    to_s: Annotated[float | None, typer.Option("--to", help="Use each log up to this time, s.")] = None,
-    drive_gains: DriveGains = None,
-    preset: Preset = None,
-    mapping: Mapping = None,
     json: AsJson = False,
+    given: dict[str, Any] | None = None,
 ) -> None:
     """Predict the torque of logs that the run has not seen, filtered as the run was.
 
+    A run from a table of poses has no filter: give --cutoff-hz. For another run, filter options are refused.
+
     Example: [bold]dynid validate run unseen.csv --at-most 0.05[/bold]
     """
-    from dynid.run import load_run, unseen_samples
+    from dynid.run.store import load_run
+    from dynid.run.unseen import unseen_samples
     from dynid.validation.replay import replay
     from dynid.validation.torque import validate as validate_samples
 
     if at_most is not None and not 0.0 <= at_most < math.inf:
         raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
     known = load_run(run)
-    reading: dict[str, Any] = {"from_s": from_s, "to_s": to_s}
-    if drive_gains is not None:
-        reading["drive_gains"] = tuple(numbers(drive_gains, "--drive-gains"))
-    if preset is not None:
-        reading["preset"] = preset
-    if mapping is not None:
-        reading["mapping"] = str(mapping)
-    samples = unseen_samples(known, logs, **reading)
+    samples = unseen_samples(known, logs, **(given or {}))
     verdict = validate_samples(known.robot, known.estimate, samples)
     replays = [replay(known.identified, one, window_s=window) for one in samples] if forward else []
     if json:
@@ -102,7 +97,7 @@ def validate(
 
 
 def show_replay(name: str, found: Replay) -> None:
-    """Forward validation of one log, for the eye."""
+    """Forward validation of one log."""
     rows = [
         (joint, f"{torque:.4g}", f"{1e3 * drift:.4g}")
         for joint, torque, drift in zip(found.joint_names, found.torque_error, found.position_drift, strict=True)

@@ -10,8 +10,8 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.estimation.constraints.rows import Rows, bounded_rows, check_between, rows_of
-from dynid.estimation.constraints.signs import signs_of_effects
 from dynid.estimation.convex.layout import Layout
+from dynid.robot.effects import nonnegative_symbols
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PositiveEffects:
         object.__setattr__(self, "symbols", None if self.symbols is None else tuple(self.symbols))
 
     def rows(self, layout: Layout) -> tuple[Rows, ...]:
-        symbols = signs_of_effects() if self.symbols is None else self.symbols
+        symbols = nonnegative_symbols() if self.symbols is None else self.symbols
         present = [symbol for symbol in symbols if len(layout.with_symbol((symbol,)))]
         columns = layout.with_symbol(present)
         if not len(columns):

@@ -94,7 +94,7 @@ class WhitenedFit:
         triangle = triangle_of(np.vstack([w * block for w, block in zip(weights, problem.channels, strict=True)]))
         # one triangle serves the solution and the factor: merging the channels is the dearest step of a large robot
         beta = replace(problem, channels=(triangle,)).solve(np.ones(1))
-        links = problem.regression.robot.links if problem.regression.sources and _has_robot(problem) else ()
+        links = problem.regression.robot.links if problem.regression.has_robot else ()
         layout = Layout.of_parameters(problem.prior, links)
         known = (*((PositiveEffects(),) if effects_positive else ()), *constraints)
         consistent = ConsistentSet.of(
@@ -231,10 +231,6 @@ def channel_weights(problem: LinearProblem, iterations: int = 20, settle: float 
         if change < settle:
             break
     return weights
-
-
-def _has_robot(problem: LinearProblem) -> bool:
-    return any(hasattr(source, "robot") for source in problem.regression.sources)
 
 
 def _with_quadratic_prior(F: Array, free: Array, x0: Array, root: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Friction of a run: models by name, the choice among them by cross-validation, and friction identified anew on an old run.
+"""Friction of a run: the choice among models by cross-validation, and friction identified anew on an old run.
 
 A richer model always fits its own data better, so it is chosen by how well it predicts blocks of time that it was not
 fitted to; among models that predict alike the one with the fewest columns wins.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, freeze
-from dynid.errors import InputError, UnknownNameError
+from dynid.errors import InputError
 from dynid.estimation.estimate import Estimate, Method, estimate
 from dynid.estimation.friction.fit import fit_friction, fit_residual_friction, needs_load, with_transmitted_load
 from dynid.estimation.linear import LinearProblem
@@ -21,27 +21,13 @@ from dynid.estimation.outcome import Outcome
 from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.regression.factor import build_regression
+from dynid.regression.factor import Regression, build_regression, factorise
+from dynid.regression.source import RowSource
 from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import (
-    Coulomb,
-    Effect,
-    LoadCoulomb,
-    LoadViscous,
-    Offset,
-    Sigmoid,
-    SmoothCoulomb,
-    Stribeck,
-    Viscous,
-    ViscousPolynomial,
-)
+from dynid.robot.effects import Coulomb
+from dynid.robot.effects.models import START_TIME_S, friction_effects, tried_friction_models
+from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
-
-FRICTION_MODELS = ("linear", "smooth", "polynomial", "sigmoid", "stribeck", "load", "load_polynomial")
-"""``polynomial`` adds ``|v| v`` to ``smooth``; ``load_polynomial`` does so to ``load``."""
-FRICTION_CHOICES = (*FRICTION_MODELS, "auto")
-REPLACED = ("viscous", "coulomb", "offset")
-"""Effects that a friction model takes the place of; the others stay."""
 
 BLOCKS = 5
 GAP_S = 0.3
@@ -49,10 +35,8 @@ GAP_S = 0.3
 TRIAL_ROWS, TRIAL_ROUNDS = 1_500, 4
 ALIKE = 0.01
 """Models whose held-out errors differ by less than this part of the best predict alike."""
-START_WIDTH = 0.02
 FILTER_MEMORY = 0.3
 """Time over which a zero-phase low-pass smears a step, times its cut-off: where the search for a smooth sign starts."""
-START_TIME_S = 0.03
 LOAD_ROUNDS = 8
 LOAD_SETTLED = 1e-6
 
@@ -101,33 +85,6 @@ class FrictionChoice:
         return (f"friction '{self.model}' was chosen by its error on held-out blocks of time: {errors}",)
 
 
-def friction_effects(
-    model: str, *, time_s: float = START_TIME_S, dead_zone: float | tuple[float, ...] = 0.0
-) -> tuple[Effect, ...]:
-    """The effects of a friction model; ``time_s`` is where the search for the memory of the signal path starts."""
-    curve = ViscousPolynomial(powers=(2,))
-    turn = SmoothCoulomb(smooth_width=START_WIDTH, smooth_time_s=time_s)
-    slow = Stribeck(smooth_width=START_WIDTH, smooth_time_s=time_s)
-    carried = LoadCoulomb(smooth_width=START_WIDTH, smooth_time_s=time_s)
-    models: dict[str, tuple[Effect, ...]] = {
-        "linear": (Viscous(), Coulomb(dead_zone=dead_zone), Offset()),
-        "smooth": (Viscous(), turn, Offset()),
-        "polynomial": (Viscous(), curve, turn, Offset()),
-        "sigmoid": (Viscous(), Sigmoid(), Offset()),
-        "stribeck": (Viscous(), turn, slow, Offset()),
-        "load": (Viscous(), turn, carried, LoadViscous(), Offset()),
-        "load_polynomial": (Viscous(), curve, turn, carried, LoadViscous(), Offset()),
-    }
-    if model not in models:
-        raise UnknownNameError("friction model", model, FRICTION_CHOICES)
-    return models[model]
-
-
-def with_friction(robot: Robot, effects: Sequence[Effect]) -> Robot:
-    """The robot with a friction model in place of viscous, Coulomb and offset; its other effects stay, after it."""
-    return robot.with_effects([*effects, *(effect for effect in robot.effects if effect.name not in REPLACED)])
-
-
 def choose_friction(
     robot: Robot,
     samples: Sequence[Samples],
@@ -145,7 +102,7 @@ def choose_friction(
     zone = next((effect.dead_zone for effect in robot.effects if isinstance(effect, Coulomb)), 0.0)
     candidates = {
         name: with_friction(robot, friction_effects(name, time_s=time_s, dead_zone=zone))
-        for name in (FRICTION_MODELS if model == "auto" else (model,))
+        for name in (tried_friction_models() if model == "auto" else (model,))
     }
     trials: tuple[FrictionTrial, ...] = ()
     if model == "auto":
@@ -202,30 +159,48 @@ def cross_validate(
     )
 
 
-def estimate_under_load(robot: Robot, samples: Sequence[Samples], method: Method) -> tuple[Estimate, tuple[Samples, ...]]:
+def estimate_under_load(
+    rows: RowSource, samples: Sequence[Samples], method: Method
+) -> tuple[Estimate, Regression, tuple[Samples, ...]]:
     """Estimate with a method; friction that depends on load is iterated until the load is that of the estimate.
 
-    Returned with the samples that carry that load.
+    ``samples`` are those of the motion, whatever the rows are made from. Returned with the regression that the estimate was
+    made from and the samples that carry the load.
     """
+    robot = rows.robot
+    assert robot is not None
     base = reduce_to_base(robot)
     if not needs_load(robot):
-        return estimate(build_regression(robot, samples), base, method), tuple(samples)
+        regression = factorise(rows)
+        return estimate(regression, base, method), regression, tuple(samples)
     model, loads = fit_friction(robot, samples).robot, np.zeros(0)
     for _ in range(LOAD_ROUNDS):
         loaded = tuple(with_transmitted_load(model, one) for one in samples)
-        result = estimate(build_regression(robot, loaded), base, method)
+        regression = factorise(rows.with_samples(_with_loads(rows.samples, loaded)))
+        result = estimate(regression, base, method)
         model = robot.with_parameters(result.standard)
         new = np.concatenate([one.load.ravel() for one in loaded if one.load is not None])
         settled = loads.size and float(np.linalg.norm(new - loads)) < LOAD_SETTLED * float(np.linalg.norm(new))
         loads = new
         if settled:
             break
-    return result, tuple(with_transmitted_load(model, one) for one in samples)
+    return result, regression, tuple(with_transmitted_load(model, one) for one in samples)
+
+
+def _with_loads(own: Sequence[Samples], loaded: Sequence[Samples]) -> list[Samples]:
+    """The samples that rows are made from with the loads of others that cover the same time."""
+    found = []
+    for one, other in zip(own, loaded, strict=True):
+        assert other.load is not None
+        same = len(one) == len(other) and np.array_equal(one.time, other.time)
+        load = other.load if same else np.column_stack([np.interp(one.time, other.time, x) for x in other.load.T])
+        found.append(one.with_load(load))
+    return found
 
 
 def friction_alone(
     robot: Robot, samples: Sequence[Samples], model: str, *, time_s: float = START_TIME_S
-) -> tuple[FrictionChoice, Estimate, tuple[Samples, ...]]:
+) -> tuple[FrictionChoice, Estimate, Regression, tuple[Samples, ...]]:
     """Friction identified anew with the rigid bodies of the robot's parameters held (Gaz and others 2019, IV-B).
 
     For the same robot after its lubrication changed, or another one of the same make. Base values of the rigid bodies keep
@@ -235,7 +210,8 @@ def friction_alone(
     renewed = choice.robot
     loaded = tuple(with_transmitted_load(renewed, one) for one in samples)
     base = reduce_to_base(renewed)
-    problem = LinearProblem.of(build_regression(renewed, loaded), base, renewed.parameters)
+    regression = build_regression(renewed, loaded)
+    problem = LinearProblem.of(regression, base, renewed.parameters)
     friction = np.array([column.kind == "friction" for column in renewed.parameters.columns])
     asked = ~base.K[:, ~friction].any(axis=1)
     all_seen = bool(problem.seen.mask[asked].all())
@@ -251,7 +227,7 @@ def friction_alone(
         notes=("rigid bodies were held at their given values; friction alone was identified",),
         details={"noise_sigma": sigma.tolist()},
     )
-    return choice, result, loaded
+    return choice, result, regression, loaded
 
 
 def _searched(robot: Robot) -> bool:

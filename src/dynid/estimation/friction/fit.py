@@ -10,7 +10,7 @@ that known rigid bodies leave unexplained: :func:`fit_residual_friction`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,6 +28,7 @@ from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.channels import torque_channels
 from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import Effect, Motion, NonlinearOption
+from dynid.robot.friction import without_friction
 from dynid.robot.model import Robot
 
 MOST_ROWS = 6_000
@@ -71,11 +72,6 @@ def transmitted_load(robot: Robot, samples: Samples) -> Array:
 def with_transmitted_load(robot: Robot, samples: Samples) -> Samples:
     """Samples that carry the load of this robot, where one of its effects needs it; else as they are."""
     return samples.with_load(transmitted_load(robot, samples)) if needs_load(robot) else samples
-
-
-def without_friction(robot: Robot) -> Robot:
-    """The robot without its friction; rotor inertia stays."""
-    return robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
 
 
 def fit_friction(
@@ -264,6 +260,11 @@ class _Rows:
         return tuple(_Variable(option, tuple(effects)) for option, effects in found.values())
 
     @cached_property
+    def searched(self) -> tuple[int, ...]:
+        """Which of the robot's effects a search changes."""
+        return tuple(sorted({i for variable in self.variables for i in variable.effects}))
+
+    @cached_property
     def start(self) -> Array:
         """Where a search starts, variable after variable, joint after joint."""
         places = [
@@ -354,7 +355,31 @@ class _Problem:
 
     def _signals(self, theta: Array) -> Array:
         effects = self._rows.effects_at(theta)
-        return np.hstack([effects[i].signals(self._motion) for i in self._rows.friction])
+        signals = self._given_signals.copy()
+        for i in self._rows.searched:
+            signals[:, self._layout.parts[i]] = effects[i].signals(self._motion)
+        return signals
+
+    @cached_property
+    def _given_signals(self) -> Array:
+        """Signals of the effects that no search changes; the columns of the others are to be filled in."""
+        rows, layout = self._rows, self._layout
+        signals = np.empty((len(rows.torque), len(layout.names)))
+        for i in set(rows.friction) - set(rows.searched):
+            signals[:, layout.parts[i]] = rows.robot.effects[i].signals(self._motion)
+        return signals
+
+    def _signals_and_derivatives(self, theta: Array) -> tuple[Array, dict[tuple[int, str], Array]]:
+        """All signals, and by effect and option how those of a searched effect change: what they share is computed once."""
+        rows = self._rows
+        effects, signals = rows.effects_at(theta), self._given_signals.copy()
+        derivatives: dict[tuple[int, str], Array] = {}
+        for i in rows.searched:
+            options = [variable.option.name for variable in rows.variables if i in variable.effects]
+            own, slopes = effects[i].signals_and_derivatives(self._motion, options)
+            signals[:, self._layout.parts[i]] = own
+            derivatives |= {(i, option): slope for option, slope in slopes.items()}
+        return signals, derivatives
 
     def _own_columns(self, signals: Array) -> list[Array]:
         """Rows of each group, joint after joint, over the columns that enter it."""
@@ -365,9 +390,10 @@ class _Problem:
         ]
 
     def _model(self, theta: Array) -> tuple[float, Array, Array]:
-        columns = self._own_columns(self._signals(theta))
+        signals, derivatives = self._signals_and_derivatives(theta)
+        columns = self._own_columns(signals)
         solution = solve_blocks(self._blocks, columns)
-        changes = self._changes(theta, self._values(solution))
+        changes = self._changes(theta, self._values(solution), derivatives)
         gradient, hessian = curvature(self._blocks, columns, changes)
         n, layout = self._rows.n_joints, self._layout
         place = np.concatenate(
@@ -379,17 +405,16 @@ class _Problem:
         full_hessian[np.ix_(place, place)] = hessian
         return solution.cost, full_gradient, full_hessian
 
-    def _changes(self, theta: Array, values: Array) -> list[Array]:
+    def _changes(self, theta: Array, values: Array, derivatives: Mapping[tuple[int, str], Array]) -> list[Array]:
         """Change of the rows of each group with its numbers: variable after variable, owner after owner."""
         rows, layout = self._rows, self._layout
-        effects = rows.effects_at(theta)
         moved = []
         for variable, place in zip(rows.variables, theta.reshape(-1, rows.n_joints), strict=True):
             slope = variable.slope(variable.from_search(place))
             change = np.zeros((len(rows.torque), len(layout.names)))
             for i in variable.effects:
                 part = layout.parts[i]
-                change[:, part] = effects[i].derivative(self._motion, variable.option.name)
+                change[:, part] = derivatives[i, variable.option.name]
             moved.append(change * (values * slope[layout.owner]))
         changes = []
         for group, columns in enumerate(layout.columns):

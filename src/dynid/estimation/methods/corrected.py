@@ -7,13 +7,14 @@ The correction knows nothing of the data, so on them the semidefinite estimate i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dynid.errors import UnknownNameError
-from dynid.estimation.constraints.constraints import Constraint
+from dynid.estimation.constraints.constraints import Constraint, constraints_from_table
 from dynid.estimation.convex.closest import closest_feasible
 from dynid.estimation.convex.consistent_set import MARGIN
 from dynid.estimation.convex.metrics import METRICS, Metric
@@ -24,8 +25,10 @@ from dynid.estimation.outcome import Outcome
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
 from dynid.parameters import Parameters
+from dynid.progress import Tell, silent
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
+from dynid.robot.model import Robot
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,13 @@ class CorrectedLeastSquares:
         check_kind(self.covariance)
         if self.metric not in METRICS:
             raise UnknownNameError("metric", self.metric, METRICS)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> CorrectedLeastSquares:
+        """The method of a run."""
+        names = ("condition", "margin", "weighted")
+        chosen = {name: options[name] for name in names if options.get(name) is not None}
+        return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -29,12 +30,11 @@ from dynid.estimation.row_pass import channel_coefficients
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import coloured_covariance, stretches
 from dynid.parameters import Parameters
-from dynid.recording.samples import Samples, SampleStream
+from dynid.recording.samples import Samples, SampleStream, joined_samples
 from dynid.recording.steps.zero_phase import filter_window
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
-from dynid.regression.rows import TorqueRows
-from dynid.robot.effects import Armature
+from dynid.regression.source import RowSource
 from dynid.robot.model import Robot
 from dynid.simulation import ComputedTorque, Controller, simulate
 
@@ -148,7 +148,7 @@ class InstrumentalVariables:
     def _track(self, robot: Robot, tracked: Samples) -> Samples:
         """Closed-loop motion of a robot along a motion, on the same clock."""
         if self.controller is None:
-            robot = robot.with_effects([effect for effect in robot.effects if isinstance(effect, Armature)])
+            robot = robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
             controller: Controller = ComputedTorque(model_error=0.0, friction_compensation=0.0)
         else:
             controller = self.controller
@@ -172,21 +172,17 @@ class InstrumentalVariables:
 class _Log:
     """One set of samples, whole, and how its rows are made."""
 
-    source: TorqueRows
+    source: RowSource
+    robot: Robot
     samples: Samples
 
-    @property
-    def robot(self) -> Robot:
-        return self.source.robot
-
-    def rows(self, samples: Samples | None = None) -> TorqueRows:
+    def rows(self, samples: Samples | None = None) -> RowSource:
         """Row source of the log itself or, without weights, of another motion."""
         if samples is None:
-            return replace(self.source, sources=(self.samples,))
+            return self.source.with_samples((self.samples,))
         still = samples.with_torque(np.zeros_like(samples.velocity))
-        return replace(
-            self.source, sources=(still if self.samples.load is None else still.with_load(self.samples.load),), weights=None
-        )
+        loaded = still if self.samples.load is None else still.with_load(self.samples.load)
+        return self.source.unweighted().with_samples((loaded,))
 
     def tracked(self, cutoff_hz: float | None) -> Samples:
         """The logged positions after a zero-phase low-pass, with the derivatives of a spline through them."""
@@ -212,28 +208,25 @@ class _Log:
 
 
 def _logs(regression: Regression) -> list[_Log]:
-    if not regression.sources or not all(isinstance(source, TorqueRows) for source in regression.sources):
-        raise InputError("instruments need the torque rows of a robot again, and this regression cannot make them")
     logs = []
-    for source in regression.sources:
-        assert isinstance(source, TorqueRows)
-        for samples in source.sources:
-            whole = _whole(samples)
-            if len(whole) < 12:
-                raise InputError(f"a set of samples has {len(whole)} rows, instruments need at least 12")
-            logs.append(_Log(source, whole))
+    for source in regression.logs():
+        if source.robot is None or len(source.samples) != 1:
+            raise InputError(
+                f"instruments are made by simulating the robot's motion, and {source.kind} rows are not made from samples of it"
+            )
+        whole = _whole(source.samples[0])
+        if len(whole) < 12:
+            raise InputError(f"a set of samples has {len(whole)} rows, instruments need at least 12")
+        logs.append(_Log(source, source.robot, whole))
+    if not logs:
+        raise InputError("instruments need every row again, and this regression holds only its triangles")
     return logs
 
 
 def _whole(samples: Samples | SampleStream) -> Samples:
     if isinstance(samples, Samples):
         return samples
-    pieces = list(samples)
-    joined = {
-        name: None if getattr(pieces[0], name) is None else np.concatenate([getattr(piece, name) for piece in pieces])
-        for name in ("time", "position", "velocity", "acceleration", "torque", "load")
-    }
-    return Samples(**joined)  # type: ignore[arg-type]
+    return reduce(joined_samples, samples)
 
 
 def motion_frequency_hz(q: Array, nyquist_hz: float) -> float:

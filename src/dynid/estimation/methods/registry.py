@@ -1,52 +1,127 @@
-"""Methods by the names that users type; each is imported when it is asked for."""
+"""Methods by the names that users type; each is imported when it is asked for.
+
+A method of your own is a class with ``name``, ``laws`` and ``estimate``, registered once:
+
+    >>> from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+    >>> from dynid.estimation.methods.registry import method_named, method_names, register_method
+    >>> class Classical(OrdinaryLeastSquares):
+    ...     name = "classical"
+    >>> register_method(Classical)
+    >>> "classical" in method_names(), method_named("classical").name
+    (True, 'classical')
+
+A class that needs options of a run has a class method ``from_options(options, robot, tell)``, which takes what it needs from
+the settings by name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints.constraints import Constraint
-from dynid.estimation.estimate import Method
+from dynid.progress import Tell, silent
 
-_PLACES = {
-    "ols": ("methods.least_squares", "OrdinaryLeastSquares"),
-    "wls": ("methods.weighted", "WeightedLeastSquares"),
-    "robust": ("methods.robust", "IteratedReweighted"),
-    "tls": ("methods.total", "TotalLeastSquares"),
-    "ridge": ("methods.ridge", "Ridge"),
-    "essential": ("methods.essential", "EssentialParameters"),
-    "recursive": ("methods.recursive", "RecursiveLeastSquares"),
-    "iv": ("methods.instrumental", "InstrumentalVariables"),
-    "sdp": ("methods.sdp", "FeasibleSDP"),
-    "bpfc": ("methods.corrected", "CorrectedLeastSquares"),
-    "fbpe-wls": ("methods.sdp", "WeightedFeasibleSDP"),
-    "manifold": ("methods.manifold", "Manifold"),
-    "logcholesky": ("methods.log_cholesky", "LogCholesky"),
-    "retrieve": ("retrieval.retrieve", "PenaltyRetrieval"),
+if TYPE_CHECKING:
+    from dynid.estimation.constraints.constraints import Constraint
+    from dynid.estimation.estimate import Method
+    from dynid.robot.model import Robot
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a method's class is, and what it knows."""
+
+    module: str
+    kind: str
+    own: type[Any] | None = None
+    consistent: bool = False
+    """Its links are always physically consistent."""
+    takes: tuple[str, ...] = ()
+    """What it knows beyond consistency: constraints, bounds, conditions."""
+
+    @property
+    def method(self) -> type[Any]:
+        """The class itself."""
+        if self.own is not None:
+            return self.own
+        found: type[Any] = getattr(import_module(f"dynid.estimation.{self.module}"), self.kind)
+        return found
+
+
+_METHODS = {
+    "ols": Entry("methods.least_squares", "OrdinaryLeastSquares"),
+    "wls": Entry("methods.weighted", "WeightedLeastSquares"),
+    "robust": Entry("methods.robust", "IteratedReweighted"),
+    "tls": Entry("methods.total", "TotalLeastSquares"),
+    "ridge": Entry("methods.ridge", "Ridge"),
+    "essential": Entry("methods.essential", "EssentialParameters"),
+    "recursive": Entry("methods.recursive", "RecursiveLeastSquares", takes=("bounds",)),
+    "iv": Entry("methods.instrumental", "InstrumentalVariables"),
+    "sdp": Entry("methods.sdp", "FeasibleSDP", consistent=True, takes=("constraints",)),
+    "bpfc": Entry("methods.corrected", "CorrectedLeastSquares", consistent=True, takes=("constraints",)),
+    "fbpe-wls": Entry("methods.sdp", "WeightedFeasibleSDP", consistent=True, takes=("constraints",)),
+    "manifold": Entry("methods.manifold", "Manifold", consistent=True),
+    "logcholesky": Entry("methods.log_cholesky", "LogCholesky", consistent=True),
+    "retrieve": Entry(
+        "retrieval.retrieve", "PenaltyRetrieval", consistent=True, takes=("constraints", "bounds", "conditions")
+    ),
 }
-METHODS = tuple(_PLACES)
-CONSTRAINED = ("sdp", "bpfc", "fbpe-wls", "manifold", "logcholesky", "retrieve")
-"""Methods whose links are always physically consistent."""
-TAKES_CONSTRAINTS = ("sdp", "bpfc", "fbpe-wls", "retrieve")
-"""Methods that know constraints beyond consistency."""
-TAKES_BOUNDS = ("retrieve",)
-"""Methods that read a bounds file."""
+METHODS = tuple(_METHODS)
+"""The methods that come with the package."""
+
+
+def register_method(method: type[Any], *, consistent: bool = False, takes: Sequence[str] = ()) -> None:
+    """Make a method known under its ``name``, on the command line too."""
+    name = getattr(method, "name", None)
+    if not isinstance(name, str) or not callable(getattr(method, "estimate", None)):
+        raise InputError(f"method {method!r} has no name or no estimate(regression, base, prior), expected both")
+    if name in METHODS:
+        raise InputError(f"method '{name}' comes with the package, choose another name")
+    _METHODS[name] = Entry(method.__module__, method.__qualname__, method, consistent, tuple(takes))
+
+
+def method_names() -> tuple[str, ...]:
+    """All methods that are known at this moment."""
+    return tuple(_METHODS)
+
+
+def entry_named(name: str) -> Entry:
+    """What is known of a method."""
+    if name not in _METHODS:
+        raise UnknownNameError("method", name, method_names())
+    return _METHODS[name]
+
+
+def methods_that_take(what: str) -> tuple[str, ...]:
+    """Names of the methods that know constraints, bounds or conditions."""
+    return tuple(name for name, entry in _METHODS.items() if what in entry.takes)
 
 
 def method_named(name: str, constraints: Sequence[Constraint] = (), **options: Any) -> Method:
     """The method of that name with these options."""
-    if name not in _PLACES:
-        raise UnknownNameError("method", name, METHODS)
-    if constraints and name not in TAKES_CONSTRAINTS:
-        raise InputError(
-            f"method '{name}' knows no constraints, {len(constraints)} were given; use {' or '.join(TAKES_CONSTRAINTS)}"
-        )
-    if options.get("bounds") is not None and name not in TAKES_BOUNDS:
-        raise InputError(f"method '{name}' reads no bounds file, one was given; use {' or '.join(TAKES_BOUNDS)}")
-    module, kind = _PLACES[name]
+    entry = entry_named(name)
+    for what, given in (("constraints", constraints), ("bounds", options.get("bounds"))):
+        _refuse_untaken(name, entry, what, given)
     if constraints:
         options = {**options, "constraints": tuple(constraints)}
-    method: Method = getattr(import_module(f"dynid.estimation.{module}"), kind)(**options)
+    method: Method = entry.method(**options)
     return method
+
+
+def method_from_options(name: str, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> Method:
+    """The method of that name as the options of a run ask for it."""
+    entry = entry_named(name)
+    for what in ("constraints", "bounds", "conditions"):
+        _refuse_untaken(name, entry, what, options.get(what))
+    build = getattr(entry.method, "from_options", None)
+    method: Method = entry.method() if build is None else build(options, robot, tell)
+    return method
+
+
+def _refuse_untaken(name: str, entry: Entry, what: str, given: Any) -> None:
+    if given and what not in entry.takes:
+        others = " or ".join(methods_that_take(what))
+        raise InputError(f"method '{name}' takes no {what}, some were given; --method {others} does")

@@ -8,13 +8,14 @@ unconstrained solution; the answer is verified by eigenvalues and, where the sol
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.constraints.constraints import Constraint
+from dynid.estimation.constraints.constraints import Constraint, constraints_from_table
 from dynid.estimation.convex.conic import (
     MARGIN,
     ON_BOUNDARY,
@@ -30,9 +31,15 @@ from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
+from dynid.inertia import is_consistent
 from dynid.parameters import Parameters
+from dynid.progress import Tell, silent
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
+from dynid.robot.model import Robot
+
+PRIOR_MARGIN = 1e-4
+"""How far inside the consistent set, relative to its size, a link of the description must be to serve as a prior."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,26 @@ class FeasibleSDP:
         check_kind(self.covariance)
         check_prior(self.prior, self.strength, self.pull)
 
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> FeasibleSDP:
+        """The method of a run.
+
+        What the data hardly determine of a link, its mass most of all, would move to the boundary of the consistent set. So
+        the estimate is held by the description, taken to be as uncertain as its own size, where that is consistent;
+        where it is not, or is empty, by the square of the distance to it, so that masses stay as small as the data let them.
+        """
+        prior = options["prior"]
+        if prior == "auto":
+            usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
+            prior = "entropic" if usable else "euclidean"
+        chosen = options_given(options, ("condition", "margin", "weighted", "pull"))
+        return cls(
+            prior=prior,
+            strength=options["prior_strength"],
+            constraints=constraints_from_table(options["constraints"]),
+            **chosen,
+        )
+
     def whiten(self, problem: LinearProblem) -> WhitenedFit:
         """The program's data: its set, its factor, its centre."""
         return WhitenedFit.of(
@@ -93,6 +120,17 @@ class WeightedFeasibleSDP(FeasibleSDP):
 
     name: ClassVar[str] = "fbpe-wls"
     weighted: bool = True
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> WeightedFeasibleSDP:
+        """The method of a run: the paper's program, which knows no prior."""
+        chosen = options_given(options, ("condition", "margin", "pull"))
+        return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
+
+
+def options_given(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Those options of a run that say something."""
+    return {name: options[name] for name in names if options.get(name) is not None}
 
 
 def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]:

@@ -24,7 +24,7 @@ from dynid.engine import Engine, Progress, Threads, engine_from
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.bounds import Bounds, read_bounds
 from dynid.estimation.constraints.conditions import Condition, Violation, as_conditions, check_names
-from dynid.estimation.constraints.constraints import Constraint, PositiveEffects
+from dynid.estimation.constraints.constraints import Constraint, PositiveEffects, constraints_from_table
 from dynid.estimation.convex.conic import ON_BOUNDARY, ConsistentSet, blamed, deepest_in, onto_equalities
 from dynid.estimation.convex.layout import Layout
 from dynid.estimation.estimate import Estimate
@@ -37,11 +37,11 @@ from dynid.estimation.retrieval.refinement import Refined, exact_base, random_st
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
 from dynid.parameters import Parameters
+from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 from dynid.regression.independence import triangle_of
-from dynid.regression.rows import TorqueRows
 from dynid.robot.model import Robot
 
 Optimiser: TypeAlias = Literal["refine", "annealing"]
@@ -143,6 +143,26 @@ class PenaltyRetrieval:
         if not (np.isfinite(self.growth) and self.growth > 0.0):
             raise InputError(f"growth of the penalty is {self.growth:g}, expected a positive number")
 
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> PenaltyRetrieval:
+        """The method of a run."""
+        bounds = options["bounds"]
+        if bounds is not None:
+            read_bounds(bounds).check(robot.parameters, f"bounds of '{bounds}'")
+        annealing = options["optimiser"] == "annealing"
+        return cls(
+            constraints=constraints_from_table(options["constraints"]),
+            bounds=bounds,
+            optimiser=options["optimiser"],
+            starts=options["starts"],
+            steps=options["steps"],
+            growth=options["growth"],
+            iterations=options["iterations"],
+            seed=options["seed"],
+            engine="processes" if annealing and options["starts"] > 1 else None,
+            progress=lambda done, total: tell(f"estimating by retrieve: {done} of {total} starts done"),
+        )
+
     # Two steps: from coefficients ---------------------------------------------------------------
 
     def retrieve(
@@ -209,7 +229,7 @@ class PenaltyRetrieval:
             root = np.eye(base.n_base)[seen]
             if self.weighted:
                 root = _whitening(spread.covariance[np.ix_(seen, seen)], int(seen.sum())) @ root
-        robot = next((source.robot for source in regression.sources if isinstance(source, TorqueRows)), None)
+        robot = regression.robot if regression.has_robot else None
         layout = Layout.of_parameters(prior, robot.links if robot is not None else ())
         problem = self._problem(layout, base, root, beta, floor, prior, PULLS_OF_DATA)
         found = self._solve(problem)
@@ -452,8 +472,7 @@ def largest_joint_wrench(robot: Robot, motions: Iterable[Motion]) -> list[dict[s
 
 def _motions(regression: Regression) -> list[Motion]:
     """The motions that rows were made from, as far as they are kept."""
-    kept = [source for source in regression.sources if isinstance(source, TorqueRows)]
-    samples = [one for source in kept for one in source.sources if isinstance(one, Samples)]
+    samples = [one for source in regression.sources for one in source.samples if isinstance(one, Samples)]
     return [(one.position, one.velocity, one.acceleration) for one in samples]
 
 

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.recording.readers.table import foreign_errors
-from dynid.recording.recording import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY
+from dynid.recording.quantities import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY
+from dynid.recording.readers.foreign import foreign_errors
 
 _NAMED = (*COLUMN_OF_QUANTITY, *COLUMN_OF_BODY_MOTION, "gravity", "wrench")
 _KEYS = (

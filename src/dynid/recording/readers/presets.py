@@ -14,7 +14,7 @@ class Preset:
 
     ``time`` lists candidates, each one column or a pair of seconds and nanoseconds; ``columns`` gives
     patterns with ``{joint}``, ``{index}`` (from 0) or ``{number}`` (from 1) per quantity, first complete one
-    wins; ``side`` tells where a quantity is measured, ``joint`` or ``motor``.
+    wins; ``side`` is where a quantity is measured, ``joint`` or ``motor``.
     """
 
     name: str

@@ -1,16 +1,15 @@
-"""Reflected rotor inertia: tau = Ia a."""
+"""Reflected rotor inertia: ``tau = Ia a``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 from dynid.arrays import Array
 from dynid.parameters import Kind
-from dynid.robot.effects.effect import JointwiseEffect, Motion
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
+from dynid.robot.effects.effect import FormulaMotion, Motion
+from dynid.robot.effects.jointwise import Coefficient, JointwiseEffect
+from dynid.robot.effects.mathematics import Mathematics, Value
 
 
 @dataclass(frozen=True)
@@ -18,11 +17,14 @@ class Armature(JointwiseEffect):
     """Reflected rotor inertia: tau = Ia a."""
 
     name: ClassVar[str] = "armature"
-    symbol: ClassVar[str] = "Ia"
     kind: ClassVar[Kind] = "actuator"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("Ia", "kg m^2", nonnegative=True, place="armature"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "kg" if joint.kind == "prismatic" else "kg m^2"
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (motion.acceleration,)
 
-    def signals(self, motion: Motion) -> Array:
-        return motion.acceleration
+    def momentum_signals(self, motion: Motion) -> Array:
+        return motion.velocity
+
+    def energy_signals(self, motion: Motion) -> Array:
+        return 0.5 * motion.velocity**2

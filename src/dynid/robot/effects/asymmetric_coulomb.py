@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from dynid.arrays import Array
-from dynid.robot.effects.effect import Motion
+from dynid.robot.effects.effect import FormulaMotion
+from dynid.robot.effects.jointwise import Coefficient
+from dynid.robot.effects.mathematics import Mathematics, Value
 from dynid.robot.effects.sign import SignEffect
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
 
 
 @dataclass(frozen=True)
 class AsymmetricCoulomb(SignEffect):
     """``tau = fcp max(sign(v), 0) + fcn min(sign(v), 0)``.
 
-    Away from zero speed it is Coulomb friction with an offset, so it takes the place of both.
+    Away from zero speed it is Coulomb friction with an offset, so it takes the place of both, and one of the two may be
+    negative where the offset is larger than the friction.
     """
 
     name: ClassVar[str] = "asymmetric_coulomb"
-    symbol: ClassVar[str] = "fcp"
+    linear: ClassVar[tuple[Coefficient, ...]] = (
+        Coefficient("fcp", "N m", place="friction", share=0.5),
+        Coefficient("fcn", "N m", place="friction", share=0.5),
+    )
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return ("fcp", "fcn")
-
-    def unit(self, joint: Joint) -> str:
-        return "N" if joint.kind == "prismatic" else "N m"
-
-    def signals(self, motion: Motion) -> Array:
-        sign = self.sign(motion)
-        return np.hstack([np.maximum(sign, 0.0), np.minimum(sign, 0.0)])
-
-    def derivative(self, motion: Motion, option: str) -> Array:
-        sign, change = self.sign(motion), self.sign_derivative(motion, option)
-        return np.hstack([np.where(sign > 0.0, change, 0.0), np.where(sign < 0.0, change, 0.0)])
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        sign = self.sign(m, motion, inner)
+        return m.maximum(sign, 0.0), m.minimum(sign, 0.0)

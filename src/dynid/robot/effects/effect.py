@@ -5,26 +5,31 @@ An effect with column signals ``s_c(motion)`` and an incidence matrix ``C`` adds
     tau_d += sum_c C[d, c] s_c(motion) value_c
 
 For an effect that acts on each joint by itself ``C`` is the identity. The values are linear and estimated; numbers inside a
-signal (a width, a slope) are options of the effect, and an effect that can say how its signals change with them lets them be
-searched for.
+signal (a width, a slope) are options of the effect, and those with limits can be searched for.
+
+An effect owns its physics: its formula, the signs of its values, its smoothing, whether it stores energy, and what of it a
+simulator's joint can hold. Everything else asks the effect.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
-from dynid.errors import InputError, UnknownNameError
-from dynid.parameters import Column, Kind
+from dynid.errors import InputError
+from dynid.parameters import Column
+from dynid.robot.effects.mathematics import Mathematics, Value
+from dynid.robot.joint import Joint
 
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
+Place: TypeAlias = Literal["damping", "friction", "armature"]
+"""What the joint of a simulator has a place for: viscous friction, dry friction, rotor inertia."""
+PLACES: tuple[Place, ...] = ("damping", "friction", "armature")
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,16 @@ class Motion:
     velocity: Array
     acceleration: Array
     load: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaMotion:
+    """Motion as a formula sees it: arrays ``(samples, joints)``, dual numbers, or the expressions of one joint."""
+
+    position: Value
+    velocity: Value
+    acceleration: Value
+    load: Value
 
 
 @dataclass(frozen=True)
@@ -58,12 +73,34 @@ class NonlinearOption:
         object.__setattr__(self, "key", self.key or self.name)
 
 
+@dataclass(frozen=True)
+class InnerValue:
+    """A number inside the formula of an effect on one joint, ready for a table."""
+
+    name: str
+    unit: str
+    value: float
+    searched: bool
+    """Whether a friction fit finds it; otherwise it is given."""
+
+
+@dataclass(frozen=True)
+class MotionSlopes:
+    """How every signal, ``(samples, columns)``, changes with the motion of its own joint; None for not at all."""
+
+    by_position: Array | None
+    by_velocity: Array | None
+    by_acceleration: Array | None
+
+
 class Effect(ABC):
     """Options of one effect; holds no values."""
 
     name: ClassVar[str]
     needs_load: ClassVar[bool] = False
     """Whether the signals depend on the torque that a joint transmits."""
+
+    # Columns ----------------------------------------------------------------------------------
 
     @abstractmethod
     def columns(self, numbers: Sequence[int], joints: Sequence[Joint]) -> tuple[Column, ...]:
@@ -72,6 +109,10 @@ class Effect(ABC):
     @abstractmethod
     def signals(self, motion: Motion) -> Array:
         """Signal of every column, ``(samples, columns)``."""
+
+    @abstractmethod
+    def scalar_signals(self, m: Mathematics, motion: Sequence[FormulaMotion]) -> list[Value]:
+        """Signal of every column over the functions ``m``, from the motion of each joint by itself: for code that is written."""
 
     def incidence(self, n_joints: int) -> Array:
         """Which joint's torque each column enters, ``(joints, columns)``."""
@@ -87,13 +128,31 @@ class Effect(ABC):
         """Whether the signals of this very effect need the transmitted torque."""
         return self.needs_load
 
+    @property
+    def dry(self) -> bool:
+        """Whether it hardly changes with speed but for its sign: then only a joint that reverses tells it from an offset."""
+        return False
+
+    @property
+    def nonnegative(self) -> tuple[str, ...]:
+        """Symbols of the columns whose value is never negative in a physical joint."""
+        return ()
+
+    # Derivatives ------------------------------------------------------------------------------
+
     def nonlinear_options(self) -> tuple[NonlinearOption, ...]:
         """Options inside the signals that a search may change."""
         return ()
 
+    def signals_and_derivatives(self, motion: Motion, options: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+        """Signals, and their change with each of the options of their own joint, ``(samples, columns)`` each."""
+        if options:
+            raise InputError(f"effect '{self.name}' has no option '{options[0]}' that could be searched for")
+        return self.signals(motion), {}
+
     def derivative(self, motion: Motion, option: str) -> Array:
         """``(samples, columns)``: change of every signal with the option of its own joint."""
-        raise InputError(f"effect '{self.name}' has no option '{option}' that could be searched for")
+        return self.signals_and_derivatives(motion, (option,))[1][option]
 
     def option_values(self, option: str, n_joints: int) -> Array:
         """One value of an option per joint."""
@@ -105,39 +164,74 @@ class Effect(ABC):
         assert isinstance(new, Effect)
         return new
 
-
-class JointwiseEffect(Effect):
-    """An effect with one column per joint and symbol, acting on that joint alone."""
-
-    symbol: ClassVar[str]
-    kind: ClassVar[Kind] = "friction"
+    def inner_numbers(self, joints: Sequence[Joint]) -> tuple[tuple[InnerValue, ...], ...]:
+        """The numbers inside the formula, joint by joint, with their units."""
+        return tuple(() for _ in joints)
 
     @abstractmethod
-    def unit(self, joint: Joint) -> str:
-        """Unit of this effect's value on a joint."""
+    def motion_slopes(self, motion: Motion) -> MotionSlopes:
+        """How the signals change with position, velocity and acceleration: what the design of a motion needs."""
+
+    def motion_gradient(self, motion: Motion, weights: Array) -> tuple[Array | None, Array | None, Array | None]:
+        """How ``sum weights signals`` changes with the joints' position, velocity and acceleration, ``(samples, joints)`` each."""
+        slopes, n = self.motion_slopes(motion), motion.velocity.shape[1]
+
+        def folded(slope: Array | None) -> Array | None:  # columns of one joint stand a whole set of joints apart
+            return None if slope is None else (weights * slope).reshape(len(weights), -1, n).sum(axis=1)
+
+        return folded(slopes.by_position), folded(slopes.by_velocity), folded(slopes.by_acceleration)
 
     @property
-    def is_friction(self) -> bool:
-        return self.kind == "friction"
+    @abstractmethod
+    def depends_on_acceleration(self) -> bool:
+        """Whether a signal changes with the acceleration."""
+
+    # Energy -----------------------------------------------------------------------------------
+
+    def momentum_signals(self, motion: Motion) -> Array | None:
+        """``p``, linear in the velocity, with ``dp/dt`` the signals, where there is one: rotor inertia has ``p = v``."""
+        return None
+
+    def energy_signals(self, motion: Motion) -> Array | None:
+        """``E(q, v)`` whose change is the work of the signals, where there is such a function: a potential or kinetic energy.
+
+        Rotor inertia has ``v^2 / 2``, a constant torque ``q``, a spring ``q^2 / 2``; friction has none, its work depends on the way.
+        """
+        return None
+
+    # Smoothing --------------------------------------------------------------------------------
 
     @property
-    def symbols(self) -> tuple[str, ...]:
-        """The columns of one joint; all joints of the first symbol stand first."""
-        return (self.symbol,)
+    def is_sharp(self) -> bool:
+        """Whether a signal jumps at zero speed."""
+        return False
 
-    def unit_of(self, symbol: str, joint: Joint) -> str:
-        """Unit of one of several symbols."""
-        return self.unit(joint)
+    def smoothed(self, widths: Array, *, at_least: bool = False) -> Effect:
+        """The effect without a jump and without a dead zone: as wide (rad/s or m/s per joint) as given where it is sharp.
 
-    def columns(self, numbers: Sequence[int], joints: Sequence[Joint]) -> tuple[Column, ...]:
-        return tuple(
-            Column(symbol, number, self.kind, self.unit_of(symbol, joint), joint.name)
-            for symbol in self.symbols
-            for number, joint in zip(numbers, joints, strict=True)
-        )
+        With ``at_least`` no joint turns over within less than the width given.
+        """
+        return self
 
-    def incidence(self, n_joints: int) -> Array:
-        return np.tile(np.eye(n_joints), (1, len(self.symbols)))
+    def without_memory(self) -> Effect:
+        """The effect itself, without what the filters of a signal path add to it."""
+        return self
+
+    # Simulators -------------------------------------------------------------------------------
+
+    def simulator_joint(self, values: Array, n_joints: int) -> Mapping[Place, Array]:
+        """What a simulator's joint can hold of the effect at these column values: one number per joint and place."""
+        return {}
+
+    @property
+    def held_in_part(self) -> tuple[str, ...]:
+        """Symbols of which :meth:`simulator_joint` holds only the nearest value."""
+        return ()
+
+    @property
+    def not_held(self) -> tuple[str, ...]:
+        """Symbols of which :meth:`simulator_joint` holds nothing."""
+        return ()
 
 
 def per_joint_option(effect: str, option: str, value: Any, n_joints: int) -> Array:
@@ -148,90 +242,8 @@ def per_joint_option(effect: str, option: str, value: Any, n_joints: int) -> Arr
     return np.broadcast_to(values, (n_joints,)).copy()
 
 
-def check_option(effect: object, option: str, *, positive: bool = False) -> None:
-    """Refuse an option unless its value, or every one of its values, is a number of the right sign."""
-    values = np.atleast_1d(np.asarray(getattr(effect, option), dtype=np.float64))
-    if not (np.isfinite(values).all() and ((values > 0.0).all() if positive else (values >= 0.0).all())):
-        expected = "positive numbers" if positive else "zero or positive numbers"
-        raise InputError(f"{type(effect).__name__} {option} is {getattr(effect, option)}, expected {expected}")
-
-
-def transmitted(motion: Motion, effect: str) -> Array:
-    """The load of a motion; refuses where it is not known."""
-    if motion.load is None:
-        raise InputError(
-            f"effect '{effect}' depends on the torque that each joint transmits, but the samples carry no load; "
-            "attach one with samples.with_load(...), such as the rigid-body torque of the current estimate"
-        )
-    return motion.load
-
-
-def effect_kinds() -> dict[str, type[Effect]]:
-    """Every effect by its name."""
-    from dynid.robot import effects as kinds
-
-    listed: tuple[type[Effect], ...] = (
-        kinds.Viscous,
-        kinds.Coulomb,
-        kinds.Offset,
-        kinds.Armature,
-        kinds.SmoothCoulomb,
-        kinds.AsymmetricCoulomb,
-        kinds.ViscousPolynomial,
-        kinds.Stribeck,
-        kinds.Sigmoid,
-        kinds.LoadCoulomb,
-        kinds.LoadViscous,
-        kinds.Coupled,
-    )
-    return {kind.name: kind for kind in listed}
-
-
-def effects_from_names(names: Sequence[str] | str) -> tuple[Effect, ...]:
-    """Effects by their names: ``"viscous,coulomb,offset,armature"`` or a list; ``"none"`` gives no effect."""
-    known = {name: kind for name, kind in effect_kinds().items() if name != "coupled"}
-    listed = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
-    if listed in (["none"], [""], []):
-        return ()
-    for name in listed:
-        if name not in known:
-            raise UnknownNameError("effect", name, (*known, "none"))
-    return tuple(known[name]() for name in dict.fromkeys(listed))
-
-
-def effect_to_dict(effect: Effect) -> dict[str, Any]:
-    """An effect as plain values: its name and its options."""
-    return {"name": effect.name} | {option: _plain(getattr(effect, option)) for option in _options(type(effect))}
-
-
-def effect_from_dict(record: Mapping[str, Any]) -> Effect:
-    """The inverse of :func:`effect_to_dict`."""
-    known = effect_kinds()
-    if "name" not in record:
-        raise InputError(f"an effect is stored without its name: {dict(record)}")
-    if record["name"] not in known:
-        raise UnknownNameError("effect", str(record["name"]), known)
-    kind = known[record["name"]]
-    options = _options(kind)
-    for option in record:
-        if option != "name" and option not in options:
-            raise UnknownNameError("option", option, options, f"effect '{kind.name}'")
-    made: Any = kind(**{option: _restored(value) for option, value in record.items() if option != "name"})
-    assert isinstance(made, Effect)
-    return made
-
-
-def _options(kind: type[Effect]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Effect):
-        return effect_to_dict(value)
-    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
-
-
-def _restored(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return effect_from_dict(value)
-    return tuple(_restored(item) for item in value) if isinstance(value, (tuple, list)) else value
+def unit_on(joint: Joint, unit: str) -> str:
+    """A unit of a turning joint (``N m s/rad``) as it is on this joint (``N s/m`` where it slides)."""
+    if joint.kind != "prismatic":
+        return unit
+    return unit.replace("kg m^2", "kg").replace("N m", "N").replace("rad", "m")

@@ -8,16 +8,12 @@ The load itself is not measured apart from friction; it is the torque that the r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from dynid.arrays import Array
-from dynid.robot.effects.effect import JointwiseEffect, Motion, transmitted
+from dynid.robot.effects.effect import FormulaMotion
+from dynid.robot.effects.jointwise import Coefficient, JointwiseEffect
+from dynid.robot.effects.mathematics import Mathematics, Value
 from dynid.robot.effects.sign import SignEffect
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
 
 
 @dataclass(frozen=True)
@@ -25,29 +21,20 @@ class LoadCoulomb(SignEffect):
     """``tau = flc |load| sign(v)``: Coulomb friction proportional to the transmitted torque."""
 
     name: ClassVar[str] = "load_coulomb"
-    symbol: ClassVar[str] = "flc"
     needs_load: ClassVar[bool] = True
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("flc", "1", nonnegative=True),)
 
-    def unit(self, joint: Joint) -> str:
-        return "1"
-
-    def signals(self, motion: Motion) -> Array:
-        return np.abs(transmitted(motion, self.name)) * self.sign(motion)
-
-    def derivative(self, motion: Motion, option: str) -> Array:
-        return np.abs(transmitted(motion, self.name)) * self.sign_derivative(motion, option)
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (abs(motion.load) * self.sign(m, motion, inner),)
 
 
 @dataclass(frozen=True)
 class LoadViscous(JointwiseEffect):
-    """``tau = flv |load| v``: viscous friction proportional to the transmitted torque."""
+    """``tau = flv |load| v``: viscous friction proportional to the transmitted torque, of either sign beside ``fv``."""
 
     name: ClassVar[str] = "load_viscous"
-    symbol: ClassVar[str] = "flv"
     needs_load: ClassVar[bool] = True
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("flv", "s/rad"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "s/m" if joint.kind == "prismatic" else "s/rad"
-
-    def signals(self, motion: Motion) -> Array:
-        return np.abs(transmitted(motion, self.name)) * motion.velocity
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (abs(motion.load) * motion.velocity,)

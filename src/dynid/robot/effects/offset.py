@@ -1,18 +1,14 @@
-"""Constant torque: tau = fo, a sensor or current offset or asymmetric Coulomb friction."""
+"""Constant torque: ``tau = fo``, a sensor or current offset or asymmetric Coulomb friction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
+from typing import Any, ClassVar
 
 from dynid.arrays import Array
-from dynid.parameters import Kind
-from dynid.robot.effects.effect import JointwiseEffect, Motion
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
+from dynid.robot.effects.effect import FormulaMotion, Motion
+from dynid.robot.effects.jointwise import Coefficient, JointwiseEffect
+from dynid.robot.effects.mathematics import Mathematics, Value
 
 
 @dataclass(frozen=True)
@@ -20,11 +16,10 @@ class Offset(JointwiseEffect):
     """Constant torque: tau = fo, a sensor or current offset or asymmetric Coulomb friction."""
 
     name: ClassVar[str] = "offset"
-    symbol: ClassVar[str] = "fo"
-    kind: ClassVar[Kind] = "friction"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fo", "N m"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "N" if joint.kind == "prismatic" else "N m"
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (1.0,)
 
-    def signals(self, motion: Motion) -> Array:
-        return np.ones_like(motion.velocity)
+    def energy_signals(self, motion: Motion) -> Array:
+        return motion.position

@@ -8,59 +8,34 @@ Where viscous friction is small it describes a joint with three numbers and no j
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from dynid.arrays import Array
-from dynid.errors import InputError
-from dynid.robot.effects.effect import JointwiseEffect, Motion, NonlinearOption, check_option
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
-
-SLOPE = NonlinearOption("slope", 0.5, 500.0)
-SHIFT = NonlinearOption("shift", -0.5, 0.5, logarithmic=False)
+from dynid.robot.effects.effect import FormulaMotion
+from dynid.robot.effects.jointwise import Coefficient, InnerNumber, JointwiseEffect
+from dynid.robot.effects.mathematics import Mathematics, Value
 
 
 @dataclass(frozen=True)
 class Sigmoid(JointwiseEffect):
-    """The three numbers of a joint: ``fsig`` (phi1, linear), ``slope`` (phi2, s/rad) and ``shift`` (phi3, rad/s)."""
+    """The three numbers of a joint: ``fsig`` (phi1, linear), ``slope`` (phi2, s/rad) and ``shift`` (phi3, rad/s).
+
+    It runs from ``-fsig / (1 + exp(-slope shift))`` to ``fsig / (1 + exp(slope shift))``: dry friction of ``fsig / 2`` is nearest.
+    """
 
     name: ClassVar[str] = "sigmoid"
-    symbol: ClassVar[str] = "fsig"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fsig", "N m", nonnegative=True, place="friction", share=0.5),)
+    inner: ClassVar[tuple[InnerNumber, ...]] = (
+        InnerNumber("slope", "s/rad", "positive", low=0.5, high=500.0),
+        InnerNumber("shift", "rad/s", "any", low=-0.5, high=0.5, logarithmic=False),
+    )
     slope: float | tuple[float, ...] = 10.0
     shift: float | tuple[float, ...] = 0.0
 
-    def __post_init__(self) -> None:
-        check_option(self, "slope", positive=True)
-        if not np.isfinite(np.asarray(self.shift)).all():
-            raise InputError(f"Sigmoid shift is {self.shift}, expected finite numbers")
+    @property
+    def dry(self) -> bool:
+        return True
 
-    def unit(self, joint: Joint) -> str:
-        return "N" if joint.kind == "prismatic" else "N m"
-
-    def nonlinear_options(self) -> tuple[NonlinearOption, ...]:
-        return SLOPE, SHIFT
-
-    def signals(self, motion: Motion) -> Array:
-        slope, shift = np.asarray(self.slope), np.asarray(self.shift)
-        return _logistic(slope * (motion.velocity + shift)) - _logistic(slope * shift)
-
-    def derivative(self, motion: Motion, option: str) -> Array:
-        slope, shift = np.asarray(self.slope), np.asarray(self.shift)
-        x = motion.velocity + shift
-        steep, at_rest = _bell(slope * x), _bell(slope * shift)
-        if option == SLOPE.name:
-            return np.asarray(x * steep - shift * at_rest)
-        return np.asarray(slope * (steep - at_rest))
-
-
-def _logistic(x: Array) -> Array:
-    """``1 / (1 + exp(-x))`` without overflow."""
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
-
-
-def _bell(x: Array) -> Array:
-    """Its derivative."""
-    return np.asarray(0.25 * (1.0 - np.tanh(0.5 * x) ** 2))
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        # 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2, which does not overflow
+        half = 0.5 * inner.slope
+        return (0.5 * (m.tanh(half * (motion.velocity + inner.shift)) - m.tanh(half * inner.shift)),)

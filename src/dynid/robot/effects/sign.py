@@ -9,65 +9,73 @@ reversal looks wider over speed than a slow one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.robot.effects.effect import JointwiseEffect, Motion, NonlinearOption, check_option
+from dynid.robot.effects.effect import Effect, FormulaMotion
+from dynid.robot.effects.jointwise import InnerNumber, JointwiseEffect
+from dynid.robot.effects.mathematics import Mathematics, Value
 
-WIDTH = NonlinearOption("smooth_width", 1e-4, 1.0)
-TIME = NonlinearOption("smooth_time_s", 1e-4, 0.5)
+DEAD_ZONE = InnerNumber("dead_zone", "rad/s")
+WIDTH = InnerNumber("smooth_width", "rad/s", low=1e-4, high=1.0)
+TIME = InnerNumber("smooth_time_s", "s", low=1e-4, high=0.5)
+
+
+def turning_sign(m: Mathematics, motion: FormulaMotion, width: Value, time: Value, dead_zone: Value) -> Value:
+    """``sign_w(v, a)``, the sharp sign where width and time are zero, zero in the dead zone."""
+    v = motion.velocity
+    W = m.where(time > 0.0, lambda: m.sqrt(width * width + (time * motion.acceleration) ** 2), width)
+
+    def smooth() -> Value:
+        return m.tanh(v / W)
+
+    sign = m.where(width > 0.0, smooth, lambda: m.where(W > 0.0, smooth, lambda: m.sign(v)))
+    return m.where(dead_zone > 0.0, lambda: m.where(abs(v) < dead_zone, 0.0, sign), sign)
 
 
 @dataclass(frozen=True)
-class SignEffect(JointwiseEffect):
-    """Options of every effect that turns with the sign of the speed; a tuple gives one value per joint.
+class TurningEffect(JointwiseEffect):
+    """Options of every effect that turns with the sign of the speed and may jump there; a tuple gives one value per joint."""
+
+    dead_zone: float | tuple[float, ...] = 0.0
+    smooth_width: float | tuple[float, ...] = 0.02
+
+    @property
+    def dry(self) -> bool:
+        return True
+
+    @property
+    def is_sharp(self) -> bool:
+        return not np.any(np.asarray(self.smooth_width) > 0.0)
+
+    def smoothed(self, widths: Array, *, at_least: bool = False) -> Effect:
+        own = self.option_values("smooth_width", len(widths))
+        new = np.maximum(own, widths) if at_least else np.where(own > 0.0, own, widths)
+        return replace(self, smooth_width=tuple(new.tolist()), dead_zone=0.0)
+
+
+@dataclass(frozen=True)
+class SignEffect(TurningEffect):
+    """Effects with the smooth sign of this module, whose width and time can be searched for.
 
     Near zero speed the sign is noise and, when the joint hardly reverses, collinear with the offset. ``dead_zone`` (rad/s or
     m/s) sets the sign to zero for slower motion; ``smooth_width`` (rad/s or m/s) and ``smooth_time_s`` make it smooth; both
     zero is the sharp sign.
     """
 
-    dead_zone: float | tuple[float, ...] = 0.0
-    smooth_width: float | tuple[float, ...] = 0.02
+    inner: ClassVar[tuple[InnerNumber, ...]] = (DEAD_ZONE, WIDTH, TIME)
     smooth_time_s: float | tuple[float, ...] = 0.0
 
-    def __post_init__(self) -> None:
-        for option in ("dead_zone", "smooth_width", "smooth_time_s"):
-            check_option(self, option)
+    def sign(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> Value:
+        """The smooth sign of the speed."""
+        return turning_sign(m, motion, inner.smooth_width, inner.smooth_time_s, inner.dead_zone)
 
-    def nonlinear_options(self) -> tuple[NonlinearOption, ...]:
-        """The smoothing options that are in use: a sharp sign stays sharp."""
-        return tuple(option for option in (WIDTH, TIME) if np.all(np.asarray(getattr(self, option.name)) > 0.0))
+    @property
+    def is_sharp(self) -> bool:
+        return super().is_sharp and not np.any(np.asarray(self.smooth_time_s) > 0.0)
 
-    def sign(self, motion: Motion) -> Array:
-        """``sign_w(v, a)``, zero in the dead zone."""
-        v, scale = motion.velocity, self._scale(motion)
-        if scale is None:
-            return self._outside_dead_zone(v, np.sign(v))
-        smooth = np.tanh(v / np.where(scale > 0.0, scale, 1.0))
-        return self._outside_dead_zone(v, np.where(scale > 0.0, smooth, np.sign(v)))
-
-    def sign_derivative(self, motion: Motion, option: str) -> Array:
-        """Change of the sign with ``smooth_width`` or ``smooth_time_s``: ``-(1 - tanh^2) v / W^2 dW``."""
-        v, scale = motion.velocity, self._scale(motion)
-        if scale is None:
-            return np.zeros_like(v)
-        W = np.where(scale > 0.0, scale, 1.0)
-        if option == WIDTH.name:
-            dW = np.broadcast_to(np.asarray(self.smooth_width), v.shape) / W
-        else:
-            dW = np.asarray(self.smooth_time_s) * motion.acceleration**2 / W
-        change = np.where(scale > 0.0, -(1.0 - np.tanh(v / W) ** 2) * v / W**2 * dW, 0.0)
-        return self._outside_dead_zone(v, change)
-
-    def _scale(self, motion: Motion) -> Array | None:
-        width, time = np.asarray(self.smooth_width), np.asarray(self.smooth_time_s)
-        if not (np.any(width > 0.0) or np.any(time > 0.0)):
-            return None
-        return np.asarray(np.hypot(np.broadcast_to(width, motion.velocity.shape), time * motion.acceleration))
-
-    def _outside_dead_zone(self, v: Array, values: Array) -> Array:
-        zone = np.asarray(self.dead_zone)
-        return np.where(np.abs(v) < zone, 0.0, values) if np.any(zone > 0.0) else values
+    def without_memory(self) -> Effect:
+        return replace(self, smooth_time_s=0.0)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-from dynid.arrays import Array
-from dynid.robot.effects.effect import Motion
+from dynid.robot.effects.effect import FormulaMotion
+from dynid.robot.effects.jointwise import Coefficient
+from dynid.robot.effects.mathematics import Mathematics, Value
 from dynid.robot.effects.sign import SignEffect
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
 
 
 @dataclass(frozen=True)
@@ -18,13 +16,7 @@ class SmoothCoulomb(SignEffect):
     """Coulomb friction with the smooth sign of :mod:`dynid.robot.effects.sign`, whose width and time can be searched for."""
 
     name: ClassVar[str] = "smooth_coulomb"
-    symbol: ClassVar[str] = "fc"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fc", "N m", nonnegative=True, place="friction"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "N" if joint.kind == "prismatic" else "N m"
-
-    def signals(self, motion: Motion) -> Array:
-        return self.sign(motion)
-
-    def derivative(self, motion: Motion, option: str) -> Array:
-        return self.sign_derivative(motion, option)
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (self.sign(m, motion, inner),)

@@ -9,19 +9,14 @@ The two hardly differ near ``vs``; the rational one has a tail, so that fast mot
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-import numpy as np
-
-from dynid.arrays import Array
 from dynid.errors import UnknownNameError
-from dynid.robot.effects.effect import Motion, NonlinearOption, check_option
+from dynid.robot.effects.effect import FormulaMotion
+from dynid.robot.effects.jointwise import Coefficient, InnerNumber
+from dynid.robot.effects.mathematics import Mathematics, Value
 from dynid.robot.effects.sign import SignEffect
 
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
-
-SPEED = NonlinearOption("stribeck_speed", 5e-3, 5.0)
 FORMS = ("rational", "exponential")
 
 
@@ -30,7 +25,12 @@ class Stribeck(SignEffect):
     """``tau = fs fade(|v| / stribeck_speed) sign(v)``, beside Coulomb friction; a tuple gives one value per joint."""
 
     name: ClassVar[str] = "stribeck"
-    symbol: ClassVar[str] = "fs"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fs", "N m", nonnegative=True),)
+    inner: ClassVar[tuple[InnerNumber, ...]] = (
+        *SignEffect.inner,
+        InnerNumber("stribeck_speed", "rad/s", "positive", low=5e-3, high=5.0),
+        InnerNumber("stribeck_exponent", "1", "positive"),
+    )
     stribeck_speed: float | tuple[float, ...] = 0.1
     stribeck_exponent: float | tuple[float, ...] = 2.0
     form: Literal["rational", "exponential"] = "rational"
@@ -39,31 +39,9 @@ class Stribeck(SignEffect):
         super().__post_init__()
         if self.form not in FORMS:
             raise UnknownNameError("form of Stribeck friction", self.form, FORMS)
-        for option in ("stribeck_speed", "stribeck_exponent"):
-            check_option(self, option, positive=True)
 
-    def unit(self, joint: Joint) -> str:
-        return "N" if joint.kind == "prismatic" else "N m"
-
-    def nonlinear_options(self) -> tuple[NonlinearOption, ...]:
-        return (*super().nonlinear_options(), SPEED)
-
-    def signals(self, motion: Motion) -> Array:
-        return np.asarray(self._fade(motion) * self.sign(motion))
-
-    def derivative(self, motion: Motion, option: str) -> Array:
-        fade = self._fade(motion)
-        if option != SPEED.name:
-            return np.asarray(fade * self.sign_derivative(motion, option))
-        # with y = x^n and x = |v| / vs: d fade / d vs = -fade'(y) n y / vs
-        change = fade**2 if self.form == "rational" else fade
-        n, speed = np.asarray(self.stribeck_exponent), np.asarray(self.stribeck_speed)
-        return np.asarray(change * n / speed * self._power(motion) * self.sign(motion))
-
-    def _power(self, motion: Motion) -> Array:
-        x = np.abs(motion.velocity) / np.asarray(self.stribeck_speed)
-        return np.asarray(x ** np.asarray(self.stribeck_exponent))
-
-    def _fade(self, motion: Motion) -> Array:
-        power = self._power(motion)
-        return np.asarray(1.0 / (1.0 + power) if self.form == "rational" else np.exp(-power))
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        x, n = abs(motion.velocity) / inner.stribeck_speed, inner.stribeck_exponent
+        power = m.where(n == 2.0, lambda: x * x, lambda: x**n)
+        fade = 1.0 / (1.0 + power) if self.form == "rational" else m.exp(-power)
+        return (fade * self.sign(m, motion, inner),)

@@ -1,16 +1,13 @@
-"""Viscous friction: tau = fv v."""
+"""Viscous friction: ``tau = fv v``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-from dynid.arrays import Array
-from dynid.parameters import Kind
-from dynid.robot.effects.effect import JointwiseEffect, Motion
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
+from dynid.robot.effects.effect import FormulaMotion
+from dynid.robot.effects.jointwise import Coefficient, JointwiseEffect
+from dynid.robot.effects.mathematics import Mathematics, Value
 
 
 @dataclass(frozen=True)
@@ -18,11 +15,7 @@ class Viscous(JointwiseEffect):
     """Viscous friction: tau = fv v."""
 
     name: ClassVar[str] = "viscous"
-    symbol: ClassVar[str] = "fv"
-    kind: ClassVar[Kind] = "friction"
+    linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fv", "N m s/rad", nonnegative=True, place="damping"),)
 
-    def unit(self, joint: Joint) -> str:
-        return "N s/m" if joint.kind == "prismatic" else "N m s/rad"
-
-    def signals(self, motion: Motion) -> Array:
-        return motion.velocity
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        return (motion.velocity,)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.robot.effects.effect import JointwiseEffect, Motion
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Joint
+from dynid.robot.effects.effect import FormulaMotion
+from dynid.robot.effects.jointwise import Coefficient, JointwiseEffect
+from dynid.robot.effects.mathematics import Mathematics, Value
 
 HIGHEST_POWER = 6
 
@@ -22,7 +18,6 @@ class ViscousPolynomial(JointwiseEffect):
     """``tau = fvv |v| v + fvvv |v|^2 v + ..`` for the powers chosen, beside linear viscous friction; odd in speed."""
 
     name: ClassVar[str] = "viscous_polynomial"
-    symbol: ClassVar[str] = "fvv"
     powers: tuple[int, ...] = (2, 3)
 
     def __post_init__(self) -> None:
@@ -32,17 +27,10 @@ class ViscousPolynomial(JointwiseEffect):
             raise InputError(f"viscous polynomial has powers {given}, expected different ones from 2 to {HIGHEST_POWER}")
         object.__setattr__(self, "powers", tuple(int(power) for power in given))
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return tuple("f" + "v" * power for power in self.powers)
+    def coefficients(self) -> tuple[Coefficient, ...]:
+        """Of either sign: friction that grows less than linearly bends downward."""
+        return tuple(Coefficient("f" + "v" * power, f"N m (s/rad)^{power}") for power in self.powers)
 
-    def unit(self, joint: Joint) -> str:
-        return self.unit_of(self.symbols[0], joint)
-
-    def unit_of(self, symbol: str, joint: Joint) -> str:
-        power = len(symbol) - 1
-        return f"N (s/m)^{power}" if joint.kind == "prismatic" else f"N m (s/rad)^{power}"
-
-    def signals(self, motion: Motion) -> Array:
-        v = motion.velocity
-        return np.hstack([np.abs(v) ** (power - 1) * v for power in self.powers])
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        size = abs(motion.velocity)
+        return tuple(size ** (power - 1) * motion.velocity for power in self.powers)

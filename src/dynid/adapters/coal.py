@@ -1,0 +1,154 @@
+"""Distances between the shapes of a robot, by coal through Pinocchio.
+
+Meshes are replaced by their convex hulls, which contain them, so that a signed distance with nearest points exists everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, IntArray
+from dynid.errors import InputError
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One convex shape and the body that carries it."""
+
+    owner: str
+    """Link or obstacle."""
+    joint: int
+    """Number of the joint that moves it, from 1; 0 for the ground."""
+    lever: float
+    """Largest distance of a point of the shape from the frame of its joint, m."""
+
+
+@dataclass(frozen=True, eq=False)
+class NearPair:
+    """One pair of shapes at one pose: unit normal from the first to the second, and the nearest points, in the base frame."""
+
+    normal: Array
+    points: tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class ShapePairs:
+    """Pairs of shapes on a Pinocchio model whose distances are asked for."""
+
+    model: Any
+    geometry: Any
+    shapes: tuple[Shape, ...]
+
+    @property
+    def pairs(self) -> IntArray:
+        """The two shapes of every pair, ``(pairs, 2)``."""
+        return np.array([(pair.first, pair.second) for pair in self.geometry.collisionPairs], dtype=np.int64).reshape(-1, 2)
+
+    def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> ShapePairs:
+        """The same shapes with these pairs."""
+        import pinocchio as pin
+
+        chosen = self.geometry.copy()
+        chosen.removeAllCollisionPairs()
+        for first, second in pairs:
+            chosen.addCollisionPair(pin.CollisionPair(first, second))
+        return ShapePairs(self.model, chosen, self.shapes)
+
+    def with_box(self, owner: str, size: Array, pose: Array) -> ShapePairs:
+        """A box of the given edge lengths added, fixed to the base frame."""
+        import coal
+        import pinocchio as pin
+
+        more = self.geometry.copy()
+        more.addGeometryObject(pin.GeometryObject(owner, 0, pin.SE3(pose), coal.Box(*size.tolist())))
+        return ShapePairs(self.model, more, (*self.shapes, Shape(owner, 0, 0.0)))
+
+    def distances(self, positions: Array) -> Array:
+        """Signed distance of every pose and pair, ``(poses, pairs)``; negative where shapes overlap."""
+        import pinocchio as pin
+
+        working, shapes = self.model.createData(), self.geometry.createData()
+        out = np.empty((len(positions), len(self.geometry.collisionPairs)))
+        for row, position in enumerate(positions):
+            pin.computeDistances(self.model, working, self.geometry, shapes, position)
+            out[row] = [result.min_distance for result in shapes.distanceResults]
+        return out
+
+    def single_distances(self) -> Callable[[Array, IntArray], Array]:
+        """A function of one pose and the numbers of some pairs: their distances alone."""
+        import pinocchio as pin
+
+        working, shapes = self.model.createData(), self.geometry.createData()
+
+        def distances(position: Array, pairs: IntArray) -> Array:
+            pin.updateGeometryPlacements(self.model, working, self.geometry, shapes, position)
+            return np.array([pin.computeDistance(self.geometry, shapes, int(pair)).min_distance for pair in pairs])
+
+        return distances
+
+    def nearest(self) -> Callable[[Array], tuple[Array, Callable[[int], NearPair], Callable[[], Array]]]:
+        """A function of one pose: all distances, what is known of one pair there, and the joints' Jacobian in the base frame."""
+        import pinocchio as pin
+
+        working, shapes = self.model.createData(), self.geometry.createData()
+
+        def at(position: Array) -> tuple[Array, Callable[[int], NearPair], Callable[[], Array]]:
+            pin.computeDistances(self.model, working, self.geometry, shapes, position)
+            results = shapes.distanceResults
+
+            def pair(number: int) -> NearPair:
+                result = results[number]
+                points = np.array(result.getNearestPoint1()), np.array(result.getNearestPoint2())
+                return NearPair(np.array(result.normal), points)
+
+            def jacobian() -> Array:
+                J: Array = pin.computeJointJacobians(self.model, working, position)
+                return J
+
+            return np.array([result.min_distance for result in results]), pair, jacobian
+
+        return at
+
+    def joint_offsets(self) -> Array:
+        """Distance of every joint's frame from the one before it, m."""
+        return np.array([float(np.linalg.norm(place.translation)) for place in list(self.model.jointPlacements)[1:]])
+
+
+def urdf_shapes(model: Any, path: Path, package_dirs: Sequence[str]) -> ShapePairs:
+    """Collision shapes of a URDF file on the bodies of ``model``, which may have fewer joints than the file; no pairs yet."""
+    import pinocchio as pin
+
+    try:
+        raw = pin.buildModelFromUrdf(str(path))
+        described = pin.buildGeomFromUrdf(raw, str(path), pin.GeometryType.COLLISION, package_dirs=list(package_dirs))
+    except (ValueError, RuntimeError) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise InputError(f"collision shapes of robot file '{path}' cannot be read: {reason}") from error
+    frames = {frame.name: frame for frame in model.frames if frame.type == pin.FrameType.BODY}
+    geometry, shapes = pin.GeometryModel(), []
+    for shape in described.geometryObjects:
+        here = raw.frames[shape.parentFrame]
+        if here.name in frames:
+            joint, frame_pose = frames[here.name].parentJoint, frames[here.name].placement
+        else:  # the outermost link, which is the ground here
+            joint, frame_pose = 0, here.placement
+        pose = frame_pose * here.placement.inverse() * shape.placement
+        convex = _convex(shape.geometry)
+        geometry.addGeometryObject(pin.GeometryObject(shape.name, joint, pose, convex))
+        convex.computeLocalAABB()
+        lever = float(np.linalg.norm(pose.act(np.array(convex.aabb_center))) + convex.aabb_radius)
+        shapes.append(Shape(here.name, int(joint), lever))
+    return ShapePairs(model, geometry, tuple(shapes))
+
+
+def _convex(shape: Any) -> Any:
+    """The convex hull of a mesh; other shapes are convex already."""
+    if not hasattr(shape, "buildConvexHull"):
+        return shape
+    shape.buildConvexHull(True, "Qt")
+    return shape.convex

@@ -1,0 +1,82 @@
+"""Flags made from the options of a run, so that each option is written once, in :mod:`dynid.run.options`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import Field
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from dynid.run.kinds import Positions, Switch
+from dynid.run.options import default_of, flag_of, is_flag, kind_of, options_of
+
+
+def takes_options(*groups: type, without: Iterable[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a verb the flags of some groups of options; the verb gets those that were typed as ``given``, by name."""
+    left_out = set(without)
+    panels = {one.name: _panel(group) for group in groups for one in options_of(group)}
+    chosen = [one for one in options_of(*groups) if is_flag(one) and one.name not in left_out]
+
+    def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(verb)
+        hints = get_type_hints(verb, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints.get(name, parameter.annotation))
+            for name, parameter in signature.parameters.items()
+            if name != "given"
+        ]
+        flags = [
+            inspect.Parameter(
+                one.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_typed(one, panels[one.name])
+            )
+            for one in chosen
+        ]
+
+        @functools.wraps(verb)
+        def called(**values: Any) -> Any:
+            typed = {one.name: values.pop(one.name) for one in chosen}
+            return verb(**values, given=_parsed(chosen, typed))
+
+        keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+        # --json is the last flag of every verb
+        last = [parameter for parameter in keyword if parameter.name == "json"]
+        rest = [parameter for parameter in keyword if parameter.name != "json"]
+        called.__signature__ = inspect.Signature([*rest, *flags, *last])  # type: ignore[attr-defined]
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in [*rest, *flags, *last]}
+        return called
+
+    return decorate
+
+
+def _panel(group: type) -> str:
+    """The heading of a group of flags: what its class says it holds."""
+    return (group.__doc__ or "").strip().splitlines()[0].rstrip(".")
+
+
+def _typed(one: Field[Any], panel: str) -> Any:
+    """How typer reads an option: as text, which the option's kind then takes apart."""
+    kind, default = kind_of(one), default_of(one)
+    plain = default is None or default == {}
+    settings: dict[str, Any] = {
+        "help": one.metadata["help"] if plain else f"{one.metadata['help']} \\[default: {kind.text(default)}]",
+        "show_default": False,
+        "rich_help_panel": panel,
+    }
+    if isinstance(kind, Switch):
+        flag = flag_of(one)
+        return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", **settings)]
+    taken: Any = list[str] | None if isinstance(kind, Positions) else str | None
+    return Annotated[taken, typer.Option(flag_of(one), metavar=kind.metavar or "TEXT", **settings)]
+
+
+def _parsed(chosen: list[Field[Any]], typed: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in chosen:
+        text = typed[one.name]
+        if text is None or text == []:
+            continue
+        found[one.name] = kind_of(one).parse(text, flag_of(one))
+    return found

@@ -1,0 +1,77 @@
+"""Limits that depend on the pose: each gives slacks that must stay positive, and their exact derivatives by the motion.
+
+torque      1 - ((1 + u) tau_d / tau_max_d)^2     tau of the nominal model, u its relative uncertainty
+tool speed  1 - |v_tool|^2 / v_max^2
+clearance   (distance - least) / (active - least)    of each pair of bodies closer than ``active`` (``collision.py``)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.excitation.gradient import inverse_dynamics_gradient, point_speed_gradient, point_speeds
+from dynid.regression.torque import inverse_dynamics
+from dynid.robot.model import Robot
+
+Pullback: TypeAlias = Callable[[Array], tuple[Array, Array, Array]]
+"""From the derivative by each slack to that by position, velocity and acceleration."""
+
+
+class PoseLimit(ABC):
+    """A limit that is not linear in the motion: positive slacks at sampled states."""
+
+    @abstractmethod
+    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
+        """Slack of every state and constraint, in any shape, and how their derivatives go back to the motion."""
+
+    @abstractmethod
+    def tightened(self, share: float) -> PoseLimit:
+        """The same limit with ``share`` less of it to be used."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueLimit(PoseLimit):
+    """``1 - (use tau / tau_max)^2``."""
+
+    robot: Robot
+    limit: Array
+    use: float
+
+    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
+        ratio = self.use * inverse_dynamics(self.robot, q, v, a) / self.limit
+
+        def pullback(bar: Array) -> tuple[Array, Array, Array]:
+            return inverse_dynamics_gradient(self.robot, q, v, a, -2.0 * bar * ratio * self.use / self.limit)
+
+        return 1.0 - ratio**2, pullback
+
+    def tightened(self, share: float) -> TorqueLimit:
+        return replace(self, use=self.use * (1.0 + share))
+
+
+@dataclass(frozen=True, eq=False)
+class ToolSpeedLimit(PoseLimit):
+    """``1 - |v|^2 / v_max^2``."""
+
+    robot: Robot
+    speed: float
+    body: int
+    point: Array
+
+    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
+        squared, weights = point_speeds(self.robot, q, v, self.body, self.point)
+
+        def pullback(bar: Array) -> tuple[Array, Array, Array]:
+            q_bar, v_bar = point_speed_gradient(self.robot, q, v, np.outer(-bar / self.speed**2, weights))
+            return q_bar, v_bar, np.zeros_like(v_bar)
+
+        return 1.0 - squared / self.speed**2, pullback
+
+    def tightened(self, share: float) -> ToolSpeedLimit:
+        return replace(self, speed=self.speed / (1.0 + share))

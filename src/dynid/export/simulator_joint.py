@@ -1,0 +1,115 @@
+"""What of a robot's effects the joint of a simulator holds, as the effects themselves say, and what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.parameters import Column
+from dynid.robot.effects import PLACES, Armature, Coulomb, Effect, Place, Viscous
+from dynid.robot.model import Robot
+
+SYMBOL: dict[Place, str] = {"damping": "fv", "friction": "fc", "armature": "Ia"}
+"""What a description calls the number of each place (:attr:`dynid.robot.joint.Joint.nominal`)."""
+FRICTION: tuple[Place, ...] = ("damping", "friction")
+_WHAT = {"Ia": "rotor inertia", "fo": "torque offset"}
+_NEAREST: dict[Place, str] = {
+    "damping": "viscous friction of each joint by itself",
+    "friction": "dry friction of the same mean size",
+    "armature": "rotor inertia of each joint by itself",
+}
+
+
+def joint_dynamics(robot: Robot, i: int, notes: list[str]) -> dict[Place, float]:
+    """Viscous and dry friction and rotor inertia of a joint, where the robot or its description has them.
+
+    A robot with friction among its effects has none of its description's. Simulators want numbers that are not negative, so
+    such ones become zero.
+    """
+    joint = robot.joints[i]
+    total = held_by_joints(robot)
+    own_friction = bool(set(FRICTION) & total.keys())
+    k = i - int(robot.floating)
+    values: dict[Place, float] = {}
+    for place in PLACES:
+        if place in total:
+            value = float(total[place][k])
+        elif SYMBOL[place] in joint.nominal:
+            value = 0.0 if own_friction and place in FRICTION else joint.nominal[SYMBOL[place]]
+        else:
+            continue
+        if value < -1e-12:  # what is left of zero needs no telling
+            names = ", ".join(_names(robot, place, k)) or f"{SYMBOL[place]}{i + 1}"
+            notes.append(f"{names} = {value:.4g} of joint '{joint.name}' is negative and was written as 0")
+        values[place] = max(value, 0.0)
+    return values
+
+
+def held_by_joints(robot: Robot) -> dict[Place, Array]:
+    """The numbers of every place that effects of the robot have, one per driven joint."""
+    total: dict[Place, Array] = {}
+    for effect, _, values in _with_columns(robot):
+        for place, own in effect.simulator_joint(values, len(robot.driven)).items():
+            total[place] = total.get(place, 0.0) + own
+    return total
+
+
+def as_held(robot: Robot, places: Collection[Place] = PLACES) -> Robot:
+    """The robot with what a simulator's joints hold of its effects: viscous and dry friction and rotor inertia, none negative."""
+    simple = robot.with_effects((Viscous(), Coulomb(), Armature()))
+    ignored: list[str] = []
+    values: dict[str, float] = {}
+    for i, joint in enumerate(robot.joints):
+        if joint.kind != "floating":
+            own = joint_dynamics(robot, i, ignored)
+            values |= {f"{SYMBOL[place]}{i + 1}": own.get(place, 0.0) if place in places else 0.0 for place in PLACES}
+    return simple.with_parameters(values)
+
+
+def left_out(robot: Robot, format: str, places: Collection[Place], *, gravity: bool = True) -> list[str]:
+    """What the robot has and a format with these places in its joints holds in part or not at all; perhaps also gravity."""
+    lost: dict[str, str] = {}
+    for effect, columns, values in _with_columns(robot):
+        reached = _reached(effect, len(columns), len(robot.driven))
+        for column, value, own in zip(columns, values.tolist(), reached, strict=True):
+            symbol = column.symbol
+            if value == 0.0:
+                continue
+            what = _WHAT.get(symbol, f"parameter {symbol}")
+            if not own or not own <= set(places):
+                lost[symbol] = f"{format} has no place for {what} ({symbol}1 ..)"
+            elif symbol in effect.held_in_part:
+                nearest = " and ".join(_NEAREST[place] for place in PLACES if place in own)
+                lost[symbol] = f"{format} holds {what} ({symbol}1 ..) only as {nearest}"
+    notes = [lost[symbol] for symbol in sorted(lost)]
+    if gravity and not np.array_equal(robot.gravity, [0.0, 0.0, -9.81]):
+        notes.append(f"{format} has no gravity; this robot's is {' '.join(map(repr, robot.gravity.tolist()))} m/s^2")
+    return notes
+
+
+def _with_columns(robot: Robot) -> Iterator[tuple[Effect, tuple[Column, ...], Array]]:
+    """Every effect with its columns and their values."""
+    first = robot.parameters.n_inertial
+    for effect in robot.effects:
+        n = effect.incidence(len(robot.driven)).shape[1]
+        yield effect, robot.parameters.columns[first : first + n], robot.parameters.values[first : first + n]
+        first += n
+
+
+def _reached(effect: Effect, n_columns: int, n_joints: int) -> list[set[Place]]:
+    """The places that each column enters."""
+    units = (effect.simulator_joint(unit, n_joints) for unit in np.eye(n_columns))
+    return [{place for place, own in held.items() if np.any(own)} for held in units]
+
+
+def _names(robot: Robot, place: Place, k: int) -> list[str]:
+    """Columns that enter a place of a joint."""
+    names = []
+    for effect, columns, _ in _with_columns(robot):
+        for column, unit in zip(columns, np.eye(len(columns)), strict=True):
+            own = effect.simulator_joint(unit, len(robot.driven)).get(place)
+            if own is not None and own[k]:
+                names.append(column.name)
+    return names

@@ -1,0 +1,129 @@
+"""The whole path on the built-in arm, simulated: design, record, identify, validate, export, report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.excitation.design import Excitation, design_excitation
+from dynid.excitation.fourier import random_fourier, write_trajectory
+from dynid.export.urdf import write_urdf
+from dynid.inertia import log_cholesky, phi_from_log_cholesky
+from dynid.progress import Tell, silent
+from dynid.publish.publish import publish_run
+from dynid.recording.recording import write_recording
+from dynid.recording.samples import Samples
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.report.excitation_plots import excitation_section
+from dynid.robot.builtin import demo_robot
+from dynid.robot.model import Robot
+from dynid.robot.read import read_robot
+from dynid.run.compare import compare_on
+from dynid.run.export import FORMATS, Exported
+from dynid.run.identify import identify
+from dynid.run.options import Settings
+from dynid.run.record import Run
+from dynid.simulation import simulate
+
+COMPARED = ("ols", "wls", "robust", "ridge", "essential", "sdp", "manifold")
+PERIOD_S, HARMONICS, RATE_HZ, DESIGN_S = 20.0, 5, 1000.0, 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What the demonstration made and how close it came to the truth it knows."""
+
+    run: Run
+    exported: tuple[Exported, ...]
+    files: tuple[Path, ...]
+    torque_gap_before: float
+    """Relative difference of rigid-body and friction torque from the true robot on random states: the description's."""
+    torque_gap_after: float
+    """The same for the identified model."""
+    friction: Array
+    """``(joints, 4)``: true and identified viscous, true and identified Coulomb friction."""
+    report: Path
+
+
+def run_demo(folder: str | Path, *, seed: int = 0, say: Tell = silent) -> Demo:
+    """Run the demonstration into ``folder``; every number in it is simulated."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    truth = demo_robot()
+    description = target / "arm.urdf"
+    drawn = _misjudged(truth, seed)
+    write_urdf(drawn, description)
+    nominal = read_robot(description)
+    say(f"robot: {truth.name}, {truth.n_joints} joints; its description {description.name} is off by some 20 %, as CAD is")
+
+    design = design_excitation(drawn, seconds=DESIGN_S, seed=seed)
+    chance = random_fourier(drawn, PERIOD_S, HARMONICS, seed=seed)
+    say(
+        f"designed a motion of {PERIOD_S:g} s in {design.seconds:.0f} s: condition number {design.condition_number:.1f} "
+        f"(a random one: {_condition(drawn, design, chance.samples(100.0)):.0f})"
+    )
+    motions = []
+    for name, samples in (
+        ("identification", design.playable.samples(RATE_HZ)),
+        ("validation", chance.samples(RATE_HZ)),
+    ):
+        path = write_trajectory(samples, target / f"{name}_motion.csv")
+        motions.append((name, samples, path))
+        say(f"motion for {name}: {path.name}")
+
+    logs = []
+    for number, (name, samples, _) in enumerate(motions):
+        simulated = simulate(truth, samples, rate_hz=RATE_HZ, seed=seed + number)
+        path = Path(write_recording(simulated.recording, target / f"{name}_log.parquet"))
+        logs.append(path)
+        say(f"simulated log for {name}: friction, quantised encoders, torque noise: {path.name}")
+
+    run = identify(description, logs[0], Settings(), validate_on=[logs[1]])
+    say(f"identified in {run.seconds:.2f} s")
+    compared = compare_on(run, run.settings, COMPARED)
+    run = replace(run, comparisons=tuple(one.as_dict() for one in compared))
+    say(f"compared with {', '.join(name for name in COMPARED if name != run.settings.method)}")
+    published = publish_run(
+        run, target / "run", formats=FORMATS, allow_inconsistent=True, sections=[excitation_section(design)]
+    )
+    say("exported, reloaded and compared; report written")
+    friction = np.column_stack(
+        [[robot.parameters[f"{symbol}{j + 1}"] for j in range(truth.n_joints)]
+         for symbol in ("fv", "fc") for robot in (truth, run.identified)]
+    )  # fmt: skip
+    return Demo(
+        run=run,
+        exported=published.exported,
+        files=(description, *(path for _, _, path in motions), *logs, *published.files),
+        torque_gap_before=_torque_gap(truth, nominal),
+        torque_gap_after=_torque_gap(truth, run.identified),
+        friction=friction,
+        report=published.report,
+    )
+
+
+def _condition(robot: Robot, design: Excitation, samples: Samples) -> float:
+    Y = torque_regressor(robot, samples.position, samples.velocity, samples.acceleration)
+    return float(np.linalg.cond(Y.reshape(-1, Y.shape[2]) @ design.base.lift))
+
+
+def _misjudged(robot: Robot, seed: int, spread: float = 0.2) -> Robot:
+    """The robot as its maker's drawings have it: every link a physical body, but not quite the real one, and no friction."""
+    rng = np.random.default_rng(seed)
+    theta = log_cholesky(robot.parameters.inertials)
+    theta = theta * (1.0 + spread * rng.uniform(-1.0, 1.0, theta.shape) * (np.arange(10) > 3))
+    theta[:, 0] += spread * rng.uniform(-0.5, 0.5, len(theta))
+    wrong = robot.parameters.values.copy()
+    wrong[: robot.parameters.n_inertial] = phi_from_log_cholesky(theta).ravel()
+    wrong[robot.parameters.n_inertial :] = 0.0
+    return robot.with_parameters(robot.parameters.with_values(wrong))
+
+
+def _torque_gap(truth: Robot, model: Robot) -> float:
+    q, v, a = random_states_within_limits(truth, 500, seed=7)
+    expected = inverse_dynamics(truth, q, v, a)
+    return float(np.linalg.norm(inverse_dynamics(model, q, v, a) - expected) / np.linalg.norm(expected))

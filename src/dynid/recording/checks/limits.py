@@ -1,0 +1,64 @@
+"""Position, speed and torque against the limits of the robot."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from dynid.recording.checks.shared import NOTHING, fits, named
+from dynid.recording.finding import DataCheck, Finding
+from dynid.recording.motion import Recording
+from dynid.robot.model import Robot
+
+_LIMITS: tuple[tuple[str, Literal["dq_max", "tau_max"], str], ...] = (
+    ("velocity", "dq_max", "speed"),
+    ("torque", "tau_max", "torque"),
+)
+
+
+def check_limits(recording: Recording, robot: Robot | None = None) -> DataCheck:
+    """Joints beyond their limits: a wrong unit, sign, zero or side of the gearbox, or a wrong description."""
+    if robot is None or not fits(recording, robot):
+        return NOTHING
+    findings = _position(recording, robot)
+    for name, limit, word in _LIMITS:
+        values = getattr(recording, name)
+        if values is None:
+            continue
+        most = np.quantile(np.abs(values), 0.999, axis=0)
+        bound = robot.limits(limit)
+        over = most > 1.02 * bound
+        if over.any():
+            worst = int(np.argmax(most / bound))
+            findings.append(
+                Finding(
+                    f"{name}_limit",
+                    "warning",
+                    f"{word} of joint {recording.joint_names[worst]} reaches {most[worst]:.4g}, "
+                    f"its limit is {bound[worst]:.4g}",
+                    f"check the unit and the side of the gearbox of {name}, or the limits of the description",
+                    named(recording, over),
+                )
+            )
+    return DataCheck(tuple(findings), {})
+
+
+def _position(recording: Recording, robot: Robot) -> list[Finding]:
+    low, high = robot.position_limits.T
+    tolerance = 1e-3 * np.where(np.isfinite(high - low), high - low, 1.0)
+    q = recording.position
+    outside = (q.min(axis=0) < low - tolerance) | (q.max(axis=0) > high + tolerance)
+    if not outside.any():
+        return []
+    worst = int(np.argmax(outside))
+    return [
+        Finding(
+            "position_limit",
+            "warning",
+            f"joint {recording.joint_names[worst]} runs from {q[:, worst].min():.4g} to {q[:, worst].max():.4g}, its "
+            f"limits are {low[worst]:.4g} and {high[worst]:.4g}",
+            "check unit, sign and zero of the position, or the limits of the description",
+            named(recording, outside),
+        )
+    ]

@@ -1,0 +1,150 @@
+"""Parquet tables: plain columns, or one list of joints per row as LeRobot writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import InputError
+from dynid.recording.finding import Finding
+from dynid.recording.readers.foreign import foreign_errors
+from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.table import Batch
+
+
+class ParquetFormat:
+    """Parquet files."""
+
+    name = "parquet"
+    suffixes = (".parquet", ".pq")
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """The four bytes that every parquet file starts with."""
+        return head.startswith(b"PAR1")
+
+    def open(self, path: Path, options: OpenOptions) -> ParquetTable:
+        """Schema and row count; rows are read later."""
+        return open_parquet(path)
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A parquet file; row groups are decoded page by page as batches are asked for."""
+
+    path: Path
+    shapes: Mapping[str, tuple[int, ...]]
+    n_rows: int
+    element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    format: str = "parquet"
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Batch]:
+        """Batches of ``rows`` rows; memory does not grow with the file."""
+        import pyarrow.parquet as arrow_parquet
+
+        where = str(self.path)
+        # Buffered pages keep memory low even where the whole log is one row group.
+        with (
+            foreign_errors(where, "cannot be read as parquet"),
+            arrow_parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file,
+        ):
+            for record in file.iter_batches(batch_size=rows, columns=list(columns), use_threads=True):
+                found = {name: record.column(record.schema.get_field_index(name)) for name in columns}
+                yield {name: _numbers(where, name, column, self.shapes[name]) for name, column in found.items()}
+
+
+def _numbers(where: str, name: str, column: Any, shape: tuple[int, ...]) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    kind = column.type
+    if shape:
+        lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+        known = ~np.isnan(lengths.astype(np.float64))
+        if not np.all(lengths[known] == shape[0]):
+            found = sorted({int(length) for length in lengths[known]})
+            raise InputError(f"{where}: lists of column '{name}' have {found} entries, expected {shape[0]} in each row")
+        values = np.full((len(column), shape[0]), np.nan)
+        flat = column.flatten().cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        values[known] = flat.reshape(-1, shape[0])
+        return values
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        column = column.cast(pa.int64())
+    if column.null_count or not pa.types.is_integer(column.type) or pa.types.is_uint64(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def open_parquet(path: Path) -> ParquetTable:
+    """Read the schema and the row count."""
+    import pyarrow as pa
+    import pyarrow.parquet as arrow_parquet
+
+    where = str(path)
+    with (
+        foreign_errors(where, "cannot be read as parquet (the file may be truncated)"),
+        arrow_parquet.ParquetFile(path) as file,
+    ):
+        schema = file.schema_arrow
+        n_rows = file.metadata.num_rows
+        shapes: dict[str, tuple[int, ...]] = {}
+        units: dict[str, str] = {}
+        for entry in schema:
+            kind = entry.type
+            if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+                units[entry.name] = kind.unit
+            if entry.name in shapes:
+                raise InputError(f"{where}: column '{entry.name}' appears more than once, expected once")
+            if pa.types.is_fixed_size_list(kind):
+                if _is_number(kind.value_type):
+                    shapes[entry.name] = (kind.list_size,)
+            elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+                if _is_number(kind.value_type):
+                    width = _first_length(file, entry.name)
+                    if width:
+                        shapes[entry.name] = (width,)
+            elif not pa.types.is_nested(kind):
+                shapes[entry.name] = ()
+    if n_rows == 0:
+        raise InputError(f"{where}: holds {len(schema.names)} columns and no rows")
+    return ParquetTable(path, shapes, n_rows, _lerobot_names(path, shapes), units)
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _first_length(file: Any, name: str) -> int:
+    for record in file.iter_batches(batch_size=64, columns=[name]):
+        for value in record.column(record.schema.get_field_index(name)).to_pylist():
+            if value is not None:
+                return len(value)
+    return 0
+
+
+def _lerobot_names(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[str, ...]]:
+    """Names of list elements from ``meta/info.json`` of the dataset the file lies in."""
+    for folder in list(path.resolve().parents)[:4]:
+        info = folder / "meta" / "info.json"
+        if not info.is_file():
+            continue
+        with foreign_errors(str(info), "cannot be read as JSON"):
+            features = json.loads(info.read_text(encoding="utf-8")).get("features", {})
+        found: dict[str, tuple[str, ...]] = {}
+        for column, shape in shapes.items():
+            names = features.get(column, {}).get("names") if isinstance(features.get(column), dict) else None
+            if isinstance(names, dict) and len(names) == 1:
+                names = next(iter(names.values()))
+            if isinstance(names, list) and len(shape) == 1 and len(names) == shape[0]:
+                found[column] = tuple(str(name) for name in names)
+        return found
+    return {}

@@ -1,0 +1,110 @@
+"""Units and sides of the gearbox: the factors that bring every column to SI at the joint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError, UnknownNameError
+from dynid.recording.checked import per_joint
+from dynid.recording.quantities import COLUMN_OF_QUANTITY
+
+_ANGLE = {"rad": 1.0, "deg": math.pi / 180.0, "rev": 2.0 * math.pi, "m": 1.0, "mm": 1e-3, "cm": 1e-2}
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "position": _ANGLE,
+    "reference_position": _ANGLE,
+    "velocity": {f"{unit}/s": scale for unit, scale in _ANGLE.items()} | {"rpm": math.pi / 30.0},
+    "acceleration": {f"{unit}/s^2": scale for unit, scale in _ANGLE.items()},
+    "torque": {"Nm": 1.0, "mNm": 1e-3, "kNm": 1e3, "N": 1.0, "A": 1.0, "mA": 1e-3},
+    "external_torque": {"Nm": 1.0, "mNm": 1e-3, "N": 1.0},
+    "current": {"A": 1.0, "mA": 1e-3},
+}
+#: Power of the gear ratio (motor turns per joint turn) that brings a motor-side quantity to the joint.
+_GEAR_POWER = {"position": -1, "reference_position": -1, "velocity": -1, "acceleration": -1, "torque": 1}
+_AMPERES = ("A", "mA")
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Factors per joint of the quantities that are not in SI at the joint already.
+
+    ``torque_is_current`` is true where the torque columns hold amperes. ``held`` is the factor of locked joints' positions,
+    None where it differs from joint to joint.
+    """
+
+    factors: Mapping[str, Array]
+    torque_is_current: bool = False
+    held: float | None = 1.0
+
+
+def make_scales(
+    where: str,
+    quantities: Collection[str],
+    joint_names: Sequence[str],
+    units: Mapping[str, Any],
+    side: Mapping[str, str],
+    gear_ratios: Any,
+) -> Scales:
+    """Factors of the quantities in a log, from their units and the side of the gearbox they were measured at."""
+    _refuse_unknown(units, side)
+    gear = None if gear_ratios is None else per_joint("gear ratios", gear_ratios, joint_names)
+    if gear is not None and np.any(gear == 0.0):
+        raise InputError(f"gear ratios are {gear.tolist()}, expected none to be zero")
+    n = len(joint_names)
+    scaled = [name for name in quantities if name in UNITS]
+    per_joint_units = {name: _units_of(name, units[name], n) for name in scaled if name in units}
+    torque_is_current = _are_amperes(per_joint_units.get("torque", ()))
+    if torque_is_current and "current" in quantities:
+        raise InputError(f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; ignore one")
+    factors: dict[str, Array] = {}
+    for name in scaled:
+        scale = np.array([UNITS[name][unit] for unit in per_joint_units.get(name, ())] or np.ones(n))
+        # Current is that of the motor in any case: the gearbox is part of the drive gain.
+        if side.get(name) == "motor" and name in _GEAR_POWER and not (name == "torque" and torque_is_current):
+            if gear is None:
+                raise InputError(f"{where}: {name} is measured at the motor, expected gear ratios")
+            scale = scale * gear ** float(_GEAR_POWER[name])
+        if np.any(scale != 1.0):
+            factors[name] = scale
+    return Scales(factors, torque_is_current, _held_scale(units.get("position"), side.get("position")))
+
+
+def _are_amperes(torque_units: Sequence[str]) -> bool:
+    amperes = [unit in _AMPERES for unit in torque_units]
+    if any(amperes) and not all(amperes):
+        raise InputError(f"units of torque mix amperes and newton metres: {', '.join(torque_units)}")
+    return any(amperes)
+
+
+def _refuse_unknown(units: Mapping[str, Any], side: Mapping[str, str]) -> None:
+    for name in units:
+        if name not in UNITS:
+            raise UnknownNameError("quantity in units", str(name), UNITS)
+    for name, place in side.items():
+        if name not in COLUMN_OF_QUANTITY:
+            raise UnknownNameError("quantity in side", str(name), COLUMN_OF_QUANTITY)
+        if place not in ("joint", "motor"):
+            raise UnknownNameError("side of the gearbox", str(place), ("joint", "motor"))
+
+
+def _units_of(name: str, given: Any, n: int) -> list[str]:
+    """One unit per joint."""
+    units = [given] * n if isinstance(given, str) else list(given)
+    if len(units) != n:
+        raise InputError(f"{len(units)} units of {name} given, robot has {n} joints")
+    for unit in units:
+        if unit not in UNITS[name]:
+            raise UnknownNameError(f"unit of {name}", str(unit), UNITS[name])
+    return units
+
+
+def _held_scale(unit: Any, side: str | None) -> float | None:
+    if side == "motor" or not (unit is None or isinstance(unit, str)):
+        return None
+    return 1.0 if unit is None else UNITS["position"].get(unit)

@@ -1,0 +1,114 @@
+"""A motion log that is read in chunks, for logs larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from dynid.errors import InputError
+from dynid.recording.checked import checked_joint_names
+from dynid.recording.motion import Recording
+from dynid.recording.source import RecordingSource
+
+
+@dataclass(frozen=True, eq=False)
+class RecordingChunk:
+    """Consecutive rows of a stream, with ``n_before`` and ``n_after`` rows of its neighbours for filters.
+
+    ``first_row`` numbers the first own row among the rows the stream yields; ``n_dropped`` counts rows of the
+    file that were left out since the previous chunk.
+    """
+
+    recording: Recording
+    n_before: int
+    n_after: int
+    first_row: int
+    n_dropped: int = 0
+
+    @property
+    def own(self) -> slice:
+        """The rows that belong to this chunk, as a slice of its recording."""
+        return slice(self.n_before, self.recording.n_samples - self.n_after)
+
+    @property
+    def n_own(self) -> int:
+        """How many rows belong to this chunk."""
+        return self.recording.n_samples - self.n_before - self.n_after
+
+
+@dataclass(frozen=True, eq=False)
+class RecordingStream:
+    """A motion log read in chunks, in memory that does not grow with its length; may be walked through
+    repeatedly.
+
+    ``read_pieces(rows)`` starts at the head of the file and yields ``(recording or None, rows dropped)`` in
+    order.
+    """
+
+    joint_names: tuple[str, ...]
+    quantities: tuple[str, ...]
+    source: RecordingSource
+    chunk_rows: int
+    read_pieces: Callable[[int], Iterator[tuple[Recording | None, int]]] = field(repr=False)
+    n_rows_in_file: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "joint_names", checked_joint_names(self.joint_names))
+        if self.chunk_rows < 1:
+            raise InputError(f"chunk_rows is {self.chunk_rows}, expected at least 1")
+
+    @property
+    def n_joints(self) -> int:
+        """Number of joints."""
+        return len(self.joint_names)
+
+    def __iter__(self) -> Iterator[Recording]:
+        """Chunks of ``chunk_rows`` rows (the last may be shorter), without overlap."""
+        return (chunk.recording for chunk in self.chunks())
+
+    def chunks(self, before: int = 0, after: int = 0) -> Iterator[RecordingChunk]:
+        """Chunks of ``chunk_rows`` own rows with up to ``before`` and ``after`` rows of overlap on either
+        side.
+
+        The overlap is shorter only at the ends of the log.
+        """
+        if before < 0 or after < 0:
+            raise InputError(f"overlap is {before} rows before and {after} after, expected none below 0")
+        held: list[Recording] = []
+        n_held = 0
+        own = 0  # row of what is held where the next chunk's own rows start
+        first_row = 0
+        dropped = 0
+        for piece, n_dropped in self.read_pieces(self.chunk_rows):
+            dropped += n_dropped
+            if piece is None:
+                continue
+            held.append(piece)
+            n_held += piece.n_samples
+            if n_held - own < self.chunk_rows + max(after, 1):
+                continue
+            joined = Recording.concatenate(held)
+            while n_held - own >= self.chunk_rows + max(after, 1):
+                stop = own + self.chunk_rows
+                start = max(0, own - before)
+                yield RecordingChunk(joined.cut(start, stop + after), own - start, after, first_row, dropped)
+                dropped = 0
+                first_row += self.chunk_rows
+                own = stop
+            keep = max(0, own - before)
+            held, n_held, own = [joined.cut(keep)], n_held - keep, own - keep
+        if not held:
+            raise InputError(f"{self.source.path}: no row is left of the log; {dropped} rows have NaN or repeated stamps")
+        joined = Recording.concatenate(held)
+        while own < n_held:
+            stop = min(own + self.chunk_rows, n_held)
+            start = max(0, own - before)
+            end = min(stop + after, n_held)
+            yield RecordingChunk(joined.cut(start, end), own - start, end - stop, first_row, dropped)
+            dropped = 0
+            first_row += stop - own
+            own = stop
+
+    def read(self) -> Recording:
+        """The whole log in memory."""
+        return Recording.concatenate(list(self))

@@ -1,0 +1,193 @@
+"""Torque rows: ``tau = Y(q, v, a) phi``, one channel per joint, made chunk by chunk in one buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dynid.arrays import Array, check_finite, check_shape, freeze, frozen_view
+from dynid.errors import InputError
+from dynid.parameters import Parameters
+from dynid.recording.samples import Samples, SampleStream
+from dynid.regression.channels import Channel, torque_channels
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
+from dynid.regression.torque import (
+    checked_motion,
+    compiled,
+    effect_signals,
+    fill_torque_rows,
+    support_pairs,
+    torque_regressor,
+)
+from dynid.robot.effects import Effect
+from dynid.robot.model import Robot
+
+LONG_CHUNK_ROWS, LONG_ROWS = 2 * CHUNK_ROWS, 64 * CHUNK_ROWS
+"""Samples per chunk of a piece that has so many: longer chunks are a little faster, and enough time blocks are left."""
+
+STRETCH_ROWS = 8 * CHUNK_ROWS
+"""Samples whose motion is checked and whose effect signals are made at a time, for several chunks."""
+
+_PART_ROWS = 8192
+"""A long set of samples is split for other workers into parts of about so many samples or more."""
+
+_TYPICAL_STATES = 200
+
+Weights: TypeAlias = Callable[[Samples], Array]
+"""Weight of every row of some samples, ``(samples, torques)``; rows are multiplied by it."""
+
+
+@dataclass(frozen=True)
+class TorqueRows(Rows):
+    """Torque rows of one robot over samples.
+
+    Args:
+        robot: the robot, with its effects.
+        samples: one set of samples, or one stream of them, per log.
+        weights: factor of every row, from the samples.
+        chunk_rows: samples per chunk, and so the shortest time block of a factor; by default chosen by the length of a piece.
+    """
+
+    kind = "torque"
+    timed = True
+    robot: Robot
+    samples: tuple[Samples | SampleStream, ...]
+    weights: Weights | None = None
+    chunk_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "samples", tuple(self.samples))
+        if not self.samples:
+            raise InputError("a regression needs at least one set of samples")
+        if self.robot.floating:
+            raise InputError(
+                f"robot '{self.robot.name}' has a floating base: its logs are not defined yet, "
+                "only regressor and base reduction"
+            )
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.robot.parameters
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return torque_channels(self.robot)
+
+    def with_samples(self, samples: Sequence[Samples | SampleStream]) -> TorqueRows:
+        return replace(self, samples=tuple(samples))
+
+    def with_options(
+        self, *, effects: Sequence[Effect] | None = None, weights: Weights | None = None, **options: Any
+    ) -> TorqueRows:
+        """The same samples under other effects or weights; what is None stays as it is."""
+        return replace(
+            self,
+            robot=self.robot if effects is None else self.robot.with_effects(effects),
+            weights=self.weights if weights is None else weights,
+            **options,
+        )
+
+    def by_log(self) -> tuple[TorqueRows, ...]:
+        return tuple(replace(self, samples=(one,)) for one in self.samples)
+
+    def split(self, most: int) -> tuple[TorqueRows, ...]:
+        """Logs, and contiguous parts of long ones; streams stay whole."""
+        parts: list[TorqueRows] = []
+        for one in self.samples:
+            if not isinstance(one, Samples):
+                parts.append(replace(self, samples=(one,)))
+                continue
+            n_parts = max(1, min(most, len(one) // _PART_ROWS))
+            n_stretches = -(-len(one) // STRETCH_ROWS)  # cut between whole ones, so that only the last chunk is short
+            edges = [STRETCH_ROWS * (n_stretches * k // n_parts) for k in range(n_parts + 1)]
+            parts.extend(replace(self, samples=(one[a:b],)) for a, b in pairwise(edges))
+        return tuple(parts)
+
+    def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
+        maker = TorqueRowMaker(self.robot, self.weights)
+        for source in self.samples:
+            for piece in source:
+                chunk = chunk_rows or self.chunk_rows or (LONG_CHUNK_ROWS if len(piece) >= LONG_ROWS else CHUNK_ROWS)
+                stretch = chunk * max(1, STRETCH_ROWS // chunk)
+                for start in range(0, len(piece), stretch):
+                    yield from maker.rows(piece[start : start + stretch], chunk)
+
+    def unweighted(self) -> TorqueRows:
+        return replace(self, weights=None)
+
+    def typical_rows(self) -> tuple[Array, ...]:
+        return typical_torque_rows(self.robot)
+
+
+def typical_torque_rows(robot: Robot) -> tuple[Array, ...]:
+    """Torque rows of every joint over all parameters at random states within limits, under a load of one."""
+    q, v, a = random_states_within_limits(robot, _TYPICAL_STATES, seed=2)
+    Y = torque_regressor(robot, q, v, a, np.ones_like(v))
+    return tuple(Y[:, d] for d in range(robot.n_dof))
+
+
+class TorqueRowMaker:
+    """The columns of all channels for one chunk, in one buffer that is reused from chunk to chunk."""
+
+    def __init__(self, robot: Robot, weights: Weights | None = None) -> None:
+        self._robot, self._weights = robot, weights
+        channels = torque_channels(robot)
+        n_inertial, n_effects = robot.parameters.n_inertial, robot.effect_incidence.shape[1]
+        self._widths = [channel.width + 1 for channel in channels]
+        self._firsts = np.concatenate([[0], np.cumsum(self._widths)])
+        place = np.full((robot.n_dof, len(robot.parameters)), -1)  # column of the buffer, where a channel has that parameter
+        for d, channel in enumerate(channels):
+            place[d, channel.columns] = self._firsts[d] + np.arange(channel.width)
+        torque, body = support_pairs(robot)
+        self._inertial = place[torque[:, None], 10 * body[:, None] + np.arange(10)]
+        # columns that are signals: effects where they act, then the torque of each channel as its last column
+        acts, effect = np.nonzero(place[:, n_inertial:] >= 0)
+        self._signal = freeze(np.concatenate([effect, n_effects + np.arange(robot.n_dof)]), np.int64)
+        self._coefficient = freeze(np.concatenate([robot.effect_incidence[acts, effect], np.ones(robot.n_dof)]))
+        self._signal_place = np.concatenate([place[acts, n_inertial + effect], self._firsts[1:] - 1])
+        self._resize(0)
+
+    def _resize(self, n: int) -> None:
+        """Make room for chunks of ``n`` samples, each column in one run."""
+        self._buffer = np.zeros(n * self._firsts[-1])
+        self._targets = freeze(np.where(self._inertial < 0, -1, self._inertial * n), np.int64)
+        self._signal_targets = freeze(self._signal_place * n, np.int64)
+
+    def rows(self, samples: Samples, chunk_rows: int) -> Iterator[Chunk]:
+        """``[W tau]`` of every channel for chunks of the samples; the next chunk overwrites them."""
+        from dynid.regression import kernel
+
+        if samples.torque is None:
+            raise InputError("samples hold motion but no torque, so there is nothing to identify from")
+        robot = self._robot
+        q, v, a = checked_motion(robot, samples.position, samples.velocity, samples.acceleration)
+        check_shape("torque", samples.torque, (len(q), robot.n_dof))
+        signals = samples.torque
+        if robot.effects:
+            signals = np.hstack([effect_signals(robot, q, v, a, samples.load), signals])
+        signals = frozen_view(signals)
+        weights = None if self._weights is None else np.asarray(self._weights(samples), dtype=np.float64)
+        if weights is not None:
+            check_shape("weights", weights, (len(q), robot.n_dof))
+            check_finite("weights", weights)
+        for start in range(0, len(samples), chunk_rows):
+            part = slice(start, min(start + chunk_rows, len(samples)))
+            n = part.stop - part.start
+            if len(self._buffer) != n * self._firsts[-1]:
+                self._resize(n)
+            fill_torque_rows(robot, q[part], v[part], a[part], self._targets, 1, self._buffer)
+            compiled(kernel.signal_rows)(
+                signals[part], self._signal, self._coefficient, self._signal_targets, 1, self._buffer
+            )
+            blocks = []
+            for d, width in enumerate(self._widths):
+                block = self._buffer[self._firsts[d] * n :][: width * n].reshape(width, n)
+                if weights is not None:
+                    block *= weights[part, d]
+                blocks.append(block.T)
+            yield Chunk(blocks, samples.time[part])

@@ -1,0 +1,126 @@
+"""The report of a run: what it found, how surely, how well it predicts, and everything needed to repeat it.
+
+It reads a run and computes nothing again. A section of your own is a function from what is shown to a section (or None where
+there is nothing to show), registered once:
+
+    >>> from dynid.report.page import Section
+    >>> from dynid.report.run_report import register_section, section_makers
+    >>> def greeting(shown):
+    ...     return Section("Greeting", f"Hello from {shown.run.robot.name}.")
+    >>> register_section(greeting)
+    >>> greeting in section_makers()
+    True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from dynid.errors import InputError
+from dynid.files import write_bytes, write_text
+from dynid.report.page import Section, figures_of, page
+from dynid.report.png import can_draw_text, png_of
+from dynid.report.sections.comparison import comparison_section
+from dynid.report.sections.consistency import consistency_section
+from dynid.report.sections.data import data_section
+from dynid.report.sections.excitation import excitation_section
+from dynid.report.sections.files import export_section
+from dynid.report.sections.filtering import filtering_section
+from dynid.report.sections.friction import friction_section
+from dynid.report.sections.parameters import parameters_section
+from dynid.report.sections.repeat import repeat_section
+from dynid.report.sections.replay import replay_section
+from dynid.report.sections.residual import residual_section
+from dynid.report.sections.retrieval import retrieval_section
+from dynid.report.sections.robot import robot_section
+from dynid.report.sections.torque import torque_section
+from dynid.report.shown import Shown
+from dynid.report.svg import figure_svg
+from dynid.report.verdict import verdict_of
+from dynid.run.export import Exported
+from dynid.run.record import Run
+
+SectionMaker: TypeAlias = Callable[[Shown], Section | None]
+
+_MAKERS: list[SectionMaker] = [
+    robot_section,
+    torque_section,
+    replay_section,
+    parameters_section,
+    consistency_section,
+    retrieval_section,
+    friction_section,
+    residual_section,
+    excitation_section,
+    filtering_section,
+    comparison_section,
+    data_section,
+]
+"""What the page shows below the verdict, in order."""
+
+
+def register_section(make: SectionMaker) -> None:
+    """Add a section to every report, before the last ones."""
+    if make not in _MAKERS:
+        _MAKERS.append(make)
+
+
+def section_makers() -> tuple[SectionMaker, ...]:
+    """The sections that are known at this moment."""
+    return tuple(_MAKERS)
+
+
+def report_run(
+    run: Run,
+    path: str | Path,
+    *,
+    exported: Sequence[Exported] = (),
+    refusals: Sequence[str] = (),
+    sections: Sequence[Section] = (),
+) -> Path:
+    """Write the page of a run, and its figures as SVG and PNG files into the folder ``figures`` beside it.
+
+    The files in ``exported`` are linked with their proofs, ``refusals`` say why others were not written; ``sections`` are put
+    before the last one.
+    """
+    target = Path(path)
+    shown = Shown(run, target.parent)
+    parts = _sections(shown, (*sections, export_section(exported, target, refusals)))
+    write_text(target, _page(shown, parts))
+    folder = target.parent / "figures"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"folder '{folder}' for the figures cannot be made: {error.strerror or error}") from None
+    for figure in figures_of(parts):
+        drawing = figure_svg(figure)
+        write_text(folder / f"{figure.name}.svg", drawing)
+        if can_draw_text():
+            write_bytes(folder / f"{figure.name}.png", png_of(drawing))
+    return target
+
+
+def report_page(run: Run) -> str:
+    """The page of a run as HTML."""
+    shown = Shown(run)
+    return _page(shown, _sections(shown))
+
+
+def report_sections(run: Run, *, sections: Sequence[Section] = ()) -> tuple[Section, ...]:
+    """What the page shows below the verdict; what the run does not have is left out or said to be missing."""
+    return _sections(Shown(run), sections)
+
+
+def _sections(shown: Shown, sections: Sequence[Section | None] = ()) -> tuple[Section, ...]:
+    made = (*(make(shown) for make in _MAKERS), *sections, repeat_section(shown))
+    return tuple(section for section in made if section is not None)
+
+
+def _page(shown: Shown, sections: Sequence[Section]) -> str:
+    run = shown.run
+    n = run.estimate.n_samples
+    what = "poses" if run.filter is None else "samples"
+    subtitle = f"{run.robot.n_joints} joints, {n} {what}, method {run.estimate.method}, identified in {run.seconds:.1f} s"
+    return page(f"Dynamic identification of {run.robot.name}", subtitle, verdict_of(run), sections)

@@ -1,0 +1,37 @@
+"""Whether the bodies could exist."""
+
+from __future__ import annotations
+
+from dynid.report.estimate_plots import consistency_figure
+from dynid.report.page import Folded, Section, Table
+from dynid.report.shown import Shown
+from dynid.validation.consistency import check_model
+
+
+def consistency_section(shown: Shown) -> Section:
+    """Whether the bodies could exist."""
+    run = shown.run
+    verdict = check_model(run.identified)
+    rows = tuple(
+        (
+            link.name,
+            f"{link.mass:.5g}",
+            "empty" if link.empty else ("yes" if link.consistent else "no"),
+            f"{link.triangle_slack:.3g}",
+            f"{link.min_eigenvalue:.3g}",
+            link.fault,
+        )
+        for link in verdict.links
+    )
+    header = ("link", "mass, kg", "consistent", "triangle slack, kg m²", "smallest eigenvalue", "fault")
+    table = Table(header, rows, numeric=(1, 3, 4))
+    text = (
+        "A body exists if its mass is positive and its principal moments obey the triangle inequality. Motion does not show "
+        "how a sum is shared among links, so a set that predicts well may still contain bodies that cannot exist."
+    )
+    return Section(
+        "Physical consistency",
+        text,
+        (consistency_figure(run.robot, run.identified), Folded("Link by link", (table,))),
+        "Consistency",
+    )

@@ -1,0 +1,23 @@
+"""The robot as identified, link by link as boxes."""
+
+from __future__ import annotations
+
+from dynid.recording.samples import Samples
+from dynid.report.page import Section
+from dynid.report.scene import make_scene
+from dynid.report.shown import Shown
+
+
+def robot_section(shown: Shown) -> Section:
+    """The robot as identified, link by link as boxes."""
+    run = shown.run
+    motion: Samples | None = shown.judged.samples if shown.judged is not None else next(iter(run.samples), None)
+    text = (
+        "Each link as the uniform box that has its ten parameters, at its centre of mass and along its principal axes; "
+        "dashed, the box of the description. Red boxes stand for parameters that no physical body has."
+    )
+    heavy = run.identified.parameters.inertials[:, 0] > 0.0
+    if not heavy.all():
+        without = [name for name, has in zip(run.robot.links, heavy, strict=True) if not has]
+        text += f" No box: {', '.join(without)}, without a positive mass."
+    return Section("The robot as identified", text, (make_scene(run.robot, run.identified, motion),), "Robot")

@@ -1,0 +1,252 @@
+"""Effects that act on each joint by itself, each written as one formula.
+
+    tau_j = sum_k value_kj f_k(q_j, v_j, a_j, load_j; inner numbers of joint j)
+
+A subclass states the coefficients that are estimated (:class:`Coefficient`), the numbers inside the formula
+(:class:`InnerNumber`, dataclass fields of the same name) and the formula. Signals, derivatives, code, checks of the options,
+units and limits of the search follow from these.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.parameters import Column, Kind
+from dynid.robot.effects.effect import (
+    Effect,
+    FormulaMotion,
+    InnerValue,
+    Motion,
+    MotionSlopes,
+    NonlinearOption,
+    Place,
+    unit_on,
+)
+from dynid.robot.effects.mathematics import ARRAYS, DUALS, Dual, Mathematics, Value, parts
+from dynid.robot.joint import Joint
+
+MOTION = ("position", "velocity", "acceleration")
+_EXPECTED = {"positive": "positive numbers", "nonnegative": "zero or positive numbers", "any": "finite numbers"}
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A value of the effect that is estimated, one per joint."""
+
+    symbol: str
+    unit: str
+    """On a turning joint; that of a sliding one follows."""
+    nonnegative: bool = False
+    """Whether a physical joint never has a negative one."""
+    place: Place | None = None
+    """Where a simulator's joint holds it."""
+    share: float = 1.0
+    """What of the value goes there; another one than 1 is the nearest that the place can hold."""
+
+
+@dataclass(frozen=True)
+class InnerNumber:
+    """A number inside the formula: an option of the effect, given once or once per joint."""
+
+    name: str
+    unit: str
+    """On a turning joint; that of a sliding one follows."""
+    sign: Literal["positive", "nonnegative", "any"] = "nonnegative"
+    low: float | None = None
+    high: float | None = None
+    """Limits between which a friction fit searches for it; without them it stays as given."""
+    logarithmic: bool = True
+    """Searched on a logarithmic scale; one that is zero is not in use and then stays zero."""
+
+    def option(self) -> NonlinearOption | None:
+        """How it is searched for; None where it is not."""
+        if self.low is None or self.high is None:
+            return None
+        return NonlinearOption(self.name, self.low, self.high, self.logarithmic)
+
+
+class JointwiseEffect(Effect):
+    """An effect with one column per joint and coefficient, acting on that joint alone."""
+
+    kind: ClassVar[Kind] = "friction"
+    linear: ClassVar[tuple[Coefficient, ...]]
+    inner: ClassVar[tuple[InnerNumber, ...]] = ()
+
+    @abstractmethod
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        """One signal per coefficient, from ``motion`` and the inner numbers by name, with operators and the functions of ``m``."""
+
+    def __post_init__(self) -> None:
+        for number in self.inner:
+            values = np.atleast_1d(np.asarray(getattr(self, number.name), dtype=np.float64))
+            fine = {"positive": values > 0.0, "nonnegative": values >= 0.0, "any": np.isfinite(values)}[number.sign]
+            if not (np.isfinite(values).all() and fine.all()):
+                given = getattr(self, number.name)
+                raise InputError(f"{type(self).__name__} {number.name} is {given}, expected {_EXPECTED[number.sign]}")
+
+    def coefficients(self) -> tuple[Coefficient, ...]:
+        """The coefficients of this very effect; all joints of the first one stand first among the columns."""
+        return self.linear
+
+    # Columns ----------------------------------------------------------------------------------
+
+    @property
+    def is_friction(self) -> bool:
+        return self.kind == "friction"
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return tuple(coefficient.symbol for coefficient in self.coefficients())
+
+    @property
+    def nonnegative(self) -> tuple[str, ...]:
+        return tuple(coefficient.symbol for coefficient in self.coefficients() if coefficient.nonnegative)
+
+    def columns(self, numbers: Sequence[int], joints: Sequence[Joint]) -> tuple[Column, ...]:
+        return tuple(
+            Column(coefficient.symbol, number, self.kind, unit_on(joint, coefficient.unit), joint.name)
+            for coefficient in self.coefficients()
+            for number, joint in zip(numbers, joints, strict=True)
+        )
+
+    def incidence(self, n_joints: int) -> Array:
+        return np.tile(np.eye(n_joints), (1, len(self.coefficients())))
+
+    # The formula ------------------------------------------------------------------------------
+
+    def signals(self, motion: Motion) -> Array:
+        shape = motion.velocity.shape
+        return _beside(self.formula(ARRAYS, self._motion(motion), self._inner(shape[1])), shape)
+
+    def signals_and_derivatives(self, motion: Motion, options: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+        known = {number.name for number in self.inner}
+        for option in options:
+            if option not in known:
+                raise InputError(f"effect '{self.name}' has no option '{option}' that could be searched for")
+        shape = motion.velocity.shape
+        inner = self._inner(shape[1])
+        for option in options:
+            setattr(inner, option, Dual(getattr(inner, option), {option: 1.0}))
+        found = [parts(part) for part in self.formula(DUALS, self._motion(motion), inner)]
+        slopes = {option: _beside([slope.get(option, 0.0) for _, slope in found], shape) for option in options}
+        return _beside([value for value, _ in found], shape), slopes
+
+    def motion_slopes(self, motion: Motion) -> MotionSlopes:
+        shape, found = motion.velocity.shape, self._slopes(motion)
+        return MotionSlopes(
+            *(
+                _beside([slope.get(name, 0.0) for slope in found], shape) if any(name in slope for slope in found) else None
+                for name in MOTION
+            )
+        )
+
+    def motion_gradient(self, motion: Motion, weights: Array) -> tuple[Array | None, Array | None, Array | None]:
+        n = motion.velocity.shape[1]
+        total: dict[str, Array] = {}
+        for k, slopes in enumerate(self._slopes(motion)):
+            own = weights[:, k * n : (k + 1) * n]
+            for name, slope in slopes.items():
+                total[name] = total[name] + own * slope if name in total else own * slope
+        return total.get("position"), total.get("velocity"), total.get("acceleration")
+
+    def _slopes(self, motion: Motion) -> list[Mapping[str, Value]]:
+        """Of every coefficient's signal, by position, velocity and acceleration; what does not change it is absent."""
+        given = self._motion(motion)
+        moving = {name: Dual(getattr(given, name), {name: 1.0}) for name in MOTION}
+        formula = self.formula(DUALS, FormulaMotion(**moving, load=given.load), self._inner(motion.velocity.shape[1]))
+        return [parts(part)[1] for part in formula]
+
+    def scalar_signals(self, m: Mathematics, motion: Sequence[FormulaMotion]) -> list[Value]:
+        n = len(motion)
+        options = {number.name: self.option_values(number.name, n).tolist() for number in self.inner}
+        by_joint = [
+            self.formula(m, motion[j], SimpleNamespace(**{name: values[j] for name, values in options.items()}))
+            for j in range(n)
+        ]
+        return [by_joint[j][k] for k in range(len(self.coefficients())) for j in range(n)]
+
+    @property
+    def depends_on_acceleration(self) -> bool:
+        n = max([1, *(np.size(getattr(self, number.name)) for number in self.inner)])
+        some = np.ones((1, n))
+        return self.motion_slopes(Motion(some, some, some, some)).by_acceleration is not None
+
+    def _motion(self, motion: Motion) -> FormulaMotion:
+        if self.loaded and motion.load is None:
+            raise InputError(
+                f"effect '{self.name}' depends on the torque that each joint transmits, but the samples carry no load; "
+                "attach one with samples.with_load(...), such as the rigid-body torque of the current estimate"
+            )
+        return FormulaMotion(motion.position, motion.velocity, motion.acceleration, motion.load)
+
+    def _inner(self, n_joints: int) -> SimpleNamespace:
+        """The inner numbers as one number, or one per joint that broadcasts over samples."""
+        values, size = self._options
+        if size not in (1, n_joints):
+            for name in values:
+                self.option_values(name, n_joints)  # names the option at fault
+        return SimpleNamespace(**values)
+
+    @cached_property
+    def _options(self) -> tuple[dict[str, Any], int]:
+        """The inner numbers, and how many joints they are for; one for all joints is a plain number.
+
+        Conditions on plain numbers are decided once and not for every sample.
+        """
+        given = {number.name: np.asarray(getattr(self, number.name), dtype=np.float64) for number in self.inner}
+        values = {name: float(own.flat[0]) if (own == own.flat[0]).all() else own for name, own in given.items()}
+        return values, max((own.size for own in given.values()), default=1)
+
+    # Inner numbers ----------------------------------------------------------------------------
+
+    def nonlinear_options(self) -> tuple[NonlinearOption, ...]:
+        """Inner numbers with limits that are in use: a width of zero is a sharp sign, and stays sharp."""
+        found = [number.option() for number in self.inner]
+        return tuple(
+            option
+            for option in found
+            if option is not None and (not option.logarithmic or np.all(np.asarray(getattr(self, option.name)) > 0.0))
+        )
+
+    def inner_numbers(self, joints: Sequence[Joint]) -> tuple[tuple[InnerValue, ...], ...]:
+        searched = {option.name for option in self.nonlinear_options()}
+        values = {number.name: self.option_values(number.name, len(joints)) for number in self.inner}
+        return tuple(
+            tuple(
+                InnerValue(number.name, unit_on(joint, number.unit), float(values[number.name][j]), number.name in searched)
+                for number in self.inner
+            )
+            for j, joint in enumerate(joints)
+        )
+
+    # Simulators -------------------------------------------------------------------------------
+
+    def simulator_joint(self, values: Array, n_joints: int) -> Mapping[Place, Array]:
+        held: dict[Place, Array] = {}
+        for coefficient, own in zip(self.coefficients(), np.reshape(values, (-1, n_joints)), strict=True):
+            if coefficient.place is not None:
+                held[coefficient.place] = held.get(coefficient.place, 0.0) + coefficient.share * own
+        return held
+
+    @property
+    def held_in_part(self) -> tuple[str, ...]:
+        return tuple(one.symbol for one in self.coefficients() if one.place is not None and one.share != 1.0)
+
+    @property
+    def not_held(self) -> tuple[str, ...]:
+        return tuple(one.symbol for one in self.coefficients() if one.place is None)
+
+
+def _beside(values: Sequence[Value], shape: tuple[int, ...]) -> Array:
+    """Arrays side by side, each as large as the motion."""
+    full = [value if np.shape(value) == shape else np.full(shape, value) for value in values]
+    return np.asarray(full[0] if len(full) == 1 else np.hstack(full))

@@ -1,0 +1,60 @@
+"""Friction of a whole robot: a model put in, and its numbers listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynid.robot.effects import Effect
+from dynid.robot.effects.models import REPLACED
+from dynid.robot.model import Robot
+
+
+@dataclass(frozen=True)
+class FrictionNumber:
+    """One number of the friction of a joint, estimated linearly or inside the formula."""
+
+    joint: str
+    effect: str
+    name: str
+    """``fsig4`` for a parameter, ``slope4`` for a number inside a formula; motors have ``slopem4``."""
+    value: float
+    unit: str
+    found: bool
+    """Whether it is estimated or searched for; otherwise it is a choice, such as a dead zone."""
+
+
+def with_friction(robot: Robot, effects: Sequence[Effect]) -> Robot:
+    """The robot with a friction model in place of viscous, Coulomb and offset; its other effects stay, after it."""
+    return robot.with_effects([*effects, *(effect for effect in robot.effects if effect.name not in REPLACED)])
+
+
+def without_friction(robot: Robot) -> Robot:
+    """The robot without its friction; rotor inertia stays."""
+    return robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
+
+
+def friction_numbers(robot: Robot) -> tuple[FrictionNumber, ...]:
+    """Every number of the robot's friction at its present parameters, joint by joint: estimated values and inner numbers.
+
+    Numbers that stand inside several effects of a joint, such as the width of the sign, are listed with each of them.
+    """
+    driven = [(i + 1, joint) for i, joint in enumerate(robot.joints) if joint.kind != "floating"]
+    numbers, joints = [number for number, _ in driven], [joint for _, joint in driven]
+    listed: list[FrictionNumber] = []
+    per_effect = [
+        (effect, effect.columns(numbers, joints), effect.inner_numbers(joints))
+        for effect in robot.effects
+        if effect.is_friction
+    ]
+    for place, (number, joint) in enumerate(driven):
+        for effect, columns, inner in per_effect:
+            own = [column for column in columns if column.number == number]
+            listed += [
+                FrictionNumber(joint.name, effect.name, one.name, robot.parameters[one.name], one.unit, True) for one in own
+            ]
+            listed += [
+                FrictionNumber(joint.name, effect.name, f"{one.name}{number}", one.value, one.unit, one.searched)
+                for one in inner[place]
+            ]
+    return tuple(listed)

@@ -1,0 +1,116 @@
+"""Logs of one robot: read once, hashed once, cut to the joints they have."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.errors import InputError
+from dynid.recording.readers.joints import MissingJointsError
+from dynid.recording.readers.options import ReadOptions
+from dynid.recording.readers.read import read_with
+from dynid.recording.recording import Recording, StaticRecording, WrenchRecording
+from dynid.robot.model import Robot
+from dynid.run.options import Reading
+from dynid.run.signals import repair_notes
+
+_READ = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "rate_hz", "episode", "topic")
+"""Options of a run that the reader takes as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Logs:
+    """Recordings of one robot, cut to the joints they have."""
+
+    robot: Robot
+    recordings: tuple[Recording, ...]
+    paths: tuple[str, ...]
+    hashes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_unseen(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs:
+    """Motion logs that have every joint of a robot that was identified."""
+    found = read_logs(robot, paths, settings)
+    if isinstance(found, StaticRecording):
+        raise InputError(f"{paths[0]} is a table of poses, expected a motion log to validate on")
+    missing = [name for name in robot.joint_names if name not in found.robot.joint_names]
+    if missing:
+        raise InputError(f"{paths[0]} lacks joint {', '.join(missing)}, which was identified; expected all {robot.n_joints}")
+    return found
+
+
+def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs | StaticRecording:
+    """Read every log; joints that none of them has are locked at neutral and merged into the robot."""
+    if not paths:
+        raise InputError("no log was given, expected at least one")
+    notes: list[str] = []
+    first, robot = read_first(robot, paths[0], settings, notes)
+    if isinstance(first, StaticRecording):
+        if len(paths) > 1:
+            raise InputError(f"{paths[0]} is a table of poses; {len(paths)} files were given, expected that one alone")
+        return first
+    recordings = [first]
+    for path in paths[1:]:
+        recording = _read(robot, path, settings)
+        if not isinstance(recording, Recording):
+            raise InputError(f"{path} is a table of poses, {paths[0]} is a motion log; give logs of one kind")
+        recordings.append(recording)
+    hashes = [recording.source.sha256 for recording in recordings]
+    refuse_same(paths, hashes)
+    cut = tuple(windowed(recording, settings) for recording in recordings)
+    for path, recording in zip(paths, cut, strict=True):
+        notes.extend(f"{path.name}: {note}" for note in (*recording.source.notes, *repair_notes(recording)))
+        if recording.torque is None:
+            hint = " It has motor current: give --drive-gains." if recording.current is not None else ""
+            raise InputError(f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
+    return Logs(robot, cut, tuple(str(path) for path in paths), tuple(hashes), tuple(notes))
+
+
+def refuse_same(paths: Sequence[Path], hashes: Sequence[str], seen: Iterable[str] = ()) -> None:
+    """Refuse a log with the content of another one, or of one in ``seen``, the identification set."""
+    known = dict.fromkeys(seen, "a log of the identification set")
+    for path, digest in zip(paths, hashes, strict=True):
+        if digest in known:
+            raise InputError(f"log '{path}' has the same content as {known[digest]}; a log may be used once only")
+        known[digest] = f"'{path}'"
+
+
+def unchanged(path: Path, digest: str) -> bool:
+    """Whether a file is there and still what it was."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == digest
+
+
+def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) -> tuple[Recording | StaticRecording, Robot]:
+    """The first log decides which joints move."""
+    try:
+        found = _read(robot, path, settings)
+    except MissingJointsError as missing:
+        cut = robot.only(missing.present)
+        notes.append(f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged")
+        return _read(cut, path, settings), cut
+    if found.joint_names == robot.joint_names:
+        return found, robot
+    rest = [name for name in robot.joint_names if name not in found.joint_names]
+    notes.append(f"joints that are not among --joints are locked at neutral and merged: {', '.join(rest)}")
+    return found, robot.only(found.joint_names)
+
+
+def _read(robot: Robot, path: Path, settings: Reading) -> Recording | StaticRecording:
+    options = ReadOptions(**{name: getattr(settings, name) for name in _READ})
+    recording = read_with(path, robot, options)
+    if isinstance(recording, WrenchRecording):
+        raise InputError(f"{path} is a force/torque-sensor log, expected joint torque or a table of poses")
+    return recording
+
+
+def windowed(recording: Recording, settings: Reading) -> Recording:
+    """The part of a log between the times asked for."""
+    if settings.from_s is None and settings.to_s is None:
+        return recording
+    return recording.between(settings.from_s, settings.to_s)

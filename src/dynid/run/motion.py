@@ -1,0 +1,195 @@
+"""Identification from motion logs and from poses: filter, friction, rows, estimate, errors, each found once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dynid.errors import InputError
+from dynid.estimation.estimate import Method, estimate
+from dynid.estimation.friction.choice import (
+    FILTER_MEMORY,
+    choose_friction,
+    estimate_under_load,
+    with_own_numbers,
+)
+from dynid.estimation.friction.fit import with_transmitted_load
+from dynid.estimation.methods.registry import method_from_options
+from dynid.progress import Tell, silent
+from dynid.recording.finding import DataCheck
+from dynid.recording.recording import Recording, StaticRecording
+from dynid.recording.samples import Samples
+from dynid.regression.base import reduce_to_base
+from dynid.regression.factor import Regression, factorise
+from dynid.regression.source import RowSource
+from dynid.regression.static_rows import StaticRows
+from dynid.robot.effects import friction_effects
+from dynid.robot.friction import with_friction
+from dynid.robot.model import Robot
+from dynid.run.gate import gate
+from dynid.run.logs import Logs, read_unseen, refuse_same
+from dynid.run.options import Settings
+from dynid.run.record import Run
+from dynid.run.rows import RowPlan, plan_rows
+from dynid.run.signals import Filter, hold_still, raw_samples, split_recording, to_samples, with_dead_zone
+from dynid.run.tune import choose_filter, choose_window
+from dynid.validation.data_check import check_recording
+from dynid.validation.rows import row_error, row_error_of
+from dynid.validation.torque import validate
+
+
+def method_of(settings: Settings, robot: Robot, tell: Tell = silent) -> Method:
+    """The method that the settings name, with the options it takes from them."""
+    return method_from_options(settings.method, settings.as_dict(), robot, tell)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Recordings to identify on and to validate on."""
+
+    known: tuple[Recording, ...]
+    unseen: tuple[Recording, ...] = ()
+    validation_logs: tuple[tuple[str, str], ...] = ()
+
+
+def parts_of(logs: Logs, robot: Robot, settings: Settings, validate_on: Sequence[Path]) -> Parts:
+    """What is identified on and what validates: a split of each log in time, or other logs."""
+    if settings.split is not None:
+        pairs = [split_recording(recording, settings.split) for recording in logs.recordings]
+        return Parts(tuple(first for first, _ in pairs), tuple(rest for _, rest in pairs))
+    if not validate_on:
+        return Parts(logs.recordings)
+    others = read_unseen(robot, validate_on, settings)
+    refuse_same(validate_on, others.hashes, seen=logs.hashes)
+    return Parts(logs.recordings, others.recordings, tuple(zip(others.paths, others.hashes, strict=True)))
+
+
+def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tell: Tell) -> Run:
+    """Identify from motion logs: filter, friction and rows chosen once, then estimated and judged."""
+    robot = logs.robot
+    parts = parts_of(logs, robot, settings, validate_on)
+    tell("looking into the logs")
+    checks = tuple(check_recording(recording, robot) for recording in logs.recordings)
+    if settings.friction is not None:
+        robot = with_friction(robot, friction_effects("linear"))
+    filtered, trials = choose_filter(robot, reduce_to_base(robot), parts.known, settings, tell)
+    robot = with_dead_zone(robot, parts.known, filtered, settings)
+    samples = hold_still([to_samples(recording, filtered, settings.max_rows) for recording in parts.known])
+    unseen = tuple(to_samples(recording, filtered, settings.max_rows) for recording in parts.unseen)
+    choice = None
+    if settings.friction is not None:
+        memory_s = FILTER_MEMORY / filtered.torque_cutoff_hz
+        choice = choose_friction(robot, samples, settings.friction, time_s=memory_s, tell=tell)
+        robot = choice.robot
+    else:
+        robot = with_own_numbers(robot, samples)
+    plan = planned(settings, robot, parts.known, filtered, tell)
+    tell(f"estimating by {settings.method}")
+    rows = rows_of(plan, robot, samples, parts.known)
+    result, regression, loaded = estimate_under_load(rows, samples, method_of(settings, robot, tell))
+    return assembled(
+        Run(
+            settings=settings,
+            robot=robot,
+            estimate=result,
+            identification=None,
+            validation=None,
+            filter=filtered,
+            rows=plan,
+            trials=trials,
+            logs=tuple(zip(logs.paths, logs.hashes, strict=True)),
+            validation_logs=parts.validation_logs,
+            friction=choice,
+            checks=checks,
+            notes=(*robot.source.notes, *logs.notes, *_findings(logs, checks), *(() if choice is None else choice.notes())),
+            regression=regression,
+            recordings=logs.recordings,
+            samples=loaded,
+        ),
+        unseen,
+        parts.unseen,
+        tell,
+    )
+
+
+def planned(
+    settings: Settings, robot: Robot, recordings: Sequence[Recording], filtered: Filter, tell: Tell = silent
+) -> RowPlan:
+    """The plan of the rows, its window chosen by the data where the settings leave it open."""
+    window_s = None
+    if settings.rows == "polynomial":
+        window_s = choose_window(robot, reduce_to_base(robot), recordings, filtered, settings, tell)
+    return plan_rows(settings, window_s)
+
+
+def rows_of(plan: RowPlan, robot: Robot, samples: Sequence[Samples], recordings: Sequence[Recording]) -> RowSource:
+    """The row source of a run: of its filtered samples, or of its recordings where the rows filter by themselves."""
+    if not plan.of_recorded:
+        return plan.source(robot, samples)
+    return plan.source(robot, [raw_samples(log, one) for log, one in zip(recordings, samples, strict=True)])
+
+
+def assembled(run: Run, unseen: Sequence[Samples], recordings: Sequence[Recording], tell: Tell = silent) -> Run:
+    """The run with its errors on known and unseen data, and the notes on its estimate."""
+    tell("predicting torque")
+    others = under_load(run, unseen)
+    row_validation = None
+    if others:
+        row_validation = row_error(rows_of(run.rows, run.robot, others, recordings), run.estimate)
+    return replace(
+        run,
+        identification=validate(run.robot, run.estimate, run.samples).total,
+        validation=validate(run.robot, run.estimate, others) if others else None,
+        row_error=None if run.regression is None else row_error_of(run.regression, run.estimate, run.rows.kind),
+        row_validation=row_validation,
+        notes=(*run.notes, *gate(run.estimate, run.robot, run.samples)),
+        unseen=others,
+    )
+
+
+def identify_poses(
+    robot: Robot, poses: StaticRecording, path: Path, settings: Settings, validate_on: Sequence[Path], tell: Tell
+) -> Run:
+    """Reverse engineering from a table of poses: rigid bodies only, no filter."""
+    if validate_on or settings.split is not None:
+        raise InputError(
+            f"{path} is a table of poses, which no motion log validates while it is identified; "
+            "validate the run on a log afterwards: dynid validate RUN LOG --cutoff-hz F"
+        )
+    source = StaticRows.of(robot, poses)
+    rigid = source.robot
+    tell(f"estimating by {settings.method}")
+    regression: Regression = factorise(source)
+    result = estimate(regression, reduce_to_base(rigid), method_of(settings, rigid, tell))
+    result = replace(result, n_samples=source.n_poses)
+    return Run(
+        settings=settings,
+        robot=rigid,
+        estimate=result,
+        identification=None,
+        validation=None,
+        filter=None,
+        rows=RowPlan("static"),
+        row_error=row_error_of(regression, result, "static"),
+        logs=((str(path), poses.source.sha256),),
+        notes=(*rigid.source.notes, *poses.source.notes, *gate(result, rigid)),
+        regression=regression,
+    )
+
+
+def under_load(run: Run, samples: Sequence[Samples]) -> tuple[Samples, ...]:
+    """Samples with the load that the estimate gives, where the robot's friction depends on it."""
+    identified = run.identified
+    return tuple(with_transmitted_load(identified, one) for one in samples)
+
+
+def _findings(logs: Logs, checks: Sequence[DataCheck]) -> list[str]:
+    """What is wrong with the logs, with the file that it is about; what spoils the result is called an error."""
+    words = {"error": "error in ", "warning": ""}
+    return [
+        f"{words[finding.severity]}{Path(path).name}: {finding.sentence}. {finding.fix}"
+        for path, check in zip(logs.paths, checks, strict=True)
+        for finding in check.findings
+        if finding.severity != "note"
+    ]

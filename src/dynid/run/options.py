@@ -1,0 +1,334 @@
+"""Every option of a run, written once: its name, default, meaning, what it may be, and where it belongs.
+
+Command-line flags with their help, the run-file template of ``dynid init``, the settings in ``run.json`` and the command
+that repeats a run are all made from the fields below. A new option is one field here and its use where it acts.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.run.kinds import Choice, File, Kind, Names, Number, Numbers, Positions, Switch, Table, Text, Whole
+
+PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
+OPTIMISERS = ("refine", "annealing")
+VELOCITIES = ("auto", "logged", "position")
+ROW_KINDS = ("torque", "energy", "polynomial")
+DEFAULT_EFFECTS = ("viscous", "coulomb", "offset", "armature")
+
+
+def option(default: Any, help: str, kind: Kind, *, flag: str = "", example: Any = None) -> Any:
+    """One option: a dataclass field that knows its flag, its meaning and its kind."""
+    metadata = {"help": help, "kind": kind, "flag": flag, "example": example}
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Which model is identified."""
+
+    effects: tuple[str, ...] = option(
+        DEFAULT_EFFECTS, "Joint effects in the model, or 'none' for rigid bodies only.", Names("NAMES"), example=()
+    )
+    friction: str | None = option(
+        None,
+        "Friction model in place of viscous, coulomb, offset: linear, smooth, polynomial, sigmoid, gaz, stribeck, load, "
+        "load_polynomial, or auto, the one that predicts held-out blocks of time best.",
+        Choice("MODEL", where="dynid.robot.effects:friction_choices", what="friction model"),
+        example="auto",
+    )
+    gravity: tuple[float, float, float] | None = option(
+        None, "Gravity in the base frame; default: that of the description.", Numbers("X,Y,Z", 3), example=(0.0, 0.0, -9.81)
+    )
+    lock: Mapping[str, float] = option(
+        {}, "Hold a joint and merge what it carries; repeat for several.", Positions("JOINT=VALUE"), example={"finger": 0.02}
+    )
+    keep_bodies: str | None = option(
+        None,
+        "Take the rigid bodies from this run, filter as it did, and identify friction alone.",
+        File("RUN"),
+        example="earlier_run",
+    )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How logs are read."""
+
+    from_s: float | None = option(None, "Use each log from this time, s.", Number("SECONDS"), flag="--from", example=2.0)
+    to_s: float | None = option(None, "Use each log up to this time, s.", Number("SECONDS"), flag="--to", example=60.0)
+    drive_gains: tuple[float, ...] | None = option(
+        None, "N m per A, one per joint: torque from motor current.", Numbers("K1,K2,.."), example=(10.0, 10.0, 8.0)
+    )
+    preset: str | None = option(
+        None, "Column names and units of a vendor: libfranka, rtde, fri, joint_states.", Text("NAME"), example="rtde"
+    )
+    mapping: str | None = option(
+        None, "TOML or JSON file that names the log's columns.", File("FILE"), example="columns.toml"
+    )
+    joints: tuple[str, ...] | None = option(
+        None,
+        "Joints that numbered columns (q1, q2, ..) belong to, in their order; the others are locked.",
+        Names("NAME,NAME,.."),
+        example=("shoulder", "elbow"),
+    )
+    gear_ratios: tuple[float, ...] | None = option(
+        None,
+        "Motor turns per joint turn, one per joint, where the log holds motor-side quantities.",
+        Numbers("N1,N2,.."),
+        example=(100.0, 100.0, 80.0),
+    )
+    rate_hz: float | None = option(
+        None,
+        "Sampling rate of a log without a clock, Hz; replaces its clock where it has one.",
+        Number("HZ", 0.0, open_low=True, unit="Hz"),
+        example=500.0,
+    )
+    episode: int | None = option(
+        None, "Episode to read from a data set of several (its column episode_index).", Whole("N", 0), example=0
+    )
+    topic: str | None = option(None, "Topic to read from a ROS bag.", Text("NAME"), example="/joint_states")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which physical statement makes the rows, and how signals are filtered."""
+
+    rows: str = option(
+        "torque",
+        "Physical statement that makes the rows: torque, energy (work over intervals, no acceleration) or polynomial "
+        "(polynomial approximation on a sliding window, no derivative of a signal).",
+        Choice("KIND", where="dynid.run.rows:row_kinds", what="kind of rows"),
+    )
+    velocity: Literal["auto", "logged", "position"] = option(
+        "auto",
+        "Velocity: logged, position (differentiated), or auto, whichever predicts held-out raw torque better.",
+        Choice("SOURCE", VELOCITIES, what="velocity source"),
+    )
+    filter: str = option(
+        "butterworth",
+        "Filter of the signals: butterworth (zero-phase), or savgol:WINDOW,ORDER for Savitzky-Golay.",
+        Text("NAME"),
+        example="savgol:11,2",
+    )
+    cutoff_hz: float | Literal["auto"] = option(
+        "auto",
+        "Low-pass of all signals, Hz; auto: the cut-off that predicts held-out raw torque best.",
+        Number("HZ", 0.0, open_low=True, words_taken=("auto",), unit="Hz"),
+    )
+    torque_cutoff_hz: float | None = option(
+        None, "Cut-off for torque alone, Hz; default: the same.", Number("HZ", 0.0, open_low=True, unit="Hz"), example=20.0
+    )
+    filter_order: int = option(4, "Order of the zero-phase Butterworth.", Whole("N", 1, 12))
+    dead_zone: float | Literal["auto"] = option(
+        "auto",
+        "Speed below which the sign of Coulomb friction is taken as unknown, rad/s or m/s; auto: three times the velocity noise.",
+        Number("SPEED", 0.0, words_taken=("auto",), unit="rad/s"),
+    )
+    intervals: str = option(
+        "auto",
+        "Intervals of --rows energy: their length in s, auto (about ten per parameter), or the JSON file of "
+        "'dynid excite --shape points', whose knots they then join.",
+        Text("SECONDS|FILE"),
+    )
+    window: float | Literal["auto"] = option(
+        "auto",
+        "Window of --rows polynomial, s; auto: the one that predicts held-out raw torque best.",
+        Number("SECONDS", 0.0, open_low=True, words_taken=("auto",), unit="s"),
+    )
+    null_hz: float | None = option(
+        None,
+        "Frequency that --rows polynomial removes, Hz: the exponents of its window are moved until it has a zero there.",
+        Number("HZ", 0.0, open_low=True, unit="Hz"),
+        example=50.0,
+    )
+    order: int = option(1, "Degree N of the polynomials of --rows polynomial.", Whole("N", 0, 30))
+    product_order: int = option(2, "Degree N* at which products are approximated by --rows polynomial.", Whole("N", 0, 30))
+    composition: Literal["product", "pointwise"] = option(
+        "product",
+        "How --rows polynomial forms products: product (at the N* + 1 nodes of the window) or pointwise (of approximated "
+        "signals, which are then filtered twice).",
+        Choice("NAME", ("product", "pointwise"), what="composition"),
+    )
+    alpha: float = option(3.0, "Exponent of the window's weight at its newest end (--rows polynomial).", Number("A", 0.0))
+    beta: float = option(3.0, "Exponent of the window's weight at its oldest end (--rows polynomial).", Number("B", 0.0))
+    max_rows: int = option(
+        50_000, "Samples kept per log after filtering; a low-passed signal needs no more.", Whole("N", 100)
+    )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How the model is estimated."""
+
+    method: str = option(
+        "sdp",
+        "Estimator: sdp (every link physically consistent), ols, wls, robust, tls, ridge, essential, recursive, iv, "
+        "manifold, logcholesky, retrieve (under a bounds file).",
+        Choice("NAME", where="dynid.estimation.methods.registry:method_names", what="method"),
+    )
+    split: float | None = option(
+        None,
+        "Identify on this share of each log, from its start; validate on the rest.",
+        Number("SHARE", 0.0, 1.0, open_low=True, open_high=True),
+        example=0.65,
+    )
+    prior: str = option(
+        "auto",
+        "Prior of sdp for parameters that the data do not determine: the description (entropic, scaled, euclidean), none, "
+        "or auto: entropic where the description is consistent, else euclidean.",
+        Choice("KIND", PRIORS, what="prior"),
+    )
+    prior_strength: float = option(
+        1.0,
+        "Weight of the prior in units of the noise; 1 takes the description to be as uncertain as each parameter's size.",
+        Number("WEIGHT", 0.0, open_low=True),
+    )
+    bounds: str | None = option(
+        None,
+        "Bounds for --method retrieve or recursive, CSV (name, lower, upper) or TOML: m1, c1x, I1xx about the centre of "
+        "mass, total_mass; for recursive any parameter by its name.",
+        File("FILE"),
+        example="bounds.csv",
+    )
+    coefficients: str | None = option(
+        None,
+        "Retrieve from base values that are known already, in a run or a CSV (name, value), instead of fitting them; "
+        "--from takes it as well.",
+        File("RUN|CSV"),
+        example="coefficients.csv",
+    )
+    drop_above: float | None = option(
+        None,
+        "Leave out of a retrieval the coefficients whose relative standard deviation is above this, percent.",
+        Number("PERCENT", 0.0, open_low=True),
+        example=30.0,
+    )
+    optimiser: str = option(
+        "refine",
+        "Search of --method retrieve: refine (from the convex relaxation) or annealing (Algorithm 1 of the paper).",
+        Choice("NAME", OPTIMISERS, what="optimiser"),
+    )
+    starts: int = option(2, "Starts of --method retrieve, annealing over all cores.", Whole("N", 1))
+    steps: int = option(10, "Steps of the annealing retrieval, each with a larger penalty (kappa).", Whole("N", 1))
+    growth: float = option(
+        10.0, "Factor by which the penalty xi of the annealing retrieval grows from step to step.", Number("X", 1.0)
+    )
+    iterations: int = option(100, "Iterations of the annealing per step.", Whole("N", 1))
+    seed: int = option(0, "Seed of everything random.", Whole("N", 0))
+    form: str = option(
+        "repaired",
+        "Form of --method recursive: repaired (equals the batch solution) or literal (as printed by Lomakin and Deutscher).",
+        Choice("NAME", ("repaired", "literal"), what="form of recursive least squares"),
+    )
+    constraints: Mapping[str, Any] = option({}, "Constraints beyond physical consistency.", Table())
+    conditions: tuple[Mapping[str, Any], ...] = option(
+        (), "Conditions of --method retrieve as expressions, such as 'm1 > 2 * m2 if m2 > 1'.", Table(many=True)
+    )
+
+
+POLYNOMIAL = ("window", "null_hz", "order", "product_order", "composition", "alpha", "beta")
+"""Options of --rows polynomial."""
+
+GROUPS: Mapping[str, type] = {"model": Model, "reading": Reading, "rows": Rows, "estimation": Fit}
+"""Sections of a run file, and the options that stand in each."""
+
+
+@dataclass(frozen=True)
+class Settings(Fit, Rows, Reading, Model):
+    """Options of a run; the defaults are those of the command line.
+
+    Example:
+        >>> from dynid.run.options import Settings
+        >>> Settings(method="wls", split=0.65).method
+        'wls'
+        >>> Settings(split=2.0)
+        Traceback (most recent call last):
+        ...
+        dynid.errors.InputError: setting 'split' is 2.0, expected a number between 0 and 1
+    """
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is None and one.default is None:
+                continue
+            object.__setattr__(self, one.name, one.metadata["kind"].check(value, one.name))
+        loaded = [name for name in self.effects if name.startswith("load_")]
+        if loaded:
+            raise InputError(
+                f"effect '{loaded[0]}' needs the load of each joint, which is found with the estimate: use --friction load"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        known = cls.__dataclass_fields__
+        for name in values:
+            if name not in known:
+                raise UnknownNameError("setting", name, known)
+        return cls(**values)
+
+    def changed(self) -> dict[str, Any]:
+        """The settings that are not the defaults."""
+        plain = Settings()
+        return {
+            one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != getattr(plain, one.name)
+        }
+
+
+def options_of(*groups: type) -> Iterator[Field[Any]]:
+    """The options of some groups, in order."""
+    for group in groups:
+        yield from fields(group)
+
+
+def flag_of(one: Field[Any]) -> str:
+    """The flag of an option."""
+    return str(one.metadata["flag"]) or f"--{one.name.replace('_', '-')}"
+
+
+def kind_of(one: Field[Any]) -> Kind:
+    """What an option takes."""
+    kind = one.metadata["kind"]
+    assert isinstance(kind, Kind)
+    return kind
+
+
+def is_flag(one: Field[Any]) -> bool:
+    """Whether an option can be given on the command line; tables cannot."""
+    return not isinstance(kind_of(one), Table)
+
+
+def default_of(one: Field[Any]) -> Any:
+    """The default value of an option."""
+    return one.default if one.default_factory is MISSING else one.default_factory()
+
+
+def is_switch(one: Field[Any]) -> bool:
+    """Whether an option is on or off."""
+    return isinstance(kind_of(one), Switch)
+
+
+def command_line(
+    settings: Settings, robot: str, logs: Sequence[str], validate_on: Sequence[str] = (), config: str = ""
+) -> str:
+    """The command that repeats a run: only what differs from the defaults, and ``config`` for what no flag can give."""
+    words = ["dynid", "identify", robot, *logs]
+    for log in validate_on:
+        words += ["--validate", log]
+    changed = settings.changed()
+    if config and any(name in changed for name in ("constraints", "conditions")):
+        words += ["--config", config]
+    for one in options_of(*GROUPS.values()):
+        if one.name in changed and is_flag(one):
+            words += kind_of(one).words(flag_of(one), changed[one.name])
+    return shlex.join(words)

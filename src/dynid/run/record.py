@@ -1,0 +1,146 @@
+"""A run: everything one identification did and found, computed once. Report, exports and store only read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dynid.estimation.estimate import Estimate
+from dynid.estimation.friction.choice import FrictionChoice
+from dynid.recording.finding import DataCheck
+from dynid.recording.recording import Recording
+from dynid.recording.samples import Samples
+from dynid.regression.factor import Regression
+from dynid.robot.model import Robot
+from dynid.run.options import Settings, command_line
+from dynid.run.rows import RowPlan
+from dynid.run.signals import Filter
+from dynid.run.tune import Trial
+from dynid.validation.rows import RowError
+from dynid.validation.torque import TorqueError, Validation
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything one identification did and found."""
+
+    settings: Settings
+    robot: Robot
+    """Cut to the joints of the logs, with the effects identified; its parameters are the nominal ones."""
+    estimate: Estimate
+    identification: TorqueError | None
+    validation: Validation | None
+    filter: Filter | None
+    rows: RowPlan
+    """Which physical statement made the rows."""
+    row_error: RowError | None = None
+    """Residual of the rows identified on."""
+    row_validation: RowError | None = None
+    """Residual of the rows of unseen data."""
+    trials: tuple[Trial, ...] = ()
+    logs: tuple[tuple[str, str], ...] = ()
+    """Path and hash of every log identified on."""
+    validation_logs: tuple[tuple[str, str], ...] = ()
+    friction: FrictionChoice | None = None
+    """The friction model, where one was asked for, and what it was chosen against."""
+    checks: tuple[DataCheck, ...] = ()
+    """What was found wrong with each log."""
+    comparisons: tuple[Mapping[str, Any], ...] = ()
+    """What other methods found on the same samples, each with ``method``, ``relative_error``, ``feasible``, ``seconds``."""
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    regression: Regression | None = None
+    """What the data say about the parameters; None for a run that was loaded without its logs."""
+    recordings: tuple[Recording, ...] = ()
+    """The logs as they were read; none for a run that was loaded without them."""
+    samples: tuple[Samples, ...] = ()
+    unseen: tuple[Samples, ...] = ()
+
+    @property
+    def identified(self) -> Robot:
+        """The robot with the identified parameters."""
+        return self.robot.with_parameters(self.estimate.standard)
+
+    def command(self, config: str = "dynid.toml") -> str:
+        """The command that repeats this run; ``config`` is its run file, for what no flag can give."""
+        return command_line(
+            self.settings,
+            self.robot.source.path or self.robot.name,
+            [path for path, _ in self.logs],
+            [path for path, _ in self.validation_logs],
+            config,
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """What scripts rely on, under fixed names."""
+        found, own, unseen = self.estimate, self.identification, self.validation
+        interval = found.interval()
+        return {
+            "method": found.method,
+            "outcome": found.outcome.name.lower(),
+            "robot": self.robot.name,
+            "n_samples": found.n_samples,
+            "n_parameters": found.base.n_parameters,
+            "n_base": found.base.n_base,
+            "rank": found.rank,
+            "condition_number": found.condition_number,
+            "condition_number_scaled": found.condition_number_scaled,
+            "relative_error": {
+                "identification": found.relative_error if own is None else own.relative_error,
+                "validation": None if unseen is None else unseen.relative_error,
+            },
+            "relative_error_raw": {
+                "identification": None if own is None else own.relative_error_raw,
+                "validation": None if unseen is None else unseen.relative_error_raw,
+            },
+            "rmse": list(found.residual_rms if own is None else own.rmse),
+            "feasible": found.feasible,
+            "filter": None if self.filter is None else self.filter.as_dict() | {"text": self.filter.describe()},
+            "rows": self.rows.as_dict() | {"error": self._row_errors()},
+            "friction": "none" if not self.robot.effects else ",".join(effect.name for effect in self.robot.effects),
+            "friction_model": None if self.friction is None else self.friction.as_dict(),
+            "seconds": self.seconds,
+            "base": [
+                {"name": name, "expression": text, "value": value, "sigma_percent": spread, "origin": origin}
+                for name, text, value, spread, origin in zip(
+                    found.base.names,
+                    found.base.expressions(),
+                    found.base_values.tolist(),
+                    found.sigma_percent.tolist(),
+                    found.origin,
+                    strict=True,
+                )
+            ],
+            "intervals": [
+                {"name": name, "value": value, "lower": low, "upper": high}
+                for name, value, (low, high) in zip(
+                    found.base.names, found.base_values.tolist(), interval.tolist(), strict=True
+                )
+            ],
+            "notes": list(self.notes),
+        } | self._method_details()
+
+    @property
+    def retrieval(self) -> dict[str, Any]:
+        """How far a retrieval is from the best possible, what it violates, what the joints carry; empty for other methods."""
+        return self._some_details(
+            "lower_bound", ("cost", "lower_bound", "gap", "violated", "largest_joint_wrench", "interrupted")
+        )
+
+    @property
+    def recursion(self) -> dict[str, Any]:
+        """Flags and clipped values of a recursive estimate; empty for other methods."""
+        return self._some_details("flags", ("flags", "clipped"))
+
+    def _method_details(self) -> dict[str, Any]:
+        found = {"retrieval": self.retrieval, "recursive": self.recursion}
+        return {name: details for name, details in found.items() if details}
+
+    def _some_details(self, mark: str, names: tuple[str, ...]) -> dict[str, Any]:
+        details = self.estimate.details
+        return {name: details[name] for name in names if name in details} if mark in details else {}
+
+    def _row_errors(self) -> dict[str, float | None]:
+        errors = {"identification": self.row_error, "validation": self.row_validation}
+        return {name: None if error is None else error.relative_error for name, error in errors.items()}

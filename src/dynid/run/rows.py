@@ -1,0 +1,172 @@
+"""The row source of a run: which physical statement its samples make.
+
+Kinds of rows are registered by name, those of other packages too:
+
+    >>> from dynid.regression.torque_rows import TorqueRows
+    >>> from dynid.run.rows import RowKind, register_rows, row_kinds
+    >>> register_rows(RowKind("plain_torque", lambda plan, robot, samples: TorqueRows(robot, tuple(samples))))
+    >>> "plain_torque" in row_kinds()
+    True
+
+``dynid identify --rows plain_torque`` then makes its rows that way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.files import read_json
+from dynid.recording.polynomial import PolynomialApproximation, null_frequency
+from dynid.recording.samples import Samples
+from dynid.regression.energy_rows import EnergyRows, chosen_interval_s
+from dynid.regression.polynomial_rows import Composition, PolynomialRows
+from dynid.regression.source import RowSource
+from dynid.regression.torque_rows import TorqueRows
+from dynid.robot.model import Robot
+from dynid.run.options import Rows
+
+DEFAULT_WINDOW_S = 0.044
+"""The paper's window, for where none was chosen."""
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """How the rows of a run are made; stored with it."""
+
+    kind: str = "torque"
+    interval_s: float | None = None
+    knots_s: tuple[float, ...] | None = None
+    polynomial: PolynomialApproximation | None = None
+    composition: Composition = "product"
+    """How positions enter nonlinear expressions of the polynomial rows."""
+
+    def source(self, robot: Robot, samples: Sequence[Samples]) -> RowSource:
+        """The rows of a robot over samples."""
+        return kind_named(self.kind).make(self, robot, samples)
+
+    @property
+    def of_recorded(self) -> bool:
+        """Whether the rows are made of signals as recorded, not of filtered ones."""
+        return kind_named(self.kind).of_recorded
+
+    def as_dict(self) -> dict[str, Any]:
+        plain = asdict(self)
+        return {name: value for name, value in plain.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> RowPlan:
+        options = dict(record)
+        if options.get("knots_s") is not None:
+            options["knots_s"] = tuple(options["knots_s"])
+        if options.get("polynomial") is not None:
+            options["polynomial"] = PolynomialApproximation(**options["polynomial"])
+        return cls(**options)
+
+
+Make: TypeAlias = Callable[[RowPlan, Robot, Sequence[Samples]], RowSource]
+
+
+@dataclass(frozen=True)
+class RowKind:
+    """A kind of rows by its name, and how its source is made from a plan, a robot and samples."""
+
+    name: str
+    make: Make
+    of_recorded: bool = False
+
+
+def _torque(plan: RowPlan, robot: Robot, samples: Sequence[Samples]) -> RowSource:
+    return TorqueRows(robot, tuple(samples))
+
+
+def _energy(plan: RowPlan, robot: Robot, samples: Sequence[Samples]) -> RowSource:
+    interval_s = plan.interval_s
+    if interval_s is None and plan.knots_s is None:
+        periods = [one.duration_s / max(len(one) - 1, 1) for one in samples]
+        interval_s = chosen_interval_s(len(robot.parameters), [one.duration_s for one in samples], periods)
+    return EnergyRows(robot, tuple(samples), interval_s, plan.knots_s)
+
+
+def _polynomial(plan: RowPlan, robot: Robot, samples: Sequence[Samples]) -> RowSource:
+    settings = plan.polynomial or PolynomialApproximation()
+    return PolynomialRows(robot, tuple(samples), settings, plan.composition)
+
+
+_KINDS = {
+    kind.name: kind
+    for kind in (
+        RowKind("torque", _torque),
+        RowKind("energy", _energy),
+        RowKind("polynomial", _polynomial, of_recorded=True),
+    )
+}
+
+
+def register_rows(kind: RowKind) -> None:
+    """Make a kind of rows known under its name, on the command line too."""
+    _KINDS[kind.name] = kind
+
+
+def row_kinds() -> tuple[str, ...]:
+    """Names of all kinds of rows that are known at this moment."""
+    return tuple(_KINDS)
+
+
+def kind_named(name: str) -> RowKind:
+    """The kind of rows of that name."""
+    if name not in _KINDS:
+        raise UnknownNameError("kind of rows", name, row_kinds())
+    return _KINDS[name]
+
+
+def plan_rows(settings: Rows, window_s: float | None = None) -> RowPlan:
+    """The plan that the settings ask for; ``window_s`` where the window was chosen by the data."""
+    if settings.rows == "energy":
+        interval_s, knots_s = _intervals(settings.intervals)
+        return RowPlan("energy", interval_s, knots_s)
+    if settings.rows == "polynomial":
+        return RowPlan("polynomial", polynomial=approximation(settings, window_s), composition=settings.composition)
+    return RowPlan(settings.rows)
+
+
+def approximation(settings: Rows, window_s: float | None = None) -> PolynomialApproximation:
+    """The kernels that the settings ask for."""
+    length = settings.window if settings.window != "auto" else (window_s or DEFAULT_WINDOW_S)
+    kernels = PolynomialApproximation(
+        order=settings.order,
+        product_order=settings.product_order,
+        window_s=float(length),
+        alpha=settings.alpha,
+        beta=settings.beta,
+    )
+    return kernels if settings.null_hz is None else null_frequency(kernels, settings.null_hz).settings
+
+
+def _intervals(text: str) -> tuple[float | None, tuple[float, ...] | None]:
+    """Length of the intervals, or the knots of a designed motion; neither for ``auto``."""
+    if text == "auto":
+        return None, None
+    try:
+        length = float(text)
+    except ValueError:
+        return None, _knots(Path(text))
+    if not (math.isfinite(length) and length > 0.0):
+        raise InputError(
+            f"--intervals is '{text}', expected a positive number of seconds, auto, or a file of 'dynid excite'"
+        )
+    return length, None
+
+
+def _knots(path: Path) -> tuple[float, ...]:
+    record = read_json(path, "file of --intervals")
+    knots = record.get("knots")
+    if not isinstance(knots, list) or len(knots) < 2 or not all(isinstance(time, int | float) for time in knots):
+        raise InputError(
+            f"'{path}' has no knots, expected a list of times under 'knots' as 'dynid excite --shape points --json' writes it"
+        )
+    return tuple(float(time) for time in knots)

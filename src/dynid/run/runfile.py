@@ -1,0 +1,163 @@
+"""Run files: everything the command line takes, in one commented TOML file; flags win over it."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints.constraints import with_meshes_seen_from
+from dynid.run.kinds import File
+from dynid.run.options import GROUPS, Reading, Rows, Settings, is_flag, kind_of, options_of
+
+_SECTIONS: Mapping[str, tuple[str, ...]] = {
+    **{section: tuple(one.name for one in fields(group)) for section, group in GROUPS.items()},
+    "signals": tuple(one.name for one in options_of(Reading, Rows)),  # the former name of both
+}
+_TABLES = tuple(one.name for one in options_of(*GROUPS.values()) if not is_flag(one))
+"""Options that are tables of their own at the top of a run file."""
+_FILES = ("robot", "logs", "validate", "output")
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """What a run file asks for."""
+
+    robot: Path | None = None
+    logs: tuple[Path, ...] = ()
+    validate: tuple[Path, ...] = ()
+    output: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that the file fixes, by name."""
+
+    def settings(self, flags: Mapping[str, Any]) -> Settings:
+        """Settings of the file with those of the flags over them."""
+        return Settings.from_dict({**self.options, **flags})
+
+
+def read_run_file(path: str | Path) -> RunFile:
+    """Read a run file; paths in it are relative to the file."""
+    place = Path(path)
+    try:
+        with place.open("rb") as file:
+            content = tomllib.load(file)
+    except OSError as error:
+        raise InputError(f"run file '{place}' cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"run file '{place}' is not valid TOML: {error}") from None
+    known = (*_FILES, *_SECTIONS, *_TABLES)
+    for name in content:
+        if name not in known:
+            raise UnknownNameError("entry", name, known, f"run file '{place}'")
+    options: dict[str, Any] = {}
+    for section, names in _SECTIONS.items():
+        values = content.get(section, {})
+        if not isinstance(values, dict):
+            raise InputError(f"[{section}] of run file '{place}' is {values!r}, expected a table")
+        for name, value in values.items():
+            if name not in names:
+                raise UnknownNameError("setting", name, names, f"[{section}] of run file '{place}'")
+            options[name] = value
+    folder = place.parent
+    options |= {name: with_meshes_seen_from(content[name], folder) for name in _TABLES if name in content}
+    for one in options_of(*GROUPS.values()):
+        if one.name in options and isinstance(kind_of(one), File):
+            options[one.name] = str(folder / _text(options[one.name], one.name, place))
+    robot, output = content.get("robot"), content.get("output")
+    return RunFile(
+        robot=None if robot is None else folder / _text(robot, "robot", place),
+        logs=tuple(folder / _text(item, "logs", place) for item in _list(content.get("logs", []), "logs", place)),
+        validate=tuple(
+            folder / _text(item, "validate", place) for item in _list(content.get("validate", []), "validate", place)
+        ),
+        output=None if output is None else folder / _text(output, "output", place),
+        options=options,
+    )
+
+
+def _text(value: Any, name: str, place: Path) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"'{name}' of run file '{place}' is {value!r}, expected text")
+    return value
+
+
+def _list(value: Any, name: str, place: Path) -> list[Any]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list):
+        raise InputError(f"'{name}' of run file '{place}' is {value!r}, expected a list of files")
+    return value
+
+
+def _seen_from(path: str | Path, folder: Path) -> str:
+    """A path as the run file writes it: relative to the file, unless it was given as an absolute one."""
+    seen = Path(path) if Path(path).is_absolute() else Path(os.path.relpath(path, folder))
+    return json.dumps(seen.as_posix(), ensure_ascii=False)  # a JSON string is a TOML string
+
+
+def write_run_file(
+    path: str | Path, robot: str | Path, logs: Sequence[str | Path], settings: Settings | None = None
+) -> Path:
+    """A commented run file for this robot and these logs, with every option written out.
+
+    Options without a value of their own stand there as a comment, with an example.
+    """
+    place = Path(path)
+    chosen = settings or Settings()
+    lines = [
+        f"# Run file of dynid: dynid identify --config {place.name}",
+        "# Paths are relative to this file; flags on the command line win over what stands here.",
+        "",
+        f"robot = {_seen_from(robot, place.parent)}",
+        f"logs = [{', '.join(_seen_from(log, place.parent) for log in logs)}]",
+        '# validate = ["unseen.parquet"]    # logs to validate on; or split under [estimation]',
+        'output = "run"',
+    ]
+    tables = [one for one in options_of(*GROUPS.values()) if not is_flag(one)]
+    filled = [one for one in tables if getattr(chosen, one.name)]
+    lines += [f"{one.name} = {kind_of(one).toml(getattr(chosen, one.name))}" for one in filled]
+    for section, group in GROUPS.items():
+        lines += ["", f"[{section}]  # {_first_sentence(group)}"]
+        for one in fields(group):
+            if is_flag(one):
+                lines += _option_lines(one, getattr(chosen, one.name), place.parent)
+    if not filled:
+        lines += ["", *_CONSTRAINTS]
+    from dynid.files import write_text
+
+    write_text(place, "\n".join(lines) + "\n")
+    return place
+
+
+_CONSTRAINTS = """\
+# [[constraints.mass]]                 # what is known of the links beyond physical consistency
+# link = 1
+# lower = 2.0
+# upper = 4.0
+
+# [[conditions]]                       # of method = "retrieve": expressions of the parameters that must hold
+# expression = "m1 > 2 * m2 if m2 > 0.5"
+""".splitlines()
+
+
+def _option_lines(one: Field[Any], value: Any, folder: Path) -> list[str]:
+    """The meaning of an option as a comment, and its value; an example where it has none."""
+    kind = kind_of(one)
+    meaning = textwrap.wrap(str(one.metadata["help"]), 110)
+    lines = [f"# {line}" for line in meaning]
+    nothing = value is None or value in ({}, ())
+    if nothing and one.name != "effects":
+        return [*lines, f"# {one.name} = {kind.toml(one.metadata['example'])}"]
+    written = _seen_from(value, folder) if isinstance(kind, File) else kind.toml(value)
+    return [*lines, f"{one.name} = {written}"]
+
+
+def _first_sentence(group: type) -> str:
+    text = (group.__doc__ or "").strip().splitlines()[0].rstrip(".")
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,87 @@
+"""Prediction of logs that a run has not seen, and a loaded run made whole again from its own logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import InputError
+from dynid.recording.recording import Recording
+from dynid.recording.samples import Samples
+from dynid.regression.base import reduce_to_base
+from dynid.regression.factor import factorise
+from dynid.run.logs import Logs, read_logs, read_unseen, refuse_same, unchanged
+from dynid.run.motion import assembled, rows_of, under_load
+from dynid.run.options import Settings
+from dynid.run.record import Run
+from dynid.run.signals import FILTERING, Filter, hold_still, split_recording, to_samples
+from dynid.run.tune import choose_filter
+from dynid.validation.torque import Validation, validate
+
+
+def validate_run(run: Run, paths: Sequence[str | Path], **reading: Any) -> Validation:
+    """Prediction of logs that a run has not seen, filtered as the run was.
+
+    How they are read may differ from the run's logs: see :func:`unseen_samples`.
+    """
+    return validate(run.robot, run.estimate, unseen_samples(run, paths, **reading))
+
+
+def unseen_samples(run: Run, paths: Sequence[str | Path], **changes: Any) -> tuple[Samples, ...]:
+    """Samples of logs that a run has not seen, filtered as the run was.
+
+    ``changes`` are settings by name that differ from the run's: how the logs are read (``from_s`` and ``to_s``, by default the
+    whole log, ``preset``, ``mapping``, ``drive_gains``) and, for a run from a table of poses, how they are filtered.
+    """
+    files = [Path(path) for path in paths]
+    settings = replace(run.settings, **({"from_s": None, "to_s": None} | changes))
+    found = read_unseen(run.robot, files, settings)
+    refuse_same(files, found.hashes, seen=[digest for _, digest in run.logs])
+    filtered = filter_for(run, found, settings)
+    return under_load(run, [to_samples(recording, filtered, settings.max_rows) for recording in found.recordings])
+
+
+def filter_for(run: Run, logs: Logs, settings: Settings) -> Filter:
+    """The filter of a run; a run from a table of poses has none, so it is that of the settings."""
+    if run.filter is not None:
+        asked = [name for name in FILTERING if getattr(settings, name) != getattr(run.settings, name)]
+        if asked:
+            raise InputError(
+                f"setting '{asked[0]}' differs from the run's: logs are filtered as the run was, {run.filter.describe()}"
+            )
+        return run.filter
+    if settings.cutoff_hz == "auto" and settings.filter == "butterworth":
+        raise InputError(
+            "this run was identified from a table of poses and has no filter for a motion log: give --cutoff-hz F"
+        )
+    return choose_filter(run.robot, reduce_to_base(run.robot), logs.recordings, settings)[0]
+
+
+def with_logs(run: Run) -> Run:
+    """A loaded run with its samples and regression made again from its logs; as it is where a log is gone or has changed."""
+    files = [*run.logs, *run.validation_logs]
+    if run.filter is None or not all(unchanged(Path(path), digest) for path, digest in files):
+        return run
+    whole = known = _recordings(run, [path for path, _ in run.logs])
+    unseen = _recordings(run, [path for path, _ in run.validation_logs]) if run.validation_logs else ()
+    if run.settings.split is not None:
+        parts = [split_recording(recording, run.settings.split) for recording in known]
+        known, unseen = tuple(first for first, _ in parts), tuple(rest for _, rest in parts)
+    filtered, most = run.filter, run.settings.max_rows
+    samples = under_load(run, hold_still([to_samples(recording, filtered, most) for recording in known]))
+    regression = factorise(rows_of(run.rows, run.robot, samples, known))
+    notes = run.notes
+    made = assembled(
+        replace(run, samples=samples, recordings=whole, regression=regression),
+        [to_samples(recording, filtered, most) for recording in unseen],
+        unseen,
+    )
+    return replace(made, notes=notes)
+
+
+def _recordings(run: Run, paths: Sequence[str]) -> tuple[Recording, ...]:
+    found = read_logs(run.robot, [Path(path) for path in paths], run.settings)
+    assert isinstance(found, Logs)
+    return found.recordings

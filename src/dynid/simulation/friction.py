@@ -1,0 +1,94 @@
+"""Friction as an integration needs it: a law with a slope everywhere, and how steep it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
+from dynid.robot.model import Robot
+
+COULOMB_WIDTH = 0.01
+"""rad/s or m/s over which a pure sign is smoothed, ``tanh(v / width)``: integration needs a slope."""
+
+FrictionLaw: TypeAlias = Callable[[Array, Array, Array], Array]
+"""``friction(q, v, tau)`` opposes the motor torque ``tau``."""
+
+
+def friction_law(robot: Robot) -> FrictionLaw:
+    """Torque of all effects but rotor inertia, which the mass matrix holds."""
+    fo, fv, fc = (_joint_values(robot, symbol) for symbol in ("fo", "fv", "fc"))
+    steepness = 1.0 / _coulomb_width(robot)
+    others = other_effects(robot)
+    if not others:
+        return lambda q, v, tau: fo + fv * v + fc * np.tanh(steepness * v)
+    still = np.zeros((1, robot.n_joints))
+
+    def law(q: Array, v: Array, tau: Array) -> Array:
+        total: Array = fo + fv * v + fc * np.tanh(steepness * v)
+        motion = Motion(q[None], v[None], still, tau[None])
+        for effect, gain in others:
+            total = total + gain @ effect.signals(motion)[0]
+        return total
+
+    return law
+
+
+def friction_slope(robot: Robot) -> Array:
+    """Largest change of friction with velocity, per joint."""
+    slope = np.abs(_joint_values(robot, "fv")) + np.abs(_joint_values(robot, "fc")) / _coulomb_width(robot)
+    speeds = np.linspace(-4.0, 4.0, 4001)
+    still = np.zeros((len(speeds), robot.n_joints))
+    motion = Motion(still, np.tile(speeds[:, None], robot.n_joints), still, still)
+    for effect, gain in other_effects(robot):
+        torque = effect.signals(motion) @ gain.T
+        slope = slope + np.abs(np.diff(torque, axis=0)).max(axis=0) / (speeds[1] - speeds[0])
+    return slope
+
+
+def smoothed(robot: Robot, width: float) -> Robot:
+    """The robot with Coulomb friction ``tanh(v / width)`` on joints where it is a pure sign."""
+    effects: list[Effect] = []
+    for effect in robot.effects:
+        if isinstance(effect, Coulomb):
+            given = np.broadcast_to(np.asarray(effect.smooth_width, dtype=np.float64), (robot.n_joints,))
+            effect = Coulomb(smooth_width=tuple(np.where(given > 0.0, given, width).tolist()))
+        effects.append(effect)
+    return robot.with_effects(effects)
+
+
+def other_effects(robot: Robot) -> list[tuple[Effect, Array]]:
+    """Effects beyond the classical ones, each with its matrix from column signals to torques."""
+    others = []
+    first = robot.parameters.n_inertial
+    for effect in robot.effects:
+        incidence = effect.incidence(robot.n_joints)
+        value = robot.parameters.values[first : first + incidence.shape[1]]
+        first += incidence.shape[1]
+        if not isinstance(effect, Viscous | Coulomb | Offset | Armature):
+            others.append((effect, incidence * value))
+    return others
+
+
+def refuse_acceleration_effects(robot: Robot) -> None:
+    """Rotor inertia is in the model; no other effect may depend on the acceleration that is to be solved for."""
+    for effect, _ in other_effects(robot):
+        if effect.depends_on_acceleration:
+            raise InputError(f"effect '{effect.name}' depends on acceleration and cannot be simulated")
+
+
+def _joint_values(robot: Robot, symbol: str) -> Array:
+    values = robot.parameters.as_dict()
+    return np.array([values.get(f"{symbol}{number + 1}", 0.0) for number in range(robot.n_joints)])
+
+
+def _coulomb_width(robot: Robot) -> Array:
+    """Width of the smooth sign per joint; one where there is no Coulomb friction."""
+    for effect in robot.effects:
+        if isinstance(effect, Coulomb):
+            return np.broadcast_to(np.asarray(effect.smooth_width, dtype=np.float64), (robot.n_joints,)).copy()
+    return np.ones(robot.n_joints)

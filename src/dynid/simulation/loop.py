@@ -1,0 +1,89 @@
+"""The control loop: read encoders, hold a torque, integrate; tick by tick, because time is sequential."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.adapters.recursions import OfState, forward_dynamics
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.recording.samples import Samples
+from dynid.robot.model import Robot
+from dynid.simulation.controllers import ControlLaw
+from dynid.simulation.friction import friction_law
+from dynid.simulation.stepping import integration_model
+
+VELOCITY_CUTOFF_HZ = 80.0
+"""First-order low-pass on the encoder's difference that the feedback uses."""
+
+FASTEST = 1e4
+"""rad/s or m/s: a joint that is faster is out of control."""
+
+
+@dataclass(frozen=True, eq=False)
+class TickMotion:
+    """What happened at every control tick."""
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array
+    encoder_position: Array
+    encoder_velocity: Array
+    n_saturated: int
+
+
+def track(robot: Robot, reference: Samples, law: ControlLaw, tick_s: float, steps: int, count: Array | None) -> TickMotion:
+    """The motion under a control law; ``count`` is what one encoder count stands for, None for exact encoders."""
+    acceleration_of = _with_friction(robot)
+    limit = robot.limits("tau_max")
+    position, velocity, acceleration, torque, read, rate = np.empty((6, len(reference), robot.n_dof))
+    q, v = reference.position[0].copy(), reference.velocity[0].copy()
+    blend = 1.0 - np.exp(-2.0 * np.pi * VELOCITY_CUTOFF_HZ * tick_s)
+    smooth, before = v.copy(), q - tick_s * v
+    if count is not None:
+        before = np.round(before / count) * count
+    held: Array | None = None
+    n_saturated = 0
+    references = zip(reference.position, reference.velocity, reference.acceleration, strict=True)
+    for k, (q_ref, v_ref, a_ref) in enumerate(references):
+        seen = q if count is None else np.round(q / count) * count
+        slope = (seen - before) / tick_s
+        smooth = smooth + blend * (slope - smooth)
+        before = seen
+        wanted = law(seen, smooth, q_ref, v_ref, a_ref)
+        tau = np.clip(wanted, -limit, limit)
+        n_saturated += bool((tau != wanted).any())
+        logged = tau if held is None else 0.5 * (held + tau)
+        position[k], velocity[k], torque[k], read[k], rate[k] = q, v, logged, seen, slope
+        acceleration[k] = acceleration_of(q, v, logged)
+        held = tau
+        q, v = _integrated(acceleration_of, q, v, tau, tick_s / steps, steps)
+        if not np.abs(v).max() < FASTEST:
+            raise InputError(
+                f"simulation of robot '{robot.name}' diverged at {reference.time[k]:.4g} s; "
+                "choose a slower trajectory or another controller bandwidth"
+            )
+    return TickMotion(position, velocity, acceleration, torque, read, rate, n_saturated)
+
+
+def _with_friction(robot: Robot) -> OfState:
+    dynamics, friction = forward_dynamics(integration_model(robot)), friction_law(robot)
+    return lambda q, v, tau: dynamics(q, v, tau - friction(q, v, tau))
+
+
+def _integrated(acceleration_of: OfState, q: Array, v: Array, tau: Array, h: float, steps: int) -> tuple[Array, Array]:
+    """Position and velocity after classical Runge-Kutta steps of fourth order under a constant torque."""
+    for _ in range(steps):
+        a1 = acceleration_of(q, v, tau)
+        v2 = v + 0.5 * h * a1
+        a2 = acceleration_of(q + 0.5 * h * v, v2, tau)
+        v3 = v + 0.5 * h * a2
+        a3 = acceleration_of(q + 0.5 * h * v2, v3, tau)
+        v4 = v + h * a3
+        a4 = acceleration_of(q + h * v3, v4, tau)
+        q = q + (h / 6.0) * (v + 2.0 * (v2 + v3) + v4)
+        v = v + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
+    return q, v

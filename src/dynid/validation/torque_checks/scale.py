@@ -1,0 +1,82 @@
+"""Sign and scale of torque or motor current against the nominal model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.recording.finding import Finding
+from dynid.recording.motion import Recording
+from dynid.validation.torque_checks.fit import ModelFit, chosen_joints
+
+_UNLIKE = 1.6  # factor of torque against the nominal model above which it is reported
+
+
+def torque_sign(recording: Recording, fit: ModelFit, what: str) -> list[Finding]:
+    """Joints whose torque has the opposite sign."""
+    factor = _factor(fit)
+    wrong = np.isfinite(factor) & (factor < 0.0) & (fit.explained > 0.5)
+    if not wrong.any():
+        return []
+    joints = chosen_joints(recording, wrong)
+    return [
+        Finding(
+            "torque_sign",
+            "error",
+            f"{what} of joint {', '.join(joints)} has the opposite sign of the nominal model's",
+            "turn its sign, or that of position, in the mapping of columns; or check the direction of gravity",
+            joints,
+            fit.as_values(),
+        )
+    ]
+
+
+def torque_scale(recording: Recording, fit: ModelFit) -> list[Finding]:
+    """Joints whose torque is far from what the nominal model has: amperes, the motor side, another unit."""
+    size = np.abs(_factor(fit))
+    seen = np.isfinite(fit.gravity)
+    # Rotors that the description does not know make inertia larger than its own: only gravity can show too much torque.
+    off = np.isfinite(size) & ((size < 1.0 / _UNLIKE) | (seen & (size > _UNLIKE))) & (fit.explained > 0.5) & (size > 0.0)
+    if not off.any():
+        return []
+    ratio = float(np.median(1.0 / size[off]))
+    guess = (
+        "it is likely motor current in ampere or torque at the motor side"
+        if ratio > 3.0
+        else "it may be in another unit, or the load is not in the description"
+    )
+    joints = chosen_joints(recording, off)
+    return [
+        Finding(
+            "torque_scale",
+            "error" if ratio > 3.0 else "warning",
+            f"torque of joint {', '.join(joints)} is {1.0 / ratio:.3g} times the nominal model's: {guess}",
+            f"give --drive-gains, or gear ratios in a mapping file (the nominal model suggests about {ratio:.3g})",
+            joints,
+            {**fit.as_values(), "ratio": 1.0 / size},
+        )
+    ]
+
+
+def drive_gain_guess(recording: Recording, fit: ModelFit) -> list[Finding]:
+    """Drive gains that nominal gravity suggests, for logs of motor current."""
+    seen = np.isfinite(fit.gravity)
+    if not seen.any():
+        return []
+    joints = chosen_joints(recording, seen)
+    guesses = ", ".join(f"{name} {1.0 / c:.3g}" for name, c in zip(joints, fit.gravity[seen], strict=True))
+    return [
+        Finding(
+            "drive_gains",
+            "note",
+            f"against nominal gravity the drive gains would be about {guesses} N m/A",
+            "give measured ones with --drive-gains; these are only as good as the nominal masses",
+            joints,
+            {"gains": 1.0 / fit.gravity[seen]},
+        )
+    ]
+
+
+def _factor(fit: ModelFit) -> Array:
+    """Torque over that of the nominal model, by gravity where the motion shows it, else by inertia."""
+    return np.where(np.isfinite(fit.gravity), fit.gravity, fit.inertia)

@@ -1,0 +1,243 @@
+"""Joints that are missing, too many, numbered, named by the user, locked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.recording.readers.joints import MissingJointsError
+from dynid.recording.readers.read import open_recording, read_recording
+from dynid.recording.recording import StaticRecording
+from log_files import ARM, CURRENT, TAU, Held, N, Q, T, by_name, check, held_log, numbered, plain, write_csv
+from problems import demo_arm, random_tree
+
+
+def test_missing_joints_are_named(tmp_path):
+    path = write_csv(tmp_path / "log.csv", by_name("{joint}.{x}"))
+    with pytest.raises(MissingJointsError, match="log has 3 position columns, robot has 5 joints") as caught:
+        read_recording(path, ("finger_1", *ARM, "finger_2"))
+    assert caught.value.present == ARM
+    assert caught.value.missing == ("finger_1", "finger_2")
+
+
+def poses() -> dict[str, np.ndarray]:
+    entries = {f"M{i}{j}": np.full(N, 10.0 * i + j) for i in (1, 2, 3) for j in range(1, i + 1)}
+    return numbered("q", Q) | entries | numbered("g", TAU)
+
+
+@pytest.mark.parametrize("columns", [plain(), poses()], ids=["motion", "poses"])
+def test_numbered_columns_are_never_guessed_to_be_the_first_joints(tmp_path, columns):
+    path = write_csv(tmp_path / "log.csv", columns)
+    with pytest.raises(InputError, match=r"3 position columns, robot has 4 joints \(torso, shoulder_pan_joint, ") as caught:
+        read_recording(path, ("torso", *ARM))
+    assert not isinstance(caught.value, MissingJointsError)  # which a run takes as leave to lock the rest
+    assert all(word in str(caught.value) for word in (str(path), *ARM, "--joints", "--lock"))
+
+
+def test_the_joints_of_numbered_columns_can_be_named(tmp_path):
+    path = write_csv(tmp_path / "log.csv", plain())
+    for joints in (ARM, (ARM[2], ARM[0], ARM[1])):
+        recording = read_recording(path, ("torso", *ARM, "finger"), joints=joints)
+        assert recording.joint_names == ARM  # in the robot's order, whatever that of the columns
+        order = [joints.index(name) for name in ARM]
+        np.testing.assert_array_equal(recording.position, Q[:, order])
+        np.testing.assert_array_equal(recording.torque, TAU[:, order])
+        assert any(f"in this order: {', '.join(joints)}" in note for note in recording.source.notes)
+        stream = open_recording(path, ("torso", *ARM, "finger"), joints=joints, chunk_rows=9)
+        np.testing.assert_array_equal(stream.read().torque, TAU[:, order])
+
+
+def test_named_joints_of_a_pose_table_order_its_matrix(tmp_path):
+    path = write_csv(tmp_path / "poses.csv", poses())
+    table = read_recording(path, ("torso", *ARM), joints=(ARM[2], ARM[0], ARM[1]))
+    assert isinstance(table, StaticRecording)
+    np.testing.assert_array_equal(table.gravity, TAU[:, [1, 2, 0]])
+    np.testing.assert_array_equal(table.inertia[0], [[22.0, 32.0, 21.0], [32.0, 33.0, 31.0], [21.0, 31.0, 11.0]])
+
+
+def test_values_per_joint_follow_the_named_joints(tmp_path):
+    path = write_csv(tmp_path / "log.csv", {"t": T} | numbered("q", Q) | numbered("i", CURRENT))
+    joints = (ARM[2], ARM[0], ARM[1])
+    expected = CURRENT[:, [1, 2, 0]] * [3.0, 4.0, 2.0]
+    robot = ("torso", *ARM)
+    by_joint = dict(zip(joints, (2.0, 3.0, 4.0), strict=True))
+    for gains in ((2.0, 3.0, 4.0), (9.0, 3.0, 4.0, 2.0), by_joint, by_joint | {"torso": 9.0}):
+        np.testing.assert_allclose(read_recording(path, robot, joints=joints, drive_gains=gains).torque, expected)
+    recording = read_recording(path, robot, joints=joints, units={"position": ["deg", "rad", "rad"]})
+    np.testing.assert_allclose(recording.position, Q[:, [1, 2, 0]] * [1.0, 1.0, np.pi / 180.0])
+
+
+def test_named_joints_may_be_locked_ones(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    recording = read_recording(write_csv(tmp_path / "log.csv", held_log()), robot, joints=ARM)
+    assert recording.joint_names == (ARM[0], ARM[2])
+    np.testing.assert_array_equal(recording.torque, TAU[:, [0, 2]])
+    assert "the columns of locked joints are left out: shoulder_lift_joint ('q2')" in recording.source.notes
+
+
+def test_columns_by_name_are_read_for_the_named_joints_alone(tmp_path):
+    path = write_csv(tmp_path / "log.csv", by_name("{joint}.{x}"))
+    recording = read_recording(path, ARM, joints=ARM[1:])
+    assert recording.joint_names == ARM[1:]
+    np.testing.assert_array_equal(recording.torque, TAU[:, 1:])
+    assert any("not asked for are ignored: shoulder_pan_joint" in note for note in recording.source.notes)
+
+
+@pytest.mark.parametrize(
+    ("joints", "message"),
+    [
+        (ARM[:2], "log has 3 position columns, joints names 2: shoulder_pan_joint, shoulder_lift_joint"),
+        ((*ARM, "finger"), "log has 3 position columns, joints names 4: "),
+        ((*ARM[:2], "elbov"), "unknown joint 'elbov' in the joints of the columns; available: shoulder_pan_joint"),
+        ((*ARM, ARM[0]), "'shoulder_pan_joint' appears more than once"),
+        ((), "joints names no joint"),
+        ("elbow_joint", "is the text 'elbow_joint', expected a sequence of names"),
+    ],
+)
+def test_wrong_joints_are_refused(tmp_path, joints, message):
+    with pytest.raises(InputError, match=message):
+        read_recording(write_csv(tmp_path / "log.csv", plain()), (*ARM, "finger"), joints=joints)
+
+
+def test_extra_joints_are_ignored_and_said(tmp_path):
+    columns = by_name("{joint}.{x}") | {"finger.q": T, "finger.tau": T}
+    recording = read_recording(write_csv(tmp_path / "log.csv", columns), ARM)
+    check(recording)
+    assert any("not the robot's are ignored: finger" in note for note in recording.source.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("tau3"), "log has 2 torque columns, robot has 3 joints"),
+        (lambda c: c.pop("dq3"), "log has 2 velocity columns, robot has 3 joints"),
+        (lambda c: c.pop("q2"), r"numbers are missing among the position columns \(q1, q3\)"),
+        (lambda c: c.update(q4=T), "log has 4 position columns, robot has 3 joints"),
+        (lambda c: c.pop("t"), "no time column, expected t, time or timestamp"),
+        (lambda c: [c.pop(f"q{k}") for k in (1, 2, 3)], r"no position columns .* found t, dq1"),
+        (lambda c: c.update({"q_1": T}), "columns 'q1' and 'q_1' mean the same"),
+        (lambda c: c.update(tau2=np.full(N, np.nan)), r"column 'tau2' \(torque\) holds no number in 40 rows"),
+        (lambda c: c.update(q1=np.where(T > 0.1, np.inf, 0.0)), r"column 'q1' \(position\) holds \d+ infinite"),
+        (lambda c: c.update(t=np.zeros(N)), "1 of 40 rows left without 0 rows with NaN and 39 with a repeated"),
+        (lambda c: c.update(t=np.full(N, np.nan)), "time column 't' holds no number"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_wrong_logs_are_refused_in_a_sentence(tmp_path, change, message, suffix):
+    columns = plain()
+    change(columns)
+    path = tmp_path / f"log{suffix}"
+    if suffix == ".csv":
+        write_csv(path, columns)
+    else:
+        pq.write_table(pa.table(columns), path)
+    with pytest.raises(InputError, match=message) as caught:
+        read_recording(path, ARM)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_partial_torque_by_name_tells_the_joint(tmp_path):
+    columns = by_name("{joint}.{x}")
+    del columns["elbow_joint.tau"]
+    path = write_csv(tmp_path / "log.csv", columns)
+    with pytest.raises(InputError, match="log has 2 torque columns, robot has 3 joints; no torque column for joint 'elbow"):
+        read_recording(path, ARM)
+    assert read_recording(path, ARM, ignore=("torque",)).torque is None
+    with pytest.raises(UnknownNameError, match="unknown quantity to ignore 'position'"):
+        read_recording(path, ARM, ignore=("position",))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz"])
+def test_numbered_columns_of_locked_joints_are_left_out(tmp_path, suffix):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    columns = held_log()
+    path = tmp_path / f"log{suffix}"
+    if suffix == ".csv":
+        write_csv(path, columns)
+    else:
+        matrices = {name: np.stack([columns[f"{name}{k}"] for k in (1, 2, 3)], axis=1) for name in ("q", "dq", "tau")}
+        np.savez(path, t=T, **matrices)
+    recording = read_recording(path, robot, drive_gains=None)
+    assert recording.joint_names == ("shoulder_pan_joint", "elbow_joint")
+    np.testing.assert_array_equal(recording.position, Q[:, [0, 2]])
+    np.testing.assert_array_equal(recording.torque, TAU[:, [0, 2]])
+    name = "q2" if suffix == ".csv" else "q[1]"
+    note = f"the columns of locked joints are left out: shoulder_lift_joint ('{name}')"
+    assert note in recording.source.notes
+    assert recording.source.findings == ()
+
+
+def test_a_locked_joint_that_the_log_shows_elsewhere(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    path = write_csv(tmp_path / "log.csv", held_log(0.511))
+    (finding,) = read_recording(path, robot).source.findings
+    assert (finding.code, finding.severity, finding.joints) == ("lock_position", "warning", ("shoulder_lift_joint",))
+    assert finding.sentence == "joint shoulder_lift_joint is locked at 0.5, in the log its column 'q2' is 0.511"
+    assert read_recording(write_csv(path, held_log(0.509)), robot).source.findings == ()
+    in_degrees = plain() | {f"q{k + 1}": np.rad2deg(Q[:, k]) for k in range(3)} | {"q2": np.full(N, np.rad2deg(0.5))}
+    assert read_recording(write_csv(path, in_degrees), robot, units={"position": "deg"}).source.findings == ()
+    moving = read_recording(write_csv(path, plain()), robot).source.findings
+    assert f"runs from {Q[:, 1].min():.4g} to {Q[:, 1].max():.4g}" in moving[0].sentence
+
+
+def test_a_named_column_of_a_locked_joint(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    recording = read_recording(write_csv(tmp_path / "log.csv", by_name("{x}_{joint}")), robot)
+    np.testing.assert_array_equal(recording.position, Q[:, [0, 2]])
+    assert (
+        "the columns of locked joints are left out: shoulder_lift_joint ('q_shoulder_lift_joint')" in recording.source.notes
+    )
+    assert [finding.code for finding in recording.source.findings] == ["lock_position"]
+
+
+def test_numbers_of_a_log_without_the_locked_joint(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    without = {name: values for name, values in plain().items() if not name.endswith("2")}
+    recording = read_recording(write_csv(tmp_path / "log.csv", without), robot)
+    np.testing.assert_array_equal(recording.torque, TAU[:, [0, 2]])
+    # numbers of the joints that are left
+    renumbered = {"t": T} | numbered("q", Q[:, :2]) | numbered("tau", TAU[:, :2])
+    recording = read_recording(write_csv(tmp_path / "log.csv", renumbered), robot)
+    np.testing.assert_array_equal(recording.torque, TAU[:, :2])
+
+
+def test_counts_name_the_locked_joints(tmp_path):
+    robot = Held({"shoulder_lift_joint": 0.5})
+    path = tmp_path / "log.csv"
+    write_csv(path, plain() | {"q4": T})
+    with pytest.raises(InputError, match="4 position columns, robot has 2 joints besides the locked shoulder_lift_joint"):
+        read_recording(path, robot)
+    write_csv(path, {name: values for name, values in plain().items() if name != "tau3"})
+    with pytest.raises(InputError, match=r"2 torque columns, robot has 2 joints besides the .*_lift_joint, but 3 positions"):
+        read_recording(path, robot)
+    write_csv(path, {"t": T, "q1": T, "tau1": T})
+    with pytest.raises(
+        InputError, match="1 position columns, robot has 2 joints besides the locked shoulder_lift"
+    ) as caught:
+        read_recording(path, robot)
+    assert not isinstance(caught.value, MissingJointsError)
+
+
+def test_gains_of_all_joints_serve_those_that_move(tmp_path):
+    columns = {"t": T} | numbered("q", Q) | numbered("i", CURRENT)
+    path = write_csv(tmp_path / "log.csv", columns)
+    recording = read_recording(path, Held({"shoulder_lift_joint": 0.0}), drive_gains=[2.0, 3.0, 4.0])
+    np.testing.assert_allclose(recording.torque, CURRENT[:, [0, 2]] * [2.0, 4.0])
+
+
+def test_numbered_columns_of_a_tree_are_told(tmp_path):
+    """Depth-first order is not the file's: q3 may be another joint than the reader thinks."""
+    tree = random_tree(3, 5)
+    chain = demo_arm("none")
+    for robot, told in ((tree, any(j.parent != k - 1 for k, j in enumerate(tree.joints))), (chain, False)):
+        n = robot.n_joints
+        names = ["t", *(f"q{k + 1}" for k in range(n)), *(f"tau{k + 1}" for k in range(n))]
+        rows = [[0.01 * i, *(0.1 * i + k for k in range(2 * n))] for i in range(5)]
+        path = tmp_path / f"{robot.name}.csv"
+        path.write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]) + "\n", encoding="utf-8")
+        notes = read_recording(path, robot).source.notes
+        assert any("taken for the joints in this order" in note for note in notes) == told

@@ -1,0 +1,81 @@
+"""NumPy archives."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.recording.readers.read import read_recording
+from dynid.recording.recording import StaticRecording
+from log_files import ARM, DQ, RNG, TAU, N, Q, T, check
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("t", "q", "dq", "tau"), ("time", "position", "velocity", "torque"), ("timestamp", "pos", "vel", "effort")],
+)
+def test_npz_arrays(tmp_path, names):
+    np.savez(tmp_path / "log.npz", **dict(zip(names, (T, Q, DQ, TAU), strict=True)))
+    check(read_recording(tmp_path / "log.npz", ARM))
+
+
+def test_npz_by_joint_names_and_turned_arrays(tmp_path):
+    order = [2, 0, 1]
+    np.savez(tmp_path / "log.npz", t=T[:, None], q=Q[:, order].T, tau=TAU[:, order], joint_names=np.array(ARM)[order])
+    recording = read_recording(tmp_path / "log.npz", ARM)
+    check(recording, velocity=False)
+    assert any("turned to rows by joints" in note for note in recording.source.notes)
+
+
+def test_npz_arrays_of_different_lengths(tmp_path):
+    np.savez(tmp_path / "log.npz", t=T, q=Q[:-5], tau=TAU)
+    with pytest.raises(InputError, match=f"array 'q' has {N - 5} rows and 't' has {N}, expected as many"):
+        read_recording(tmp_path / "log.npz", ARM)
+    np.savez(tmp_path / "log.npz", t=T, q=Q, tau=TAU[:-1].T)
+    with pytest.raises(InputError, match=f"array 'tau' has {N - 1} rows and 't' has {N}"):
+        read_recording(tmp_path / "log.npz", ARM)
+    np.savez(tmp_path / "log.npz", q1=Q[:, 0], q2=Q[:, 1], q3=Q[:-1, 2], tau=TAU)
+    with pytest.raises(InputError, match=f"array 'q3' has {N - 1} rows and 'q1' has {N}"):
+        read_recording(tmp_path / "log.npz", ARM, rate_hz=125.0)
+    # what is no motion, or too small to be one, may have any length
+    np.savez(tmp_path / "log.npz", t=T, q=Q, dq=DQ, tau=TAU, gravity=np.zeros(3), v=np.ones(3), extra=np.zeros((N - 1, 2)))
+    recording = read_recording(tmp_path / "log.npz", ARM)
+    check(recording)
+    assert "array 'v' has 3 rows where 't' has 40 and is ignored" in recording.source.notes
+
+
+def test_npz_pose_table(tmp_path):
+    root = RNG.normal(size=(N, 3, 3))
+    inertia = root @ root.transpose(0, 2, 1)
+    np.savez(tmp_path / "poses.npz", q=Q, M=inertia, g=TAU)
+    table = read_recording(tmp_path / "poses.npz", ARM)
+    assert isinstance(table, StaticRecording)
+    np.testing.assert_array_equal(table.inertia, inertia)
+    with pytest.raises(InputError, match="log has 3 position columns, robot has 2 joints"):
+        read_recording(tmp_path / "poses.npz", ARM[:2])
+
+
+def test_npz_never_unpickles(tmp_path):
+    np.savez(tmp_path / "log.npz", t=T, q=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(InputError, match=r"'q.npy' holds Python objects, expected numbers"):
+        read_recording(tmp_path / "log.npz", ARM)
+
+
+def test_npz_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12, 3)})
+    with zipfile.ZipFile(tmp_path / "liar.npz", "w") as archive:
+        archive.writestr("t.npy", header.getvalue())
+    with pytest.raises(InputError, match=r"declares shape \(1000000000000, 3\) but holds \d+ bytes"):
+        read_recording(tmp_path / "liar.npz", ARM)
+    np.savez_compressed(tmp_path / "zeros.npz", t=np.zeros(300_000), q=np.zeros((300_000, 3)))
+    monkeypatch.setattr("dynid.recording.readers.formats.npz._HARMLESS_BYTES", 1000)
+    with pytest.raises(InputError, match=r"unpacks from \d+ to \d+ bytes \(\d+ times\), expected at most 200 times"):
+        read_recording(tmp_path / "zeros.npz", ARM)
+    monkeypatch.setattr("dynid.recording.readers.formats.npz.MOST_BYTES", 2**20)
+    with pytest.raises(InputError, match="write longer logs as parquet"):
+        read_recording(tmp_path / "zeros.npz", ARM)

@@ -1,0 +1,159 @@
+"""Options written once: flags, checks, run files and the command that repeats a run follow from one field."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dynid.cli.app import app
+from dynid.cli.schema import takes_options
+from dynid.errors import InputError, UnknownNameError
+from dynid.run.options import (
+    GROUPS,
+    Fit,
+    Model,
+    Reading,
+    Rows,
+    Settings,
+    command_line,
+    flag_of,
+    is_flag,
+    kind_of,
+    options_of,
+)
+from dynid.run.runfile import read_run_file, write_run_file
+
+OPTIONS = list(options_of(*GROUPS.values()))
+OTHER = Settings(
+    effects=("viscous",), friction="linear", gravity=(0.0, 0.0, -9.0), lock={"elbow": 0.5}, keep_bodies="earlier",
+    from_s=0.5, to_s=-2.0, drive_gains=(1.0, 2.5), preset="rtde", mapping="my columns.toml",
+    joints=("a", "b"), gear_ratios=(3.0, -4.0), rate_hz=100.0, episode=2, topic="/js",
+    rows="energy", velocity="position", filter="savgol:11,2", cutoff_hz=8.0, torque_cutoff_hz=9.0, filter_order=3,
+    dead_zone=0.1, intervals="0.2", window=0.05, null_hz=50.0, order=2, product_order=3, composition="pointwise", alpha=4.0,
+    beta=5.0, max_rows=1000, method="wls", split=0.5, prior="none", prior_strength=2.0, bounds="b.csv",
+    coefficients="c.csv", drop_above=30.0, optimiser="annealing", starts=3, steps=5, growth=2.0, iterations=7, seed=4,
+    form="literal", constraints={"total_mass": {"upper": 27.0}}, conditions=({"expression": "m1 > m2"},),
+)  # fmt: skip
+"""Every option at a value that is not its default."""
+
+
+def test_the_example_changes_every_option() -> None:
+    assert sorted(OTHER.changed()) == sorted(one.name for one in fields(Settings))
+
+
+@pytest.mark.parametrize("one", [one for one in OPTIONS if is_flag(one)], ids=lambda one: one.name)
+def test_a_flag_gives_back_what_it_was_made_from(one) -> None:
+    value = getattr(OTHER, one.name)
+    seen: dict[str, object] = {}
+    program = typer.Typer()
+
+    @program.command()
+    @takes_options(*GROUPS.values())
+    def verb(given: dict[str, object] | None = None) -> None:
+        seen.update(given or {})
+
+    done = CliRunner().invoke(program, kind_of(one).words(flag_of(one), value))
+    assert done.exit_code == 0, done.output
+    assert seen == {one.name: value}
+
+
+def test_every_option_has_its_meaning_in_the_help() -> None:
+    text = CliRunner().invoke(app, ["identify", "--help"], terminal_width=500).output
+    for one in OPTIONS:
+        if is_flag(one):
+            assert flag_of(one) in text, one.name
+        assert len(one.metadata["help"]) > 15
+
+
+def test_a_run_file_gives_back_every_setting(tmp_path: Path) -> None:
+    path = write_run_file(tmp_path / "dynid.toml", "arm.urdf", ["log.csv"], OTHER)
+    found = read_run_file(path).settings({})
+    files = ("mapping", "bounds", "coefficients", "keep_bodies")
+    assert [Path(getattr(found, name)).name for name in files] == [getattr(OTHER, name) for name in files]
+    assert replace(found, **{name: getattr(OTHER, name) for name in files}) == OTHER
+
+
+def test_flags_win_over_the_file(tmp_path: Path) -> None:
+    path = write_run_file(tmp_path / "dynid.toml", "arm.urdf", ["log.csv"], replace(OTHER, method="ols"))
+    assert read_run_file(path).settings({"method": "sdp"}).method == "sdp"
+
+
+def test_the_command_names_what_differs_and_only_that() -> None:
+    assert command_line(Settings(), "arm.urdf", ["a log.csv"]) == "dynid identify arm.urdf 'a log.csv'"
+    words = shlex.split(command_line(OTHER, "arm.urdf", ["log.csv"], ["unseen.csv"], "dynid.toml"))
+    assert words[:4] == ["dynid", "identify", "arm.urdf", "log.csv"]
+    assert words[words.index("--validate") + 1] == "unseen.csv"
+    assert words[words.index("--config") + 1] == "dynid.toml"
+    for one in OPTIONS:
+        if is_flag(one):
+            assert any(word.split("=")[0] == flag_of(one) for word in words), one.name
+
+
+@pytest.mark.parametrize(
+    ("changes", "facts"),
+    [
+        ({"split": 1.5}, "'split' is 1.5, expected a number between 0 and 1"),
+        ({"starts": 0}, "'starts' is 0, expected a whole number of at least 1"),
+        ({"starts": 1.5}, "'starts' is 1.5"),
+        ({"starts": True}, "'starts' is True"),
+        ({"filter_order": 13}, "'filter_order' is 13"),
+        ({"cutoff_hz": "fast"}, "'cutoff_hz' is 'fast', expected a positive number of Hz or 'auto'"),
+        ({"cutoff_hz": float("nan")}, "'cutoff_hz' is nan"),
+        ({"gravity": (1.0, 2.0)}, "'gravity' is \\(1.0, 2.0\\), expected 3 numbers"),
+        ({"lock": {"a": "b"}}, "'lock' is {'a': 'b'}"),
+        ({"lock": [1]}, "'lock' is \\[1\\]"),
+        ({"effects": 3}, "'effects' is 3"),
+        ({"preset": 3}, "'preset' is 3, expected text"),
+        ({"constraints": 3}, "'constraints' is 3, expected a table"),
+        ({"conditions": {"a": 1}}, "'conditions' is"),
+        ({"max_rows": 5}, "'max_rows' is 5"),
+        ({"effects": ("load_coulomb",)}, "load_coulomb"),
+    ],
+)
+def test_values_that_an_option_cannot_have(changes: dict[str, object], facts: str) -> None:
+    with pytest.raises(InputError, match=facts):
+        Settings(**changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["method", "friction", "prior", "velocity", "rows", "optimiser", "form", "composition"])
+def test_unknown_names_list_the_known_ones(name: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"'luck'.*available"):
+        Settings(**{name: "luck"})
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "facts"),
+    [
+        ("--cutoff-hz", "5,6", "--cutoff-hz is '5,6'"),
+        ("--lock", "elbow", "--lock is ''"),
+        ("--gravity", "1,2", "--gravity has 2 numbers"),
+        ("--starts", "1.5", "--starts is '1.5'"),
+        ("--split", "half", "--split is 'half'"),
+    ],
+)
+def test_a_flag_that_cannot_be_read(flag: str, text: str, facts: str) -> None:
+    done = CliRunner().invoke(app, ["identify", "arm.urdf", "log.csv", flag, text])
+    assert isinstance(done.exception, InputError)
+    assert facts in str(done.exception)
+
+
+def test_options_load_nothing_heavy() -> None:
+    program = (
+        "import sys, dynid.run.options, dynid.cli.schema\n"
+        "sys.exit(', '.join(n for n in ('numpy', 'scipy', 'numba', 'pinocchio') if n in sys.modules) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_groups_are_the_settings() -> None:
+    assert {one.name for group in (Model, Reading, Rows, Fit) for one in fields(group)} == {
+        one.name for one in fields(Settings)
+    }
