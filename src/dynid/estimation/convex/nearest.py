@@ -27,8 +27,9 @@ from dynid.estimation.convex.proof import Multipliers, Proof, proof
 from dynid.estimation.convex.question import Projected, Question
 from dynid.estimation.convex.reduced import ReducedForm, lifted, reduced_form
 
-LARGEST = (2e6, 5e7)
-"""Size of all bodies together that a certificate may have, in units of :meth:`Question.unit`; the second if need be."""
+LARGEST = (2e6, 5e7, 1e5)
+"""Size of all bodies together that a certificate may have, in units of :meth:`Question.unit`; the others where the first leaves a
+gap: larger bodies come nearer, of smaller ones more is proven where a defect is left."""
 PRICES = (1e-17, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
 """Of that size, in units of half the squared norm of the base values: the first that keeps it below ``LARGEST``."""
 NEARLY, WELL_INSIDE = 1e-8, 1e-2
