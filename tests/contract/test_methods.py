@@ -56,7 +56,7 @@ EXEMPT: dict[str, dict[str, str]] = {
         "equal_weights": "parameters that the data do not support are set to zero",
         "covers": "the interval of a dropped parameter is the point zero",
     },
-    **dict.fromkeys(("sdp", "manifold", "logcholesky", "retrieve"), CONSTRAINED),
+    **dict.fromkeys(("sdp", "bpfc", "fbpe-wls", "manifold", "logcholesky", "retrieve"), CONSTRAINED),
 }
 """Method, law, and why the law does not hold for it."""
 

@@ -209,6 +209,8 @@ class ConsistentDescent(ABC):
     """Options that methods on consistent coordinates share; a subclass brings the coordinates.
 
     The objective, its prior and its weak pull are those of the semidefinite program, and so is the optimum.
+    Coordinates hold consistency and the signs of effects alone: bounds of masses, centres of mass in boxes or fixed values need
+    the semidefinite program (``sdp``, ``fbpe-wls``, ``bpfc``) or the retrieval.
     ``iterations`` and ``seconds`` limit the work; ``watch`` is called with the parameters of every iterate and stops the
     iteration by returning True: what it has is then the answer.
     """

@@ -62,6 +62,8 @@ _METHODS = {
     "recursive": Entry("methods.recursive", "RecursiveLeastSquares", takes=("bounds",)),
     "iv": Entry("methods.instrumental", "InstrumentalVariables"),
     "sdp": Entry("methods.sdp", "FeasibleSDP", consistent=True, takes=("constraints",)),
+    "bpfc": Entry("methods.corrected", "CorrectedLeastSquares", consistent=True, takes=("constraints",)),
+    "fbpe-wls": Entry("methods.sdp", "WeightedFeasibleSDP", consistent=True, takes=("constraints",)),
     "manifold": Entry("methods.manifold", "Manifold", consistent=True),
     "logcholesky": Entry("methods.log_cholesky", "LogCholesky", consistent=True),
     "retrieve": Entry(

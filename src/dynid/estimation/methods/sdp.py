@@ -8,7 +8,7 @@ unconstrained solution; the answer is verified by eigenvalues and, where the sol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -83,8 +83,13 @@ class FeasibleSDP:
         if prior == "auto":
             usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
             prior = "entropic" if usable else "euclidean"
-        constraints = constraints_from_table(options["constraints"])
-        return cls(prior=prior, strength=options["prior_strength"], constraints=constraints)
+        chosen = options_given(options, ("condition", "margin", "weighted", "pull"))
+        return cls(
+            prior=prior,
+            strength=options["prior_strength"],
+            constraints=constraints_from_table(options["constraints"]),
+            **chosen,
+        )
 
     def whiten(self, problem: LinearProblem) -> WhitenedFit:
         """The program's data: its set, its factor, its centre."""
@@ -107,6 +112,25 @@ class FeasibleSDP:
         x, details, notes, outcome = solve_whitened(fit)
         free = fit.data_only and not details.get("constraints_active", True)
         return fit.finish(self.name, x, self.covariance, outcome, notes, details, free=free)
+
+
+@dataclass(frozen=True)
+class WeightedFeasibleSDP(FeasibleSDP):
+    """The same with joints weighted by their own noise (Sousa and Cortesao 2014, 5.2: FBPE-WLS)."""
+
+    name: ClassVar[str] = "fbpe-wls"
+    weighted: bool = True
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> WeightedFeasibleSDP:
+        """The method of a run: the paper's program, which knows no prior."""
+        chosen = options_given(options, ("condition", "margin", "pull"))
+        return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
+
+
+def options_given(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Those options of a run that say something."""
+    return {name: options[name] for name in names if options.get(name) is not None}
 
 
 def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]:
