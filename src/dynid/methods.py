@@ -1,0 +1,52 @@
+"""Estimation methods, and how to add your own.
+
+A method is a value with options and no fitted state; :func:`dynid.estimate` applies it to a regression:
+
+    >>> import dynid
+    >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+    >>> data = dynid.build_regression(robot, samples)
+    >>> result = dynid.estimate(data, dynid.reduce_to_base(robot), dynid.methods.WeightedLeastSquares())
+    >>> result.method, result.rank
+    ('wls', 70)
+
+Every method has a name for the command line and for run files:
+
+    >>> "sdp" in dynid.methods.method_names()
+    True
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynid.lazy import Offered
+
+_OFFERED = Offered(
+    __name__,
+    {
+        "dynid.estimation.estimate": ("Method",),
+        "dynid.estimation.methods.essential": ("EssentialParameters",),
+        "dynid.estimation.methods.instrumental": ("InstrumentalVariables",),
+        "dynid.estimation.methods.least_squares": ("OrdinaryLeastSquares",),
+        "dynid.estimation.methods.log_cholesky": ("LogCholesky",),
+        "dynid.estimation.methods.manifold": ("Manifold",),
+        "dynid.estimation.methods.recursive": ("RecursiveLeastSquares",),
+        "dynid.estimation.methods.registry": ("method_named", "method_names", "register_method"),
+        "dynid.estimation.methods.ridge": ("Ridge",),
+        "dynid.estimation.methods.robust": ("IteratedReweighted",),
+        "dynid.estimation.methods.sdp": ("FeasibleSDP",),
+        "dynid.estimation.methods.total": ("TotalLeastSquares",),
+        "dynid.estimation.methods.weighted": ("WeightedLeastSquares",),
+        "dynid.estimation.retrieval.retrieve": ("PenaltyRetrieval",),
+    },
+)
+
+__all__ = _OFFERED.names
+
+
+def __getattr__(name: str) -> Any:
+    return _OFFERED.load(name)
+
+
+def __dir__() -> list[str]:
+    return _OFFERED.names
