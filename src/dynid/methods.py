@@ -7,7 +7,7 @@ A method is a value with options and no fitted state; :func:`dynid.estimate` app
     >>> data = dynid.build_regression(robot, samples)
     >>> result = dynid.estimate(data, dynid.reduce_to_base(robot), dynid.methods.WeightedLeastSquares())
     >>> result.method, result.rank
-    ('wls', 70)
+    ('wls', 69)
 
 Every method has a name for the command line and for run files:
 

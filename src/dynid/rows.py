@@ -22,6 +22,7 @@ from dynid.lazy import Offered
 _OFFERED = Offered(
     __name__,
     {
+        "dynid.parameters": ("Column",),
         "dynid.regression.channels": ("Channel", "full_channel"),
         "dynid.regression.energy_rows": ("EnergyRows",),
         "dynid.regression.factor": ("factorise",),

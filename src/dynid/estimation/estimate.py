@@ -27,7 +27,26 @@ Origin: TypeAlias = Literal["data", "mixed", "prior"]
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Base values with their uncertainty, a full parameter set that has them, and what the data could not show."""
+    """Base values with their uncertainty, a full parameter set that has them, and what the data could not determine.
+
+    Args:
+        method: name of the method.
+        base: the base parameters.
+        base_values: their values.
+        rank: number of base parameters that the data determine.
+        channel_names: names of the families of rows, such as joints.
+        n_samples: samples identified on.
+        n_rows: rows identified on.
+        outcome: how the estimation ended.
+        notes: sentences for the user.
+
+    Example:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> result = dynid.estimate(dynid.build_regression(robot, samples), dynid.reduce_to_base(robot))
+        >>> isinstance(result, dynid.Estimate), len(result.sigma) == result.base.n_base
+        (True, True)
+    """
 
     method: str
     base: BaseReduction
@@ -101,11 +120,14 @@ class Estimate:
 
 
 class Method(Protocol):
-    """Options of one way to estimate.
+    """What a method has: a name, the laws it obeys, and ``estimate``; a frozen set of options with no fitted state.
 
-    ``laws`` names what the method promises and the contract tests: ``exact`` (recovers noise-free data), ``row_order``
-    (permuted rows, same answer), ``units`` (rescaled torque scales the answer), ``equal_weights`` (is ordinary least squares
-    when joints are equally noisy), ``covers`` (claimed intervals hold).
+    Example:
+        >>> import dynid
+        >>> def name_of(method: dynid.methods.Method) -> str:
+        ...     return method.name
+        >>> name_of(dynid.Ridge())
+        'ridge'
     """
 
     name: ClassVar[str]
@@ -117,10 +139,22 @@ class Method(Protocol):
 def estimate(
     regression: Regression, base: BaseReduction, method: Method | None = None, prior: Parameters | None = None
 ) -> Estimate:
-    """Estimate parameters from a regression, by ordinary least squares unless a method is given.
+    """Estimate parameters from a regression.
 
-    ``prior`` fills in what the data do not show and decides how base values are shared among links; by default the nominal
-    parameters of the robot.
+    Args:
+        regression: of any row source.
+        base: base parameters of the robot.
+        method: a method of ``dynid.methods``; None for ordinary least squares.
+        prior: completes what the data do not determine and decides how base values are shared among links; None for the
+            nominal parameters of the robot.
+
+    Example:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data = dynid.build_regression(robot, samples)
+        >>> result = dynid.estimate(data, dynid.reduce_to_base(robot), dynid.FeasibleSDP())
+        >>> result.feasible
+        True
     """
     from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 

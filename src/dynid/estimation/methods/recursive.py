@@ -65,18 +65,30 @@ class MotionNoise:
 
 @dataclass(frozen=True)
 class RecursiveLeastSquares:
-    """Block by block, online by :meth:`start` or over a whole regression.
+    """Modified recursive least squares: block by block, online by :meth:`start` or over a whole regression.
 
     Args:
         threshold: root mean square per sample that a column, and its independent part, must exceed, relative to its size at
             random states within the robot's limits. For the literal form: ``sigma^2``, absolute.
         motion_noise: noise of the measured motion; columns must then also exceed what it causes in them, measured on
-            the very samples by disturbing them once more.
+            the same samples by disturbing them once more.
         bounds: box constraints ``name: (lowest, highest)`` on parameters. They are carried to base parameters by interval
             arithmetic and clip what is returned; the state stays unclipped (except in the literal form).
         over: identify ``base`` parameters, or the ``standard`` ones in the default grouping order.
         form: ``repaired``, or ``literal`` for the printed algorithm.
         sigma: torque noise of each joint, to weight its rows.
+        covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
+            ``bootstrap`` of time blocks.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Example:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> online = dynid.RecursiveLeastSquares().start(robot, dynid.reduce_to_base(robot))
+        >>> for start in range(0, len(samples), 200):
+        ...     state = online.update(samples[start : start + 200])
+        >>> online.estimate().relative_error < 1e-6
+        True
     """
 
     name: ClassVar[str] = "recursive"

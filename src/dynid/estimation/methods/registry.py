@@ -72,7 +72,22 @@ METHODS = tuple(_METHODS)
 
 
 def register_method(method: type[Any], *, consistent: bool = False, takes: Sequence[str] = ()) -> None:
-    """Make a method known under its ``name``, on the command line too."""
+    """Register a method under its ``name``, for the command line too.
+
+    Args:
+        method: a class with ``name`` and ``estimate(regression, base, prior)``. Where it needs options of a run it has a class
+            method ``from_options(options, robot, tell)``.
+        consistent: whether its links are always physically consistent.
+        takes: what it accepts beyond consistency: ``constraints``, ``bounds``, ``conditions``.
+
+    Example:
+        >>> import dynid
+        >>> class Plain(dynid.OrdinaryLeastSquares):
+        ...     name = "plain"
+        >>> dynid.methods.register_method(Plain)
+        >>> dynid.methods.method_named("plain").name
+        'plain'
+    """
     name = getattr(method, "name", None)
     if not isinstance(name, str) or not callable(getattr(method, "estimate", None)):
         raise InputError(f"method {method!r} has no name or no estimate(regression, base, prior), expected both")
@@ -82,7 +97,13 @@ def register_method(method: type[Any], *, consistent: bool = False, takes: Seque
 
 
 def method_names() -> tuple[str, ...]:
-    """All methods that are known at this moment."""
+    """Names of all registered methods.
+
+    Example:
+        >>> import dynid
+        >>> dynid.methods.method_names()[:2]
+        ('ols', 'wls')
+    """
     return tuple(_METHODS)
 
 
@@ -99,7 +120,18 @@ def methods_that_take(what: str) -> tuple[str, ...]:
 
 
 def method_named(name: str, constraints: Sequence[Constraint] = (), **options: Any) -> Method:
-    """The method of that name with these options."""
+    """The method of a name.
+
+    Args:
+        name: as on the command line.
+        constraints: constraints of ``dynid.constraints``, for methods that take them.
+        options: further options of the method by name.
+
+    Example:
+        >>> import dynid
+        >>> dynid.methods.method_named("sdp", [dynid.TotalMass(upper=30.0)], weighted=True).weighted
+        True
+    """
     entry = entry_named(name)
     for what, given in (("constraints", constraints), ("bounds", options.get("bounds"))):
         _refuse_untaken(name, entry, what, given)
