@@ -142,7 +142,8 @@ _OFFERED = Offered(
         "dynid.run.store": ("load_run", "save_run"),
         "dynid.run.unseen": ("validate_run",),
         "dynid.publish.publish": ("publish_run",),
-        "dynid.report.run_report": ("report_run",),
+        "dynid.report.page": ("Section",),
+        "dynid.report.run_report": ("register_section", "report_run", "unregister_section"),
         "dynid.estimation.friction.choice": ("choose_friction",),
     },
 )

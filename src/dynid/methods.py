@@ -31,7 +31,7 @@ _OFFERED = Offered(
         "dynid.estimation.methods.log_cholesky": ("LogCholesky",),
         "dynid.estimation.methods.manifold": ("Manifold",),
         "dynid.estimation.methods.recursive": ("RecursiveLeastSquares",),
-        "dynid.estimation.methods.registry": ("method_named", "method_names", "register_method"),
+        "dynid.estimation.methods.registry": ("method_named", "method_names", "register_method", "unregister_method"),
         "dynid.estimation.methods.ridge": ("Ridge",),
         "dynid.estimation.methods.robust": ("IteratedReweighted",),
         "dynid.estimation.methods.sdp": ("FeasibleSDP",),

@@ -4,7 +4,7 @@
 >>> robot = dynid.demo_robot()
 >>> motion = dynid.excitation.random_fourier(robot, period_s=10.0, harmonics=3)
 >>> margins = dynid.excitation.margins_of(robot, motion, dynid.excitation.limits_of(robot))
->>> margins.position.smallest > 0.0
+>>> margins.smallest > 0.0
 True
 """
 

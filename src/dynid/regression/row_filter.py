@@ -119,7 +119,9 @@ class FilterAndDecimate:
 
     Example:
         >>> import dynid
-        >>> data = dynid.build_regression(dynid.demo_robot(), dynid.demo_samples(), row_filter=dynid.FilterAndDecimate(every=5))
+        >>> data = dynid.build_regression(
+        ...     dynid.demo_robot(), dynid.demo_samples(), row_filter=dynid.FilterAndDecimate(every=5)
+        ... )
         >>> data.n_samples < 200
         True
     """

@@ -146,6 +146,7 @@ class Rows:
         ...     kind, robot, samples, timed = "weighing", None, (), False
         ...     parameters = dynid.Parameters((dynid.rows.Column("mass", 1, "actuator", "kg", "body"),), np.ones(1))
         ...     channels = (dynid.rows.full_channel("force", 1),)
+        ...
         ...     def passes(self, chunk_rows=None):
         ...         yield dynid.rows.Chunk([np.array([[9.0, 18.0], [11.0, 22.0]], order="F")])
         >>> dynid.rows.factorise(Weighing()).n_rows

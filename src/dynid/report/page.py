@@ -81,11 +81,20 @@ Part: TypeAlias = Table | Items | Code | Figure | Tabs | Scene | Folded
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, what it means, and what it shows."""
+    """A section of the report: a heading, its explanation, and tables and figures.
+
+    Example:
+        >>> import dynid
+        >>> dynid.Section("Payload", "Tool B was mounted.").title
+        'Payload'
+    """
 
     title: str
+    """Heading."""
     text: str = ""
+    """Explanation below the heading."""
     parts: tuple[Part, ...] = ()
+    """Tables, figures and further text."""
     short: str = ""
     """Title in the page's list of contents; empty for the title itself."""
 

@@ -3,12 +3,13 @@
 A method of your own is a class with ``name``, ``laws`` and ``estimate``, registered once:
 
     >>> from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-    >>> from dynid.estimation.methods.registry import method_named, method_names, register_method
+    >>> from dynid.estimation.methods.registry import method_named, method_names, register_method, unregister_method
     >>> class Classical(OrdinaryLeastSquares):
     ...     name = "classical"
     >>> register_method(Classical)
     >>> "classical" in method_names(), method_named("classical").name
     (True, 'classical')
+    >>> unregister_method("classical")  # for the example's sake
 
 A class that needs options of a run has a class method ``from_options(options, robot, tell)``, which takes what it needs from
 the settings by name.
@@ -87,6 +88,7 @@ def register_method(method: type[Any], *, consistent: bool = False, takes: Seque
         >>> dynid.methods.register_method(Plain)
         >>> dynid.methods.method_named("plain").name
         'plain'
+        >>> dynid.methods.unregister_method("plain")
     """
     name = getattr(method, "name", None)
     if not isinstance(name, str) or not callable(getattr(method, "estimate", None)):
@@ -94,6 +96,25 @@ def register_method(method: type[Any], *, consistent: bool = False, takes: Seque
     if name in METHODS:
         raise InputError(f"method '{name}' comes with the package, choose another name")
     _METHODS[name] = Entry(method.__module__, method.__qualname__, method, consistent, tuple(takes))
+
+
+def unregister_method(name: str) -> None:
+    """Remove a method that :func:`register_method` added; those of the package stay.
+
+    Args:
+        name: of the method.
+
+    Example:
+        >>> import dynid
+        >>> dynid.methods.unregister_method("ols")
+        Traceback (most recent call last):
+        ...
+        dynid.errors.InputError: method 'ols' comes with the package and cannot be removed
+    """
+    if name in METHODS:
+        raise InputError(f"method '{name}' comes with the package and cannot be removed")
+    entry_named(name)
+    del _METHODS[name]
 
 
 def method_names() -> tuple[str, ...]:

@@ -22,7 +22,9 @@ class Median(RowwiseStep):
 
     Example:
         >>> import dynid
-        >>> len(dynid.process(dynid.demo_recording(seconds=4.0), [dynid.Median(window=3), dynid.Differentiate()], edge_s=0.0))
+        >>> len(
+        ...     dynid.process(dynid.demo_recording(seconds=4.0), [dynid.Median(window=3), dynid.Differentiate()], edge_s=0.0)
+        ... )
         400
     """
 

@@ -108,8 +108,10 @@ class JointwiseEffect(Effect):
         >>> @dataclass(frozen=True)
         ... class Quadratic(dynid.effects.JointwiseEffect):
         ...     '''tau = fq |v| v'''
+        ...
         ...     name = "quadratic"
         ...     linear = (dynid.effects.Coefficient("fq", "N m s^2/rad^2"),)
+        ...
         ...     def formula(self, m, motion, inner):
         ...         return (abs(motion.velocity) * motion.velocity,)
         >>> dynid.demo_robot(effects=[Quadratic()]).parameters.names[-1]

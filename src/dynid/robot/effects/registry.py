@@ -72,8 +72,10 @@ def register(kind: Kind) -> Kind:
         ... @dataclass(frozen=True)
         ... class Spring(dynid.effects.JointwiseEffect):
         ...     '''tau = k q'''
+        ...
         ...     name = "spring"
         ...     linear = (dynid.effects.Coefficient("k", "N m/rad"),)
+        ...
         ...     def formula(self, m, motion, inner):
         ...         return (motion.position,)
         >>> dynid.demo_robot(effects="viscous,spring").parameters.names[-1]
