@@ -13,6 +13,20 @@ Every method has a name for the command line and for run files:
 
     >>> "sdp" in dynid.methods.method_names()
     True
+
+``PenaltyRetrieval``: feasible parameters under any constraint, by penalties (Gaz and others 2019). ``condition``, ``margin``,
+``absolute``, ``constraints``, ``effects_positive``, ``weighted``, ``covariance`` and ``tolerance`` are as for ``FeasibleSDP``;
+``bounds`` are bounds or a file of them, ``conditions`` functions of the parameters that are positive where violated. ``cost`` is
+``torque`` for the torque error (one step) or ``coefficients`` for the distance of base values; ``optimiser`` is ``refine`` (from
+the convex relaxation, then from random ``starts``) or ``annealing`` with ``steps`` (kappa), ``growth`` of the penalty per step and
+``iterations`` per step; ``seed`` is that of everything random, ``engine`` says where starts run, ``progress`` is called after each.
+
+    >>> robot = dynid.demo_robot(effects="none")
+    >>> data, base = dynid.build_regression(robot, dynid.demo_samples(robot)), dynid.reduce_to_base(robot)
+    >>> bounds = dynid.Bounds({"m7": (0.1, 5.0)})
+    >>> result = dynid.estimate(data, base, dynid.PenaltyRetrieval(bounds=bounds, starts=1))
+    >>> result.feasible, 0.1 <= result.standard["m7"] <= 5.0
+    (True, True)
 """
 
 from __future__ import annotations

@@ -11,6 +11,22 @@ A row source makes the rows; :func:`factorise` reduces them to a small triangle 
 
 ``FilteredRows`` puts a filter around any source. A source of your own derives from :class:`Rows` (see
 :mod:`dynid.regression.source`) and is made known to ``dynid identify --rows NAME`` by :func:`register_rows`.
+
+``RowKind``: a kind of rows: its ``name``, a function ``make(plan, robot, samples)`` that makes the source, and ``of_recorded``,
+whether it takes signals as recorded instead of filtered ones.
+
+    >>> kind = dynid.rows.RowKind("plain", lambda plan, robot, samples: dynid.rows.TorqueRows(robot, tuple(samples)))
+    >>> kind.of_recorded
+    False
+
+``register_rows``: makes a ``kind`` of rows known under its name, on the command line too.
+
+    >>> dynid.rows.register_rows(kind)
+
+``row_kinds``: names of all kinds of rows.
+
+    >>> dynid.rows.row_kinds()[:3]
+    ('torque', 'energy', 'polynomial')
 """
 
 from __future__ import annotations

@@ -25,6 +25,9 @@ _POINTS_PER_PIECE = 80
 class PointsTrajectory(Trajectory):
     """Polynomials of degree 5 through points ``(q, v)`` with no acceleration at them.
 
+    Args:
+        position: of the points, ``(points, joints)``, rad or m.
+
     Example:
         >>> import dynid
         >>> motion = dynid.PointsTrajectory(knots_s=[0.0, 1.0], position=[[0.0], [1.0]], velocity=[[0.0], [0.0]])

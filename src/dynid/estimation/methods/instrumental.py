@@ -62,7 +62,7 @@ class InstrumentalVariables:
     Example:
         >>> import dynid
         >>> robot = dynid.demo_robot().only(["shoulder_pitch", "elbow"])
-        >>> samples = dynid.demo_samples(robot, seconds=4.0)
+        >>> samples = dynid.demo_samples(robot, seconds=2.0)
         >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
         >>> dynid.estimate(data, base, dynid.InstrumentalVariables(iterations=2)).relative_error < 0.01
         True

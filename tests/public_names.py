@@ -32,8 +32,8 @@ def family_texts(name: str) -> list[str]:
     found = []
     for family in dynid.FAMILIES:
         text = inspect.getdoc(importlib.import_module(f"dynid.{family}")) or ""
-        parts = re.split(r"^(?=``\w+``(?:,|:| ))", text, flags=re.MULTILINE)
-        found += [part for part in parts if part.startswith(f"``{name}``")]
+        parts = re.split(r"^(?=``\w+``: )", text, flags=re.MULTILINE)
+        found += [part for part in parts if part.startswith(f"``{name}``: ")]
     return found
 
 
@@ -45,9 +45,7 @@ def texts(path: str, value: Any) -> list[str]:
 def has_example(path: str, value: Any) -> bool:
     """Whether a doctest shows the name at work."""
     name = path.rsplit(".", 1)[1]
-    return any(
-        re.search(rf"\b{name}\b", example.source) for text in texts(path, value) for example in examples_of(text)
-    )
+    return any(re.search(rf"\b{name}\b", example.source) for text in texts(path, value) for example in examples_of(text))
 
 
 def examples_of(text: str) -> list[doctest.Example]:
@@ -69,9 +67,12 @@ def undocumented_arguments(path: str, value: Any) -> list[str]:
 
 
 def _is_abstract(value: Any) -> bool:
-    return bool(getattr(value, "_is_protocol", False)) or inspect.isabstract(value) or (
-        inspect.isclass(value) and issubclass(value, (Exception, Warning))
-    ) or (inspect.isclass(value) and hasattr(value, "__members__"))
+    return (
+        bool(getattr(value, "_is_protocol", False))
+        or inspect.isabstract(value)
+        or (inspect.isclass(value) and issubclass(value, (Exception, Warning)))
+        or (inspect.isclass(value) and hasattr(value, "__members__"))
+    )
 
 
 def _fields_with_text(kind: type) -> set[str]:
@@ -83,7 +84,7 @@ def _fields_with_text(kind: type) -> set[str]:
             continue
         body = ast.parse(source).body[0]
         assert isinstance(body, ast.ClassDef)
-        for field, below in zip(body.body, body.body[1:], strict=False):
+        for field, below in zip(body.body, [*body.body[1:], None], strict=True):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 explained = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
                 # an option of a run carries its help
