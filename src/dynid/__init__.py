@@ -146,12 +146,11 @@ _OFFERED = Offered(
         "dynid.report.run_report": ("register_section", "report_run", "unregister_section"),
         "dynid.estimation.friction.choice": ("choose_friction",),
     },
+    own=["__version__"],
 )
 
 FAMILIES = ("constraints", "effects", "excitation", "feasible", "friction", "methods", "rows", "steps")
 """Modules with every public name of one kind; each loads its names when they are first used."""
-
-__all__ = ["__version__", *_OFFERED.names]
 
 
 def __getattr__(name: str) -> Any:
@@ -159,4 +158,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *FAMILIES])
+    return sorted([*_OFFERED.names, *FAMILIES])

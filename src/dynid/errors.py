@@ -12,7 +12,7 @@ from collections.abc import Iterable
 class DynidError(Exception):
     """Root of every error that dynid raises on purpose.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> issubclass(dynid.InputError, dynid.DynidError)
         True
@@ -22,7 +22,7 @@ class DynidError(Exception):
 class InputError(DynidError):
     """A file, column, joint or option is not as expected; the text names it, what was expected and what was found.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> try:
         ...     dynid.read_robot("missing.urdf")
@@ -56,7 +56,7 @@ class MissingPackageError(InputError):
 class InconsistentModelError(DynidError):
     """A parameter set that no physical body can have was about to be used where that is not allowed.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot().with_parameters({"m3": -1.0})
         >>> try:
@@ -70,7 +70,7 @@ class InconsistentModelError(DynidError):
 class DynidWarning(UserWarning):
     """Root of every warning that dynid issues.
 
-    Example:
+    Examples:
         >>> import warnings
         >>> import dynid
         >>> with warnings.catch_warnings():

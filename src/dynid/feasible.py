@@ -56,8 +56,6 @@ _OFFERED = Offered(
     },
 )
 
-__all__ = _OFFERED.names
-
 
 def __getattr__(name: str) -> Any:
     return _OFFERED.load(name)

@@ -421,7 +421,7 @@ def consistency(phi: ArrayLike) -> Consistency:
     Args:
         phi: ten parameters of a body, or many, ``(..., 10)``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> slack = dynid.consistency([1.0, 0, 0, 0, 0.1, 0, 0.1, 0, 0, 0.3])
         >>> bool(slack.triangle_slack < 0.0)
@@ -475,7 +475,7 @@ def is_consistent(
             ``m (1 m)^2``).
         allow_empty: accept a body of ten zeros, which is a frame rather than a body.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.is_consistent([1.0, 0, 0, 0, 0.1, 0, 0.1, 0, 0, 0.1])
         True

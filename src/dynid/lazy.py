@@ -14,14 +14,17 @@ class Offered:
     Args:
         package: name of the package or module that offers the names.
         modules: names by module.
+        own: names that the package defines itself.
 
-    A package uses it in its ``__getattr__`` and ``__dir__``; importing the package then imports none of the modules.
+    The names become ``__all__`` of the package. Its ``__getattr__`` and ``__dir__`` use this value, so that importing the
+    package imports none of the modules.
     """
 
-    def __init__(self, package: str, modules: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, package: str, modules: Mapping[str, Sequence[str]], own: Sequence[str] = ()) -> None:
         self.package = package
         self.where = {name: module for module, names in modules.items() for name in names}
-        self.names = sorted(self.where)
+        self.names = sorted([*own, *self.where])
+        sys.modules[package].__dict__["__all__"] = self.names
 
     def load(self, name: str) -> Any:
         """The object of that name, kept in the package from then on."""

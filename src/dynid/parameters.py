@@ -38,7 +38,7 @@ class Column:
         unit: of the value.
         joint: name of the joint.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.rows.Column("fv", 2, "friction", "N m s/rad", "elbow").name
         'fv2'
@@ -63,7 +63,7 @@ class Parameters:
         columns: symbol, joint, kind and unit of every column.
         values: one number per column.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> parameters = dynid.demo_robot().parameters
         >>> isinstance(parameters, dynid.Parameters), parameters.names[:3], parameters.updated({"m1": 5.0})["m1"]

@@ -40,7 +40,7 @@ class Estimate:
         outcome: how the estimation ended.
         notes: sentences for the user.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
         >>> result = dynid.estimate(dynid.build_regression(robot, samples), dynid.reduce_to_base(robot))
@@ -122,7 +122,7 @@ class Estimate:
 class Method(Protocol):
     """What a method has: a name, the laws it obeys, and ``estimate``; a frozen set of options with no fitted state.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> def name_of(method: dynid.methods.Method) -> str:
         ...     return method.name
@@ -148,7 +148,7 @@ def estimate(
         prior: completes what the data do not determine and decides how base values are shared among links; None for the
             nominal parameters of the robot.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
         >>> data = dynid.build_regression(robot, samples)

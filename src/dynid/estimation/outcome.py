@@ -8,7 +8,7 @@ from enum import Enum
 class Outcome(Enum):
     """How an estimation ended; the text of each member is the advice to the user.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.Outcome.SOLVED.usable, dynid.Outcome.INFEASIBLE.usable
         (True, False)

@@ -54,7 +54,7 @@ class Oracle:
         gravity: ``g(q)``.
         coriolis: ``c(q, v)``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> oracle = dynid.Oracle("simulator", gravity=lambda q: dynid.inverse_dynamics(robot, [q], [0 * q], [0 * q])[0])
@@ -185,7 +185,7 @@ class LagrangianModel:
         base: its base parameters.
         base_values: their values.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot(effects="none")
         >>> base = dynid.reduce_to_base(robot)
@@ -292,7 +292,7 @@ def reverse_engineer(
         method: an estimation method; None for ordinary least squares.
         seed: of the random poses.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot(effects="none")
         >>> oracle = dynid.Oracle("simulator", gravity=lambda q: dynid.inverse_dynamics(robot, [q], [0 * q], [0 * q])[0])

@@ -58,7 +58,7 @@ class BSplineShape(LinearShape):
         length_s: length of the motion, s.
         intervals: number of knot intervals.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.BSplineShape(length_s=10.0, intervals=8).duration_s
         10.0

@@ -47,7 +47,7 @@ class Clearance(PoseLimit):
         least_m: smallest distance that is allowed, m.
         notes: sentences for the user.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.excitation.Clearance.__dataclass_fields__["least_m"].type
         'float'
@@ -200,7 +200,7 @@ def clearance_of(
         package_dirs: where ``package://`` paths begin; None for the folders around the file.
         seed: of the random poses that tell which pairs always touch.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> box = '<collision><geometry><box size="0.1 0.1 0.1"/></geometry></collision>'
         >>> body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'

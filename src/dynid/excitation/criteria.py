@@ -30,7 +30,7 @@ from dynid.errors import InputError, UnknownNameError
 class Criterion(ABC):
     """What a design makes small; a set of options. A criterion of your own gives its value and ``df/dW``.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> class Frobenius(dynid.excitation.Criterion):
         ...     def of_regressor(self, W):
@@ -216,7 +216,7 @@ def criterion_from(choice: str | Criterion, power: float = np.inf, ridge: float 
         power: exponent of the smooth maximum in ``condition`` and ``smallest``; infinite for the maximum.
         ridge: regularisation of ``logdet``.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> dynid.excitation.criterion_from("condition").value(np.eye(3))
         0.0
@@ -251,7 +251,7 @@ def condition_number(W: Array, *, scaled: bool = False) -> float:
         W: the matrix.
         scaled: scale the columns to length one first.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> round(dynid.excitation.condition_number(np.diag([1.0, 4.0])), 6)
         4.0

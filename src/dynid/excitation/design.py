@@ -74,7 +74,7 @@ def design_excitation(
         engine: where the starts run; None for one thread per core.
         progress: told after every piece of work.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
         >>> shape = dynid.FourierShape(period_s=5.0, harmonics=2)

@@ -41,7 +41,7 @@ def write_motion(
         joints: names of the joints.
         rate_hz: rate of tables, Hz.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> motion = dynid.excitation.random_fourier(robot, period_s=5.0)
@@ -91,7 +91,7 @@ def read_coefficients(path: str | os.PathLike[str]) -> Trajectory:
     Args:
         path: the file.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> motion = dynid.excitation.random_fourier(robot, period_s=5.0)

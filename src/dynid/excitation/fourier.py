@@ -39,7 +39,7 @@ class FourierTrajectory(Trajectory):
         b: coefficients of the cosines, the same.
         offset: ``(joints,)``, rad or m.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> motion = dynid.FourierTrajectory(2.0, a=[[1.0]], b=[[0.0]], offset=[0.5])
         >>> motion.samples(rate_hz=100.0).position.shape
@@ -119,7 +119,7 @@ class FourierShape(LinearShape):
         harmonics: number of harmonics.
         at_rest: start and end every period with zero velocity and acceleration.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.FourierShape(period_s=10.0, harmonics=3).n_coefficients
         7
@@ -215,7 +215,7 @@ def random_fourier(
         fraction: fraction of the limits that may be used.
         at_rest: start and end every period with zero velocity and acceleration.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.excitation.random_fourier(dynid.demo_robot(), period_s=5.0).n_joints
         7
@@ -256,7 +256,7 @@ def write_trajectory(trajectory: Samples, path: str | os.PathLike[str]) -> Path:
         trajectory: the samples.
         path: file to write.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.excitation.write_trajectory(dynid.demo_samples(seconds=2.0), "motion.csv").name
         'motion.csv'
@@ -281,7 +281,7 @@ def read_trajectory(path: str | os.PathLike[str], robot: Robot) -> Samples:
         path: the file.
         robot: whose joints the columns are.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> path = dynid.excitation.write_trajectory(dynid.demo_samples(seconds=2.0), "motion.csv")

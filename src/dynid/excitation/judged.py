@@ -56,7 +56,7 @@ class Excitation:
         model: rows that were designed: ``torque`` or ``energy``.
         notes: sentences for the user.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
         >>> found = dynid.design_excitation(robot, shape=dynid.FourierShape(5.0, 2), seconds=1.0, starts=1, engine="serial")

@@ -46,7 +46,7 @@ class Limits:
         clearance: pairs of bodies to be kept apart; None for none.
         notes: sentences for the user.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> limits = dynid.limits_of(dynid.demo_robot(), fraction=0.5)
         >>> isinstance(limits, dynid.excitation.Limits), limits.velocity.shape
@@ -119,7 +119,7 @@ def limits_of(
         tool_point: where the tool is in the frame of ``tool``.
         clearance: pairs of bodies and obstacles to be kept apart.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.limits_of(dynid.demo_robot(), fraction=0.5, jerk=100.0).jerk.tolist()[0]
         100.0
@@ -204,7 +204,7 @@ class Margins:
         tool_speed: margin to the speed limit of the tool.
         n_times: number of times at which the motion was checked.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> margins = dynid.margins_of(robot, dynid.excitation.random_fourier(robot), dynid.limits_of(robot))
@@ -247,7 +247,7 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
         limits: as made by :func:`limits_of`.
         n_times: number of equal steps at which the motion is checked.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> motion = dynid.excitation.random_fourier(robot)

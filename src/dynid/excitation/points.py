@@ -82,7 +82,7 @@ class PointsDesign:
         seconds: time spent on the search, s.
         cut_off: whether the time budget ended the search.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
         >>> found = dynid.design_points(robot, rows=6, starts=1, iterations=5)
@@ -146,7 +146,7 @@ def design_points(
         engine: where the starts run; None for this thread.
         progress: told after every start.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
         >>> dynid.design_points(robot, rows=6, starts=1, iterations=5).W.shape[0]

@@ -28,7 +28,7 @@ class PointsTrajectory(Trajectory):
     Args:
         position: of the points, ``(points, joints)``, rad or m.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> motion = dynid.PointsTrajectory(knots_s=[0.0, 1.0], position=[[0.0], [1.0]], velocity=[[0.0], [0.0]])
         >>> motion.derivative(0.5, 0).round(3).tolist()

@@ -51,7 +51,7 @@ def rest_to_rest(robot: Robot, motion: Trajectory, limits: Limits, periods: int 
         limits: as made by :func:`limits_of`.
         periods: how often the motion is played.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> motion = dynid.excitation.random_fourier(robot, period_s=5.0, fraction=0.5)

@@ -23,7 +23,7 @@ MOST_SAMPLES = 10_000_000
 class Trajectory(ABC):
     """Base class of motions: joint positions as a function of time, from zero to ``duration_s``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> motion = dynid.excitation.random_fourier(dynid.demo_robot(), period_s=5.0)
         >>> isinstance(motion, dynid.excitation.Trajectory), motion.jerk([0.0, 1.0]).shape
@@ -95,7 +95,7 @@ class LinearShape(ABC):
 
     ``q_j(t) = sum_k x_jk B_k(t)``, so limits on position, velocity, acceleration and jerk are linear in ``x`` at every time.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> isinstance(dynid.FourierShape(), dynid.excitation.LinearShape)
         True

@@ -39,7 +39,7 @@ class SinusoidTrajectory(Trajectory):
         centre: middle of the motion, rad or m.
         length_s: length of the motion, s.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.excitation.SinusoidTrajectory([0.5], [4.0], [0.0], length_s=8.0).duration_s
         8.0
@@ -92,7 +92,7 @@ def all_joint_sinusoids(robot: Robot, limits: Limits, duration_s: float = 20.0, 
         duration_s: length of the motion, s.
         seed: of the periods.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> dynid.excitation.all_joint_sinusoids(robot, dynid.limits_of(robot), duration_s=5.0).n_joints
@@ -114,7 +114,7 @@ def single_joint_sinusoid(
         pose: where the other joints stand; None for the middle of their ranges.
         seed: of the period.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> motion = dynid.excitation.single_joint_sinusoid(robot, "elbow", dynid.limits_of(robot), duration_s=5.0)
@@ -148,7 +148,7 @@ def given_sinusoids(
         centre: rad or m, one per joint; None for the middle of each joint's range.
         duration_s: length of the motion, s.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> motion = dynid.excitation.given_sinusoids(robot, dynid.limits_of(robot), [0.1] * 7, period=4.0, duration_s=8.0)

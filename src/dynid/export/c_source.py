@@ -52,7 +52,7 @@ def write_c(robot: Robot, path: str | os.PathLike[str], prefix: str = "", allow_
         prefix: put before every name, for programs with several robots.
         allow_inconsistent: write links that no physical body can be, instead of refusing.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> [path.name for path in dynid.write_c(dynid.demo_robot(), "arm.c").companions]
         ['arm.h']

@@ -44,7 +44,7 @@ def write_mjcf(
         described: the same robot with the parameters of its description, for bodies that must be taken apart in a file
             written anew.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.write_mjcf(dynid.demo_robot(), "arm.xml").format
         'mjcf'

@@ -46,7 +46,7 @@ def write_sdf(
         allow_inconsistent: write links that no physical body can be, instead of refusing.
         described: the same robot with the parameters of its description, for bodies that must be taken apart.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.write_sdf(dynid.demo_robot(), "arm.sdf").format
         'sdf'

@@ -63,7 +63,7 @@ def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate
         path: ``.json`` file to write.
         estimate: the estimate that the parameters came from; None for parameters alone.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.write_sidecar(dynid.demo_robot(), "arm.json").path.name
         'arm.json'
@@ -163,7 +163,7 @@ def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
     Args:
         path: the ``.json`` file.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_sidecar(dynid.demo_robot(), "arm.json")
         >>> dynid.read_sidecar("arm.json").robot

@@ -62,7 +62,7 @@ def write_urdf(
         described: the same robot with the parameters of its description, for bodies that must be taken apart in a file
             written anew.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> written = dynid.write_urdf(dynid.demo_robot(), "arm.urdf")
         >>> written.format, written.patched

@@ -52,7 +52,7 @@ def publish_run(
         sections: sections put into the report beside its own.
         tell: called with a short text before each step.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))

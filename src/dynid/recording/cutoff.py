@@ -38,7 +38,7 @@ def fourier_cutoff_hz(fundamental_hz: float, harmonics: int) -> float:
         fundamental_hz: frequency of the first harmonic, Hz.
         harmonics: number ``L`` of harmonics.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.fourier_cutoff_hz(fundamental_hz=0.1, harmonics=5)
         5.0
@@ -79,7 +79,7 @@ def candidate_cutoffs(recording: Recording | RecordingStream, count: int = 10) -
         recording: a log, or a stream of one.
         count: number of candidates.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> cutoffs = dynid.candidate_cutoffs(dynid.demo_recording(), count=5)
         >>> len(cutoffs), cutoffs[0] < cutoffs[-1] < 50.0
@@ -103,7 +103,7 @@ def choose_cutoff(candidates: Sequence[float], error_of: Callable[[float], float
         error_of: a function of the cut-off in hertz; meant to be the error on held-out rows against raw torque.
         refine: also try one cut-off between the best candidate and each of its neighbours.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.choose_cutoff([1.0, 4.0, 16.0], lambda cutoff_hz: abs(cutoff_hz - 5.0), refine=False).cutoff_hz
         4.0

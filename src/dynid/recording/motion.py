@@ -31,7 +31,7 @@ class Recording:
         external_torque: contact torque as estimated by the controller, never the joint torque itself.
         source: where the log came from and what was done while reading it.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> t = np.arange(100) / 100.0
         >>> log = dynid.Recording(t, np.sin(t)[:, None], ("elbow",), torque=np.cos(t)[:, None])

@@ -204,7 +204,7 @@ class PolynomialApproximation:
         delay_zero: which zero of ``P_{N+1}`` sets the delay, 0 for the shortest delay.
         requested_delay_s: a delay, s, instead of a zero; costs one degree of exactness.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.PolynomialApproximation(window_s=0.1).order
         1
@@ -374,7 +374,7 @@ def null_frequency(
             deepest notch that exists, and ``gain`` of the result is its depth.
         derivative: highest derivative for which the zero must hold.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> found = dynid.null_frequency(dynid.PolynomialApproximation(window_s=0.05), frequency_hz=50.0)
         >>> bool(found.gain < 1e-6)

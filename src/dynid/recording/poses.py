@@ -23,7 +23,7 @@ class StaticRecording:
         gravity: ``g(q)``, ``(n, joints)``, N m or N; None where the table has none.
         source: where the table came from.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> dynid.StaticRecording(np.zeros((4, 1)), ("elbow",), gravity=np.ones((4, 1))).gravity.shape
         (4, 1)

@@ -44,7 +44,7 @@ def process(
 
     ``raw_torque`` of the samples is the torque as recorded, on the same rows.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> steps = [dynid.LowPass(cutoff_hz=8.0), dynid.Differentiate()]
         >>> samples = dynid.process(dynid.demo_recording(seconds=4.0), steps)

@@ -27,7 +27,7 @@ class Samples:
         load: torque transmitted by each joint, for friction that depends on it.
         notes: sentences on how the samples were made.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> t = np.linspace(0.0, 1.0, 5)
         >>> q = np.outer(t, [1.0, 2.0])

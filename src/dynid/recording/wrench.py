@@ -29,7 +29,7 @@ class WrenchRecording:
         acceleration: of the joints.
         source: where the log came from.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> t = np.arange(10) / 100.0
         >>> log = dynid.WrenchRecording(t, np.zeros((10, 6)), linear_acceleration=np.tile([0.0, 0.0, 9.81], (10, 1)))

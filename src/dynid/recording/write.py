@@ -34,7 +34,7 @@ def write_recording(
         path: file to write.
         by_name: name columns by joint, ``q_<joint>``, instead of by number.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> path = dynid.write_recording(dynid.demo_recording(seconds=2.0), "log.csv")
         >>> dynid.read_recording(path, dynid.demo_robot()).n_samples

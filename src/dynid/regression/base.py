@@ -38,7 +38,7 @@ class BaseReduction:
         K: ``(base, parameters)``.
         lift: ``(parameters, base)``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> base = dynid.BaseReduction.from_matrix([[1.0, 0.5]], ["Ixx1", "m2"])
         >>> base.expressions()
@@ -152,7 +152,7 @@ def reduce_to_base(
             as dependent: descriptions write 1.5708 for a right angle, and no motion can determine what rests on such rounding.
         seed: of the random states.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> base = dynid.reduce_to_base(dynid.demo_robot(effects="none"))
         >>> base.n_parameters, base.n_base

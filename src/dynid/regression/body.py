@@ -20,7 +20,7 @@ def body_regressor(acceleration: ArrayLike, velocity: ArrayLike) -> Array:
             components, with gravity already subtracted, as Pinocchio's ``bodyRegressor`` takes it.
         velocity: twist ``(..., 6)`` in the body's frame.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> Y = dynid.body_regressor([0, 0, 9.81, 0, 0, 0], [0] * 6)
         >>> (Y @ [2.0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).round(2).tolist()

@@ -31,7 +31,7 @@ class Channel:
         columns: indices of its independent columns.
         expansion: matrix from those columns to all columns.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> channel = dynid.build_regression(robot, dynid.demo_samples()).factors[6].channel
@@ -63,7 +63,7 @@ def full_channel(name: str, n_parameters: int) -> Channel:
         name: of the family of rows.
         n_parameters: number of columns.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.rows.full_channel("force", 3).width
         3

@@ -38,7 +38,7 @@ def energy_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
         q: positions, ``(samples, joints)``.
         v: velocities, ``(samples, joints)``.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> dynid.energy_regressor(dynid.demo_robot(), np.zeros((3, 7)), np.ones((3, 7))).shape
         (3, 70)

@@ -42,7 +42,7 @@ class EnergyRows(Rows):
         interval_s: length of the intervals, which follow one another from the start of every uninterrupted part.
         knots_s: ends of the intervals in every log, instead of a length: those of a designed motion.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> rows = dynid.EnergyRows(dynid.demo_robot(), (dynid.demo_samples(),), interval_s=0.5)
         >>> dynid.rows.factorise(rows).n_rows
@@ -185,7 +185,7 @@ def energy_regression(robot: Robot, samples: Samples | Sequence[Samples], interv
         intervals: pairs of sample indices; None to cut each set into intervals of equal length, ten per parameter, but of at
             least ten samples each.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> data = dynid.energy_regression(dynid.demo_robot(), dynid.demo_samples(), [[0, 400], [400, 999]])
         >>> data.n_rows

@@ -72,7 +72,7 @@ class Regression:
         factors: the triangles, one set per channel.
         sources: the row sources that made them, for methods that need the rows again.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
         >>> one, other = (dynid.build_regression(robot, part) for part in (samples[:500], samples[500:]))
@@ -206,7 +206,7 @@ def build_regression(
         row_filter: a filter of ``dynid.rows`` around the rows, such as ``FilterAndDecimate``.
         map_over: ``map`` of an engine: each set of samples, and each part of a long one, is then factored there.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> data = dynid.build_regression(dynid.demo_robot(), dynid.demo_samples())
         >>> data.n_samples, data.channel_names[0]
@@ -238,7 +238,7 @@ def factorise(source: RowSource) -> Regression:
     Args:
         source: any row source of ``dynid.rows``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> rows = dynid.rows.EnergyRows(dynid.demo_robot(), (dynid.demo_samples(),), interval_s=0.1)
         >>> dynid.rows.factorise(rows).channel_names

@@ -28,7 +28,7 @@ class MatrixRows(Rows):
         kind: what the rows are, in one word.
         chunk_rows: rows of a chunk.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> parameters = dynid.Parameters((dynid.rows.Column("mass", 1, "actuator", "kg", "body"),), np.ones(1))
         >>> rows = dynid.rows.MatrixRows(parameters, (dynid.rows.full_channel("f", 1),), (np.array([[1.0, 2.0]]),))

@@ -23,7 +23,7 @@ def momentum_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array,
         q: positions, ``(samples, joints)``.
         v: velocities, ``(samples, joints)``.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> A, B = dynid.momentum_regressor(dynid.demo_robot(), np.zeros((3, 7)), np.ones((3, 7)))
         >>> A.shape, B.shape

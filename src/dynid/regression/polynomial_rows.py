@@ -98,7 +98,7 @@ class PolynomialRows(Rows):
         exact: correct the taps so that they are exact on polynomials.
         chunk_rows: samples processed at a time; the rows do not depend on it.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> settings = dynid.PolynomialApproximation(window_s=0.1)
         >>> rows = dynid.PolynomialRows(dynid.demo_robot(), (dynid.demo_samples(),), settings)
@@ -208,7 +208,7 @@ def polynomial_regression(
         rule: quadrature that samples the kernels.
         exact: correct the taps so that they are exact on polynomials.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> settings = dynid.PolynomialApproximation(window_s=0.1)
         >>> dynid.polynomial_regression(dynid.demo_robot(), dynid.demo_recording(), settings).n_samples
@@ -234,7 +234,7 @@ class OnlinePolynomialRows:
         exact: correct the taps so that they are exact on polynomials.
         start_s: time of the first sample, s.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples(seconds=2.0)
         >>> online = dynid.OnlinePolynomialRows(robot, dynid.PolynomialApproximation(window_s=0.1), sample_period_s=0.01)

@@ -45,7 +45,7 @@ class FilteredRows:
         source: any row source.
         row_filter: ``FilterAndDecimate``, ``BandLimit`` or your own.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> rows = dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
         >>> filtered = dynid.FilteredRows(rows, dynid.FilterAndDecimate(every=4))
@@ -117,7 +117,7 @@ class FilterAndDecimate:
         edge_s: time left out at both ends of every uninterrupted part, s; None for 0.3 s or three filter time constants,
             whichever is longer.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> data = dynid.build_regression(
         ...     dynid.demo_robot(), dynid.demo_samples(), row_filter=dynid.FilterAndDecimate(every=5)
@@ -184,7 +184,7 @@ class BandLimit:
         attenuation_db: attenuation of everything that would alias into the band.
         edge_s: time left out at both ends of every uninterrupted part, s; None for half a period of the band.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> rows = dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
         >>> dynid.rows.factorise(dynid.FilteredRows(rows, dynid.rows.BandLimit(band_hz=5.0))).n_samples < 130

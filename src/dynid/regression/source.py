@@ -51,7 +51,7 @@ class Chunk:
             the next chunk is asked for.
         time: times of the rows in seconds; None where rows have no clock.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> len(dynid.rows.Chunk([np.zeros((5, 3), order="F")]))
         5
@@ -67,7 +67,7 @@ class Chunk:
 class RowSource(Protocol):
     """What a row source has: it makes the rows of some channels, any number of times.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> def n_rows(source: dynid.rows.RowSource) -> int:
         ...     return sum(len(block) for chunk in source.passes() for block in chunk.blocks)
@@ -140,7 +140,7 @@ class RowSource(Protocol):
 class Rows:
     """Defaults of a row source: one log, nothing to split, no samples or options to exchange. Derive your own source from it.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> class Weighing(dynid.rows.Rows):
         ...     kind, robot, samples, timed = "weighing", None, (), False

@@ -21,7 +21,7 @@ def static_regressor(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
         robot: its rigid bodies are used, its effects are not.
         q: poses, ``(poses, joints)``.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> Y_M, Y_g = dynid.static_regressor(dynid.demo_robot(), np.zeros((2, 7)))
         >>> Y_M.shape, Y_g.shape

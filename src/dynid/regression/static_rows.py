@@ -32,7 +32,7 @@ class StaticRows(Rows):
         inertia: ``M(q)`` of every pose; None where unknown.
         gravity: ``g(q)`` of every pose; None where unknown.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> robot, q = dynid.demo_robot(), np.random.default_rng(0).uniform(-1, 1, (20, 7))
         >>> rows = dynid.rows.StaticRows(robot, q, gravity=dynid.inverse_dynamics(robot, q, 0 * q, 0 * q, effects=False))

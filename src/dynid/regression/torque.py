@@ -37,7 +37,7 @@ def torque_regressor(
         reuse: an array that an earlier call for the same robot and number of samples returned: it is filled again, and its
             structural zeros, most of it for a robot with many branches, are left as they are.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> robot, q = dynid.demo_robot(), np.zeros((5, 7))
         >>> dynid.torque_regressor(robot, q, q, q).shape == (5, 7, len(robot.parameters))
@@ -76,7 +76,7 @@ def inverse_dynamics(
         load: transmitted torque, for effects that depend on it.
         effects: whether friction and rotor inertia are included.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> robot, q = dynid.demo_robot(), np.full((1, 7), 0.5)
         >>> dynid.inverse_dynamics(robot, q, 0 * q, 0 * q, effects=False).shape

@@ -52,7 +52,7 @@ class TorqueRows(Rows):
         weights: a function from samples to a factor of every row.
         chunk_rows: samples per chunk, and so the shortest time block of a factor; by default chosen by the length of a piece.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> rows = dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
         >>> rows.kind, rows.timed, len(rows.channels)

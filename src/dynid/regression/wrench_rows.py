@@ -31,7 +31,7 @@ class WrenchRows(Rows):
             are all needed.
         offsets: whether constant offsets of the sensor are estimated too.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> t, (f, w, a, b) = np.arange(50) / 100.0, np.random.default_rng(0).normal(size=(4, 50, 3))
         >>> log = dynid.WrenchRecording(

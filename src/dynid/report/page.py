@@ -83,7 +83,7 @@ Part: TypeAlias = Table | Items | Code | Figure | Tabs | Scene | Folded
 class Section:
     """A section of the report: a heading, its explanation, and tables and figures.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.Section("Payload", "Tool B was mounted.").title
         'Payload'

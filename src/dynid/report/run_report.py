@@ -68,7 +68,7 @@ def register_section(make: SectionMaker) -> None:
     Args:
         make: a function from :class:`~dynid.report.shown.Shown`, which holds the run, to a section, or None to show nothing.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> def duration(shown):
         ...     return dynid.Section("Duration", f"{shown.run.seconds:.1f} s")
@@ -85,7 +85,7 @@ def unregister_section(make: SectionMaker) -> None:
     Args:
         make: the function that was registered.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> def note(shown):
         ...     return dynid.Section("Note", "Tool B was mounted.")
@@ -119,7 +119,7 @@ def report_run(
         refusals: why other files were not written.
         sections: sections put before the last one.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))

@@ -21,7 +21,7 @@ def demo_robot(effects: Sequence[Effect] | Sequence[str] | str | None = None) ->
     Args:
         effects: effects or their names; None for viscous, coulomb, offset and armature; "none" for rigid bodies only.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects="none").joint_names[0]
         'shoulder_yaw'

@@ -37,7 +37,7 @@ class Joint:
         ddq_max: acceleration limit, rad/s^2 or m/s^2.
         tau_max: torque limit, N m or N.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> joint = dynid.Joint("elbow", "revolute", -1, np.eye(4), [0, 0, 0, 0, 0, 1], q_min=-1.0, q_max=1.0)
         >>> joint.pose(np.pi / 2)[:3, 0].round(6).tolist()

@@ -79,7 +79,7 @@ class Robot:
         merged: links that are fixed to a body and were merged into it.
         source: file, format and notes of the description.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> isinstance(robot, dynid.Robot), robot.n_joints, robot.lock({"elbow": 1.5}).n_joints
@@ -262,7 +262,7 @@ def make_robot(
         merged: links that are fixed to a body and were merged into it.
         source: where the robot came from.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> joint = dynid.Joint("hinge", "revolute", -1, np.eye(4), [0, 0, 0, 0, 1, 0])
         >>> robot = dynid.make_robot("pendulum", [joint], [[1.0, 0.5, 0, 0, 0.01, 0, 0.3, 0, 0, 0.3]])

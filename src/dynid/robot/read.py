@@ -37,7 +37,7 @@ def read_robot(
         joints: the joints to keep, such as those of a log; all others are locked, at ``lock`` or neutral.
         floating: puts a URDF robot on a floating base (MJCF files say so themselves).
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf")
         >>> robot = dynid.read_robot("arm.urdf", effects="viscous,coulomb")

@@ -59,7 +59,7 @@ def compare(
         methods: names of the methods.
         tell: called with a short text before each step.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> settings = dynid.Settings(cutoff_hz=20.0)

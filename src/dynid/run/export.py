@@ -101,7 +101,7 @@ def export_run(
         formats: of ``urdf``, ``mjcf``, ``sdf``, ``c``, ``json``.
         allow_inconsistent: write links that no physical body can be, instead of refusing.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))

@@ -36,7 +36,7 @@ def identify(
         validate_on: unseen logs.
         tell: called with a short text before each step.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))

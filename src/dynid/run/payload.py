@@ -64,7 +64,7 @@ def identify_payload(run: Run, logs: Sequence[str | Path], link: str | None = No
         logs: logs with the load.
         link: link that carries it; None for the last one.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))

@@ -54,7 +54,7 @@ def save_run(run: Run, folder: str | Path) -> Path:
         run: the run.
         folder: made if missing.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
@@ -104,7 +104,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
         folder: as written by :func:`save_run`.
         with_samples: make the samples again from the logs; where a log is gone or has changed the run stays without them.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))

@@ -29,7 +29,7 @@ def validate_run(run: Run, paths: Sequence[str | Path], **reading: Any) -> Valid
         paths: the logs.
         reading: settings by name that differ from the run's, such as ``preset`` or ``from_s``, see :func:`unseen_samples`.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))

@@ -25,7 +25,7 @@ def demo_samples(robot: Robot | None = None, *, seconds: float = 10.0, rate_hz: 
         rate_hz: samples per second.
         seed: of the random coefficients.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> samples = dynid.demo_samples(seconds=2.0)
         >>> samples.position.shape, samples.torque.shape
@@ -63,7 +63,7 @@ def demo_recording(
         torque_noise: standard deviation of white noise on torque, as a share of each joint's root mean square torque.
         seed: of the motion and of the noise.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_recording(seconds=2.0, torque_noise=0.01).quantities
         ('position', 'velocity', 'torque')

@@ -73,7 +73,7 @@ def simulate(
 
     Torque is limited to the robot's ``tau_max``; joint stops are not simulated.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> simulated = dynid.simulate(dynid.demo_robot(), dynid.demo_samples()[:50], rate_hz=100.0)
         >>> simulated.recording.quantities

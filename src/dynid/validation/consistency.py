@@ -49,7 +49,7 @@ def check_model(robot: Robot) -> ModelConsistency:
     Args:
         robot: with the parameters to check.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.check_model(dynid.demo_robot().with_parameters({"m3": -1.0})).inconsistent
         ('upper_arm',)

@@ -35,7 +35,7 @@ def check_recording(recording: Recording | RecordingStream, robot: Robot | None 
         recording: a log, or a stream, of which the first million rows are checked.
         robot: the robot; None to check the log alone.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> check = dynid.check_recording(dynid.demo_recording(torque_noise=0.01), dynid.demo_robot())
         >>> len(check.findings) >= 0

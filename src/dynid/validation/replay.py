@@ -132,7 +132,7 @@ def replay(
         frame: link whose pose counts as the end effector's; None for the last link of the longest chain.
         raw: drive by the torque as recorded instead of the filtered one.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> found = dynid.replay(dynid.demo_robot(), dynid.demo_samples()[:100])
         >>> found.n_windows, bool(found.position_drift.max() < 0.1)

@@ -62,7 +62,7 @@ class Validation:
         logs: errors of each log.
         joint_names: names of the joints, in the order of ``rmse``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> found = dynid.validate(robot, robot.parameters, [dynid.demo_samples(), dynid.demo_samples(seed=1)])
@@ -113,7 +113,7 @@ def validate(robot: Robot, estimate: Estimate | Parameters, samples: Samples | S
         estimate: an estimate, or its parameters.
         samples: one set of samples, or several.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot()
         >>> result = dynid.estimate(dynid.build_regression(robot, dynid.demo_samples()), dynid.reduce_to_base(robot))

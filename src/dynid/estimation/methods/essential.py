@@ -41,7 +41,7 @@ class EssentialParameters:
             ``bootstrap`` of time blocks.
         tolerance: singular values below this fraction of the largest count as not determined by the data.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
         >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)

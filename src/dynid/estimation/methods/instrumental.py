@@ -59,7 +59,7 @@ class InstrumentalVariables:
         settle: relative change of the values at which the iteration stops.
         tolerance: singular values below this fraction of the largest count as not determined by the data.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot().only(["shoulder_pitch", "elbow"])
         >>> samples = dynid.demo_samples(robot, seconds=2.0)

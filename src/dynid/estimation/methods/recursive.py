@@ -81,7 +81,7 @@ class RecursiveLeastSquares:
             ``bootstrap`` of time blocks.
         tolerance: singular values below this fraction of the largest count as not determined by the data.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
         >>> online = dynid.RecursiveLeastSquares().start(robot, dynid.reduce_to_base(robot))

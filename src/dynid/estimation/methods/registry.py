@@ -81,7 +81,7 @@ def register_method(method: type[Any], *, consistent: bool = False, takes: Seque
         consistent: whether its links are always physically consistent.
         takes: what it accepts beyond consistency: ``constraints``, ``bounds``, ``conditions``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> class Plain(dynid.OrdinaryLeastSquares):
         ...     name = "plain"
@@ -104,7 +104,7 @@ def unregister_method(name: str) -> None:
     Args:
         name: of the method.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.methods.unregister_method("ols")
         Traceback (most recent call last):
@@ -120,7 +120,7 @@ def unregister_method(name: str) -> None:
 def method_names() -> tuple[str, ...]:
     """Names of all registered methods.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.methods.method_names()[:2]
         ('ols', 'wls')
@@ -148,7 +148,7 @@ def method_named(name: str, constraints: Sequence[Constraint] = (), **options: A
         constraints: constraints of ``dynid.constraints``, for methods that take them.
         options: further options of the method by name.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.methods.method_named("sdp", [dynid.TotalMass(upper=30.0)], weighted=True).weighted
         True

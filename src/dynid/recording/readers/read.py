@@ -75,7 +75,7 @@ def read_recording(
         ignore: quantities to leave out, such as ``("velocity",)``.
         joints: the joints that numbered columns stand for, in order.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> with open("log.csv", "w") as file:
         ...     _ = file.write("t,q1,q2,tau1,tau2\n0.00,0.1,0.5,1,4\n0.01,0.2,0.5,2,5\n0.02,0.3,0.6,3,6\n")
@@ -138,7 +138,7 @@ def open_recording(
         ignore: quantities to leave out.
         joints: the joints that numbered columns stand for, in order.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> with open("log.csv", "w") as file:
         ...     _ = file.write("t,q1,tau1\n0.00,0.1,1\n0.01,0.2,2\n0.02,0.3,3\n")

@@ -18,7 +18,7 @@ class Decimate(LocalStep):
     Args:
         every: ``n``, one row of so many is kept.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> log = dynid.demo_recording(seconds=4.0, rate_hz=200.0)
         >>> len(dynid.process(log, [dynid.Decimate(every=4), dynid.Differentiate()], edge_s=0.0))

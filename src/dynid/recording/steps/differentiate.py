@@ -26,7 +26,7 @@ class Differentiate(RowwiseStep):
             ``auto`` is ``logged`` where the log has velocity.
         acceleration: ``derived``, or ``logged`` to keep the acceleration of the log.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.process(dynid.demo_recording(seconds=4.0), [dynid.Differentiate()]).acceleration.shape
         (398, 7)

@@ -22,7 +22,7 @@ class DropEdges(LocalStep):
         seconds: time dropped at each end, s.
         rows: rows dropped at each end, at least.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> log = dynid.demo_recording(seconds=4.0)
         >>> len(dynid.process(log, [dynid.Differentiate(), dynid.DropEdges(seconds=1.0)], edge_s=0.0))

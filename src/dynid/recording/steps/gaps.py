@@ -24,7 +24,7 @@ class SplitAtGaps:
         longer_than_s: time between two rows that counts as a gap, s.
         shortest_s: parts shorter than this are dropped, s.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> log = dynid.demo_recording(seconds=4.0)
         >>> len(dynid.process(log, [dynid.SplitAtGaps(longer_than_s=0.05), dynid.Differentiate()], edge_s=0.0))

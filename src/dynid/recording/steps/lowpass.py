@@ -33,7 +33,7 @@ class LowPass(RowwiseStep):
         order: order ``n`` of the filter.
         signals: quantities to filter, such as ``("torque",)``; None for all.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> log = dynid.demo_recording(seconds=4.0, torque_noise=0.05)
         >>> samples = dynid.process(log, [dynid.LowPass(cutoff_hz=8.0), dynid.Differentiate()])

@@ -20,7 +20,7 @@ class Median(RowwiseStep):
         window: number of rows, odd.
         signals: quantities to filter; None for all.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> len(
         ...     dynid.process(dynid.demo_recording(seconds=4.0), [dynid.Median(window=3), dynid.Differentiate()], edge_s=0.0)

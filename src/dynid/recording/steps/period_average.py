@@ -29,7 +29,7 @@ class PeriodAverage:
         rows: rows of the averaged period; None for as many as the log has on average.
         method: ``linear`` or ``cubic`` interpolation onto those rows.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> log = dynid.demo_recording(seconds=4.0)
         >>> len(dynid.process(log, [dynid.PeriodAverage(period_s=2.0), dynid.Differentiate()], edge_s=0.0))

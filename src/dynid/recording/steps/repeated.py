@@ -20,7 +20,7 @@ REPEATED = "{n} rows that repeat the row before left out"
 class DropRepeated:
     """Drop rows in which every quantity of every joint equals that of the row before; the clock is then no longer uniform.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> len(dynid.process(dynid.demo_recording(seconds=4.0), [dynid.DropRepeated(), dynid.Differentiate()], edge_s=0.0))
         400

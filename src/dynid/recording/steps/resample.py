@@ -30,7 +30,7 @@ class Resample(LocalStep):
         method: ``linear`` never overshoots; ``cubic`` (Hermite, slopes from three neighbours) is more exact between samples that
             are far apart for the motion.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> log = dynid.demo_recording(seconds=4.0, rate_hz=100.0)
         >>> len(dynid.process(log, [dynid.Resample(rate_hz=50.0), dynid.Differentiate()], edge_s=0.0))

@@ -25,7 +25,7 @@ class SavitzkyGolay(RowwiseStep):
             position; ``auto`` is ``logged`` where the log has velocity; None only smooths.
         signals: quantities to filter; None for all.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.process(dynid.demo_recording(seconds=4.0), [dynid.SavitzkyGolay(window=15, order=3)]).acceleration.shape[1]
         7

@@ -24,7 +24,7 @@ class Shift(LocalStep):
         signals: the quantities that lag.
         method: ``linear`` or ``cubic`` interpolation.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> steps = [dynid.Shift(lag_s=0.004, signals=("torque",)), dynid.Differentiate()]
         >>> len(dynid.process(dynid.demo_recording(seconds=4.0), steps)) < 400

@@ -29,7 +29,7 @@ class SmoothingSpline(RowwiseStep):
         velocity: ``logged``, ``position``, ``auto``, or None to smooth only, as for :class:`SavitzkyGolay`.
         signals: quantities to smooth; None for all.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.process(dynid.demo_recording(seconds=4.0), [dynid.SmoothingSpline(cutoff_hz=8.0)]).velocity.shape[1]
         7

@@ -37,7 +37,7 @@ class Extent:
 class Step(Protocol):
     """What a processing step has: a frozen set of options with these methods. All steps of ``dynid.steps`` are such values.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> def names(steps: list[dynid.steps.Step]) -> list[str]:
         ...     return [type(step).__name__ for step in steps if step.needs_uniform_clock]

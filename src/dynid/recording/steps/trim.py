@@ -24,7 +24,7 @@ class Trim(LocalStep):
         from_s: first time kept, s; None for the start of the log.
         to_s: last time kept, s; None for its end.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> samples = dynid.process(dynid.demo_recording(), [dynid.Trim(2.0, 5.0), dynid.Differentiate()], edge_s=0.0)
         >>> float(samples.time[0]), float(samples.time[-1])
@@ -55,7 +55,7 @@ class TrimToMotion:
         margin_s: standstill that is kept before and after the motion, s.
         threshold: a joint moves when it is further from its first or last position than this fraction of its range over the log.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> log = dynid.demo_recording(seconds=4.0)
         >>> len(dynid.process(log, [dynid.TrimToMotion(), dynid.Differentiate()], edge_s=0.0)) > 390

@@ -22,7 +22,7 @@ class Unwrap:
         joints: joints to unwrap, counted from 1; None for all.
         turn: length of a turn in the unit of position, rad.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> samples = dynid.process(dynid.demo_recording(seconds=4.0), [dynid.Unwrap(joints=(1, 7)), dynid.Differentiate()])
         >>> samples.position.shape[1]

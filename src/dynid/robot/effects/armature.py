@@ -16,7 +16,7 @@ from dynid.robot.effects.mathematics import Mathematics, Value
 class Armature(JointwiseEffect):
     """Reflected rotor inertia: ``tau = Ia a``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects=[dynid.Armature()]).parameters.names[-1]
         'Ia7'

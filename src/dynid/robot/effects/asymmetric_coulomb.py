@@ -23,7 +23,7 @@ class AsymmetricCoulomb(SignEffect):
         smooth_width: speed over which the sign changes, rad/s or m/s.
         smooth_time_s: time constant of the signal path, s.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects=[dynid.AsymmetricCoulomb()]).parameters.names[-1]
         'fcn7'

@@ -23,7 +23,7 @@ class Coulomb(TurningEffect):
 
     Neither is searched for; :class:`~dynid.robot.effects.SmoothCoulomb` has a width that is.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> robot = dynid.demo_robot(effects=[dynid.Viscous(), dynid.Coulomb(dead_zone=0.01)])
         >>> robot.parameters.names[-1]

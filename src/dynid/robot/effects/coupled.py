@@ -36,7 +36,7 @@ class Coupled(Effect):
         coupling: ``B`` of ``v_motor = B v``, row by row, over all joints with one degree of freedom.
         motors: numbers (from 1) of the motors that have the effect; None for all.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> B = np.eye(7)
         >>> B[5, 4] = 1.0

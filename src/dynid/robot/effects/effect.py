@@ -42,7 +42,7 @@ class Motion:
         acceleration: rad/s^2 or m/s^2.
         load: torque transmitted by each joint, for effects that depend on it.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> q = v = a = np.ones((3, 2))
         >>> dynid.effects.Viscous().signals(dynid.effects.Motion(q, 2.0 * v, a))[0].tolist()
@@ -65,7 +65,7 @@ class FormulaMotion:
         acceleration: rad/s^2 or m/s^2.
         load: torque transmitted by the joint, N m or N.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> from dynid.robot.effects.mathematics import ARRAYS
         >>> motion = dynid.effects.FormulaMotion(0.0, np.array([-1.0, 3.0]), 0.0, 0.0)
@@ -123,7 +123,7 @@ class Effect(ABC):
 
     Derive from :class:`~dynid.robot.effects.JointwiseEffect` for an effect that acts on each joint alone.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> issubclass(dynid.effects.Viscous, dynid.effects.Effect)
         True

@@ -46,7 +46,7 @@ class Coefficient:
         symbol: name of the column without the joint's number.
         unit: unit on a revolute joint.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.Coefficient("fv", "N m s/rad", nonnegative=True, place="damping").symbol
         'fv'
@@ -74,7 +74,7 @@ class InnerNumber:
         low: lower limit of the search by a friction fit; without limits the number stays as given.
         high: upper limit of the search.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.InnerNumber("width", "rad/s", "positive", low=1e-3, high=1.0).option().low
         0.001
@@ -102,7 +102,7 @@ class JointwiseEffect(Effect):
 
     A subclass is a frozen dataclass with ``name``, ``linear`` and ``formula``:
 
-    Example:
+    Examples:
         >>> from dataclasses import dataclass
         >>> import dynid
         >>> @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class LoadCoulomb(SignEffect):
         smooth_width: speed over which the sign changes, rad/s or m/s.
         smooth_time_s: time constant of the signal path, s.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects=[dynid.LoadCoulomb()]).parameters.names[-1]
         'flc7'
@@ -43,7 +43,7 @@ class LoadCoulomb(SignEffect):
 class LoadViscous(JointwiseEffect):
     """Viscous friction proportional to the transmitted torque: ``tau = flv |load| v``; of either sign beside ``fv``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects=[dynid.Viscous(), dynid.LoadViscous()]).parameters.names[-1]
         'flv7'

@@ -24,7 +24,7 @@ class Mathematics(Protocol):
     """Functions that a formula may use beside the operators; arms of ``where`` may be functions without arguments, called only
     where needed.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from dynid.robot.effects.mathematics import ARRAYS, Mathematics
         >>> def smooth_sign(m: Mathematics, v):

@@ -31,7 +31,7 @@ START_TIME_S = 0.03
 class FrictionStart:
     """Where the search for the numbers inside a friction model starts.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.FrictionStart(width=0.05).time_s
         0.03
@@ -65,7 +65,7 @@ def register_friction_model(name: str, make: ModelMaker, *, tried: bool = True) 
         make: a function from :class:`FrictionStart` to the effects of the model.
         tried: whether ``auto`` tries it, beside the others, on held-out blocks of time.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.register_friction_model("bare", lambda start: (dynid.Viscous(),), tried=False)
         >>> dynid.effects.friction_effects("bare")
@@ -85,7 +85,7 @@ def unregister_friction_model(name: str) -> None:
     Args:
         name: as it was registered.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.register_friction_model("bare", lambda start: (dynid.Viscous(),))
         >>> dynid.effects.unregister_friction_model("bare")
@@ -100,7 +100,7 @@ def unregister_friction_model(name: str) -> None:
 def friction_models() -> tuple[str, ...]:
     """Names of all registered friction models.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.friction_models()[:2]
         ('linear', 'smooth')
@@ -128,7 +128,7 @@ def friction_effects(
         time_s: where the search for the time constant of the signal path starts, s.
         dead_zone: of a sharp sign, rad/s or m/s; one value, or one per joint.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> [effect.name for effect in dynid.effects.friction_effects("linear")]
         ['viscous', 'coulomb', 'offset']

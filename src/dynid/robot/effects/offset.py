@@ -15,7 +15,7 @@ from dynid.robot.effects.mathematics import Mathematics, Value
 class Offset(JointwiseEffect):
     """Constant torque, ``tau = fo``: offset of a sensor or of a current, or the difference of Coulomb friction in both directions.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects=[dynid.Offset()]).parameters.names[-1]
         'fo7'

@@ -65,7 +65,7 @@ def register(kind: Kind) -> Kind:
         kind: a frozen dataclass that is an :class:`~dynid.robot.effects.Effect`, with a name that no other effect has.
             A class that is defined again, as in a notebook, replaces the former one.
 
-    Example:
+    Examples:
         >>> from dataclasses import dataclass
         >>> import dynid
         >>> @dynid.effects.register
@@ -108,7 +108,7 @@ def unregister(name: str) -> None:
     Args:
         name: as it was registered.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.unregister("sprung")
         Traceback (most recent call last):
@@ -135,7 +135,7 @@ def _check_jointwise(kind: type[JointwiseEffect], name: str) -> None:
 def effect_kinds() -> dict[str, type[Effect]]:
     """Every registered effect by its name.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.effect_kinds()["viscous"].__name__
         'Viscous'
@@ -160,7 +160,7 @@ def effects_from_names(names: Sequence[str] | str) -> tuple[Effect, ...]:
     Args:
         names: a list, or one text such as ``"viscous,coulomb,offset,armature"``; ``"none"`` gives no effect.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.effects_from_names("viscous,offset")
         (Viscous(), Offset())
@@ -181,7 +181,7 @@ def effect_to_dict(effect: Effect) -> dict[str, Any]:
     Args:
         effect: any registered effect.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.effect_to_dict(dynid.ViscousPolynomial(powers=(2,)))
         {'name': 'viscous_polynomial', 'powers': [2]}
@@ -195,7 +195,7 @@ def effect_from_dict(record: Mapping[str, Any]) -> Effect:
     Args:
         record: the name of the effect and its options.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.effects.effect_from_dict({"name": "viscous_polynomial", "powers": [2]})
         ViscousPolynomial(powers=(2,))

@@ -25,7 +25,7 @@ class Sigmoid(JointwiseEffect):
         slope: phi2 of the paper, s/rad; one value, or a tuple with one per joint.
         shift: phi3 of the paper, rad/s; one value, or a tuple with one per joint.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects=[dynid.Sigmoid(slope=20.0)]).parameters.names[-1]
         'fsig7'

@@ -20,7 +20,7 @@ class SmoothCoulomb(SignEffect):
         smooth_width: speed over which the sign changes, rad/s or m/s.
         smooth_time_s: time constant of the signal path, which delays the change of sign, s.
 
-    Example:
+    Examples:
         >>> import dynid, numpy as np
         >>> robot = dynid.demo_robot(effects=[dynid.SmoothCoulomb(smooth_width=0.1)]).with_parameters({"fc1": 2.0})
         >>> still, slow = np.zeros(7), np.array([0.1, 0, 0, 0, 0, 0, 0])

@@ -34,7 +34,7 @@ class Stribeck(SignEffect):
         stribeck_exponent: exponent of the fading.
         form: ``rational`` for ``1 / (1 + x^n)``, ``exponential`` for ``exp(-x^n)``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects=[dynid.Coulomb(), dynid.Stribeck(stribeck_speed=0.05)]).parameters.names[-1]
         'fs7'

@@ -14,7 +14,7 @@ from dynid.robot.effects.mathematics import Mathematics, Value
 class Viscous(JointwiseEffect):
     """Viscous friction: ``tau = fv v``.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects=[dynid.Viscous()]).parameters.units[-1]
         'N m s/rad'

@@ -20,7 +20,7 @@ class ViscousPolynomial(JointwiseEffect):
     Args:
         powers: the powers of speed that have a column, each at least 2.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.demo_robot(effects=[dynid.Viscous(), dynid.ViscousPolynomial(powers=(3,))]).parameters.names[-1]
         'fvvv7'

@@ -65,7 +65,7 @@ def unregister_format(name: str) -> None:
     Args:
         name: of the format.
 
-    Example:
+    Examples:
         >>> import dynid
         >>> dynid.unregister_format("xyz")
         Traceback (most recent call last):
