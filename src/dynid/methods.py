@@ -38,7 +38,7 @@ from dynid.lazy import Offered
 _OFFERED = Offered(
     __name__,
     {
-        "dynid.estimation.estimate": ("Method",),
+        "dynid.estimation.result": ("Method",),
         "dynid.estimation.methods.essential": ("EssentialParameters",),
         "dynid.estimation.methods.instrumental": ("InstrumentalVariables",),
         "dynid.estimation.methods.least_squares": ("OrdinaryLeastSquares",),

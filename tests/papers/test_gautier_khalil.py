@@ -19,8 +19,9 @@ import pytest
 from scipy.optimize import minimize
 
 from dynid.arrays import Array
-from dynid.estimation.estimate import Estimate, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.result import Estimate
 from dynid.parameters import Column, Parameters
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.energy import energy_regressor

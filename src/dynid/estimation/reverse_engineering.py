@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_finite, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.estimate import Estimate, Method, estimate
+from dynid.estimation.estimate import estimate
+from dynid.estimation.result import Estimate, Method
 from dynid.recording.recording import StaticRecording
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.random_states import random_states_within_limits

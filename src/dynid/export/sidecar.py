@@ -18,7 +18,7 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.result import Estimate
 from dynid.export.proof import largest_gap
 from dynid.export.written import WrittenModel, inconsistent_links
 from dynid.files import read_json, write_atomically, write_json

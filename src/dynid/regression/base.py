@@ -159,7 +159,7 @@ def reduce_to_base(
         (70, 43)
     """
     if order is None and tolerance == NEGLIGIBLE and seed == 0:
-        return structure_of(robot).base
+        return structure_of(robot).once(find_base)
     return find_base(robot, order=order, tolerance=tolerance, seed=seed)
 
 

@@ -73,7 +73,7 @@ def full_channel(name: str, n_parameters: int) -> Channel:
 
 def torque_channels(robot: Robot) -> tuple[Channel, ...]:
     """One channel per torque; found once for all robots of one structure."""
-    return structure_of(robot).channels
+    return structure_of(robot).once(find_torque_channels)
 
 
 def find_torque_channels(robot: Robot) -> tuple[Channel, ...]:

@@ -139,7 +139,13 @@ def checked_motion(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tu
 
 def tree_arrays(robot: Robot) -> tuple[Any, ...]:
     """The kinematic tree as the kernels take it."""
-    return structure_of(robot).tree_arrays
+    return structure_of(robot).once(_find_tree_arrays)
+
+
+def _find_tree_arrays(robot: Robot) -> tuple[Any, ...]:
+    from dynid.regression import kernel
+
+    return kernel.tree_arrays(robot.tree)
 
 
 def compiled(kernel: Any) -> Any:

@@ -19,7 +19,8 @@ from urllib.parse import quote
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.report.figure import COLOURS, Curve, Figure, Panel, limits_of
+from dynid.report.figure import Figure
+from dynid.report.panel import COLOURS, Curve, Panel, limits_of
 from dynid.report.scene import Scene, scene_record
 
 Level: TypeAlias = Literal["good", "warning", "error", "note"]

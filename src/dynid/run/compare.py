@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.registry import METHODS, entry_named
+from dynid.estimation.result import Estimate
 from dynid.progress import Tell, silent
 from dynid.robot.model import Robot
 from dynid.run.identify import identify

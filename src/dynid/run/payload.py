@@ -18,8 +18,9 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.estimation.result import Estimate
 from dynid.inertia import is_consistent, mass_com_inertia
 from dynid.parameters import Parameters, inertial_columns
 from dynid.recording.recording import StaticRecording

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.friction.choice import FrictionChoice
+from dynid.estimation.result import Estimate
 from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.export.sidecar import FORMAT as PARAMETERS
 from dynid.export.sidecar import robot_from_sidecar
 from dynid.files import read_json, write_atomically, write_bytes, write_json

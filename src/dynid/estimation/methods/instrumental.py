@@ -23,9 +23,9 @@ import scipy.linalg
 from dynid.arrays import Array
 from dynid.errors import DynidError, InputError
 from dynid.estimation.completion import complete
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.row_pass import channel_coefficients
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import coloured_covariance, stretches

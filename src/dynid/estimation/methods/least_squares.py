@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
 from dynid.parameters import Parameters

@@ -27,7 +27,6 @@ import numpy as np
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.bounds import read_bounds
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.recursive_state import (
     Columns,
@@ -39,6 +38,7 @@ from dynid.estimation.methods.recursive_state import (
     notes_on_flags,
     origins_of_flags,
 )
+from dynid.estimation.result import Estimate
 from dynid.estimation.row_pass import require_rows
 from dynid.estimation.seen import DATA_TOLERANCE, Seen
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty

@@ -27,7 +27,7 @@ from dynid.progress import Tell, silent
 
 if TYPE_CHECKING:
     from dynid.estimation.constraints.constraints import Constraint
-    from dynid.estimation.estimate import Method
+    from dynid.estimation.result import Method
     from dynid.robot.model import Robot
 
 

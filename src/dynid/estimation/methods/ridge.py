@@ -18,8 +18,8 @@ import scipy.linalg
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.estimation.completion import parameter_scale
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE, Seen, origins_of
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction

@@ -19,8 +19,8 @@ import scipy.linalg
 
 from dynid.arrays import Array, BoolArray, IntArray
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
