@@ -7,10 +7,11 @@ import pytest
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.estimation.estimate import Method, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.robust import IteratedReweighted
 from dynid.estimation.methods.weighted import WeightedLeastSquares
+from dynid.estimation.result import Method
 from dynid.recording.process import process
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples

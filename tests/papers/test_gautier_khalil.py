@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 from dynid.arrays import Array
-from dynid.estimation.estimate import Estimate, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.result import Estimate
 from dynid.excitation.limits import limits_of, margins_of
 from dynid.excitation.points import PointsDesign, design_points, energy_rows_of
 from dynid.parameters import Column, Parameters

@@ -9,7 +9,8 @@ import pytest
 from defusedxml import ElementTree
 
 from dynid.errors import InputError
-from dynid.report.figure import Axis, Curve, Figure, Mark, Panel, limits_of
+from dynid.report.figure import Figure
+from dynid.report.panel import Axis, Curve, Mark, Panel, limits_of
 from dynid.report.svg import figure_svg, ticks
 from messages import facts
 

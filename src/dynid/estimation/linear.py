@@ -15,8 +15,8 @@ import scipy.linalg
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.errors import InputError
 from dynid.estimation.completion import complete
-from dynid.estimation.estimate import Estimate, Origin
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate, Origin
 from dynid.estimation.seen import DATA_TOLERANCE, Seen, seen_parameters
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction

@@ -266,7 +266,7 @@ GROUPS: Mapping[str, type] = {"model": Model, "reading": Reading, "rows": Rows, 
 class Settings(Fit, Rows, Reading, Model):
     """Options of a run; the defaults are those of the command line.
 
-    Example:
+    Examples:
         >>> from dynid.run.options import Settings
         >>> Settings(method="wls", split=0.65).method
         'wls'

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.result import Estimate
 from dynid.estimation.retrieval.coefficients import Coefficients, left_out, read_coefficients, retrieve_estimate
 from dynid.estimation.retrieval.retrieve import PenaltyRetrieval, largest_joint_wrench
 from dynid.progress import Tell, silent

@@ -26,7 +26,18 @@ from dynid.validation.torque import Validation, validate
 def validate_run(run: Run, paths: Sequence[str | Path], **reading: Any) -> Validation:
     """Prediction of logs that a run has not seen, filtered as the run was.
 
-    How they are read may differ from the run's logs: see :func:`unseen_logs`.
+    Args:
+        run: the run.
+        paths: the logs.
+        reading: settings by name that differ from the run's, such as ``preset`` or ``from_s``, see :func:`unseen_logs`.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> _ = dynid.write_recording(dynid.demo_recording(seed=1), "other.csv")
+        >>> dynid.validate_run(run, ["other.csv"]).relative_error < 0.1
+        True
     """
     return unseen_logs(run, paths, **reading).validation()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.result import Estimate
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples
 from dynid.regression.torque import inverse_dynamics
@@ -55,7 +55,20 @@ def _number(value: float | None) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Prediction error over all logs together, and log by log."""
+    """Prediction error over all logs together, and log by log.
+
+    Args:
+        total: errors over all logs.
+        logs: errors of each log.
+        joint_names: names of the joints, in the order of ``rmse``.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> found = dynid.validate(robot, robot.parameters, [dynid.demo_samples(), dynid.demo_samples(seed=1)])
+        >>> isinstance(found, dynid.Validation), len(found.logs)
+        (True, 2)
+    """
 
     total: TorqueError
     logs: tuple[TorqueError, ...]
@@ -93,7 +106,20 @@ def predict(robot: Robot, parameters: Parameters, samples: Samples) -> Array:
 
 
 def validate(robot: Robot, estimate: Estimate | Parameters, samples: Samples | Sequence[Samples]) -> Validation:
-    """Prediction of one or several sets of samples, which should not be those identified on."""
+    """Prediction of one or several sets of samples, which should not be those identified on.
+
+    Args:
+        robot: the robot, with its effects.
+        estimate: an estimate, or its parameters.
+        samples: one set of samples, or several.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> result = dynid.estimate(dynid.build_regression(robot, dynid.demo_samples()), dynid.reduce_to_base(robot))
+        >>> dynid.validate(robot, result, dynid.demo_samples(seed=1)).relative_error < 1e-6
+        True
+    """
     sets = [samples] if isinstance(samples, Samples) else list(samples)
     if not sets:
         raise InputError("validation needs at least one set of samples, got none")

@@ -14,10 +14,11 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate, Method, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.fit import fit_friction, fit_residual_friction, needs_load, with_transmitted_load
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate, Method
 from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base

@@ -19,9 +19,9 @@ from dynid.estimation.convex.closest import closest_feasible
 from dynid.estimation.convex.consistent_set import MARGIN
 from dynid.estimation.convex.metrics import METRICS, Metric
 from dynid.estimation.convex.whitened import channel_weights
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
 from dynid.parameters import Parameters

@@ -22,9 +22,9 @@ from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
 from dynid.estimation.convex.conic import MARGIN, entropic_hessian, unit_body
 from dynid.estimation.convex.whitened import PULL, PriorKind, WhitenedFit, check_prior
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
 from dynid.inertia import PSEUDO_BASIS, phi_from_pseudo_inertia, pseudo_inertia

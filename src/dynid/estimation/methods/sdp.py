@@ -26,9 +26,9 @@ from dynid.estimation.convex.conic import (
     onto_equalities,
 )
 from dynid.estimation.convex.whitened import NEARLY_FREE, PULL, PriorKind, WhitenedFit, check_prior
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
 from dynid.inertia import is_consistent
@@ -44,12 +44,32 @@ PRIOR_MARGIN = 1e-4
 
 @dataclass(frozen=True)
 class FeasibleSDP:
-    """The consistent parameters that fit best.
+    """The physically consistent parameters that fit best, by semidefinite programming.
 
-    ``condition`` is the full one or Sousa's plain one; ``margin`` the smallest eigenvalue of every link relative to its
-    size in the prior, or in SI units with ``absolute``. ``prior`` regularises towards the prior parameters (see
-    :mod:`dynid.estimation.convex.whitened`), ``strength`` in units of the noise: 1 says that the prior is as uncertain as each
-    parameter's size. The covariance is that of the unconstrained fit: constraints only ever take from it.
+    The covariance is that of the unconstrained fit; constraints can only reduce it.
+
+    Args:
+        condition: ``full``, or ``plain`` for Sousa's condition without the triangle inequality.
+        margin: smallest eigenvalue of every link, relative to its size in the prior.
+        absolute: take the margin in SI units instead.
+        constraints: further constraints of ``dynid.constraints``.
+        effects_positive: keep friction and rotor inertia that cannot be negative at zero or above.
+        weighted: weight joints by their own noise.
+        prior: regularisation towards the prior parameters: ``none``, ``euclidean``, ``scaled`` or ``entropic``, see
+            :mod:`dynid.estimation.convex.whitened`.
+        strength: weight of the prior in units of the noise; 1 takes it to be as uncertain as each parameter's size.
+        pull: weight of a small pull to the prior along directions that the data do not determine.
+        covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
+            ``bootstrap`` of time blocks.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> result = dynid.estimate(data, base, dynid.FeasibleSDP())
+        >>> result.feasible, result.outcome.name
+        (True, 'SOLVED')
     """
 
     name: ClassVar[str] = "sdp"

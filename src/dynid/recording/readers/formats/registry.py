@@ -61,7 +61,18 @@ def register_format(format: Format) -> None:
 
 
 def unregister_format(name: str) -> None:
-    """Take back a format that :func:`register_format` added; built-in ones stay."""
+    """Remove a format that :func:`register_format` added; built-in ones stay.
+
+    Args:
+        name: of the format.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.unregister_format("xyz")
+        Traceback (most recent call last):
+        ...
+        dynid.errors.UnknownNameError: unknown registered format 'xyz'; available: none
+    """
     if name not in (known.name for known in _registered):
         raise UnknownNameError("registered format", name, [known.name for known in _registered])
     _registered[:] = [known for known in _registered if known.name != name]
