@@ -11,7 +11,7 @@ BENCH_ARGS ?=
 BENCHMARKS = $(filter-out benchmarks/measure.py,$(sort $(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check format-check lint types imports bench docs format clean
+.PHONY: help setup demo test test-slow test-kernels test-alone check format-check lint types imports bench docs format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,15 @@ test: $(VENV)/.dev-stamp ## the tests, without the slow ones
 
 test-slow: $(VENV)/.dev-stamp ## the slow tests alone
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m slow $(TEST_ARGS) || [ $$? -eq 5 ]  # 5: there are none
+
+# Other kernels of the linear algebra round other last digits; a result that depends on them is no result. SkylakeX needs AVX-512.
+KERNELS ?= Haswell Prescott $(shell grep -qsw avx512f /proc/cpuinfo && echo SkylakeX)
+test-kernels: $(VENV)/.dev-stamp ## estimation, regression and papers again with other kernels of the linear algebra
+	@set -e; for kernel in $(KERNELS); do echo "== OPENBLAS_CORETYPE=$$kernel"; \
+	  OPENBLAS_CORETYPE=$$kernel $(PYTEST) -n $(WORKERS) --dist loadfile $(TEST_ARGS) tests/estimation tests/regression tests/papers; done
+
+test-alone: $(VENV)/.dev-stamp ## the papers' tables without any recording beside the clone
+	DYNID_SHARED_DATA=/nonexistent $(PYTEST) -n $(WORKERS) --dist loadfile $(TEST_ARGS) tests/papers
 
 check: format-check lint types imports test ## the gate: formatter, linter, types, import contract, tests
 

@@ -82,7 +82,8 @@ def sweep(robot: Robot, path: Path) -> None:
     """Table 2: condition number over the number of rows, of random sequences and of designed ones, as an SVG file."""
     from dynid.excitation.criteria import condition_number
     from dynid.excitation.points import energy_rows_of
-    from dynid.report.figure import Axis, Curve, Figure, Panel
+    from dynid.report.figure import Figure
+    from dynid.report.panel import Axis, Curve, Panel
     from dynid.report.svg import figure_svg
 
     base = reduce_to_base(robot)

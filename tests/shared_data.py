@@ -1,4 +1,4 @@
-"""Where the public recordings and tables lie, for the tests that compare with them."""
+"""Where the public recordings lie, for the tests that compare with them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-_HERE = Path(__file__).resolve().parent
+_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def shared_root() -> Path | None:
-    """The data folder: ``DYNID_SHARED_DATA`` or ``../shared/data`` beside the repository; None where absent."""
-    candidates = [os.environ.get("DYNID_SHARED_DATA"), _HERE.parent.parent / "shared" / "data"]
-    for candidate in candidates:
-        if candidate is not None and Path(candidate).is_dir():
-            return Path(candidate)
-    return None
+    """The data folder, None where it is absent: ``DYNID_SHARED_DATA`` when set, otherwise ``../shared/data`` beside the clone."""
+    named = os.environ.get("DYNID_SHARED_DATA")
+    root = _BESIDE if named is None else Path(named)
+    return root if root.is_dir() else None
 
 
 def shared(relative: str) -> Path:
@@ -25,3 +23,13 @@ def shared(relative: str) -> Path:
     if root is None or not (root / relative).exists():
         pytest.skip(f"shared data '{relative}' is not on this machine")
     return root / relative
+
+
+def need(*relatives: str) -> Path:
+    """The data folder for a module whose every test reads these files; where one is missing, the module is one skip."""
+    root = shared_root()
+    for relative in relatives:
+        if root is None or not (root / relative).exists():
+            pytest.skip(f"every test here reads the shared recording '{relative}'", allow_module_level=True)
+    assert root is not None
+    return root

@@ -17,6 +17,7 @@ from dynid.regression.factor import build_regression
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Armature, Coulomb, Viscous
 from engine_work import process_of, sixth_of
+from messages import facts
 from problems import random_tree
 
 HERE = [Serial(), Threads(1), Threads(3)]
@@ -228,11 +229,11 @@ def test_workers_default_to_the_cores_this_process_may_use():
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ("cluster", "unknown engine 'cluster'; available: serial, threads, processes"),
-        ("threads:many", "engine 'threads:many' has 'many' workers, expected a number, as in 'threads:4'"),
-        ("threads:", "engine 'threads:' has '' workers, expected a number"),
-        ("serial:3", "engine 'serial:3' has 3 workers, a serial one has 1; use 'threads:3'"),
-        (-2, "Threads has -2 workers, expected 1 or more"),
+        ("cluster", facts("serial", "threads", "processes", "cluster", "engine")),
+        ("threads:many", facts("threads:many", "many", "threads:4", "engine")),
+        ("threads:", facts("threads", "engine")),
+        ("serial:3", facts("serial:3", "threads:3", "3", "1", "engine")),
+        (-2, facts("-2", "1")),
     ],
 )
 def test_bad_engines_are_refused(choice, message):

@@ -27,7 +27,9 @@ def test_every_verb_and_option_shown_exists() -> None:
     from dynid.cli.app import app
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    for line in re.findall(r"^dynid (.*)$", README.read_text(encoding="utf-8"), flags=re.M):
+    lines = re.findall(r"^dynid (.*)$", README.read_text(encoding="utf-8"), flags=re.M)
+    assert len(lines) > 3
+    for line in lines:
         words = line.split("#")[0].split()
         assert words[0] in commands
         options = {option for parameter in commands[words[0]].params for option in parameter.opts}
@@ -37,5 +39,7 @@ def test_every_verb_and_option_shown_exists() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8")):
+    targets = re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8"))
+    assert len(targets) > 3
+    for target in targets:
         assert (README.parent / target).exists(), target

@@ -10,11 +10,26 @@ from collections.abc import Iterable
 
 
 class DynidError(Exception):
-    """Root of every error that dynid raises on purpose."""
+    """Root of every error that dynid raises on purpose.
+
+    Examples:
+        >>> import dynid
+        >>> issubclass(dynid.InputError, dynid.DynidError)
+        True
+    """
 
 
 class InputError(DynidError):
-    """A file, column, joint or option is not what was expected; the text says which, what and what was found."""
+    """A file, column, joint or option is not as expected; the text names it, what was expected and what was found.
+
+    Examples:
+        >>> import dynid
+        >>> try:
+        ...     dynid.read_robot("missing.urdf")
+        ... except dynid.InputError as error:
+        ...     print("missing.urdf" in str(error))
+        True
+    """
 
 
 class UnknownNameError(InputError):
@@ -39,8 +54,26 @@ class MissingPackageError(InputError):
 
 
 class InconsistentModelError(DynidError):
-    """A parameter set that no physical body could have was about to be used where that is not allowed."""
+    """A parameter set that no physical body can have was about to be used where that is not allowed.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot().with_parameters({"m3": -1.0})
+        >>> try:
+        ...     dynid.write_urdf(robot, "arm.urdf")
+        ... except dynid.InconsistentModelError as error:
+        ...     print("1 of 7 links" in str(error))
+        True
+    """
 
 
 class DynidWarning(UserWarning):
-    """Root of every warning that dynid issues."""
+    """Root of every warning that dynid issues.
+
+    Examples:
+        >>> import warnings
+        >>> import dynid
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", dynid.DynidWarning)
+        ...     robot = dynid.demo_robot()
+    """

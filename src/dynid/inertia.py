@@ -416,7 +416,17 @@ class Consistency:
 
 
 def consistency(phi: ArrayLike) -> Consistency:
-    """Slacks of the plain and the full condition for each body, see :class:`Consistency`."""
+    """Slacks of the plain and the full condition for each body, see :class:`Consistency`.
+
+    Args:
+        phi: ten parameters of a body, or many, ``(..., 10)``.
+
+    Examples:
+        >>> import dynid
+        >>> slack = dynid.consistency([1.0, 0, 0, 0, 0.1, 0, 0.1, 0, 0, 0.3])
+        >>> bool(slack.triangle_slack < 0.0)
+        True
+    """
     p = _parameters(phi)
     mass, com, tensor = mass_com_inertia(p)
     second = np.linalg.eigvalsh(_second_moments(tensor))
@@ -447,16 +457,32 @@ def is_consistent(
     boundary: float = ROUNDOFF,
     allow_empty: bool = False,
 ) -> bool | BoolArray:
-    """Whether a body could exist: a bool for one body ``(10,)``, an array of them for ``(..., 10)``.
+    """Whether a body can exist: a bool for one body ``(10,)``, an array of them for ``(..., 10)``.
 
         full:   m > 0 and L_min >= 0,   L the second central moments, so J1 + J2 >= J3 (4x4 pseudo-inertia)
         plain:  m > 0 and J_min >= 0,   J the principal moments at the centre of mass (Sousa's 6x6 matrix)
 
-    Point masses, rods and plates lie on the boundary: they count as consistent, up to ``boundary`` times the
-    numbers that cancel in the slack (entries of ``I``, ``m c.c``, ``m (1 m)^2``). A ``margin > 0`` asks for the
-    strict interior: ``slack >= margin * J_max``, relative to the body's own size and the same in every frame;
-    with ``absolute`` the smallest eigenvalue of the LMI matrix (4x4 or 6x6, SI units) is at least ``margin``, as
-    in Sousa's (21). A body of ten zeros is empty, a frame rather than a body: False unless ``allow_empty``.
+    Point masses, rods and plates lie on the boundary and count as consistent.
+
+    Args:
+        phi: ten parameters ``m mx my mz Ixx Ixy Iyy Ixz Iyz Izz`` of a body, or many.
+        condition: ``full`` or ``plain``.
+        margin: where positive, the strict interior is asked for: ``slack >= margin * J_max``, relative to the body's own size
+            and the same in every frame.
+        absolute: the smallest eigenvalue of the LMI matrix (4x4 or 6x6, SI units) must be at least ``margin`` instead, as in
+            Sousa's (21).
+        boundary: tolerance of the boundary, relative to the numbers that cancel in the slack (entries of ``I``, ``m c.c``,
+            ``m (1 m)^2``).
+        allow_empty: accept a body of ten zeros, which is a frame rather than a body.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.is_consistent([1.0, 0, 0, 0, 0.1, 0, 0.1, 0, 0, 0.1])
+        True
+        >>> dynid.is_consistent([1.0, 0, 0, 0, 0.1, 0, 0.1, 0, 0, 0.3])
+        False
+        >>> dynid.is_consistent([1.0, 0, 0, 0, 0.1, 0, 0.1, 0, 0, 0.3], condition="plain")
+        True
     """
     return consistency(phi).holds(condition, margin, absolute=absolute, boundary=boundary, allow_empty=allow_empty)
 

@@ -29,7 +29,20 @@ GROUPING_SYMBOLS = ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mx", "my", "mz", 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a regressor: what it multiplies, of which joint, in which unit."""
+    """One column of a regressor.
+
+    Args:
+        symbol: of the value that it multiplies, such as ``Ixx`` or ``fv``.
+        number: of its joint, from 1.
+        kind: ``inertial``, ``friction`` or ``actuator``.
+        unit: of the value.
+        joint: name of the joint.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.rows.Column("fv", 2, "friction", "N m s/rad", "elbow").name
+        'fv2'
+    """
 
     symbol: str
     number: int
@@ -44,7 +57,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Parameters:
-    """Named values, one per regressor column."""
+    """Named values, one per regressor column.
+
+    Args:
+        columns: symbol, joint, kind and unit of every column.
+        values: one number per column.
+
+    Examples:
+        >>> import dynid
+        >>> parameters = dynid.demo_robot().parameters
+        >>> isinstance(parameters, dynid.Parameters), parameters.names[:3], parameters.updated({"m1": 5.0})["m1"]
+        (True, ('m1', 'mx1', 'my1'), 5.0)
+    """
 
     columns: tuple[Column, ...]
     values: Array

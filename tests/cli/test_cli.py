@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
@@ -228,11 +229,18 @@ def test_bad_input_gets_one_sentence(
     assert list(tmp_path.iterdir()) == [], "nothing is written for bad input"
 
 
-def test_data_of_a_log(bench: Bench) -> None:
+def test_data_of_a_log(bench: Bench, tmp_path: Path) -> None:
     result = json.loads(dynid("data", bench.log, "--robot", bench.urdf, "--json").stdout)
     assert result["n_samples"] == 1501
     assert set(result) >= {"rate_hz", "joints", "quantities", "findings", "facts"}
-    assert {"code", "severity", "sentence", "fix"} <= set(result["findings"][0]) if result["findings"] else True
+    late = pl.read_parquet(bench.log).with_columns(
+        pl.col("t") + 0.3 * pl.col("t").diff().fill_null(0.0) * (pl.int_range(pl.len()) % 2)
+    )
+    late.write_parquet(tmp_path / "late.parquet")
+    findings = json.loads(dynid("data", tmp_path / "late.parquet", "--robot", bench.urdf, "--json").stdout)["findings"]
+    assert "jitter" in [finding["code"] for finding in findings]
+    for finding in findings:
+        assert {"code", "severity", "sentence", "fix"} <= set(finding)
 
 
 def test_compare_methods_on_the_same_samples(bench: Bench) -> None:

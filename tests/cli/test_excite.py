@@ -15,6 +15,7 @@ from dynid.excitation.fourier import read_trajectory
 from dynid.regression.base import reduce_to_base
 from dynid.robot.builtin import demo_description
 from dynid.robot.read import read_robot
+from messages import facts
 
 LOCKED = ("upper_arm_roll", "forearm_roll", "wrist_pitch", "wrist_roll")
 THREE_JOINTS = tuple(f"--lock={name}=0.3" for name in LOCKED)
@@ -196,7 +197,7 @@ def test_refusals_come_before_the_work(arm, tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             run(arm, *words, *QUICK)
-    with pytest.raises(InputError, match=r"3 rows of the energy model asked for \(--rows\), expected at least one per"):
+    with pytest.raises(InputError, match=facts("3", "--rows")):
         run(arm, "--shape", "points", "--rows", "3", *THREE_JOINTS)
 
 
@@ -214,7 +215,7 @@ def test_limits_that_a_description_lacks_are_given_by_options(tmp_path):
     path, out = tmp_path / "two.xml", tmp_path / "traj.csv"
     path.write_text(BARE_MJCF)
     quick = ("-o", out, "--rate", "200", "--period", "5", "--starts", "1", "--seconds", "10", "--json")
-    with pytest.raises(InputError, match=r"no velocity limit \(dq_max\) on joints j1, j2; .*give one with --velocity"):
+    with pytest.raises(InputError, match=facts("dq_max", "j1", "j2", "--velocity")):
         run(path, *quick)
     limits = (
         "--position",

@@ -12,7 +12,7 @@ import pytest
 
 import dynid.estimation
 from dynid.errors import InputError
-from dynid.estimation.estimate import Method, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.essential import EssentialParameters
 from dynid.estimation.methods.instrumental import InstrumentalVariables
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
@@ -21,6 +21,7 @@ from dynid.estimation.methods.ridge import Ridge
 from dynid.estimation.methods.robust import IteratedReweighted
 from dynid.estimation.methods.weighted import WeightedLeastSquares
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Method
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from noisy_logs import exact_log, locked, noisy_log, reordered, short_arm
@@ -56,7 +57,7 @@ EXEMPT: dict[str, dict[str, str]] = {
         "equal_weights": "parameters that the data do not support are set to zero",
         "covers": "the interval of a dropped parameter is the point zero",
     },
-    **dict.fromkeys(("sdp", "manifold", "logcholesky", "retrieve"), CONSTRAINED),
+    **dict.fromkeys(("sdp", "bpfc", "fbpe-wls", "manifold", "logcholesky", "retrieve"), CONSTRAINED),
 }
 """Method, law, and why the law does not hold for it."""
 

@@ -7,10 +7,11 @@ import pytest
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.estimation.estimate import Method, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.robust import IteratedReweighted
 from dynid.estimation.methods.weighted import WeightedLeastSquares
+from dynid.estimation.result import Method
 from dynid.recording.process import process
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
@@ -20,6 +21,7 @@ from dynid.regression.factor import build_regression
 from dynid.regression.row_filter import FilterAndDecimate
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
+from messages import facts
 from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
@@ -155,7 +157,7 @@ def test_the_bootstrap_agrees_on_a_long_log() -> None:
 
 
 def test_the_bootstrap_needs_blocks() -> None:
-    with pytest.raises(InputError, match="the data hold 1 time blocks, the block bootstrap needs at least 8"):
+    with pytest.raises(InputError, match=facts("1", "8")):
         estimate(build_regression(ARM, exact_log()), BASE, OrdinaryLeastSquares(covariance="bootstrap"))
 
 

@@ -75,9 +75,14 @@ def test_numbers_in_the_text_are_asserted(name):
     """A cell of text with a figure in percent, kilograms or milliseconds is followed by an assertion before the next text."""
     cells = _read(name).cells
     texts = [i for i, cell in enumerate(cells) if cell.cell_type == "markdown"]
-    for start, end in zip(texts, [*texts[1:], len(cells)], strict=True):
-        if re.search(r"\d\s(?:%|kg|ms|mm)\b|\d\s%", cells[start].source):
-            assert any("assert " in cell.source for cell in cells[start + 1 : end]), cells[start].source
+    claims = [
+        (start, end)
+        for start, end in zip(texts, [*texts[1:], len(cells)], strict=True)
+        if re.search(r"\d\s(?:%|kg|ms|mm)\b|\d\s%", cells[start].source)
+    ]
+    assert claims
+    for start, end in claims:
+        assert any("assert " in cell.source for cell in cells[start + 1 : end]), cells[start].source
 
 
 @notebooks

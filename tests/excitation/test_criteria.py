@@ -20,6 +20,7 @@ from dynid.excitation.criteria import (
     condition_number,
     criterion_from,
 )
+from messages import facts
 
 ALL = [
     LogDet(),
@@ -104,7 +105,7 @@ def test_names():
     assert criterion_from("condition", power=4.0) == ConditionNumber(4.0)
     assert criterion_from("condition+0.5*logdet", power=8.0) == Mix(((1.0, ConditionNumber(8.0)), (0.5, LogDet())))
     assert criterion_from(TraceInverse()) == TraceInverse()
-    with pytest.raises(InputError, match="unknown criterion 'volume'; available: condition, logdet"):
+    with pytest.raises(InputError, match=facts("condition", "logdet", "volume")):
         criterion_from("volume")
     with pytest.raises(InputError, match="weight 'much', expected a number"):
         criterion_from("much*logdet")

@@ -31,6 +31,7 @@ from dynid.excitation.sinusoids import all_joint_sinusoids
 from dynid.regression.base import reduce_to_base
 from dynid.report.excitation_plots import excitation_section, picture
 from dynid.report.page import Verdict, figures_of, page
+from messages import facts
 from problems import demo_arm, planar_2r
 
 SIX = ["shoulder_yaw", "shoulder_pitch", "upper_arm_roll", "elbow", "forearm_roll", "wrist_pitch"]
@@ -135,11 +136,11 @@ def test_piecewise_polynomials_are_exact(six):
 def test_refusals(six, tmp_path):
     robot = planar_2r()
     motion = random_fourier(robot, 4.0, 3)
-    with pytest.raises(InputError, match="UR program moves 6 joints, this motion has 2"):
+    with pytest.raises(InputError, match=facts("UR", "6", "2", "joint")):
         write_motion(motion, tmp_path / "motion.script", robot.joint_names)
     with pytest.raises(InputError, match=r"unknown form of a motion file '\.txt'"):
         write_motion(motion, tmp_path / "motion.txt", robot.joint_names)
-    with pytest.raises(InputError, match="3 joint names were given for a motion of 2 joints"):
+    with pytest.raises(InputError, match=facts("3", "2", "joint")):
         write_motion(motion, tmp_path / "motion.csv", ["a", "b", "c"])
     with pytest.raises(InputError, match="there is no folder"):
         check_file(tmp_path / "nowhere" / "motion.csv")

@@ -32,6 +32,7 @@ from dynid.robot.effects import (
     Viscous,
     ViscousPolynomial,
 )
+from messages import facts
 from problems import demo_arm, planar_2r, random_motion, random_tree
 
 
@@ -150,5 +151,5 @@ def test_refusals():
     motion = random_motion(loaded, 2)
     with pytest.raises(InputError, match=r"load_coulomb.*not known before"):
         torque_gradient(loaded, *motion, np.zeros((2, 2, len(loaded.parameters))))
-    with pytest.raises(InputError, match=r"weights has shape \(2, 2, 3\), expected \(2, 2, 20\)"):
+    with pytest.raises(InputError, match=facts("(2, 2, 3)", "(2, 2, 20)", "weight")):
         torque_gradient(planar_2r(), *motion, np.zeros((2, 2, 3)))

@@ -14,6 +14,7 @@ from dynid.excitation.limits import ToolSpeedLimit, TorqueLimit, limits_of, marg
 from dynid.excitation.tool import tool_place
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.read import read_robot
+from messages import facts
 from problems import ARM_URDF, demo_arm, planar_2r, random_motion, random_tree
 
 
@@ -35,7 +36,7 @@ def test_margins_are_the_smallest_fraction_left():
     assert margins.acceleration.value == pytest.approx(1.0 - w / 30.0, abs=1e-6)
     assert margins.jerk.value == pytest.approx(1.0 - w**2 / 10.0, abs=1e-6)
     assert margins.torque is None
-    assert margins.smallest == margins.position.value or margins.smallest == margins.velocity.value
+    assert margins.smallest == margins.position.value
     assert margins.as_json()["torque"] is None
     assert margins_of(robot, swing(robot, 5.0), limits).velocity.value < 0.0
 
@@ -108,9 +109,9 @@ def test_fraction_and_overrides():
 def test_limits_that_the_description_lacks_can_be_given():
     robot = planar_2r()
     bare = replace(robot, joints=tuple(replace(j, q_min=-np.inf, q_max=np.inf, dq_max=np.inf) for j in robot.joints))
-    with pytest.raises(InputError, match=r"no position limit \(q_min and q_max\) on joints .*; give one with --position"):
+    with pytest.raises(InputError, match=facts("q_min", "q_max", "--position")):
         limits_of(bare, velocity=1.0)
-    with pytest.raises(InputError, match=r"no velocity limit \(dq_max\) on joints .*; give one with --velocity"):
+    with pytest.raises(InputError, match=facts("dq_max", "--velocity")):
         limits_of(bare, position=[-1.0, 1.0])
     limits = limits_of(bare, fraction=0.5, position=[[-1.0, 1.0], [0.0, 2.0]], velocity=[1.0, 2.0], torque=10.0)
     np.testing.assert_allclose(limits.position, [[-0.5, 0.5], [0.5, 1.5]])
@@ -126,11 +127,11 @@ def test_the_tighter_of_two_limits_holds_and_is_said():
     np.testing.assert_allclose(limits.velocity, [3.0, 4.0])
     elbow = robot.joint_names[1]
     assert sum(note.endswith(f"is used for {elbow}") for note in limits.notes) == 2
-    with pytest.raises(InputError, match=r"elbow' is 3\.5 to 4, which leaves nothing of its range -2\.5 to 2\.5"):
+    with pytest.raises(InputError, match=facts("3.5", "4", "-2.5", "2.5")):
         limits_of(robot, position=[3.5, 4.0])
-    with pytest.raises(InputError, match="position limit has 3 numbers, expected a lowest and a highest one, or 2 pairs"):
+    with pytest.raises(InputError, match=facts("3", "2", "position")):
         limits_of(robot, position=[1.0, 2.0, 3.0])
-    with pytest.raises(InputError, match="velocity limit has 3 values, robot has 2 joints"):
+    with pytest.raises(InputError, match=facts("3", "2", "velocity")):
         limits_of(robot, velocity=[1.0, 2.0, 3.0])
 
 
@@ -144,7 +145,7 @@ def test_tool_is_the_farthest_fixed_link_or_what_is_named(tmp_path):
     np.testing.assert_allclose(point, link.placement[:3, :3] @ [0.0, 0.0, 1.0] + link.placement[:3, 3])
     assert tool_place(robot, "upper")[0] == robot.links.index("upper")
     assert tool_place(robot, None)[0] == robot.n_joints - 1
-    with pytest.raises(InputError, match="unknown tool link 'hand'; available: upper"):
+    with pytest.raises(InputError, match=facts("upper", "hand", "link")):
         tool_place(robot, "hand")
     with pytest.raises(InputError, match="2 numbers, expected 3"):
         tool_place(robot, None, [0.0, 1.0])
@@ -159,7 +160,7 @@ def test_notes_and_refusals():
     assert any("no acceleration limit" in note for note in limits_of(free).notes)
     with pytest.raises(InputError, match="fraction of the limits is 0"):
         limits_of(robot, fraction=0.0)
-    with pytest.raises(InputError, match="jerk limit has 2 values, robot has 7 joints"):
+    with pytest.raises(InputError, match=facts("2", "7", "limit")):
         limits_of(robot, jerk=[1.0, 2.0])
     with pytest.raises(InputError, match="acceleration limit is -1"):
         limits_of(robot, acceleration=-1.0)

@@ -23,6 +23,7 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.energy import energy_matrix
 from dynid.robot.effects import Armature, Viscous
 from dynid.simulation import exact_motion
+from messages import facts
 from problems import demo_arm, planar_2r, random_tree
 from simulated_clock import SimulatedClock
 
@@ -205,9 +206,7 @@ def test_time_budget_of_points_is_kept(monkeypatch):
 
 def test_refusals():
     robot = planar_2r()
-    with pytest.raises(
-        InputError, match=r"2 rows of the energy model asked for \(--rows\), expected at least one per base parameter: 6"
-    ):
+    with pytest.raises(InputError, match=facts("2", "--rows", "6")):
         design_points(robot, 2)
     with pytest.raises(InputError, match="unknown measure of condition 'best'"):
         design_points(robot, 10, measure="best")

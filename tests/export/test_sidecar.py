@@ -17,6 +17,7 @@ from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Armature, AsymmetricCoulomb, LoadCoulomb, Viscous
 from dynid.robot.links import links_of
 from dynid.simulation import exact_motion
+from messages import facts
 from problems import demo_arm, planar_2r, random_motion
 
 
@@ -88,7 +89,7 @@ def test_a_robot_needs_no_arrays_but_every_parameter(tmp_path, found):
     damaged = {key: dict(value) if isinstance(value, dict) else value for key, value in record.items()}
     del damaged["parameters"]["m1"]
     path.write_text(json.dumps(damaged))
-    with pytest.raises(InputError, match="has 27 parameters, its 2 joints and their effects have 28"):
+    with pytest.raises(InputError, match=facts("27", "2", "28", "parameter")):
         robot_from_sidecar(path)
     path.write_text(json.dumps(record | {"parameters": record["parameters"] | {"m1": None}}))
     with pytest.raises(InputError, match="is damaged"):
@@ -115,5 +116,5 @@ def test_damaged_files_get_a_sentence(tmp_path, found):
         read_sidecar(path)
     with pytest.raises(InputError, match=r"expected the suffix \.json"):
         write_sidecar(robot, tmp_path / "arm.txt")
-    with pytest.raises(InputError, match="the estimate has 28 parameters, robot 'demo_arm' has 98"):
+    with pytest.raises(InputError, match=facts("demo_arm", "28", "98", "parameter")):
         write_sidecar(demo_arm(), tmp_path / "demo.json", result)

@@ -19,12 +19,10 @@ from dynid.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_ine
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.dh import robot_from_table
+from published import gaz_bodies, tables
 
 L1, L2, CONE, R1, R2, R3 = 1.5, 0.8, 0.2, 0.15, 0.08, 0.02
-TRUE = [
-    phi_from_mass_com_inertia(8.0, [0.01, -0.75, -0.02], np.diag([0.03, 0.03, 0.01])),
-    phi_from_mass_com_inertia(3.0, [-0.1, 0.0, 0.0], np.diag([0.01, 0.04, 0.04])),
-]
+TRUE, P_HAT = (list(gaz_bodies(tables("gaz2019")["table_7"][key])) for key in ("p_real", "p_hat"))
 COEFFICIENTS = [
     {"Iyy1": 1, "Iyy2": 1, "m2": -(L2**2)},
     {"Ixx2": 1, "Iyy2": -1, "m2": L2**2},
@@ -140,9 +138,10 @@ def test_coefficients_and_torque_are_the_true_ones(robot, base, motion, found):
 def test_joint_forces_are_sane_only_with_feasible_parameters(robot, base, motion, found):
     true_force = np.linalg.norm(joint_wrenches(robot, *motion)[..., :3], axis=-1)
     force = np.linalg.norm(found.joint_wrenches(robot, *motion)[..., :3], axis=-1)
+    # the coefficients show most of the mass of link 2; that of link 1 only the total bounds
     ratio = force.max(axis=0) / true_force.max(axis=0)
-    assert (ratio > 0.1).all()
-    assert (ratio < 10.0).all()
+    assert 0.4 < ratio[0] < 1.0 / 0.4
+    assert 0.75 < ratio[1] < 1.25
     # any of the solutions that nothing but the coefficients bounds: same torque, absurd forces
     start = np.random.default_rng(0).normal(scale=1e5, size=20)
     values = base.base_values(np.concatenate(TRUE))
@@ -152,6 +151,19 @@ def test_joint_forces_are_sane_only_with_feasible_parameters(robot, base, motion
     np.testing.assert_allclose(inverse_dynamics(loose, *motion), torque, rtol=0.0, atol=1e-5)
     absurd = np.linalg.norm(joint_wrenches(loose, *motion)[..., :3], axis=-1)
     assert (absurd.max(axis=0) > 1e3 * true_force.max(axis=0)).all()
+
+
+def test_the_printed_set_has_the_true_coefficients_and_forces_of_their_size(robot, base, motion):
+    """Table VII: p-hat to its five digits, and 0.77 and 1.21 times the largest true force in the joints."""
+    np.testing.assert_allclose(base.base_values(np.concatenate(P_HAT)), base.base_values(np.concatenate(TRUE)), atol=2e-4)
+    forces = [
+        np.linalg.norm(
+            joint_wrenches(robot.with_parameters(robot.parameters.with_values(np.concatenate(phi))), *motion)[..., :3],
+            axis=-1,
+        ).max(axis=0)
+        for phi in (TRUE, P_HAT)
+    ]
+    np.testing.assert_allclose(forces[1] / forces[0], [0.773, 1.213], atol=2e-3)
 
 
 def test_conditions_that_bite(base):

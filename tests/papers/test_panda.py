@@ -1,239 +1,248 @@
-"""The Franka Emika Panda of Gaz and others (2019): reverse engineering from poses, and the exciting log.
+"""The Franka Emika Panda of Gaz and others (2019): what the printed tables say of each other, and of our model of the arm.
 
-Seven-digit values are those of the authors' published code; conditions of every figure stand beside it.
+Nothing here needs a recording: poses and motions are made with the printed numbers. Those on the recorded ones are in
+``test_panda_log.py``.
 """
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
+from dynid.arrays import Array
+from dynid.estimation.convex.feasibility import closest_feasible, feasibility
 from dynid.estimation.estimate import estimate
-from dynid.estimation.friction.choice import FILTER_MEMORY, choose_friction, estimate_under_load
-from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.reverse_engineering import LagrangianModel, reverse_engineer
-from dynid.inertia import phi_from_mass_com_inertia
-from dynid.recording.process import process
-from dynid.recording.readers.read import read_recording
+from dynid.estimation.friction.fit import fit_residual_friction
+from dynid.estimation.reverse_engineering import LagrangianModel, pose_regression, reverse_engineer
+from dynid.inertia import is_consistent
 from dynid.recording.recording import StaticRecording
-from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
+from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.factor import build_regression
-from dynid.regression.static_rows import pose_regression
-from dynid.regression.torque import inverse_dynamics
-from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.read import read_robot
-from dynid.validation.torque import validate
-from shared_data import shared
+from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.robot.effects import Sigmoid
+from published import (
+    combination_matrix,
+    combinations,
+    gaz_base,
+    gaz_bodies,
+    gaz_coefficients,
+    gaz_name,
+    panda_motion,
+    published_robot,
+    sigmoid_friction,
+    tables,
+)
 
-CUTOFF_HZ = 5.0
-
-
-@pytest.fixture(scope="module")
-def expected():
-    return json.loads(shared("panda_gaz/expected.json").read_text())
+TABLES = tables("gaz2019")
+COEFFICIENTS = gaz_coefficients()
+FRICTION = TABLES["table_3"]["friction"]
+MISPRINTED = 16
+"""``pi_17`` of p-hat, which is printed as its residual."""
+C6Z = -0.019235
+"""What ``pi_39`` of p-hat needs; printed are the digits of ``c7x``."""
 
 
 @pytest.fixture(scope="module")
 def robot():
-    return read_robot(shared("panda_gaz/robot.toml"), "none")
+    return published_robot("panda")
 
 
 @pytest.fixture(scope="module")
-def published(robot, expected):
+def published(robot):
     """The 43 coefficients as the paper groups them."""
-    names = robot.parameters.names
-    K = np.zeros((43, 70))
-    for row, coefficient in zip(K, expected["coefficients"], strict=True):
-        for term, factor in coefficient["terms"].items():
-            row[names.index(_our_name(term))] = factor
-    return BaseReduction.from_matrix(K, names)
+    return gaz_base(robot)
 
 
 @pytest.fixture(scope="module")
-def poses(robot):
-    table = read_recording(shared("panda_gaz/static_mg.parquet"), robot)
-    assert isinstance(table, StaticRecording)
-    return table
+def model(robot, published):
+    return LagrangianModel(robot, published, COEFFICIENTS["reverse"])
 
 
 @pytest.fixture(scope="module")
-def engineered(robot, published, poses):
-    return estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published)
+def poses(robot, model):
+    """1010 random poses with the inertia matrix and gravity that the printed coefficients give."""
+    low, high = robot.position_limits.T
+    q = np.random.default_rng(0).uniform(low, high, (TABLES["identification"]["poses"], 7))
+    return StaticRecording(q, robot.joint_names, model.inertia(q), model.gravity(q))
 
 
-def _our_name(term: str) -> str:
-    """``J2xy`` is our ``Ixy2``, ``mc3z`` our ``mz3``."""
-    if term[0] == "J":
-        return f"I{term[2:]}{term[1]}"
-    return f"m{term[3]}{term[2]}" if term.startswith("mc") else term
+def mended_p_hat() -> list[list[float]]:
+    rows = [list(row) for row in TABLES["tables_8_9"]["p_hat"]]
+    rows[5][3] = C6Z
+    return rows
 
 
-# Static set: 28 inertia and 6 gravity rows (that of the vertical first axis is zero) of 1010 poses ----------------
+# Coefficients ----------------------------------------------------------------------------------------------
 
 
-def test_condition_number_is_the_published_one(engineered):
-    assert engineered.base.n_base == engineered.rank == 43
-    assert engineered.n_rows == 1010 * 34
-    assert engineered.condition_number == pytest.approx(48.9, abs=0.1)
-    assert engineered.condition_number == pytest.approx(48.906, abs=0.001)
+def test_printed_coefficients_come_back_from_poses(robot, published, poses):
+    """Condition number 48.9 in print; other poses, drawn within the joint limits, come near it."""
+    found = estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published)
+    np.testing.assert_allclose(found.base_values, COEFFICIENTS["reverse"], rtol=0.0, atol=1e-10)
+    assert found.n_rows == 1010 * (28 + 6)  # gravity of the vertical first joint says nothing
+    assert found.condition_number == pytest.approx(TABLES["identification"]["condition_number_static"], rel=0.05)
 
 
-def test_coefficients_to_seven_digits(engineered, expected):
-    known = np.array([c["pi_RE_7digits"] for c in expected["coefficients"]], dtype=float)
-    printed = np.array([c["pi_RE"] for c in expected["coefficients"]])
-    # two coefficients, 8 and 24, were dropped by the authors for their uncertainty and have four digits only
-    assert np.flatnonzero(np.isnan(known)).tolist() == [7, 23]
-    seven = ~np.isnan(known)
-    np.testing.assert_allclose(engineered.base_values[seven], known[seven], rtol=0.0, atol=1e-6)
-    np.testing.assert_allclose(engineered.base_values, printed, rtol=0.0, atol=2.5e-4)
-    # the table comes from the published functions and not from the robot: its residual is below the paper's 0.0315 %
-    assert engineered.relative_error == pytest.approx(1.08e-5, rel=0.02)
-
-
-def test_our_own_grouping_says_the_same(robot, poses, published, engineered):
+def test_our_own_grouping_says_the_same(robot, poses, published):
     found = reverse_engineer(robot, poses)
     assert found.estimate.base.n_base == 43
-    assert found.estimate.condition_number == pytest.approx(48.9, abs=0.1)
     over_published = published.K @ found.estimate.base.lift @ found.estimate.base_values
-    np.testing.assert_allclose(over_published, engineered.base_values, atol=1e-8)
+    np.testing.assert_allclose(over_published, COEFFICIENTS["reverse"], atol=1e-8)
 
 
-def test_the_printed_expression_with_an_extra_mass_does_not_span_the_regressor(robot, expected):
+def test_lagrangian_and_newton_euler_agree(robot, published, model, poses):
+    """Equation 23 from the coefficients alone, against the recursion with a full parameter set."""
+    rng = np.random.default_rng(0)
+    low, high = robot.position_limits.T
+    q, v, a = rng.uniform(low, high, (50, 7)), rng.uniform(-2.0, 2.0, (50, 7)), rng.uniform(-5.0, 5.0, (50, 7))
+    found = estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published)
+    recursive = inverse_dynamics(robot.with_parameters(found.standard), q, v, a)
+    np.testing.assert_allclose(model.inverse_dynamics(q, v, a), recursive, rtol=0.0, atol=1e-9)
+
+
+def test_the_printed_expression_with_an_extra_mass_does_not_span_the_regressor(robot):
     """Coefficient 2 is printed with ``m3`` inside the group of 0.1067; the regressor has no such combination."""
     ours = reduce_to_base(robot)
-    place = robot.parameters.names.index
-    terms = expected["coefficients"][1]
-    assert "uncertain" in terms
-    row = np.zeros(70)
-    for term, factor in terms["terms"].items():
-        row[place(_our_name(term))] = factor
+    names = robot.parameters.names
+    row = combination_matrix(combinations(TABLES["table_3"]["combinations"]), names, gaz_name)[1]
     printed = row.copy()
-    printed[place("m3")] += 0.10666225
+    printed[names.index("m3")] += 0.10666225
 
     def outside(vector):
-        return np.linalg.norm(vector - ours.K.T @ np.linalg.lstsq(ours.K.T, vector, rcond=None)[0])
+        return np.linalg.norm(vector - ours.K.T @ np.linalg.lstsq(ours.K.T, vector)[0])
 
     assert outside(row) < 1e-9
     assert outside(printed) > 1e-2
 
 
-def test_the_misprinted_centre_of_mass_is_found_out(robot, published, poses, expected):
-    """``c6z`` of p-hat repeats the digits of ``c7x``; the value that coefficients 21, 25 and 39 need is -0.01924."""
-    printed, mended = dict(expected["feasible_parameters_phat"]), dict(expected["feasible_parameters_phat"])
-    assert abs(printed["c6z"]) == printed["c7x"]
-    mended["c6z"] = expected["feasible_parameters_phat_alternative"]["c6z"]
-    tables = np.array([c["pi_of_phat"] for c in expected["coefficients"]], dtype=float)
-    kept = np.flatnonzero(~np.isnan(tables) & (np.arange(43) != 16))
-    gaps = {}
-    for name, values in (("printed", printed), ("mended", mended)):
-        phi = np.concatenate([_link(values, i) for i in range(1, 8)])
-        gaps[name] = np.abs(published.K @ phi - tables)
+def test_two_coefficients_are_too_uncertain_to_keep():
+    """Relative standard deviation above 30 %: 8 and 24, which the column of p-hat leaves out."""
+    assert np.flatnonzero(COEFFICIENTS["reverse_sigma"] > 30.0).tolist() == [7, 23]
+    assert np.flatnonzero(np.isnan(COEFFICIENTS["p_hat"])).tolist() == [7, 23]
+
+
+# Feasible parameters -----------------------------------------------------------------------------------------
+
+
+def test_the_misprinted_centre_of_mass_is_found_out(published):
+    """``c6z`` of p-hat repeats the digits of ``c7x``; coefficients 21, 25 and 39 need -0.01924."""
+    printed = TABLES["tables_8_9"]["p_hat"]
+    assert abs(printed[5][3]) == printed[6][1]
+    table = COEFFICIENTS["p_hat"]
+    gaps = {
+        name: np.abs(published.K @ gaz_bodies(rows).ravel() - table)
+        for name, rows in (("printed", printed), ("mended", mended_p_hat()))
+    }
     assert (gaps["printed"][[20, 24, 38]] > [4e-4, 1.5e-4, 1.4e-2]).all()
+    kept = np.flatnonzero(np.isfinite(table) & (np.arange(43) != MISPRINTED))
     assert gaps["mended"][kept].max() < 1e-4
-    # coefficient 17 is printed as its residual; the value of the parameters themselves is 0.0247
-    phi = np.concatenate([_link(mended, i) for i in range(1, 8)])
-    assert (published.K @ phi)[16] == pytest.approx(0.0247, abs=5e-5)
-    assert tables[16] == pytest.approx(0.0247 - expected["coefficients"][16]["pi_RE_7digits"], abs=1e-4)
-    # and the table of poses sides with it
-    errors = {}
-    for name, values in (("printed", printed), ("mended", mended)):
-        phi = np.concatenate([_link(values, i) for i in range(1, 8)])
-        rows = pose_regression(robot, poses.position, poses.inertia, poses.gravity).stacked()
-        errors[name] = np.linalg.norm(rows[:, -1] - rows[:, :-1] @ phi) / np.linalg.norm(rows[:, -1])
-    assert errors["printed"] == pytest.approx(0.00378, abs=2e-5)
-    assert errors["mended"] == pytest.approx(0.00333, abs=2e-5)
 
 
-def test_lagrangian_and_newton_euler_agree(robot, published, engineered):
-    """Equation 23 from the coefficients alone, against the recursion with a full parameter set."""
-    model = LagrangianModel(robot, published, engineered.base_values)
-    rng = np.random.default_rng(0)
-    low, high = robot.position_limits.T
-    q, v, a = rng.uniform(low, high, (50, 7)), rng.uniform(-2.0, 2.0, (50, 7)), rng.uniform(-5.0, 5.0, (50, 7))
-    recursive = inverse_dynamics(robot.with_parameters(engineered.standard), q, v, a)
-    np.testing.assert_allclose(model.inverse_dynamics(q, v, a), recursive, rtol=0.0, atol=1e-9)
+def test_a_coefficient_is_printed_as_its_residual(published):
+    value = (published.K @ gaz_bodies(mended_p_hat()).ravel())[MISPRINTED]
+    assert value == pytest.approx(0.0247, abs=5e-5)
+    assert COEFFICIENTS["p_hat"][MISPRINTED] == pytest.approx(value - COEFFICIENTS["reverse"][MISPRINTED], abs=1e-4)
 
 
-# Exciting log: resampled to 1 ms, order 4 at 5 Hz on q, logged dq and torque, 0.3 s dropped, every 4th row ---------
+def test_p_hat_is_consistent_within_its_mass_and_bounds():
+    table = TABLES["tables_8_9"]
+    bodies = gaz_bodies(mended_p_hat())
+    assert is_consistent(bodies).all()
+    low, high = table["total_mass"]
+    assert low <= bodies[:, 0].sum() <= high
+    assert bodies[:, 0].sum() == pytest.approx(16.062132, abs=1e-6)
+    centres = np.array(mended_p_hat())[:, 1:4]
+    within = (centres >= table["com_lower"]) & (centres <= table["com_upper"])
+    assert within[np.isfinite(centres)].all()
 
 
-@pytest.fixture(scope="module")
-def log(robot):
-    return read_recording(shared("panda_gaz/exciting_traj_1.parquet"), robot)
+def test_delta_has_one_link_on_the_boundary():
+    """LMI-SDP with triangle inequalities: link 2 misses them by the rounding of its four digits, the others hold them."""
+    bodies = gaz_bodies(TABLES["tables_8_9"]["delta"])
+    assert 16.0 <= bodies[:, 0].sum() <= 20.0
+    assert is_consistent(bodies).tolist() == [True, False, True, True, True, True, True]
 
 
-def _samples(recording, velocity="logged"):
-    steps = [
-        Resample(period_s=1e-3),
-        LowPass(cutoff_hz=CUTOFF_HZ, order=4),
-        Differentiate(velocity=velocity),
-        Decimate(every=4),
-    ]
-    return process(recording, steps, edge_s=0.3)
+@pytest.mark.parametrize(
+    ("column", "plain", "distance"),
+    [("reverse", True, 1.9e-2), ("classical", False, 3.2e-2), ("one_step", True, 0.0)],
+)
+def test_which_printed_columns_could_belong_to_a_robot(published, column, plain, distance):
+    """Only the one-step column is that of consistent bodies, within the rounding of its four decimals."""
+    values = COEFFICIENTS[column]
+    assert feasibility(published, values, "plain", margin=1e-7).feasible == plain
+    found = closest_feasible(published, values, condition="full", margin=1e-7)
+    assert found.distance == pytest.approx(distance, abs=6e-4)
+    assert (np.abs(found.base - values).max() <= 5e-5) == (column == "one_step")
 
 
-def _halves(log, velocity="logged"):
-    cut = round(0.65 * log.n_samples)
-    return _samples(log.rows(0, cut), velocity), _samples(log.rows(cut), velocity)
+# The exciting motion of Table II -------------------------------------------------------------------------------
 
 
-def _linear(robot, samples):
-    linear = read_robot(robot.source.path, "viscous,coulomb,offset")
-    return linear, estimate(build_regression(linear, samples), reduce_to_base(linear))
+RATE = 150.0
+PERIOD_S = 2.0 * np.pi / TABLES["table_2"]["rate_rad_s"]
 
 
-def test_exciting_log_with_linear_friction(robot, log, published, expected):
-    samples = _samples(log)
-    linear, found = _linear(robot, samples)
-    assert found.base.n_base == found.rank == 43 + 21
-    assert found.condition_number == pytest.approx(111.8, abs=0.2)
-    errors = validate(linear, found, samples)
-    assert errors.relative_error <= 0.0090
-    assert errors.relative_error_raw <= 0.0276
-    classical = np.array([c["pi_CLS"] for c in expected["coefficients"]])
-    ours = published.K @ found.standard.values[:70]
-    assert np.linalg.norm(ours - classical) / np.linalg.norm(classical) < 0.035
+def excited(seconds: float) -> tuple[BaseReduction, Array]:
+    """Rows of the motion without noise; 43 coefficients and 21 frictions in the order of Table III."""
+    arm = published_robot("panda", "viscous,coulomb,offset")
+    names = arm.parameters.names
+    printed = combinations(TABLES["table_3"]["combinations"])
+    K = combination_matrix([*printed, *({row[0]: 1.0} for row in FRICTION)], names, gaz_name)
+    base = BaseReduction.from_matrix(K, names)
+    t = np.arange(round(seconds * RATE)) / RATE
+    return base, torque_regressor(arm, *panda_motion(t)).reshape(-1, len(names)) @ base.lift
 
 
-@pytest.mark.parametrize(("velocity", "limit"), [("logged", 0.0105), ("position", 0.0118)])
-def test_last_third_is_predicted_from_the_first_two(robot, log, velocity, limit):
-    first, last = _halves(log, velocity)
-    linear, found = _linear(robot, first)
-    assert validate(linear, found, last).relative_error <= limit
+def test_condition_number_of_the_printed_motion():
+    """95.4 over one period of 13.33 s, in rows without noise; 121.88 is printed for the recorded ones."""
+    base, W = excited(PERIOD_S)
+    assert base.n_base == 64
+    assert np.linalg.cond(W) == pytest.approx(95.4, abs=0.1)
+    assert np.linalg.cond(W) < TABLES["identification"]["condition_number_motion"]
 
 
-def test_published_values_predict_the_log(robot, log, expected, published):
-    """Coefficients of the paper without friction, and with its sigmoid friction."""
-    samples = _samples(log)
-    values = np.array([c["pi_RE_7digits"] or 0.0 for c in expected["coefficients"]])
-    rigid = LagrangianModel(robot, published, values).inverse_dynamics(
-        samples.position, samples.velocity, samples.acceleration
-    )
-    friction = expected["friction_sigmoid"]
-    phi1, phi2, phi3 = (np.array(friction[f"phi{i}"]) for i in (1, 2, 3))
-    sigmoid = phi1 / (1.0 + np.exp(-phi2 * (samples.velocity + phi3))) - phi1 / (1.0 + np.exp(-phi2 * phi3))
-    norm = np.linalg.norm(samples.torque)
-    assert np.linalg.norm(samples.torque - rigid) / norm == pytest.approx(0.0388, abs=5e-4)
-    assert np.linalg.norm(samples.torque - rigid - sigmoid) / norm == pytest.approx(0.0245, abs=5e-4)
+def test_standard_deviations_of_the_classical_column():
+    """Those of the motion without noise, times one factor: they are as the motion shapes them, for the 21 frictions closely.
+
+    The factor itself (1.5 for frictions, 2.2 for the rest) cannot be checked: the printed error of 1.41 % and the number of
+    samples make the deviations that much larger than printed, and the paper does not say over what they were taken.
+    """
+    _, W = excited(TABLES["table_2"]["fourier_s"])
+    values = np.concatenate([COEFFICIENTS["classical"], [row[1] for row in FRICTION]])
+    printed = np.concatenate([COEFFICIENTS["classical_sigma"], [row[2] for row in FRICTION]])
+    noise = TABLES["identification"]["relative_error_motion"] * np.sqrt(np.mean((W @ values) ** 2))
+    covariance = np.linalg.inv(W.T @ W) * (len(W) / 7) / TABLES["identification"]["samples_motion"]
+    ratio = 100.0 * noise * np.sqrt(np.diag(covariance)) / np.abs(values) / printed
+    rigid, friction = ratio[:43], ratio[43:]
+    assert np.median(rigid) == pytest.approx(2.2, abs=0.2)
+    assert np.median(friction) == pytest.approx(1.5, abs=0.15)
+    assert np.abs(np.log(friction / np.median(friction))).max() < np.log(1.4)
+    assert np.abs(np.log(rigid / np.median(rigid))).max() < np.log(1.8)
 
 
-@pytest.mark.slow
-def test_friction_chosen_on_the_first_part_predicts_the_last_better(robot, log):
-    first, last = _halves(log)
-    linear, plain = _linear(robot, first)
-    choice = choose_friction(linear, [first], "auto", time_s=FILTER_MEMORY / CUTOFF_HZ)
-    found, _, _ = estimate_under_load(TorqueRows(choice.robot, (first,)), [first], OrdinaryLeastSquares())
-    error = validate(choice.robot, found, last).relative_error
-    assert error < 0.0092
-    assert error < 0.93 * validate(linear, plain, last).relative_error
+def test_the_one_step_column_moves_the_robot_like_the_classical_one():
+    """Consistent and hardly worse: along the motion their torque differs by 0.25 %, a sixth of the printed error."""
+    _, W = excited(TABLES["table_2"]["fourier_s"])
+    classical = np.concatenate([COEFFICIENTS["classical"], [row[1] for row in FRICTION]])
+    one_step = np.concatenate([COEFFICIENTS["one_step"], [row[3] for row in FRICTION]])
+    tau = W @ classical
+    assert np.linalg.norm(W @ one_step - tau) / np.linalg.norm(tau) == pytest.approx(0.0025, abs=3e-4)
 
 
-def _link(values, i):
-    """Ten parameters of one link of the printed sets: mass, centre of mass, inertia about it."""
-    com = np.array([values[f"c{i}{axis}"] or 0.0 for axis in "xyz"])
-    I = {pair: values[f"I{i}{pair}"] for pair in ("xx", "xy", "xz", "yy", "yz", "zz")}
-    tensor = np.array([[I["xx"], I["xy"], I["xz"]], [I["xy"], I["yy"], I["yz"]], [I["xz"], I["yz"], I["zz"]]])
-    return phi_from_mass_com_inertia(values[f"m{i}"], com, tensor)
+def test_friction_of_table_1_comes_back_from_the_residual_torque():
+    """Equation (25) on the printed motion with p-hat as rigid bodies: the three numbers of every joint."""
+    table = TABLES["table_1"]
+    arm = published_robot("panda").with_effects([Sigmoid()])
+    bodies = gaz_bodies(mended_p_hat())
+    arm = arm.with_parameters(dict(zip(published_robot("panda").parameters.names, bodies.ravel().tolist(), strict=True)))
+    t = np.arange(2000) / 150.0
+    q, v, a = panda_motion(t)
+    tau = inverse_dynamics(arm, q, v, a, effects=False) + sigmoid_friction(v)
+    fitted = fit_residual_friction(arm, Samples(t, q, v, a, torque=tau))
+    assert fitted.converged
+    (effect,) = fitted.effects
+    found = [fitted.robot.parameters[f"fsig{j + 1}"] for j in range(7)]
+    np.testing.assert_allclose(found, table["phi1"], rtol=1e-3)
+    np.testing.assert_allclose(effect.slope, table["phi2"], rtol=1e-2)
+    np.testing.assert_allclose(effect.shift, table["phi3"], rtol=0.0, atol=1e-3)

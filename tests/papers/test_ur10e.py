@@ -29,7 +29,9 @@ from dynid.run.identify import identify
 from dynid.run.options import Settings
 from dynid.run.payload import identify_payload
 from dynid.validation.torque import validate
-from shared_data import shared
+from shared_data import need, shared
+
+need("ur10e_mamedov/index.csv")
 
 IDENTIFICATION = "20_02_10_30sec_12harm"
 POINT_TO_POINT, FOURTEEN = "20_01_17_ptp_10_points", "20_02_19_14harm50sec"

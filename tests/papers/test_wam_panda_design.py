@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,8 @@ from dynid.excitation.design import base_regressor, design_excitation
 from dynid.excitation.fourier import FourierShape, FourierTrajectory, random_fourier
 from dynid.excitation.limits import limits_of, margins_of
 from dynid.regression.base import reduce_to_base
-from dynid.robot.read import read_robot
-from shared_data import shared
+from dynid.robot.read import DEFAULT_EFFECTS
+from published import gaz_bodies, published_robot, tables
 
 
 def spread(robot, base, motion):
@@ -23,7 +21,7 @@ def spread(robot, base, motion):
 
 @pytest.fixture(scope="module")
 def wam():
-    return read_robot(shared("robots/wam7.toml"))
+    return published_robot("wam7", DEFAULT_EFFECTS)
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +31,17 @@ def random_spread(wam):
     return float(np.median([spread(wam, base, motion) for motion in motions]))
 
 
-def published(name="traj1"):
-    entry = json.loads(shared("wam7/fourier.json").read_text())["trajectories"][name]
-    return FourierTrajectory(entry["period_s"], entry["a"], entry["b"], entry["q0"])
+def published():
+    motion = tables("sousa2014")["motion"]
+    table = np.array(motion["table_5"])
+    return FourierTrajectory(motion["period_s"], table[:, :5], table[:, 5:10], table[:, 10])
 
 
 def test_published_wam_motion(wam, random_spread):
-    """Condition number 95.8 from full precision, its own envelope as limits, 1.9 times better than random motion."""
+    """Condition number 96.7 from the printed decimals, its own envelope as limits, 1.9 times better than random motion."""
     base = reduce_to_base(wam)
-    assert np.linalg.cond(base_regressor(wam, base, published())) == pytest.approx(95.8, abs=0.1)
-    assert abs(margins_of(wam, published(), limits_of(wam), 4000).smallest) < 0.01  # three printed digits
+    assert np.linalg.cond(base_regressor(wam, base, published())) == pytest.approx(96.7, abs=0.3)
+    assert 0.0 <= margins_of(wam, published(), limits_of(wam), 4000).smallest < 0.01  # limits have three digits
     assert random_spread / spread(wam, base, published()) == pytest.approx(1.9, abs=0.05)
 
 
@@ -65,12 +64,12 @@ def test_wam_at_most_58_within_a_minute(wam):
 
 @pytest.mark.slow
 def test_panda_at_most_half_of_the_published_condition_number():
-    panda = read_robot(shared("panda_gaz/robot.toml"), effects="viscous,coulomb,offset")
+    panda = published_robot("panda", "viscous,coulomb,offset")
     found = design_excitation(panda, None, FourierShape(13.33, 5), seconds=60.0, starts=6)
     assert found.condition_number <= 61.0
     assert found.margins.smallest >= 0.0
-    described = read_robot(shared("panda_gaz/robot.urdf"), effects="viscous,coulomb,offset")
-    described = described.only([joint.name for joint in described.joints][:7])
+    bodies = gaz_bodies(tables("gaz2019")["tables_8_9"]["p_hat"])  # with them, torque limits count
+    described = panda.with_parameters(dict(zip(published_robot("panda").parameters.names, bodies.ravel(), strict=True)))
     held = design_excitation(
         described, None, FourierShape(13.33, 5), seconds=60.0, starts=4, limits=limits_of(described, acceleration=7.5)
     )

@@ -13,11 +13,8 @@ from dynid.errors import InputError
 from dynid.recording.check import check_signals
 from dynid.recording.finding import DataCheck, Finding, dropped_rows
 from dynid.recording.lag import lag_between, noise_level, velocity_lag
-from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import Recording, RecordingSource
-from dynid.robot.read import read_robot
 from problems import planar_2r
-from shared_data import shared
 
 NAMES = ("shoulder", "elbow")
 
@@ -322,35 +319,3 @@ def test_lag_of_a_signal_that_is_not_there() -> None:
     assert lag.unexplained[1] == 1.0
     with pytest.raises(InputError, match="no velocity to compare"):
         velocity_lag(clean(velocity=None))
-
-
-# Public logs -------------------------------------------------------------------------------------
-
-
-def test_panda_log() -> None:
-    robot = read_robot(shared("panda_gaz/robot.toml"))
-    recording = read_recording(shared("panda_gaz/exciting_traj_1.parquet"), robot)
-    assert isinstance(recording, Recording)
-    check = check_signals(recording, robot)
-    assert set(check.codes) == {"jitter", "repeated_rows", "velocity_lag", "gaps"}
-    assert "steps from 0.7 to 8.8 ms" in found(check, "jitter").sentence
-    assert 0.05 < found(check, "repeated_rows").values["share"] < 0.065
-    lag = check.facts["velocity_lag_typical_s"]
-    assert 0.0045 < lag < 0.006
-    assert found(check, "gaps").severity == "note"
-    assert check.facts["standstill_share"] < 0.01
-
-
-@pytest.mark.parametrize(
-    ("name", "share"), [("20_02_10_30sec_12harm", 0.22), ("20_01_17_ptp_10_points", 0.29), ("20_02_19_14harm50sec", 0.10)]
-)
-def test_ur10e_logs(name: str, share: float) -> None:
-    robot = read_robot(shared("ur10e_mamedov/robot.urdf"))
-    recording = read_recording(shared(f"ur10e_mamedov/traj/{name}.parquet"), robot)
-    assert isinstance(recording, Recording)
-    check = check_signals(recording, robot)
-    assert 93.0 < check.facts["rate_hz"] < 96.0
-    assert "irregular" in found(check, "jitter").sentence
-    assert found(check, "standstill").values["share"] == pytest.approx(share, abs=0.02)
-    assert "drive gains" in found(check, "current_only").fix
-    assert check.find("velocity_lag") is None

@@ -27,6 +27,7 @@ from dynid.recording.kernel_filter import (
     window_motion,
 )
 from dynid.recording.polynomial import PolynomialApproximation
+from messages import facts
 
 PAPER = PolynomialApproximation()
 DT = 0.004
@@ -411,5 +412,5 @@ def test_bad_input_is_one_sentence(call: Any, sentence: str) -> None:
 def test_a_state_of_another_filter_is_refused() -> None:
     online = OnlineFilter(sample_kernel(PAPER.kernel(), DT), 2)
     online.push(np.zeros((40, 2)))
-    with pytest.raises(InputError, match=r"history of the online filter has shape \(11, 2\), expected \(11, 3\)"):
+    with pytest.raises(InputError, match=facts("(11, 2)", "(11, 3)")):
         OnlineFilter(sample_kernel(PAPER.kernel(), DT), 3).restore(online.state)

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.cutoff import candidate_cutoffs, choose_cutoff, fourier_cutoff_hz, motion_bandwidth_hz
 from dynid.recording.process import ProcessedStream, complete_steps, process
-from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import Recording, RecordingSource, RecordingStream, StaticRecording, WrenchRecording
 from dynid.recording.samples import Samples, SampleStream
 from dynid.recording.steps import (
@@ -24,11 +22,7 @@ from dynid.recording.steps import (
     SavitzkyGolay,
     Step,
 )
-from dynid.regression.torque import torque_regressor
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
-from shared_data import shared
+from messages import facts
 
 
 def make_log(n: int = 2000, rate_hz: float = 100.0, torque: bool = True) -> Recording:
@@ -46,17 +40,11 @@ def make_log(n: int = 2000, rate_hz: float = 100.0, torque: bool = True) -> Reco
 def test_a_refusal_names_the_log_and_the_part() -> None:
     log = make_log()
     steps = [LowPass(5.0), Differentiate()]
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=facts("run.csv", "50", "2000", "0.49", "0.3", "row")):
         process(log.rows(0, 50), steps)
-    assert str(caught.value) == (
-        "run.csv (2000 rows, 19.99 s), the first 50 of its 2000 rows: 0.49 s and 50 rows are too short: nothing is left after "
-        "dropping 0.3 s and at least 1 row at both ends"
-    )
-    with pytest.raises(
-        InputError, match=r"^run.csv .*, validation part, the last 13 of its 2000 rows: signal has 13 rows, a "
-    ):
+    with pytest.raises(InputError, match=facts("run.csv", "13", "2000", "row")):
         process(log.rows(1987, part="validation part"), steps)
-    with pytest.raises(InputError, match=r"^run.csv: LowPass cut-off 60 Hz is not below"):
+    with pytest.raises(InputError, match=facts("run.csv", "LowPass", "60", "cut-off")):
         process(log, [LowPass(60.0), Differentiate()])
 
 
@@ -71,9 +59,9 @@ def test_a_refusal_of_a_stream_names_the_log_once() -> None:
 
         return RecordingStream(log.joint_names, log.quantities, log.source, 500, pieces)
 
-    with pytest.raises(InputError, match=r"^run.csv: LowPass cut-off 60 Hz is not below"):
+    with pytest.raises(InputError, match=facts("run.csv", "LowPass", "60", "cut-off")):
         list(process(stream(False), [LowPass(60.0), Differentiate()]))
-    with pytest.raises(InputError, match=r"^run.csv: after the processing steps there is no acceleration"):
+    with pytest.raises(InputError, match=facts("run.csv", "acceleration")):
         list(process(stream(False), [Decimate(2)]))
     with pytest.raises(InputError, match=r"^run.csv: column 'q1' holds"):
         list(process(stream(True), [LowPass(5.0), Differentiate()]))
@@ -233,96 +221,16 @@ def test_choice_by_error() -> None:
         choose_cutoff([1.0, 1.2], error_of)
 
 
-# Public logs -------------------------------------------------------------------------------------
-
-
-def regressor(robot: Robot, samples: Samples) -> Array:
-    W = torque_regressor(robot, samples.position, samples.velocity, samples.acceleration)
-    return W.reshape(-1, W.shape[2])
-
-
-def fitted(robot: Robot, samples: Samples) -> Array:
-    """Least-squares parameters of least norm over scaled columns."""
-    W = regressor(robot, samples)
-    scale = np.linalg.norm(W, axis=0)
-    scale[scale == 0.0] = 1.0
-    assert samples.torque is not None
-    solution, *_ = np.linalg.lstsq(W / scale, samples.torque.ravel(), rcond=1e-9)
-    return np.asarray(solution / scale)
-
-
-def error(robot: Robot, parameters: Array, samples: Samples, torque: Array | None) -> float:
-    assert torque is not None
-    tau = torque.ravel()
-    return float(np.linalg.norm(tau - regressor(robot, samples) @ parameters) / np.linalg.norm(tau))
-
-
-@pytest.mark.parametrize(
-    ("velocity", "whole", "unseen"),
-    [("logged", (0.0082, 0.0092), (0.0095, 0.0108)), ("position", (0.0096, 0.0106), (0.0112, 0.0122))],
-)
-def test_panda_recipe(velocity: str, whole: tuple[float, float], unseen: tuple[float, float]) -> None:
-    robot = read_robot(shared("panda_gaz/robot.toml"), effects=[Viscous(), Coulomb(), Offset()])
-    recording = read_recording(shared("panda_gaz/exciting_traj_1.parquet"), robot)
-    assert isinstance(recording, Recording)
-    steps = [Resample(period_s=0.001), LowPass(5.0, order=4), Differentiate(velocity), Decimate(4)]  # type: ignore[arg-type]
-    samples = process(recording, steps)
-    assert len(samples) == 5100
-    assert "300 rows dropped at the start, where filters settle" in samples.notes
-    parameters = fitted(robot, samples)
-    assert whole[0] < error(robot, parameters, samples, samples.torque) < whole[1]
-    assert 0.026 < error(robot, parameters, samples, samples.raw_torque) < 0.029
-    cut = recording.time[0] + 0.65 * recording.duration_s
-    first, last = process(recording.between(None, cut), steps), process(recording.between(cut, None), steps)
-    assert unseen[0] < error(robot, fitted(robot, first), last, last.torque) < unseen[1]
-
-
-def test_ur10e_recipe() -> None:
-    effects = [Viscous(), Coulomb(), Offset(), Armature()]
-    robot = read_robot(shared("ur10e_mamedov/robot.urdf"), effects=effects)
-    gains = [10.0, 10.6956, 8.4566, 9.0029, 9.48, 10.1232]
-    steps = [
-        LowPass(cutoff_nyquist=0.15, order=5, signals=("velocity",)),
-        LowPass(cutoff_nyquist=0.20, order=5, signals=("torque",)),
-        Differentiate("logged"),
-        LowPass(cutoff_nyquist=0.15, order=5, signals=("acceleration",)),
-    ]
-    samples = {}
-    for name in ("20_02_10_30sec_12harm", "20_01_17_ptp_10_points"):
-        log = read_recording(shared(f"ur10e_mamedov/traj/{name}.parquet"), robot)
-        assert isinstance(log, Recording)
-        start, stop = author_window(name)
-        windowed = log.with_drive_gains(gains).rows(start, stop)
-        samples[name] = process(windowed, steps, edge_s=0.0)
-        assert len(samples[name]) == stop - start
-        np.testing.assert_array_equal(samples[name].position, windowed.position)
-    train, test = samples.values()
-    parameters = fitted(robot, train)
-    assert 0.048 < error(robot, parameters, train, train.torque) < 0.053
-    assert 0.049 < error(robot, parameters, test, test.torque) < 0.055
-    assert 0.058 < error(robot, parameters, test, test.raw_torque) < 0.066
-
-
-def author_window(name: str) -> tuple[int, int]:
-    lines = shared("ur10e_mamedov/index.csv").read_text().splitlines()
-    keys = lines[0].split(",")
-    row = next(line for line in lines if line.startswith(f"traj/{name}.parquet"))
-    # the role may hold commas within quotes, so count from the right
-    values = row.split(",")
-    back = {key: values[k - len(keys)] for k, key in enumerate(keys) if k > 4}
-    return int(float(back["author_window_start"])), int(float(back["author_window_stop"]))
-
-
 @pytest.mark.parametrize(
     ("recording", "what"),
     [
         (
             WrenchRecording(time=np.arange(3.0), wrench=np.zeros((3, 6)), source=RecordingSource(path="ft.csv")),
-            "ft.csv is a force/torque-sensor log, expected a motion log",
+            facts("ft.csv", "force/torque"),
         ),
         (
             StaticRecording(np.zeros((3, 1)), ("elbow",), gravity=np.ones((3, 1)), source=RecordingSource(path="poses.csv")),
-            "poses.csv is a table of poses, expected a motion log",
+            facts("poses.csv", "motion"),
         ),
         ("run.csv", "the recording is a str, expected a motion log"),
     ],

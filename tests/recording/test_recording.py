@@ -14,6 +14,7 @@ from dynid.recording.recording import (
     beyond,
     write_recording,
 )
+from messages import facts
 
 NAMES = ("shoulder", "elbow")
 
@@ -49,7 +50,7 @@ def test_rate_and_duration():
     [
         ({"time": [0.0, 0.0, 1.0]}, "time does not increase from row 0"),
         ({"time": [0.0, np.nan, 1.0]}, "time holds 1 values that are NaN"),
-        ({"position": np.zeros((3, 1))}, r"position has shape \(3, 1\), expected \(3, 2\)"),
+        ({"position": np.zeros((3, 1))}, facts("(3, 1)", "(3, 2)", "position")),
         ({"torque": np.full((3, 2), np.inf)}, "torque holds 6 values"),
         ({"joint_names": ("a", "a")}, "joint name 'a' appears more than once"),
         ({"joint_names": "ab"}, "expected a sequence of names"),
@@ -67,12 +68,12 @@ def test_between_includes_both_ends():
     np.testing.assert_allclose(part.time, np.arange(5, 11) * 0.004)
     np.testing.assert_array_equal(part.torque, make().torque[5:11])
     assert make().between(from_s=0.19).n_samples == 2
-    with pytest.raises(InputError, match=r"no sample between 5 s and 6 s; the log runs from 0 s to 0.196"):
+    with pytest.raises(InputError, match=facts("5", "6", "0", "0.196", "sample")):
         make().between(5.0, 6.0)
-    with pytest.raises(InputError, match=r"no sample between 100 s and its end; the log runs from 0 s to 0.196"):
+    with pytest.raises(InputError, match=facts("100", "0", "0.196", "sample")):
         make().between(from_s=100.0)
     log = make().with_(source=RecordingSource(path="a.csv"))
-    with pytest.raises(InputError, match=r"^a.csv: no sample between its start and -1 s"):
+    with pytest.raises(InputError, match=facts("a.csv", "-1", "sample")):
         log.between(to_s=-1.0)
 
 
@@ -88,7 +89,7 @@ def test_a_part_knows_its_place_in_the_log():
     assert inner.place == "a.csv (50 rows, 0.196 s), validation part, rows 26 to 30 of its 50"
     np.testing.assert_array_equal(inner.time, log.time[25:30])
     assert rest.rows(0, 3, part="held-out part").place.endswith("held-out part, rows 21 to 23 of its 50")
-    with pytest.raises(InputError, match=r"^a.csv .* no sample from row 30 to its end; it has 30 rows"):
+    with pytest.raises(InputError, match=facts("a.csv", "30", "sample")):
         rest.rows(30)
     joined = Recording.concatenate([log.rows(0, 10), log.rows(10, 30)])
     assert joined.place == "a.csv"
@@ -123,7 +124,7 @@ def test_select_orders_the_joints():
     turned = make().select(["elbow", "shoulder"])
     np.testing.assert_array_equal(turned.torque, make().torque[:, ::-1])
     assert turned.joint_names == ("elbow", "shoulder")
-    with pytest.raises(UnknownNameError, match=r"unknown joint 'wrist'.*available: shoulder, elbow"):
+    with pytest.raises(UnknownNameError, match=facts("shoulder", "elbow", "wrist", "joint")):
         make().select(["wrist"])
 
 
@@ -171,7 +172,7 @@ def test_wrench_splits_into_force_and_moment():
     np.testing.assert_array_equal(recording.force, wrench[:, :3])
     np.testing.assert_array_equal(recording.moment, wrench[:, 3:])
     assert recording.rate_hz == pytest.approx(10.0)
-    with pytest.raises(InputError, match=r"wrench has shape \(3, 3\), expected \(3, 6\)"):
+    with pytest.raises(InputError, match=facts("(3, 3)", "(3, 6)", "wrench")):
         WrenchRecording(time=[0.0, 0.1, 0.2], wrench=wrench[:, :3])
 
 

@@ -10,6 +10,7 @@ from dynid.errors import InputError
 from dynid.inertia import spatial_inertia
 from dynid.regression.body import body_regressor
 from dynid.regression.torque import torque_regressor
+from messages import facts
 from problems import random_motion, random_phi, random_tree
 
 
@@ -52,11 +53,11 @@ def test_any_leading_axes():
 
 
 def test_bad_motion_is_refused():
-    with pytest.raises(InputError, match=r"velocity has shape \(4, 3\), expected \(\.\.\., 6\)"):
+    with pytest.raises(InputError, match=facts("(4, 3)", "(..., 6)", "velocity")):
         body_regressor(np.zeros((4, 6)), np.zeros((4, 3)))
     with pytest.raises(InputError, match=r"acceleration has shape \(\), expected"):
         body_regressor(1.0, np.zeros(6))
-    with pytest.raises(InputError, match=r"acceleration has shape \(4, 6\), velocity has shape \(5, 6\)"):
+    with pytest.raises(InputError, match=facts("(4, 6)", "(5, 6)", "acceleration")):
         body_regressor(np.zeros((4, 6)), np.zeros((5, 6)))
     with pytest.raises(InputError, match="acceleration holds 6 values"):
         body_regressor(np.full(6, np.inf), np.zeros(6))

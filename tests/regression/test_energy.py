@@ -18,6 +18,7 @@ from dynid.regression.energy import (
 )
 from dynid.regression.energy_rows import energy_regression
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
+from messages import facts
 from problems import random_motion, random_tree
 
 ALL_EFFECTS = (Viscous(), Coulomb(), Offset(), Armature())
@@ -135,7 +136,7 @@ def test_bad_requests_are_refused(sampled):
         energy_regression(robot, samples, [0, 5])
     with pytest.raises(InputError, match="2 sets were given"):
         energy_regression(robot, [samples, samples], [[0, 5]])
-    with pytest.raises(InputError, match="7 samples are too few for the energy model, expected at least 10"):
+    with pytest.raises(InputError, match=facts("7", "10", "sample")):
         energy_regression(robot, samples[:7])
     with pytest.raises(InputError, match="no row to identify from"):
         energy_regression(robot, samples, np.zeros((0, 2), dtype=int))

@@ -16,6 +16,7 @@ from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
+from messages import facts
 from problems import random_tree
 
 ALL_EFFECTS = (Viscous(), Coulomb(), Offset(), Armature())
@@ -106,8 +107,8 @@ def test_weights_multiply_rows_and_torque(robot, samples):
 @pytest.mark.parametrize(
     ("weigh", "message"),
     [
-        (lambda chunk: np.ones(len(chunk)), r"weights has shape \(300,\), expected \(300, 4\)"),
-        (lambda chunk: np.ones((len(chunk), 3)), r"weights has shape \(300, 3\), expected \(300, 4\)"),
+        (lambda chunk: np.ones(len(chunk)), facts("(300,)", "(300, 4)", "weight")),
+        (lambda chunk: np.ones((len(chunk), 3)), facts("(300, 3)", "(300, 4)", "weight")),
         (lambda chunk: np.full((len(chunk), 4), np.nan), "weights holds 1200 values that are NaN"),
     ],
 )
@@ -156,7 +157,7 @@ def test_what_cannot_be_a_source_is_refused(robot, samples):
     narrow = Samples(
         samples.time, *(x[:, :3] for x in (samples.position, samples.velocity, samples.acceleration, samples.torque))
     )
-    with pytest.raises(InputError, match=r"position has shape \(300, 3\), expected \(any, 4\)"):
+    with pytest.raises(InputError, match=facts("(300, 3)", "(any, 4)", "position")):
         list(TorqueRows(robot, (narrow,)).passes())
 
 
@@ -177,9 +178,9 @@ def test_matrices_are_yielded_as_given():
 def test_bad_matrices_are_refused():
     parameters = random_tree(72, 1).parameters
     channels = (full_channel("wrench", 10),)
-    with pytest.raises(InputError, match=r"channel 'wrench' has shape \(5, 10\), expected \(any, 11\)"):
+    with pytest.raises(InputError, match=facts("wrench", "(5, 10)", "(any, 11)", "channel")):
         MatrixRows(parameters, channels, (np.zeros((5, 10)),))
     with pytest.raises(InputError, match="2 matrices were given for 1 channels"):
         MatrixRows(parameters, channels, (np.zeros((5, 11)), np.zeros((5, 11))))
-    with pytest.raises(InputError, match="channel 'wrench' holds 55 values that are NaN"):
+    with pytest.raises(InputError, match=facts("wrench", "55", "NaN", "channel")):
         MatrixRows(parameters, channels, (np.full((5, 11), np.nan),))

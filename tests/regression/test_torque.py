@@ -10,6 +10,7 @@ from dynid.adapters import mujoco as mujoco_adapter
 from dynid.errors import InputError
 from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
+from messages import facts
 from problems import planar_2r, random_motion, random_tree
 
 ALL_EFFECTS = (Viscous(), Coulomb(), Offset(), Armature())
@@ -156,10 +157,10 @@ def test_arrays_of_any_layout_are_taken():
 def test_bad_motion_is_refused_with_both_numbers():
     robot = random_tree(15, 4)
     q, v, a = random_motion(robot, 6)
-    with pytest.raises(InputError, match=r"position has shape \(6, 3\), expected \(any, 4\)"):
+    with pytest.raises(InputError, match=facts("(6, 3)", "(any, 4)", "position")):
         torque_regressor(robot, q[:, :3], v, a)
-    with pytest.raises(InputError, match=r"velocity has shape \(5, 4\), expected \(6, 4\)"):
+    with pytest.raises(InputError, match=facts("(5, 4)", "(6, 4)", "velocity")):
         torque_regressor(robot, q, v[:5], a)
     a[2, 1] = np.nan
-    with pytest.raises(InputError, match="acceleration holds 1 values that are NaN"):
+    with pytest.raises(InputError, match=facts("1", "NaN", "acceleration")):
         inverse_dynamics(robot, q, v, a)

@@ -31,25 +31,26 @@ FLAGS = (
     "--window-size=1200,900",
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BINARY, DRIVER = next((found for found in map(shutil.which, BROWSERS) if found), None), shutil.which("chromedriver")
+pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+if BINARY is None or DRIVER is None:
+    pytest.skip(
+        "no Chromium with its chromedriver on this machine (on Debian: apt-get install chromium chromium-driver)",
+        allow_module_level=True,
+    )
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    binary = next((found for found in map(shutil.which, BROWSERS) if found), None)
-    driver = shutil.which("chromedriver")
-    if binary is None or driver is None:
-        pytest.skip(
-            "no Chromium with its chromedriver on this machine (on Debian: apt-get install chromium chromium-driver)"
-        )
     options = webdriver.ChromeOptions()
-    options.binary_location = binary
+    options.binary_location = BINARY
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chromium = webdriver.Chrome(options=options, service=Service(driver))
+    chromium = webdriver.Chrome(options=options, service=Service(DRIVER))
     chromium.set_script_timeout(60)
     yield chromium
     chromium.quit()

@@ -9,6 +9,7 @@ from dynid.errors import InputError
 from dynid.recording.kernel_filter import RowKernel
 from dynid.recording.polynomial import PolynomialApproximation
 from dynid.report.kernel_plot import kernel_figure
+from messages import facts
 
 PAPER = PolynomialApproximation()
 DT = 0.004
@@ -30,7 +31,7 @@ def test_gains_and_row_errors_of_the_papers_settings() -> None:
 
 
 def test_a_derivative_that_the_exponents_forbid_is_refused() -> None:
-    with pytest.raises(InputError, match="a derivative of order 3 needs alpha and beta above 3"):
+    with pytest.raises(InputError, match=facts("3", "derivative")):
         kernel_figure(PAPER, DT, derivatives=(0, 3))
     with pytest.raises(InputError, match="no derivative to draw"):
         kernel_figure(PAPER, DT, derivatives=())

@@ -10,8 +10,9 @@ import re
 
 import numpy as np
 
-from dynid.report.figure import Axis, Curve, Figure, Panel
+from dynid.report.figure import Figure
 from dynid.report.page import Code, Folded, Item, Items, Section, Table, Tabs, Tile, Verdict, figures_of, page
+from dynid.report.panel import Axis, Curve, Panel
 from dynid.report.scene import make_scene
 from problems import random_tree
 

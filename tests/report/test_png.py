@@ -7,7 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from dynid.report.figure import Axis, Curve, Figure, Panel
+from dynid.report.figure import Figure
+from dynid.report.panel import Axis, Curve, Panel
 from dynid.report.png import ZOOM, can_draw_text, png_of
 from dynid.report.svg import figure_svg
 

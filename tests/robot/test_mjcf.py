@@ -16,6 +16,7 @@ from dynid.robot.effects import Armature
 from dynid.robot.links import links_of
 from dynid.robot.mjcf import read_mjcf
 from dynid.robot.model import Robot
+from messages import facts
 from problems import ARM_MJCF, demo_arm, random_motion, random_tree
 
 FRICTIONLESS = ARM_MJCF.replace('damping="0.3"', "").replace('frictionloss="0.2"', "")
@@ -207,9 +208,9 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "b">]><mujocoinclude/>'
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (BALL, "joint 'hip' in .* is a ball joint, expected hinge, slide or a free joint"),
+        (BALL, facts("hip", "joint")),
         (LOOSE, "joint 'cup_joint' floats inside the tree"),
-        (MESH_MASS, "cannot compile .*missing.stl.*bodies without <inertial> weigh what their meshes do: upper"),
+        (MESH_MASS, facts("missing.stl", "inertia")),
         (FREE.replace("<freejoint", "<wings/><freejoint"), "cannot compile robot file .*unrecognized element"),
         (FREE.replace('mass="1"', 'mass="nan"'), "cannot compile robot file .*'leg'"),
         (IMPOSSIBLE.replace('joint="j1"', 'joint="j9"'), "cannot compile robot file .*'j9'"),

@@ -29,6 +29,7 @@ from dynid.run.identify import identify
 from dynid.run.options import Settings
 from dynid.run.store import load_run, save_run
 from dynid.simulation import simulate
+from messages import facts
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,7 @@ def test_the_command_line_ends_with_one_where_a_proof_failed(impossible: Path, t
 
 
 def test_formats_are_checked_before_anything_is_written(run, tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="unknown export format 'step'; available: urdf, mjcf, sdf, c, json"):
+    with pytest.raises(UnknownNameError, match=facts("urdf", "mjcf", "sdf", "c", "json", "step")):
         export_run(run, tmp_path / "models", ["urdf", "step"])
     assert not (tmp_path / "models").exists()
     (tmp_path / "file").write_text("")

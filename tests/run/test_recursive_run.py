@@ -89,7 +89,8 @@ def test_a_box_on_parameters_becomes_one_on_the_base_parameter_they_make(bench: 
     lines = [f"{name},-0.001,0.001" for name in names]
     (tmp_path / "b.csv").write_text("\n".join(["name,lower,upper", *lines]) + "\n")
     found = dynid(
-        "identify", bench.urdf, bench.log, "--method", "recursive", "--bounds", tmp_path / "b.csv", "--cutoff-hz", 10, "--friction", "linear",
+        "identify", bench.urdf, bench.log, "--method", "recursive", "--bounds", tmp_path / "b.csv",
+        "--cutoff-hz", 10, "--friction", "linear",
         "--export", "json", "-o", tmp_path / "run",
     )  # fmt: skip
     assert found["recursive"]["clipped"] == [entry["name"]]

@@ -15,7 +15,6 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.finding import DataCheck, Finding
 from dynid.recording.process import process
-from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import Recording, RecordingStream
 from dynid.recording.steps import (
     Differentiate,
@@ -29,12 +28,10 @@ from dynid.recording.steps import (
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Viscous
 from dynid.robot.model import Joint, Robot, make_robot
-from dynid.robot.read import read_robot
 from dynid.validation.data_check import check_against_model, check_recording
 from dynid.validation.torque_checks.exchanged import exchanged_joints
 from dynid.validation.torque_checks.fit import fit_nominal
 from problems import demo_arm, planar_2r
-from shared_data import shared
 
 
 @pytest.fixture(scope="module")
@@ -170,28 +167,6 @@ def test_another_direction_of_gravity_is_no_exchange(
     assert exchanged_joints(recording, turned, fit) == []
 
 
-@pytest.mark.parametrize(("i", "j"), [(0, 1), (1, 3), (4, 6)])
-def test_exchanged_joints_of_the_panda(i: int, j: int) -> None:
-    robot = read_robot(shared("panda_gaz/robot.urdf"))
-    recording = read_recording(shared("panda_gaz/exciting_traj_1.parquet"), robot)
-    assert isinstance(recording, Recording)
-    finding = found(check_against_model(exchanged(recording, i, j), robot), "exchanged_joints")
-    assert finding.joints == (robot.joint_names[i], robot.joint_names[j])
-
-
-@pytest.mark.parametrize("authors", [True, False])
-def test_no_log_of_the_ur10e_has_exchanged_joints(authors: bool) -> None:
-    """Poses, pushes, single joints and loads, with drive gains that are good and gains that are all alike."""
-    robot = read_robot(shared("ur10e_mamedov/robot.urdf"))
-    gains = [10.0, 10.6956, 8.4566, 9.0029, 9.48, 10.1232] if authors else [12.0] * 6
-    logs = sorted(shared("ur10e_mamedov/traj").glob("*.parquet"))
-    assert len(logs) > 20
-    for log in logs:
-        recording = read_recording(log, robot, drive_gains=gains)
-        assert isinstance(recording, Recording)
-        assert exchanged_joints(recording, robot, fit_nominal(recording, robot)) == [], log.name
-
-
 def test_impossible_numbers_are_the_only_finding(robot: Robot, recording: Recording) -> None:
     assert recording.torque is not None
     for scale in (1e200, 1e12):
@@ -210,32 +185,6 @@ def test_logs_that_cannot_be_compared_are_left_to_the_other_checks(robot: Robot,
     assert check_against_model(recording.with_(torque=None), robot).codes == ()
     assert check_against_model(recording.rows(0, 20), robot).codes == ()
     assert found(check_recording(recording.with_(joint_names=names), robot), "joint_names").joints == ("other",)
-
-
-def test_panda_log_agrees_with_its_published_model() -> None:
-    robot = read_robot(shared("panda_gaz/robot.urdf"))
-    recording = read_recording(shared("panda_gaz/exciting_traj_1.parquet"), robot)
-    assert isinstance(recording, Recording)
-    assert recording.torque is not None
-    check = check_against_model(recording, robot)
-    assert check.codes == ()
-    gravity = check.facts["model_gravity"]
-    np.testing.assert_allclose(gravity[np.isfinite(gravity)], 1.0, atol=0.1)
-    still = np.zeros_like(recording.position)
-    weight = inverse_dynamics(robot, recording.position, still, still, effects=False)
-    without = recording.with_(torque=recording.torque - weight)
-    assert check_against_model(without, robot).codes == ("gravity_free",)
-
-
-def test_ur10e_current_read_as_torque_is_noticed() -> None:
-    robot = read_robot(shared("ur10e_mamedov/robot.urdf"))
-    recording = read_recording(shared("ur10e_mamedov/traj/20_02_10_30sec_12harm.parquet"), robot)
-    assert isinstance(recording, Recording)
-    gains = found(check_against_model(recording, robot), "drive_gains").values["gains"]
-    # shoulder lift, elbow and wrist 1; the authors estimate 10.70, 8.46 and 9.00
-    np.testing.assert_allclose(gains, [10.6956, 8.4566, 9.0029], rtol=0.15)
-    mistaken = recording.with_(torque=recording.current, current=None)
-    assert "likely motor current in ampere" in found(check_against_model(mistaken, robot), "torque_scale").sentence
 
 
 # Anything a file may hold ------------------------------------------------------------------------

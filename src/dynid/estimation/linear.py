@@ -15,8 +15,8 @@ import scipy.linalg
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.errors import InputError
 from dynid.estimation.completion import complete
-from dynid.estimation.estimate import Estimate, Origin
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate, Origin
 from dynid.estimation.seen import DATA_TOLERANCE, Seen, seen_parameters
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
@@ -59,7 +59,7 @@ class LinearProblem:
         A = stacked[:, :-1][:, mask]
         if not mask.any():
             raise InputError(f"the data show none of the {self.base.n_base} base parameters: the regressor is zero")
-        if A.shape[0] < A.shape[1]:
+        if self.regression.n_rows < A.shape[1]:  # a triangle has as many rows as columns, whatever it was made of
             raise InputError(
                 f"the data hold {self.regression.n_rows} rows, fewer than the {mask.sum()} values they should give"
             )

@@ -6,7 +6,13 @@ from enum import Enum
 
 
 class Outcome(Enum):
-    """What a method says of its own result."""
+    """How an estimation ended; the text of each member is the advice to the user.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.Outcome.SOLVED.usable, dynid.Outcome.INFEASIBLE.usable
+        (True, False)
+    """
 
     SOLVED = "solved"
     RANK_DEFICIENT = "the data do not show every base parameter: those not seen keep their prior value; record a richer motion to know them"

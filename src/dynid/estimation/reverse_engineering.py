@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_finite, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.estimate import Estimate, Method, estimate
+from dynid.estimation.estimate import estimate
+from dynid.estimation.result import Estimate, Method
 from dynid.recording.recording import StaticRecording
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.random_states import random_states_within_limits
@@ -44,10 +45,22 @@ CHUNK_POSES = 64
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """Something that tells ``M(q)`` and ``g(q)`` pose by pose, and ``c(q, v)`` if it can; any of them may be missing.
+    """A program that gives ``M(q)`` and ``g(q)`` pose by pose, and ``c(q, v)`` if it can; any of them may be missing.
 
-    Each function takes one pose (and velocity) in the robot's own coordinates. ``M`` is that of the rigid bodies: reflected
-    rotor inertia is not part of it.
+    Each function takes one pose (and velocity) in the robot's own coordinates.
+
+    Args:
+        name: of the program, for messages.
+        inertia: ``M(q)`` of the rigid bodies, without reflected rotor inertia.
+        gravity: ``g(q)``.
+        coriolis: ``c(q, v)``.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> oracle = dynid.Oracle("simulator", gravity=lambda q: dynid.inverse_dynamics(robot, [q], [0 * q], [0 * q])[0])
+        >>> oracle.name
+        'simulator'
     """
 
     name: str
@@ -164,9 +177,22 @@ def mujoco_oracle(robot: Robot, model: Any = None) -> Oracle:
 
 @dataclass(frozen=True, eq=False)
 class LagrangianModel:
-    """``tau = M(q) a + C(q, v) v + g(q)`` and joint effects from base parameters alone: no link has a mass of its own here.
+    """``tau = M(q) a + C(q, v) v + g(q)`` and joint effects from base parameters alone, without masses of single links.
 
     ``M`` is that of the rigid bodies; rotor inertia, where the robot has it, is among the effects.
+
+    Args:
+        robot: the robot, with its effects.
+        base: its base parameters.
+        base_values: their values.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot(effects="none")
+        >>> base = dynid.reduce_to_base(robot)
+        >>> model = dynid.LagrangianModel(robot, base, base.base_values(robot.parameters.values))
+        >>> model.inertia([[0.0] * 7]).shape
+        (1, 7, 7)
     """
 
     robot: Robot
@@ -255,10 +281,25 @@ def reverse_engineer(
     method: Method | None = None,
     seed: int = 0,
 ) -> ReverseEngineered:
-    """Base coefficients from an oracle or a table of poses, from ``M`` alone or ``g`` alone where only one is asked for.
+    """Base coefficients from an oracle or a table of poses.
 
-    ``poses`` to ask an oracle at, or how many random ones within the robot's limits. What one part cannot show keeps the
-    robot's nominal value and the origin ``prior``.
+    What the chosen parts cannot determine keeps the robot's nominal value and the origin ``prior``.
+
+    Args:
+        robot: the robot.
+        source: an oracle, or a table of poses.
+        parts: ``inertia``, ``gravity`` or both.
+        poses: poses at which to ask an oracle, or how many random ones within the robot's limits.
+        method: an estimation method; None for ordinary least squares.
+        seed: of the random poses.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot(effects="none")
+        >>> oracle = dynid.Oracle("simulator", gravity=lambda q: dynid.inverse_dynamics(robot, [q], [0 * q], [0 * q])[0])
+        >>> found = dynid.reverse_engineer(robot, oracle, parts=["gravity"], poses=50)
+        >>> found.estimate.relative_error < 1e-9
+        True
     """
     rigid = robot.with_effects(())
     _refuse_floating(rigid)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array, BoolArray
-from dynid.estimation.estimate import Origin
+from dynid.estimation.result import Origin
 from dynid.regression.independence import independent_columns
 
 DATA_TOLERANCE = 1e-7

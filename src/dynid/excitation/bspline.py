@@ -52,7 +52,17 @@ class BSplineTrajectory(Trajectory):
 
 @dataclass(frozen=True)
 class BSplineShape(LinearShape):
-    """All rest-to-rest splines of one length with so many knot intervals."""
+    """All rest-to-rest splines of degree 5 with one length and number of knot intervals.
+
+    Args:
+        length_s: length of the motion, s.
+        intervals: number of knot intervals.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.BSplineShape(length_s=10.0, intervals=8).duration_s
+        10.0
+    """
 
     length_s: float = 20.0
     intervals: int = 12

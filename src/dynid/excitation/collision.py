@@ -39,7 +39,19 @@ _GROUND = "ground"
 
 @dataclass(frozen=True, eq=False)
 class Clearance(PoseLimit):
-    """Pairs of shapes and how far apart they are to stay."""
+    """Pairs of shapes and the distance that they must keep; made by :func:`clearance_of`.
+
+    Args:
+        robot: the robot, read from a URDF file.
+        shapes: its collision shapes and the obstacles.
+        least_m: smallest distance that is allowed, m.
+        notes: sentences for the user.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.excitation.Clearance.__dataclass_fields__["least_m"].type
+        'float'
+    """
 
     robot: Robot
     shapes: ShapePairs
@@ -187,6 +199,20 @@ def clearance_of(
         ignore: pairs of link names that need no distance.
         package_dirs: where ``package://`` paths begin; None for the folders around the file.
         seed: of the random poses that tell which pairs always touch.
+
+    Examples:
+        >>> import dynid
+        >>> box = '<collision><geometry><box size="0.1 0.1 0.1"/></geometry></collision>'
+        >>> body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+        >>> limit = '<limit lower="-1" upper="1" velocity="1" effort="9"/>'
+        >>> with open("arm.urdf", "w") as file:
+        ...     _ = file.write(
+        ...         f'<robot name="arm"><link name="base">{box}</link><link name="arm">{body}{box}</link><joint name="j"'
+        ...         f' type="revolute"><parent link="base"/><child link="arm"/><origin xyz="0.3 0 0"/>{limit}</joint></robot>'
+        ...     )
+        >>> clearance = dynid.clearance_of(dynid.read_robot("arm.urdf"), ground_m=-0.5)
+        >>> clearance.pairs
+        (('arm', 'ground'),)
     """
     if not (np.isfinite(least_m) and least_m >= 0.0):
         raise InputError(f"least clearance is {least_m:g} m, expected zero or a positive number")

@@ -28,7 +28,16 @@ from dynid.errors import InputError, UnknownNameError
 
 
 class Criterion(ABC):
-    """What a design makes small; holds options only."""
+    """What a design makes small; a set of options. A criterion of your own gives its value and ``df/dW``.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> class Frobenius(dynid.excitation.Criterion):
+        ...     def of_regressor(self, W):
+        ...         return float((W**2).sum()), 2.0 * W
+        >>> Frobenius().value(np.eye(2))
+        2.0
+    """
 
     @abstractmethod
     def of_regressor(self, W: Array) -> tuple[float, Array]:
@@ -199,7 +208,19 @@ CRITERIA = ("condition", "logdet", "smallest", "trace", "frobenius")
 
 
 def criterion_from(choice: str | Criterion, power: float = np.inf, ridge: float = 0.0) -> Criterion:
-    """A criterion by its name, or a mix such as ``condition+0.5*logdet``."""
+    """A criterion by its name.
+
+    Args:
+        choice: ``condition``, ``logdet``, ``smallest``, ``trace``, ``frobenius``, a mix such as ``condition+0.5*logdet``, or a
+            criterion, which is returned.
+        power: exponent of the smooth maximum in ``condition`` and ``smallest``; infinite for the maximum.
+        ridge: regularisation of ``logdet``.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> dynid.excitation.criterion_from("condition").value(np.eye(3))
+        0.0
+    """
     if isinstance(choice, Criterion):
         return choice
     parts: list[tuple[float, Criterion]] = []
@@ -224,7 +245,17 @@ def criterion_from(choice: str | Criterion, power: float = np.inf, ridge: float 
 
 
 def condition_number(W: Array, *, scaled: bool = False) -> float:
-    """2-norm condition number, of the matrix itself or of its columns scaled to length one."""
+    """Condition number in the 2-norm.
+
+    Args:
+        W: the matrix.
+        scaled: scale the columns to length one first.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> round(dynid.excitation.condition_number(np.diag([1.0, 4.0])), 6)
+        4.0
+    """
     if scaled:
         norms = np.linalg.norm(W, axis=0)
         W = W / np.where(norms > 0.0, norms, 1.0)

@@ -73,6 +73,13 @@ def design_excitation(
         starts: number of random starts; the better ones are taken further.
         engine: where the starts run; None for one thread per core.
         progress: told after every piece of work.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
+        >>> shape = dynid.FourierShape(period_s=5.0, harmonics=2)
+        >>> dynid.design_excitation(robot, shape=shape, seconds=1.0, starts=1, engine="serial").margins.smallest >= 0.0
+        True
     """
     began = monotonic()
     refuse_floating(robot)

@@ -32,7 +32,22 @@ ROS_RATE_HZ = 100.0
 def write_motion(
     trajectory: Trajectory, path: str | os.PathLike[str], joints: Sequence[str], rate_hz: float = 1000.0
 ) -> Path:
-    """Write a motion in the form that the file's suffix names; tables at ``rate_hz``."""
+    """Write a motion in the form that the suffix of the file names.
+
+    Args:
+        trajectory: the motion.
+        path: ``.csv``, ``.parquet`` or ``.npz`` for a table, ``.yaml`` for a ROS 2 JointTrajectory, ``.script`` for URScript,
+            ``.json`` for coefficients.
+        joints: names of the joints.
+        rate_hz: rate of tables, Hz.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> motion = dynid.excitation.random_fourier(robot, period_s=5.0)
+        >>> dynid.write_motion(motion, "motion.csv", robot.joint_names, rate_hz=100.0).name
+        'motion.csv'
+    """
     file = Path(path)
     suffix = file.suffix.lower()
     if len(joints) != trajectory.n_joints:
@@ -71,7 +86,19 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 
 def read_coefficients(path: str | os.PathLike[str]) -> Trajectory:
-    """The motion of a JSON file of coefficients."""
+    """The motion of a JSON file of coefficients, as :func:`write_motion` writes it.
+
+    Args:
+        path: the file.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> motion = dynid.excitation.random_fourier(robot, period_s=5.0)
+        >>> path = dynid.write_motion(motion, "motion.json", robot.joint_names)
+        >>> dynid.excitation.read_coefficients(path).duration_s
+        5.0
+    """
     content = read_json(Path(path), "motion")
     if "trajectory" not in content:
         raise InputError(f"'{path}' has no 'trajectory', expected the coefficients of a motion")

@@ -31,7 +31,20 @@ GRID_PER_HARMONIC = 64
 
 @dataclass(frozen=True, eq=False)
 class FourierTrajectory(Trajectory):
-    """Coefficients of the series: ``a``, ``b`` (joints, harmonics) in rad/s or m/s, ``offset`` in rad or m."""
+    """A motion given by the coefficients of a Fourier series.
+
+    Args:
+        period_s: period, s.
+        a: coefficients of the sines, ``(joints, harmonics)``, rad/s or m/s.
+        b: coefficients of the cosines, the same.
+        offset: ``(joints,)``, rad or m.
+
+    Examples:
+        >>> import dynid
+        >>> motion = dynid.FourierTrajectory(2.0, a=[[1.0]], b=[[0.0]], offset=[0.5])
+        >>> motion.samples(rate_hz=100.0).position.shape
+        (201, 1)
+    """
 
     period_s: float
     a: Array
@@ -99,7 +112,18 @@ class FourierTrajectory(Trajectory):
 
 @dataclass(frozen=True)
 class FourierShape(LinearShape):
-    """All series of one period and number of harmonics; ``at_rest`` starts and ends every period without speed or acceleration."""
+    """All Fourier series of one period and number of harmonics.
+
+    Args:
+        period_s: period, s.
+        harmonics: number of harmonics.
+        at_rest: start and end every period with zero velocity and acceleration.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.FourierShape(period_s=10.0, harmonics=3).n_coefficients
+        7
+    """
 
     period_s: float = 20.0
     harmonics: int = 5
@@ -177,12 +201,24 @@ def random_fourier(
     fraction: float = 0.95,
     at_rest: bool = False,
 ) -> FourierTrajectory:
-    """A random series that uses up to ``fraction`` of the robot's position, velocity and acceleration limits.
+    """A random Fourier series that uses up to a fraction of the robot's position, velocity and acceleration limits.
 
-    Coefficients are normal; each joint is then scaled until its range, velocity or acceleration limit is met, and
-    placed at random in what is left of its range. Where the robot states torque limits, all oscillations shrink
-    together until inverse dynamics with the robot's own parameters stays inside them. ``at_rest`` starts and ends
-    every period with zero velocity and acceleration. Self-collision is not looked at.
+    Coefficients are normal; each joint is then scaled until its range, velocity or acceleration limit is met, and placed at
+    random in what is left of its range. Where the robot states torque limits, all oscillations shrink together until inverse
+    dynamics with the robot's own parameters stays inside them. Self-collision is not checked.
+
+    Args:
+        robot: with its limits.
+        period_s: period, s.
+        harmonics: number of harmonics.
+        seed: of the random coefficients.
+        fraction: fraction of the limits that may be used.
+        at_rest: start and end every period with zero velocity and acceleration.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.excitation.random_fourier(dynid.demo_robot(), period_s=5.0).n_joints
+        7
     """
     _check_random(robot, harmonics, fraction, at_rest)
     rng = np.random.default_rng(seed)
@@ -214,7 +250,17 @@ def random_fourier(
 
 
 def write_trajectory(trajectory: Samples, path: str | os.PathLike[str]) -> Path:
-    """Write sampled motion as CSV, parquet or npz with the columns ``t, q1.., dq1.., ddq1..``."""
+    """Write sampled motion as CSV, parquet or npz with the columns ``t, q1.., dq1.., ddq1..``.
+
+    Args:
+        trajectory: the samples.
+        path: file to write.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.excitation.write_trajectory(dynid.demo_samples(seconds=2.0), "motion.csv").name
+        'motion.csv'
+    """
     numbers = tuple(f"joint{k + 1}" for k in range(trajectory.position.shape[1]))
     motion = Recording(
         time=trajectory.time,
@@ -230,6 +276,17 @@ def read_trajectory(path: str | os.PathLike[str], robot: Robot) -> Samples:
     """Motion from a file with the columns ``t, q1..`` and, optionally, ``dq1..`` and ``ddq1..``.
 
     Derivatives that the file lacks are those of the spline of degree 5 through the highest one it has; a note says so.
+
+    Args:
+        path: the file.
+        robot: whose joints the columns are.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> path = dynid.excitation.write_trajectory(dynid.demo_samples(seconds=2.0), "motion.csv")
+        >>> dynid.excitation.read_trajectory(path, robot).velocity.shape
+        (200, 7)
     """
     from dynid.recording.readers.read import read_recording
 

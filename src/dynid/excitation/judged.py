@@ -41,7 +41,28 @@ class EnergyModel:
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """A designed motion and what is known of it."""
+    """A designed motion and its properties.
+
+    Args:
+        robot: for which it was designed.
+        base: the base parameters.
+        limits: the limits that it keeps.
+        criterion: what was made small.
+        condition_number_scaled: condition number after scaling every column to length one.
+        singular_values: of the base regressor.
+        margins: smallest fraction of each limit that is left.
+        seconds: time spent on the design, s.
+        seed: of the random starts.
+        model: rows that were designed: ``torque`` or ``energy``.
+        notes: sentences for the user.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
+        >>> found = dynid.design_excitation(robot, shape=dynid.FourierShape(5.0, 2), seconds=1.0, starts=1, engine="serial")
+        >>> isinstance(found, dynid.Excitation), found.condition_number > 1.0
+        (True, True)
+    """
 
     robot: Robot
     base: BaseReduction

@@ -34,7 +34,24 @@ FINE = 10
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of every joint, infinite where there is none."""
+    """Limits of every joint, infinite where there is none; made by :func:`limits_of`.
+
+    Args:
+        position: lowest and highest position, ``(joints, 2)``, rad or m.
+        velocity: ``(joints,)``, rad/s or m/s.
+        acceleration: ``(joints,)``.
+        jerk: ``(joints,)``.
+        torque: ``(joints,)``, N m or N.
+        tool_body: index of the body whose point is the tool; -1 for none.
+        clearance: pairs of bodies to be kept apart; None for none.
+        notes: sentences for the user.
+
+    Examples:
+        >>> import dynid
+        >>> limits = dynid.limits_of(dynid.demo_robot(), fraction=0.5)
+        >>> isinstance(limits, dynid.excitation.Limits), limits.velocity.shape
+        (True, (7,))
+    """
 
     position: Array
     velocity: Array
@@ -101,6 +118,11 @@ def limits_of(
         tool: link whose origin is the tool; None for the last joint's body, or the link fixed to it that is farthest out.
         tool_point: where the tool is in the frame of ``tool``.
         clearance: pairs of bodies and obstacles to be kept apart.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.limits_of(dynid.demo_robot(), fraction=0.5, jerk=100.0).jerk.tolist()[0]
+        100.0
     """
     if position is None:
         _require(robot, "position")
@@ -171,7 +193,24 @@ class Margin:
 
 @dataclass(frozen=True)
 class Margins:
-    """Margins of a motion; None where there is no limit."""
+    """Smallest fraction of each limit that a motion leaves; None where there is no limit, negative where it is violated.
+
+    Args:
+        position: margin to the position limits, with joint and time.
+        velocity: margin to the velocity limits.
+        acceleration: margin to the acceleration limits.
+        jerk: margin to the jerk limits.
+        torque: margin to the torque limits.
+        tool_speed: margin to the speed limit of the tool.
+        n_times: number of times at which the motion was checked.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> margins = dynid.margins_of(robot, dynid.excitation.random_fourier(robot), dynid.limits_of(robot))
+        >>> isinstance(margins, dynid.excitation.Margins), margins.velocity.value >= 0.0
+        (True, True)
+    """
 
     position: Margin | None
     velocity: Margin | None
@@ -200,7 +239,21 @@ class Margins:
 
 
 def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: int = 4000) -> Margins:
-    """Margins on ``n_times`` equal steps of the motion; pieces that repeat are evaluated once."""
+    """Margins of a motion to the limits.
+
+    Args:
+        robot: its model gives the torque.
+        trajectory: the motion; pieces that repeat are evaluated once.
+        limits: as made by :func:`limits_of`.
+        n_times: number of equal steps at which the motion is checked.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> motion = dynid.excitation.random_fourier(robot)
+        >>> dynid.margins_of(robot, motion, dynid.limits_of(robot)).smallest > 0.0
+        True
+    """
     starts: Array | None = None
     if isinstance(trajectory, SequenceTrajectory):
         whole, (trajectory, starts) = trajectory, trajectory.once()

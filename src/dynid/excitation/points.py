@@ -71,7 +71,24 @@ DEFAULT_STARTS = 2
 
 @dataclass(frozen=True, eq=False)
 class PointsDesign:
-    """Optimal points, the energy regressor they give, and the motion through them."""
+    """Optimal points, the energy regressor they give, and the motion through them.
+
+    Args:
+        position: of the points, ``(points, joints)``.
+        velocity: of the points.
+        W: the energy regressor, ``(rows, base parameters)``.
+        condition_number: of ``W``.
+        trajectory: the motion through the points, from and to rest.
+        seconds: time spent on the search, s.
+        cut_off: whether the time budget ended the search.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
+        >>> found = dynid.design_points(robot, rows=6, starts=1, iterations=5)
+        >>> isinstance(found, dynid.excitation.PointsDesign), found.W.shape[0]
+        (True, 6)
+    """
 
     position: Array
     velocity: Array
@@ -128,6 +145,12 @@ def design_points(
         seed: of everything random.
         engine: where the starts run; None for this thread.
         progress: told after every start.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
+        >>> dynid.design_points(robot, rows=6, starts=1, iterations=5).W.shape[0]
+        6
     """
     began = monotonic()
     refuse_floating(robot)

@@ -23,7 +23,17 @@ _POINTS_PER_PIECE = 80
 
 @dataclass(frozen=True, eq=False)
 class PointsTrajectory(Trajectory):
-    """Polynomials of degree 5 through points ``(q, v)`` with no acceleration at them."""
+    """Polynomials of degree 5 through points ``(q, v)`` with no acceleration at them.
+
+    Args:
+        position: of the points, ``(points, joints)``, rad or m.
+
+    Examples:
+        >>> import dynid
+        >>> motion = dynid.PointsTrajectory(knots_s=[0.0, 1.0], position=[[0.0], [1.0]], velocity=[[0.0], [0.0]])
+        >>> motion.derivative(0.5, 0).round(3).tolist()
+        [[0.5]]
+    """
 
     knots_s: Array
     """When the motion is at each point; the first is zero."""

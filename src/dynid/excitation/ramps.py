@@ -39,11 +39,24 @@ _RESERVE = 1e-3
 
 
 def rest_to_rest(robot: Robot, motion: Trajectory, limits: Limits, periods: int = 1) -> SequenceTrajectory:
-    """The motion, ``periods`` times over, with ramps from rest before and to rest after it.
+    """The motion with ramps from rest before and to rest after it.
 
     A periodic motion is begun where its ramps can be shortest. It ends where it starts if ramps from and to a common pose exist, or
     a way back from its end to its start; without either it stays open (``closed`` of the result says so). Ramps and way respect
     every limit, those on torque, tool speed and clearance included. A motion that is at rest at its ends needs no ramps.
+
+    Args:
+        robot: the robot.
+        motion: any motion.
+        limits: as made by :func:`limits_of`.
+        periods: how often the motion is played.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> motion = dynid.excitation.random_fourier(robot, period_s=5.0, fraction=0.5)
+        >>> dynid.excitation.rest_to_rest(robot, motion, dynid.limits_of(robot)).at_rest
+        True
     """
     if periods < 1:
         raise InputError(f"{periods} periods asked for, expected at least 1")

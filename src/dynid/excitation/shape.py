@@ -21,7 +21,14 @@ MOST_SAMPLES = 10_000_000
 
 
 class Trajectory(ABC):
-    """Joint motion as a function of time, from time zero to ``duration_s``."""
+    """Base class of motions: joint positions as a function of time, from zero to ``duration_s``.
+
+    Examples:
+        >>> import dynid
+        >>> motion = dynid.excitation.random_fourier(dynid.demo_robot(), period_s=5.0)
+        >>> isinstance(motion, dynid.excitation.Trajectory), motion.jerk([0.0, 1.0]).shape
+        (True, (2, 7))
+    """
 
     @property
     @abstractmethod
@@ -84,9 +91,14 @@ class Trajectory(ABC):
 
 
 class LinearShape(ABC):
-    """A family of motions that is linear in its coefficients, the same functions of time for every joint.
+    """Base class of families of motions that are linear in their coefficients, the same functions of time for every joint.
 
     ``q_j(t) = sum_k x_jk B_k(t)``, so limits on position, velocity, acceleration and jerk are linear in ``x`` at every time.
+
+    Examples:
+        >>> import dynid
+        >>> isinstance(dynid.FourierShape(), dynid.excitation.LinearShape)
+        True
     """
 
     @property

@@ -31,7 +31,19 @@ _SMALLEST, _SPARE = 0.02, 0.005
 
 @dataclass(frozen=True, eq=False)
 class SinusoidTrajectory(Trajectory):
-    """Amplitudes ``A`` (rad/s or m/s), periods ``T`` (s) and centres ``c`` (rad or m), one per joint; ``A = 0`` stands still."""
+    """Sinusoids of velocity, one per joint: ``dq = A sin(2 pi t / T)`` about a centre.
+
+    Args:
+        amplitude: ``A``, rad/s or m/s; zero for a joint that stands still.
+        period: ``T``, s.
+        centre: middle of the motion, rad or m.
+        length_s: length of the motion, s.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.excitation.SinusoidTrajectory([0.5], [4.0], [0.0], length_s=8.0).duration_s
+        8.0
+    """
 
     amplitude: Array
     period: Array
@@ -72,14 +84,43 @@ class SinusoidTrajectory(Trajectory):
 
 
 def all_joint_sinusoids(robot: Robot, limits: Limits, duration_s: float = 20.0, *, seed: int = 0) -> SinusoidTrajectory:
-    """Every joint at once, each up to its largest possible speed, with periods that have no common multiple."""
+    """Every joint at once, each up to its largest possible speed, with periods that have no common multiple.
+
+    Args:
+        robot: the robot.
+        limits: as made by :func:`limits_of`.
+        duration_s: length of the motion, s.
+        seed: of the periods.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> dynid.excitation.all_joint_sinusoids(robot, dynid.limits_of(robot), duration_s=5.0).n_joints
+        7
+    """
     return _within(robot, _sinusoids(robot, limits, np.ones(robot.n_joints, dtype=bool), duration_s, seed), limits)
 
 
 def single_joint_sinusoid(
     robot: Robot, joint: str, limits: Limits, duration_s: float = 20.0, *, pose: ArrayLike | None = None, seed: int = 0
 ) -> SinusoidTrajectory:
-    """One joint alone, up to its largest possible speed; the others stand at ``pose``, or in the middle of their ranges."""
+    """One joint alone, up to its largest possible speed.
+
+    Args:
+        robot: the robot.
+        joint: name of the joint that moves.
+        limits: as made by :func:`limits_of`.
+        duration_s: length of the motion, s.
+        pose: where the other joints stand; None for the middle of their ranges.
+        seed: of the period.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> motion = dynid.excitation.single_joint_sinusoid(robot, "elbow", dynid.limits_of(robot), duration_s=5.0)
+        >>> int((motion.amplitude != 0.0).sum())
+        1
+    """
     moving = np.zeros(robot.n_joints, dtype=bool)
     moving[robot.joint_index(joint)] = True
     motion = _sinusoids(robot, limits, moving, duration_s, seed)
@@ -101,11 +142,18 @@ def given_sinusoids(
 
     Args:
         robot: whose joints the numbers belong to, in order.
-        limits: of the robot.
+        limits: as made by :func:`limits_of`.
         amplitude: of the velocity, rad/s or m/s, one per joint; zero for a joint that stands still.
         period: s, one for all joints or one per joint.
         centre: rad or m, one per joint; None for the middle of each joint's range.
-        duration_s: how long the motion lasts.
+        duration_s: length of the motion, s.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> motion = dynid.excitation.given_sinusoids(robot, dynid.limits_of(robot), [0.1] * 7, period=4.0, duration_s=8.0)
+        >>> motion.duration_s
+        8.0
     """
     numbers = {
         "amplitude": _per_joint("amplitudes (--amplitude)", amplitude, robot),

@@ -41,10 +41,21 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def write_c(robot: Robot, path: str | os.PathLike[str], prefix: str = "", allow_inconsistent: bool = False) -> WrittenModel:
-    """Write ``path`` (``.c``) and the header beside it.
+    """Write inverse dynamics as C source, with the header beside it.
 
-    ``prefix`` stands before every name, for programs with several robots. Compiled with ``-DDYNID_SELF_TEST`` the file is a
-    program that checks itself against torques computed here and prints the time of a call.
+    Compiled with ``-DDYNID_SELF_TEST`` the file is a program that checks itself against torques computed here and prints the
+    time of a call.
+
+    Args:
+        robot: with the parameters to write.
+        path: ``.c`` file to write.
+        prefix: put before every name, for programs with several robots.
+        allow_inconsistent: write links that no physical body can be, instead of refusing.
+
+    Examples:
+        >>> import dynid
+        >>> [path.name for path in dynid.write_c(dynid.demo_robot(), "arm.c").companions]
+        ['arm.h']
     """
     bad = refuse_inconsistent(robot, allow_inconsistent)
     target = Path(path)

@@ -31,13 +31,23 @@ def write_mjcf(
     allow_inconsistent: bool = False,
     described: Robot | None = None,
 ) -> WrittenModel:
-    """Write the robot with its present parameters.
+    """Write the robot with its present parameters as MJCF.
 
-    A robot that came from an MJCF file, or one for which ``source`` names such a file, is written as that file with
-    inertials, joint friction, rotor inertias and gravity replaced and everything else as it was. Other robots are written
-    anew, with a motor on every joint; ``described``, the same robot with the parameters of its description, helps then where
-    bodies must be taken apart. MuJoCo compiles no inconsistent links, so these are refused even where
-    ``allow_inconsistent``.
+    A robot that came from an MJCF file is written as that file with inertials, joint friction, rotor inertias and gravity
+    replaced and everything else as it was. Other robots are written anew, with a motor on every joint.
+
+    Args:
+        robot: with the parameters to write.
+        path: file to write.
+        source: an MJCF file of the robot, where it did not come from one.
+        allow_inconsistent: has no effect on links: MuJoCo compiles no inconsistent ones, so these are always refused.
+        described: the same robot with the parameters of its description, for bodies that must be taken apart in a file
+            written anew.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.write_mjcf(dynid.demo_robot(), "arm.xml").format
+        'mjcf'
     """
     bad = inconsistent_links(robot)
     if bad:

@@ -40,7 +40,16 @@ def write_sdf(
 ) -> WrittenModel:
     """Write the robot with its present parameters as one SDF model; links have no shapes.
 
-    ``described`` is the same robot with the parameters of its description, for bodies that must be taken apart.
+    Args:
+        robot: with the parameters to write.
+        path: file to write.
+        allow_inconsistent: write links that no physical body can be, instead of refusing.
+        described: the same robot with the parameters of its description, for bodies that must be taken apart.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.write_sdf(dynid.demo_robot(), "arm.sdf").format
+        'sdf'
     """
     bad = refuse_inconsistent(robot, allow_inconsistent)
     notes = [f"links {', '.join(bad)} are not physically consistent"] if bad else []

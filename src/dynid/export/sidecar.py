@@ -18,7 +18,7 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.result import Estimate
 from dynid.export.proof import largest_gap
 from dynid.export.written import WrittenModel, inconsistent_links
 from dynid.files import read_json, write_atomically, write_json
@@ -54,9 +54,19 @@ class Sidecar:
 
 
 def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate | None = None) -> WrittenModel:
-    """Write the robot's parameters, and with an estimate its base parameters and their covariance.
+    """Write the robot's parameters as JSON, and with an estimate its base parameters and their covariance.
 
     Links that are not physically consistent are written as they are and named.
+
+    Args:
+        robot: with the parameters to write.
+        path: ``.json`` file to write.
+        estimate: the estimate that the parameters came from; None for parameters alone.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.write_sidecar(dynid.demo_robot(), "arm.json").path.name
+        'arm.json'
     """
     target = Path(path)
     if target.suffix != ".json":
@@ -148,7 +158,17 @@ def _estimate_record(estimate: Estimate) -> dict[str, Any]:
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
-    """The content of a sidecar file and of the arrays beside it."""
+    """The content of a sidecar file and of the arrays beside it.
+
+    Args:
+        path: the ``.json`` file.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_sidecar(dynid.demo_robot(), "arm.json")
+        >>> dynid.read_sidecar("arm.json").robot
+        'demo_arm'
+    """
     place = Path(path)
     record = _read_record(place)
     try:

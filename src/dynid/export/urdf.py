@@ -48,14 +48,25 @@ def write_urdf(
     allow_inconsistent: bool = False,
     described: Robot | None = None,
 ) -> WrittenModel:
-    """Write the robot with its present parameters.
+    """Write the robot with its present parameters as URDF.
 
-    A robot that came from a URDF (or xacro) file, or one for which ``source`` names such a file, is written as that
-    file with inertials and friction replaced and everything else, comments and meshes included, as it was. Other
-    robots are written anew.
+    A robot that came from a URDF (or xacro) file is written as that file with inertials and friction replaced and everything
+    else, comments and meshes included, as it was. Other robots are written anew. URDF has no rotor inertia, torque offset or
+    gravity: the notes of the result name what was left out.
 
-    ``described`` is the same robot with the parameters of its description, for bodies that must be taken apart in a file
-    written anew. URDF holds no rotor inertia, no torque offset, no gravity: the notes of the result say what was left out.
+    Args:
+        robot: with the parameters to write.
+        path: file to write.
+        source: a URDF file of the robot, where it did not come from one.
+        allow_inconsistent: write links that no physical body can be, instead of refusing.
+        described: the same robot with the parameters of its description, for bodies that must be taken apart in a file
+            written anew.
+
+    Examples:
+        >>> import dynid
+        >>> written = dynid.write_urdf(dynid.demo_robot(), "arm.urdf")
+        >>> written.format, written.patched
+        ('urdf', False)
     """
     bad = refuse_inconsistent(robot, allow_inconsistent)
     _refuse_unwritable(robot)

@@ -42,9 +42,22 @@ def publish_run(
     sections: Sequence[Section] = (),
     tell: Tell = silent,
 ) -> Published:
-    """Write the run, its models (unless they are inconsistent, which needs leave) and its report into a folder.
+    """Write the run, its models and its report into a folder; inconsistent models are refused by default.
 
-    ``sections`` are put into the report beside its own.
+    Args:
+        run: the run.
+        folder: made if missing.
+        formats: of the models, as for :func:`dynid.export_run`.
+        allow_inconsistent: write models with links that no physical body can be.
+        sections: sections put into the report beside its own.
+        tell: called with a short text before each step.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> dynid.publish_run(run, "out", formats=["json"]).report.name
+        'report.html'
     """
     wanted = known_formats(formats)
     _clear_old_models(Path(folder))

@@ -32,7 +32,17 @@ class CutoffChoice:
 
 
 def fourier_cutoff_hz(fundamental_hz: float, harmonics: int) -> float:
-    """``10 w_f L / (2 pi)``: ten times the highest frequency of a Fourier motion."""
+    """Cut-off for a Fourier motion, ``10 w_f L / (2 pi)``: ten times its highest frequency.
+
+    Args:
+        fundamental_hz: frequency of the first harmonic, Hz.
+        harmonics: number ``L`` of harmonics.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.fourier_cutoff_hz(fundamental_hz=0.1, harmonics=5)
+        5.0
+    """
     if not (np.isfinite(fundamental_hz) and fundamental_hz > 0.0):
         raise InputError(f"fundamental frequency is {fundamental_hz} Hz, expected a positive number")
     if harmonics < 1:
@@ -63,7 +73,18 @@ def motion_bandwidth_hz(recording: Recording | RecordingStream) -> Array:
 
 
 def candidate_cutoffs(recording: Recording | RecordingStream, count: int = 10) -> tuple[float, ...]:
-    """Cut-offs worth trying, in hertz: from twice the bandwidth of the motion to sixty times, below half the rate."""
+    """Cut-offs to try, in hertz: from twice to sixty times the bandwidth of the motion, below half the sampling rate.
+
+    Args:
+        recording: a log, or a stream of one.
+        count: number of candidates.
+
+    Examples:
+        >>> import dynid
+        >>> cutoffs = dynid.candidate_cutoffs(dynid.demo_recording(), count=5)
+        >>> len(cutoffs), cutoffs[0] < cutoffs[-1] < 50.0
+        (5, True)
+    """
     if count < 2:
         raise InputError(f"{count} candidate cut-offs asked for, expected at least 2")
     band = float(motion_bandwidth_hz(recording).max())
@@ -75,9 +96,17 @@ def candidate_cutoffs(recording: Recording | RecordingStream, count: int = 10) -
 
 
 def choose_cutoff(candidates: Sequence[float], error_of: Callable[[float], float], refine: bool = True) -> CutoffChoice:
-    """The candidate with the smallest error, and with ``refine`` two more tried between it and its neighbours.
+    """The candidate with the smallest error.
 
-    ``error_of(cutoff_hz)`` is to be the error on held-out rows against raw torque.
+    Args:
+        candidates: cut-offs in hertz.
+        error_of: a function of the cut-off in hertz; meant to be the error on held-out rows against raw torque.
+        refine: also try one cut-off between the best candidate and each of its neighbours.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.choose_cutoff([1.0, 4.0, 16.0], lambda cutoff_hz: abs(cutoff_hz - 5.0), refine=False).cutoff_hz
+        4.0
     """
     if not candidates:
         raise InputError("no cut-off to choose from, expected at least one candidate")

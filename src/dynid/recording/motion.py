@@ -17,11 +17,26 @@ from dynid.recording.source import Part, RecordingSource
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A motion log: ``time`` (n,), the rest (n, joints) or None where the log has none.
+    """A motion log; arrays are ``(n, joints)``, or None where the log has none.
 
-    ``current`` is in ampere; :meth:`with_drive_gains` makes torque of it. ``reference_position`` is what was
-    commanded, ``external_torque`` an estimate by the controller of torque from contact (never the joint
-    torque itself).
+    Args:
+        time: ``(n,)``, seconds, increasing.
+        position: rad or m.
+        joint_names: name of every column.
+        velocity: rad/s or m/s.
+        acceleration: rad/s^2 or m/s^2.
+        torque: N m or N.
+        current: A; :meth:`with_drive_gains` makes torque of it.
+        reference_position: commanded position.
+        external_torque: contact torque as estimated by the controller, never the joint torque itself.
+        source: where the log came from and what was done while reading it.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> t = np.arange(100) / 100.0
+        >>> log = dynid.Recording(t, np.sin(t)[:, None], ("elbow",), torque=np.cos(t)[:, None])
+        >>> log.n_samples, log.quantities
+        (100, ('position', 'torque'))
     """
 
     time: Array

@@ -202,7 +202,12 @@ class PolynomialApproximation:
         alpha: exponent of the weight at the newest end of the window; a k-th derivative needs ``k < alpha``.
         beta: exponent at the oldest end; a k-th derivative needs ``k < beta``.
         delay_zero: which zero of ``P_{N+1}`` sets the delay, 0 for the shortest delay.
-        requested_delay_s: a delay of one's own instead of a zero; costs one degree of exactness.
+        requested_delay_s: a delay, s, instead of a zero; costs one degree of exactness.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.PolynomialApproximation(window_s=0.1).order
+        1
     """
 
     order: int = 1
@@ -357,13 +362,23 @@ def null_frequency(
     adjust: Literal["exponents", "window"] = "exponents",
     derivative: int = 1,
 ) -> FrequencyNull:
-    """Settings near the given ones with ``G(f) = 0`` at one frequency, for ``g`` and each of its derivatives.
+    """Settings near given ones with ``G(f) = 0`` at one frequency, for ``g`` and each of its derivatives.
 
-    ``G(f) = 0`` is two real equations. "exponents" solves them for alpha and beta, both kept above
-    ``derivative``; the window, and so the attenuation elsewhere, hardly changes. "window" changes ``T``
-    alone. That is enough when the kernel is symmetric (alpha = beta and the polynomial read in the middle of
-    the window, such as N = 0), where ``G(f) ~ J_{alpha + 1/2}(pi f T) / (pi f T)^(alpha + 1/2)`` for N = 0
-    has real zeros; for other kernels it gives the deepest notch there is, and ``gain`` says how deep.
+    Args:
+        settings: where the search starts.
+        frequency_hz: the frequency to remove, Hz.
+        adjust: ``G(f) = 0`` is two real equations. ``exponents`` solves them for alpha and beta, both kept above ``derivative``;
+            the window, and so the attenuation elsewhere, hardly changes. ``window`` changes ``T`` alone. That is enough when the
+            kernel is symmetric (alpha = beta and the polynomial evaluated in the middle of the window, such as N = 0), where
+            ``G(f) ~ J_{alpha + 1/2}(pi f T) / (pi f T)^(alpha + 1/2)`` for N = 0 has real zeros; for other kernels it gives the
+            deepest notch that exists, and ``gain`` of the result is its depth.
+        derivative: highest derivative for which the zero must hold.
+
+    Examples:
+        >>> import dynid
+        >>> found = dynid.null_frequency(dynid.PolynomialApproximation(window_s=0.05), frequency_hz=50.0)
+        >>> bool(found.gain < 1e-6)
+        True
     """
     if not (np.isfinite(frequency_hz) and frequency_hz > 0):
         raise InputError(f"frequency to suppress is {frequency_hz} Hz, expected a positive finite number")

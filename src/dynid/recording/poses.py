@@ -14,8 +14,19 @@ from dynid.recording.source import RecordingSource
 
 @dataclass(frozen=True, eq=False)
 class StaticRecording:
-    """A table of poses: inertia matrix ``M(q)`` (n, J, J) and gravity torque ``g(q)`` (n, J) at ``position``
-    (n, J).
+    """A table of poses with the inertia matrix and the gravity torque of each.
+
+    Args:
+        position: ``(n, joints)``, rad or m.
+        joint_names: name of every column.
+        inertia: ``M(q)``, ``(n, joints, joints)``; None where the table has none.
+        gravity: ``g(q)``, ``(n, joints)``, N m or N; None where the table has none.
+        source: where the table came from.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> dynid.StaticRecording(np.zeros((4, 1)), ("elbow",), gravity=np.ones((4, 1))).gravity.shape
+        (4, 1)
     """
 
     position: Array

@@ -35,10 +35,21 @@ def process(
 ) -> Samples | ProcessedStream:
     """Samples of a recording after the steps, in their order; of a stream, samples that are made while they are read.
 
-    ``edge_s`` seconds are dropped at both ends of every uninterrupted part; by default 0.3 s or three filter time
-    constants, whichever is longer, and one row where only differences were taken. Steps that need equally spaced
-    samples get a ``Resample`` before them if there is none. ``raw_torque`` of the samples is the torque as recorded,
-    on the same rows.
+    Args:
+        recording: a log, or a stream of one.
+        steps: processing steps of ``dynid.steps``. Steps that need equally spaced samples get a ``Resample`` before them if
+            there is none.
+        edge_s: time dropped at both ends of every uninterrupted part, s; by default 0.3 s or three filter time constants,
+            whichever is longer, and one row where only differences were taken.
+
+    ``raw_torque`` of the samples is the torque as recorded, on the same rows.
+
+    Examples:
+        >>> import dynid
+        >>> steps = [dynid.LowPass(cutoff_hz=8.0), dynid.Differentiate()]
+        >>> samples = dynid.process(dynid.demo_recording(seconds=4.0), steps)
+        >>> samples.torque.shape == samples.raw_torque.shape
+        True
     """
     _refuse_other_kinds(recording)
     chain = complete_steps(steps, edge_s)

@@ -15,10 +15,25 @@ from dynid.errors import InputError
 
 @dataclass(frozen=True)
 class Samples:
-    """Position, velocity, acceleration and (unless it is only motion) torque of every joint, one row per sample.
+    """Position, velocity, acceleration and (unless it is motion only) torque of every joint, one row per sample.
 
-    ``raw_torque`` is the torque as recorded on the same rows, before any filter: what a model is finally judged by.
-    ``load`` is the torque transmitted by each joint, for friction that depends on it.
+    Args:
+        time: seconds, increasing.
+        position: ``(samples, joints)``, rad or m.
+        velocity: rad/s or m/s.
+        acceleration: rad/s^2 or m/s^2.
+        torque: N m or N; None for motion without torque.
+        raw_torque: torque as recorded on the same rows, before any filter.
+        load: torque transmitted by each joint, for friction that depends on it.
+        notes: sentences on how the samples were made.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> t = np.linspace(0.0, 1.0, 5)
+        >>> q = np.outer(t, [1.0, 2.0])
+        >>> samples = dynid.Samples(time=t, position=q, velocity=0 * q + [1.0, 2.0], acceleration=0 * q)
+        >>> len(samples), samples.duration_s
+        (5, 1.0)
     """
 
     time: Array

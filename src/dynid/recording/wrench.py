@@ -12,11 +12,29 @@ from dynid.recording.source import RecordingSource
 
 @dataclass(frozen=True, eq=False)
 class WrenchRecording:
-    """A force/torque-sensor log: ``wrench`` (n, 6) = (force, moment) in the sensor frame, and how the sensor
-    moved.
+    """A force/torque-sensor log and the motion of the sensor.
 
-    The motion is that of the sensor body, (n, 3) each in its own frame, or that of the joints, (n, J). The
-    linear acceleration is the proper one, ``a - g``, which an accelerometer at the sensor's origin shows.
+    The motion is that of the sensor body, ``(n, 3)`` each in its own frame, or that of the joints, ``(n, joints)``.
+
+    Args:
+        time: ``(n,)``, seconds, increasing.
+        wrench: ``(n, 6)``: force, N, and moment, N m, in the sensor frame.
+        linear_velocity: of the sensor's origin, m/s.
+        angular_velocity: rad/s.
+        linear_acceleration: proper acceleration ``a - g`` of the sensor's origin, as an accelerometer there measures it, m/s^2.
+        angular_acceleration: rad/s^2.
+        joint_names: names of the joints, where the motion is theirs.
+        position: of the joints, rad or m.
+        velocity: of the joints.
+        acceleration: of the joints.
+        source: where the log came from.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> t = np.arange(10) / 100.0
+        >>> log = dynid.WrenchRecording(t, np.zeros((10, 6)), linear_acceleration=np.tile([0.0, 0.0, 9.81], (10, 1)))
+        >>> log.wrench.shape
+        (10, 6)
     """
 
     time: Array

@@ -25,10 +25,20 @@ def write_recording(
     *,
     by_name: bool = False,
 ) -> Path:
-    """Write a recording as CSV, parquet or npz by the suffix of ``path``; complete or not at all.
+    """Write a recording as CSV, parquet or npz by the suffix of the path, completely or not at all.
 
-    Columns are ``t, q1.., dq1.., ddq1.., tau1.., i1..``, with ``by_name`` ``t, q_<joint>..``; a pose table
-    gives ``q1.., M11, M21, M22, .., g1..``.
+    Columns are ``t, q1.., dq1.., ddq1.., tau1.., i1..``; those of a pose table ``q1.., M11, M21, M22, .., g1..``.
+
+    Args:
+        recording: a motion log, a table of poses or a sensor log.
+        path: file to write.
+        by_name: name columns by joint, ``q_<joint>``, instead of by number.
+
+    Examples:
+        >>> import dynid
+        >>> path = dynid.write_recording(dynid.demo_recording(seconds=2.0), "log.csv")
+        >>> dynid.read_recording(path, dynid.demo_robot()).n_samples
+        200
     """
     target = Path(path)
     columns = _columns_of(recording, by_name)

@@ -31,7 +31,19 @@ ROUND_OFF = 1e-9
 
 @dataclass(frozen=True)
 class BaseReduction:
-    """``beta = K phi`` and ``W_b = W lift``, with ``K lift = 1``."""
+    """Base parameters ``beta = K phi`` and their regressor ``W_b = W lift``, with ``K lift = 1``.
+
+    Args:
+        parameter_names: names of the parameters ``phi``.
+        K: ``(base, parameters)``.
+        lift: ``(parameters, base)``.
+
+    Examples:
+        >>> import dynid
+        >>> base = dynid.BaseReduction.from_matrix([[1.0, 0.5]], ["Ixx1", "m2"])
+        >>> base.expressions()
+        ('Ixx1 + 0.5 m2',)
+    """
 
     parameter_names: tuple[str, ...]
     K: Array
@@ -130,15 +142,24 @@ def reduce_to_base(
 ) -> BaseReduction:
     """Base parameters of a robot from its torque regressor at random states.
 
-    A parameter that shows apart from others by less than ``tolerance`` of its own torque is taken as dependent: descriptions
-    write 1.5708 for a right angle, and what rests on such a rounding can be known from no motion.
+    The default grouping tries columns from base to tip, inside a link ``Ixx Ixy Ixz Iyy Iyz Izz mx my mz m Ia fv fc fo``, as in
+    the published tables. The default reduction is computed once for all robots of one structure.
 
-    ``order`` names parameters to prefer, first to last; the rest follow in the default grouping: base to tip, inside a link
-    ``Ixx Ixy Ixz Iyy Iyz Izz mx my mz m Ia fv fc fo``, which is that of the published tables. The default reduction is found
-    once for all robots of one structure.
+    Args:
+        robot: the robot, with its effects.
+        order: names of parameters to prefer, first to last; the rest follow in the default grouping.
+        tolerance: a parameter that differs from a combination of others by less than this fraction of its own torque is taken
+            as dependent: descriptions write 1.5708 for a right angle, and no motion can determine what rests on such rounding.
+        seed: of the random states.
+
+    Examples:
+        >>> import dynid
+        >>> base = dynid.reduce_to_base(dynid.demo_robot(effects="none"))
+        >>> base.n_parameters, base.n_base
+        (70, 43)
     """
     if order is None and tolerance == NEGLIGIBLE and seed == 0:
-        return structure_of(robot).base
+        return structure_of(robot).once(find_base)
     return find_base(robot, order=order, tolerance=tolerance, seed=seed)
 
 

@@ -13,10 +13,18 @@ from dynid.errors import InputError
 
 
 def body_regressor(acceleration: ArrayLike, velocity: ArrayLike) -> Array:
-    """Wrench regressor ``(..., 6, 10)`` of a body from its spatial acceleration and twist, ``(..., 6)`` (linear, angular).
+    """Wrench regressor ``(..., 6, 10)`` of a body.
 
-    Both are in the body's own frame; the acceleration is the spatial one (the rate of the twist's components) with gravity
-    already subtracted, as Pinocchio's ``bodyRegressor`` takes it.
+    Args:
+        acceleration: spatial acceleration ``(..., 6)`` (linear, angular) in the body's frame, that is the rate of the twist's
+            components, with gravity already subtracted, as Pinocchio's ``bodyRegressor`` takes it.
+        velocity: twist ``(..., 6)`` in the body's frame.
+
+    Examples:
+        >>> import dynid
+        >>> Y = dynid.body_regressor([0, 0, 9.81, 0, 0, 0], [0] * 6)
+        >>> (Y @ [2.0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).round(2).tolist()
+        [0.0, 0.0, 19.62, 0.0, 0.0, 0.0]
     """
     a, v = np.asarray(acceleration, dtype=np.float64), np.asarray(velocity, dtype=np.float64)
     for name, array in (("acceleration", a), ("velocity", v)):

@@ -24,7 +24,20 @@ from dynid.robot.model import Robot
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """One family of rows: its name, its independent columns and how all columns follow from them."""
+    """One family of rows, such as the torque of one joint.
+
+    Args:
+        name: of the family.
+        columns: indices of its independent columns.
+        expansion: matrix from those columns to all columns.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> channel = dynid.build_regression(robot, dynid.demo_samples()).factors[6].channel
+        >>> isinstance(channel, dynid.rows.Channel), channel.width < len(robot.parameters)
+        (True, True)
+    """
 
     name: str
     columns: IntArray
@@ -44,13 +57,23 @@ class Channel:
 
 
 def full_channel(name: str, n_parameters: int) -> Channel:
-    """A channel that keeps every column."""
+    """A channel that keeps every column.
+
+    Args:
+        name: of the family of rows.
+        n_parameters: number of columns.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.rows.full_channel("force", 3).width
+        3
+    """
     return Channel(name, freeze(range(n_parameters), dtype=np.int64), freeze(np.eye(n_parameters)))
 
 
 def torque_channels(robot: Robot) -> tuple[Channel, ...]:
     """One channel per torque; found once for all robots of one structure."""
-    return structure_of(robot).channels
+    return structure_of(robot).once(find_torque_channels)
 
 
 def find_torque_channels(robot: Robot) -> tuple[Channel, ...]:

@@ -31,7 +31,18 @@ def kinetic_and_potential(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Arr
 
 
 def energy_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
-    """``h(q, v)``: total energy is ``h phi``; ``(samples, inertial parameters)``."""
+    """``h(q, v)`` of the total energy ``h phi``, ``(samples, inertial parameters)``.
+
+    Args:
+        robot: its rigid bodies are used, its effects are not.
+        q: positions, ``(samples, joints)``.
+        v: velocities, ``(samples, joints)``.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> dynid.energy_regressor(dynid.demo_robot(), np.zeros((3, 7)), np.ones((3, 7))).shape
+        (3, 70)
+    """
     kinetic, potential = kinetic_and_potential(robot, q, v)
     return kinetic + potential
 

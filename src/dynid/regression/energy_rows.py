@@ -34,13 +34,19 @@ _TYPICAL_STATES = 200
 
 @dataclass(frozen=True)
 class EnergyRows(Rows):
-    """One row per interval of a log: no acceleration is needed, and torque noise is averaged over the interval.
+    """Energy rows: change of energy over an interval equals work. No acceleration is needed, and torque noise is averaged.
 
     Args:
         robot: the robot, with its effects.
         samples: one set of samples, or one stream of them, per log.
         interval_s: length of the intervals, which follow one another from the start of every uninterrupted part.
-        knots_s: times that intervals lead from and to, in every log, instead of a length: those of a designed motion.
+        knots_s: ends of the intervals in every log, instead of a length: those of a designed motion.
+
+    Examples:
+        >>> import dynid
+        >>> rows = dynid.EnergyRows(dynid.demo_robot(), (dynid.demo_samples(),), interval_s=0.5)
+        >>> dynid.rows.factorise(rows).n_rows
+        19
     """
 
     kind = "energy"
@@ -171,10 +177,19 @@ def chosen_interval_s(n_parameters: int, durations_s: Sequence[float], periods_s
 
 
 def energy_regression(robot: Robot, samples: Samples | Sequence[Samples], intervals: ArrayLike | None = None) -> Regression:
-    """Factor of energy differences over intervals of samples; one channel, no joints.
+    """Regression of energy differences over intervals of samples; one channel, no joints.
 
-    ``intervals`` are pairs of sample indices; by default each set of samples is cut into stretches of equal length, as many
-    as ten per parameter, but of at least ten samples.
+    Args:
+        robot: the robot, with its effects.
+        samples: one set of samples, or several.
+        intervals: pairs of sample indices; None to cut each set into intervals of equal length, ten per parameter, but of at
+            least ten samples each.
+
+    Examples:
+        >>> import dynid
+        >>> data = dynid.energy_regression(dynid.demo_robot(), dynid.demo_samples(), [[0, 400], [400, 999]])
+        >>> data.n_rows
+        2
     """
     sets = [samples] if isinstance(samples, Samples) else list(samples)
     if intervals is not None and len(sets) != 1:

@@ -65,7 +65,20 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Everything the data say about the parameters, and the row source to ask again."""
+    """What the data say about the parameters: a triangular factor per channel; ``one + other`` merges two data sets.
+
+    Args:
+        parameters: the columns, with their nominal values.
+        factors: the triangles, one set per channel.
+        sources: the row sources that made them, for methods that need the rows again.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> one, other = (dynid.build_regression(robot, part) for part in (samples[:500], samples[500:]))
+        >>> isinstance(one, dynid.Regression), (one + other).n_samples
+        (True, 1000)
+    """
 
     parameters: Parameters
     factors: tuple[Factor, ...]
@@ -184,9 +197,20 @@ def build_regression(
     row_filter: RowFilter | None = None,
     map_over: MapOver | None = None,
 ) -> Regression:
-    """Factor the torque rows of one or several sets of samples.
+    """Regression of the torque rows of one or several sets of samples.
 
-    ``map_over`` is an engine's ``map``: each set of samples, and each part of a long one, is then factored where it says.
+    Args:
+        robot: the robot, with its effects.
+        samples: one set of samples, one stream, or several of them.
+        weights: a function from samples to a factor of every row.
+        row_filter: a filter of ``dynid.rows`` around the rows, such as ``FilterAndDecimate``.
+        map_over: ``map`` of an engine: each set of samples, and each part of a long one, is then factored there.
+
+    Examples:
+        >>> import dynid
+        >>> data = dynid.build_regression(dynid.demo_robot(), dynid.demo_samples())
+        >>> data.n_samples, data.channel_names[0]
+        (1000, 'shoulder_yaw')
     """
     rows: RowSource = TorqueRows(robot, as_logs(samples), weights)
     if row_filter is not None:
@@ -209,7 +233,17 @@ def _triangles(rows: RowSource) -> Regression:
 
 
 def factorise(source: RowSource) -> Regression:
-    """One pass over a row source into triangles."""
+    """The regression of a row source, in one pass over its rows.
+
+    Args:
+        source: any row source of ``dynid.rows``.
+
+    Examples:
+        >>> import dynid
+        >>> rows = dynid.rows.EnergyRows(dynid.demo_robot(), (dynid.demo_samples(),), interval_s=0.1)
+        >>> dynid.rows.factorise(rows).channel_names
+        ('energy',)
+    """
     channels = source.channels
     folders = [_Folder(channel) for channel in channels]
     block_rows, filled = 0, 0

@@ -17,16 +17,23 @@ from dynid.robot.model import Robot
 
 @dataclass(frozen=True, eq=False)
 class MatrixRows(Rows):
-    """``[W y]`` of every channel, ``(rows, columns + 1)``, over the channel's own columns.
+    """Rows from explicit matrices ``[W y]``, one per channel, ``(rows, columns + 1)`` over the channel's own columns.
 
     Args:
         parameters: the columns, with their nominal values.
         channels: the families of rows.
         matrices: one matrix per channel.
-        timed: the rows are those of one log in the order of time, evenly spaced and as many for every channel.
+        timed: whether the rows are those of one log in the order of time, evenly spaced and as many for every channel.
         robot: whose rows they are, where they belong to one.
-        kind: what they say, in one word.
+        kind: what the rows are, in one word.
         chunk_rows: rows of a chunk.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> parameters = dynid.Parameters((dynid.rows.Column("mass", 1, "actuator", "kg", "body"),), np.ones(1))
+        >>> rows = dynid.rows.MatrixRows(parameters, (dynid.rows.full_channel("f", 1),), (np.array([[1.0, 2.0]]),))
+        >>> dynid.rows.factorise(rows).n_rows
+        1
     """
 
     samples = ()

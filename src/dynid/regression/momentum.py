@@ -16,7 +16,19 @@ from dynid.robot.model import Robot
 
 
 def momentum_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
-    """``A`` and ``B`` of the inertial parameters, ``(samples, torques, inertial parameters)`` each."""
+    """``A`` and ``B`` of ``tau = d(A phi)/dt + B phi``, ``(samples, torques, inertial parameters)`` each.
+
+    Args:
+        robot: its rigid bodies are used, its effects are not.
+        q: positions, ``(samples, joints)``.
+        v: velocities, ``(samples, joints)``.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> A, B = dynid.momentum_regressor(dynid.demo_robot(), np.zeros((3, 7)), np.ones((3, 7)))
+        >>> A.shape, B.shape
+        ((3, 7, 70), (3, 7, 70))
+    """
     from dynid.regression import kernel
 
     if robot.floating:

@@ -87,17 +87,24 @@ class ApproximatedRows:
 
 @dataclass(frozen=True)
 class PolynomialRows(Rows):
-    """Rows (35) of one robot over logs; a row source like any other, whose triangles merge with those of torque rows.
+    """Rows (35) of the polynomial approximation; a row source like any other, whose triangles merge with those of torque rows.
 
     Args:
-        robot: stands on a fixed base.
+        robot: a robot on a fixed base.
         samples: logs on a uniform clock; a gap starts a new window, an uneven clock is refused.
         settings: kernels and window.
         composition: how positions enter nonlinear expressions, see the module.
-        every: keep every so many-th row.
+        every: one row of so many is kept.
         rule: quadrature that samples the kernels.
         exact: correct the taps so that they are exact on polynomials.
-        chunk_rows: samples that are worked on at a time; the rows do not depend on it.
+        chunk_rows: samples processed at a time; the rows do not depend on it.
+
+    Examples:
+        >>> import dynid
+        >>> settings = dynid.PolynomialApproximation(window_s=0.1)
+        >>> rows = dynid.PolynomialRows(dynid.demo_robot(), (dynid.demo_samples(),), settings)
+        >>> dynid.rows.factorise(rows).n_samples
+        980
     """
 
     kind = "polynomial"
@@ -191,9 +198,22 @@ def polynomial_regression(
     rule: Rule = "trapezoidal",
     exact: bool = True,
 ) -> Regression:
-    """Factor the rows (35) of one or several logs, from their positions and torques alone.
+    """Regression of the rows (35) of one or several logs, from their positions and torques alone.
 
-    The default settings are the paper's: a window of 44 ms, N = 1, N* = 2, alpha = beta = 3.
+    Args:
+        robot: a robot on a fixed base.
+        logs: one log, or several.
+        settings: kernels and window; None for the paper's: a window of 44 ms, N = 1, N* = 2, alpha = beta = 3.
+        composition: how positions enter nonlinear expressions, see the module.
+        every: one row of so many is kept.
+        rule: quadrature that samples the kernels.
+        exact: correct the taps so that they are exact on polynomials.
+
+    Examples:
+        >>> import dynid
+        >>> settings = dynid.PolynomialApproximation(window_s=0.1)
+        >>> dynid.polynomial_regression(dynid.demo_robot(), dynid.demo_recording(), settings).n_samples
+        980
     """
     sources: tuple[Log, ...] = as_logs(logs, (Recording, RecordingStream, Samples))
     chosen = settings or PolynomialApproximation()
@@ -201,9 +221,27 @@ def polynomial_regression(
 
 
 class OnlinePolynomialRows:
-    """Rows (35) while the robot moves: push samples one by one or in blocks, take the rows that they complete.
+    """Polynomial rows online: push samples one by one or in blocks, take the rows that they complete.
 
-    It remembers the last ``n_dropped`` samples. A row belongs to a time ``delay_s`` before its newest sample.
+    It keeps the last ``n_dropped`` samples. A row belongs to a time ``delay_s`` before its newest sample.
+
+    Args:
+        robot: a robot on a fixed base.
+        settings: kernels and window.
+        sample_period_s: sampling period, s.
+        composition: how positions enter nonlinear expressions, see the module.
+        every: one row of so many is kept.
+        rule: quadrature that samples the kernels.
+        exact: correct the taps so that they are exact on polynomials.
+        start_s: time of the first sample, s.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples(seconds=2.0)
+        >>> online = dynid.OnlinePolynomialRows(robot, dynid.PolynomialApproximation(window_s=0.1), sample_period_s=0.01)
+        >>> rows = online.push(samples.position, samples.torque)
+        >>> len(rows.time)
+        180
     """
 
     def __init__(

@@ -39,7 +39,19 @@ class RowFilter(Protocol):
 
 @dataclass(frozen=True)
 class FilteredRows:
-    """The rows of another source after a row filter, log by log."""
+    """The rows of another source after a row filter, log by log.
+
+    Args:
+        source: any row source.
+        row_filter: ``FilterAndDecimate``, ``BandLimit`` or your own.
+
+    Examples:
+        >>> import dynid
+        >>> rows = dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
+        >>> filtered = dynid.FilteredRows(rows, dynid.FilterAndDecimate(every=4))
+        >>> dynid.rows.factorise(filtered).n_samples < 250
+        True
+    """
 
     source: RowSource
     row_filter: RowFilter
@@ -94,11 +106,24 @@ class FilteredRows:
 
 @dataclass(frozen=True)
 class FilterAndDecimate:
-    """Zero-phase Butterworth low-pass on the columns of ``[W tau]``, of which every ``every``-th row is kept.
+    """Zero-phase Butterworth low-pass on the columns of ``[W tau]``; of the filtered rows some are kept.
 
-    The cut-off is ``cutoff_hz``, by default 0.8 of half the rate that is left. At both ends of every uninterrupted part
-    ``edge_s`` seconds are left out, by default 0.3 s or three filter time constants, whichever is longer; beyond its ends a
-    part is continued by reflection.
+    Beyond its ends a part is continued by reflection.
+
+    Args:
+        every: one row of so many is kept.
+        cutoff_hz: cut-off, Hz; None for 0.8 of half the rate that is left.
+        order: order of the filter.
+        edge_s: time left out at both ends of every uninterrupted part, s; None for 0.3 s or three filter time constants,
+            whichever is longer.
+
+    Examples:
+        >>> import dynid
+        >>> data = dynid.build_regression(
+        ...     dynid.demo_robot(), dynid.demo_samples(), row_filter=dynid.FilterAndDecimate(every=5)
+        ... )
+        >>> data.n_samples < 200
+        True
     """
 
     every: int
@@ -152,11 +177,18 @@ class FilterAndDecimate:
 
 @dataclass(frozen=True)
 class BandLimit:
-    """Linear-phase low-pass that keeps what lies below ``band_hz`` and as many rows as that band needs.
+    """Linear-phase low-pass that keeps the band below ``band_hz`` and 2.5 rows per period of it.
 
-    Rows are kept 2.5 times as often as the band is wide, and what could be taken for something inside the band at that rate
-    is suppressed by ``attenuation_db``. At both ends of every uninterrupted part ``edge_s`` seconds are left out, by default
-    half a period of the band.
+    Args:
+        band_hz: upper end of the band, Hz.
+        attenuation_db: attenuation of everything that would alias into the band.
+        edge_s: time left out at both ends of every uninterrupted part, s; None for half a period of the band.
+
+    Examples:
+        >>> import dynid
+        >>> rows = dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
+        >>> dynid.rows.factorise(dynid.FilteredRows(rows, dynid.rows.BandLimit(band_hz=5.0))).n_samples < 130
+        True
     """
 
     band_hz: float

@@ -46,8 +46,15 @@ two, whose columns would all begin at the same place of the cache."""
 class Chunk:
     """Rows of every channel for some consecutive samples.
 
-    ``blocks`` holds ``[W y]`` of every channel over its own columns, column-major. They are free to overwrite, and gone when
-    the next chunk is asked for. ``time`` are the times of the rows in seconds, None where rows have no clock.
+    Args:
+        blocks: ``[W y]`` of every channel over its own columns, column-major. They may be overwritten, and are invalid once
+            the next chunk is asked for.
+        time: times of the rows in seconds; None where rows have no clock.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> len(dynid.rows.Chunk([np.zeros((5, 3), order="F")]))
+        5
     """
 
     blocks: list[Array]
@@ -58,7 +65,15 @@ class Chunk:
 
 
 class RowSource(Protocol):
-    """Makes the rows of some channels, any number of times."""
+    """What a row source has: it makes the rows of some channels, any number of times.
+
+    Examples:
+        >>> import dynid
+        >>> def n_rows(source: dynid.rows.RowSource) -> int:
+        ...     return sum(len(block) for chunk in source.passes() for block in chunk.blocks)
+        >>> n_rows(dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(seconds=2.0),)))
+        1400
+    """
 
     @property
     def kind(self) -> str:
@@ -123,7 +138,20 @@ class RowSource(Protocol):
 
 
 class Rows:
-    """What a row source does unless it knows better: one log, nothing to split, no motion to exchange."""
+    """Defaults of a row source: one log, nothing to split, no samples or options to exchange. Derive your own source from it.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> class Weighing(dynid.rows.Rows):
+        ...     kind, robot, samples, timed = "weighing", None, (), False
+        ...     parameters = dynid.Parameters((dynid.rows.Column("mass", 1, "actuator", "kg", "body"),), np.ones(1))
+        ...     channels = (dynid.rows.full_channel("force", 1),)
+        ...
+        ...     def passes(self, chunk_rows=None):
+        ...         yield dynid.rows.Chunk([np.array([[9.0, 18.0], [11.0, 22.0]], order="F")])
+        >>> dynid.rows.factorise(Weighing()).n_rows
+        2
+    """
 
     def by_log(self) -> tuple[RowSource, ...]:
         return (cast(RowSource, self),)

@@ -15,7 +15,18 @@ from dynid.robot.model import Robot
 
 
 def static_regressor(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
-    """``(Y_M, Y_g)`` of the inertial parameters: ``(poses, torques, torques, parameters)`` and one axis of torques less."""
+    """``(Y_M, Y_g)`` of the inertia matrix and the gravity torque over the inertial parameters.
+
+    Args:
+        robot: its rigid bodies are used, its effects are not.
+        q: poses, ``(poses, joints)``.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> Y_M, Y_g = dynid.static_regressor(dynid.demo_robot(), np.zeros((2, 7)))
+        >>> Y_M.shape, Y_g.shape
+        ((2, 7, 7, 70), (2, 7, 70))
+    """
     from dynid.regression import kernel
 
     array = np.atleast_2d(np.asarray(q, dtype=np.float64))

@@ -24,7 +24,21 @@ _TYPICAL_POSES = 50
 
 @dataclass(frozen=True, eq=False)
 class StaticRows(Rows):
-    """One channel with the entries of ``M`` and ``g`` of every pose; rigid bodies only, effects do not act on poses."""
+    """Rows of a table of poses: entries of ``M`` and ``g``; rigid bodies only, effects do not act on poses.
+
+    Args:
+        robot: its rigid bodies are used.
+        position: poses, ``(poses, joints)``.
+        inertia: ``M(q)`` of every pose; None where unknown.
+        gravity: ``g(q)`` of every pose; None where unknown.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> robot, q = dynid.demo_robot(), np.random.default_rng(0).uniform(-1, 1, (20, 7))
+        >>> rows = dynid.rows.StaticRows(robot, q, gravity=dynid.inverse_dynamics(robot, q, 0 * q, 0 * q, effects=False))
+        >>> dynid.rows.factorise(rows).n_rows
+        120
+    """
 
     kind = "static"
     timed = False

@@ -7,15 +7,13 @@ joints, gravity and effects they follow from, so that a run that makes many robo
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import cached_property
+from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from dynid.robot.model import Robot
 
-if TYPE_CHECKING:
-    from dynid.regression.base import BaseReduction
-    from dynid.regression.channels import Channel
+Found = TypeVar("Found")
 
 KEPT = 64
 """Structures kept at most; a run meets one per friction model it tries."""
@@ -25,31 +23,18 @@ _lock = Lock()
 
 
 class Structure:
-    """Tree, channels and base parameters of all robots with the same joints, gravity and effects."""
+    """What was found of all robots with the same joints, gravity and effects: tree, channels, base parameters."""
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
+        self._found: dict[Callable[[Robot], Any], Any] = {}
 
-    @cached_property
-    def tree_arrays(self) -> tuple[Any, ...]:
-        """The kinematic tree as the kernels take it."""
-        from dynid.regression import kernel
-
-        return kernel.tree_arrays(self._robot.tree)
-
-    @cached_property
-    def channels(self) -> tuple[Channel, ...]:
-        """One channel per torque."""
-        from dynid.regression.channels import find_torque_channels
-
-        return find_torque_channels(self._robot)
-
-    @cached_property
-    def base(self) -> BaseReduction:
-        """Base parameters in the default grouping."""
-        from dynid.regression.base import find_base
-
-        return find_base(self._robot)
+    def once(self, find: Callable[[Robot], Found]) -> Found:
+        """What a function finds of a robot of this structure, which it is asked for once."""
+        if find not in self._found:
+            self._found[find] = find(self._robot)
+        found: Found = self._found[find]
+        return found
 
 
 def structure_of(robot: Robot) -> Structure:

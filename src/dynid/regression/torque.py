@@ -26,10 +26,22 @@ _met: set[str] = set()
 def torque_regressor(
     robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, load: ArrayLike | None = None, *, reuse: Array | None = None
 ) -> Array:
-    """``Y`` of every sample, ``(samples, torques, parameters)``; ``load`` is the transmitted torque, where effects use it.
+    """``Y`` of every sample, ``(samples, torques, parameters)``, columns named by ``robot.parameters.names``.
 
-    ``reuse`` is an array that an earlier call for the same robot and number of samples returned: it is filled again, and its
-    structural zeros, most of it for a robot with many branches, are left as they are.
+    Args:
+        robot: the robot, with its effects.
+        q: positions, ``(samples, joints)``.
+        v: velocities.
+        a: accelerations.
+        load: transmitted torque, for effects that depend on it.
+        reuse: an array that an earlier call for the same robot and number of samples returned: it is filled again, and its
+            structural zeros, most of it for a robot with many branches, are left as they are.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> robot, q = dynid.demo_robot(), np.zeros((5, 7))
+        >>> dynid.torque_regressor(robot, q, q, q).shape == (5, 7, len(robot.parameters))
+        True
     """
     from dynid.regression import kernel
 
@@ -54,7 +66,22 @@ def torque_regressor(
 def inverse_dynamics(
     robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, load: ArrayLike | None = None, *, effects: bool = True
 ) -> Array:
-    """Torque with the robot's parameters, ``(samples, torques)``; that of the rigid bodies alone if not ``effects``."""
+    """Torque with the robot's parameters, ``(samples, torques)``.
+
+    Args:
+        robot: the robot, with its effects and parameters.
+        q: positions, ``(samples, joints)``.
+        v: velocities.
+        a: accelerations.
+        load: transmitted torque, for effects that depend on it.
+        effects: whether friction and rotor inertia are included.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> robot, q = dynid.demo_robot(), np.full((1, 7), 0.5)
+        >>> dynid.inverse_dynamics(robot, q, 0 * q, 0 * q, effects=False).shape
+        (1, 7)
+    """
     from dynid.regression import kernel
 
     q, v, a = checked_motion(robot, q, v, a)
@@ -112,7 +139,13 @@ def checked_motion(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tu
 
 def tree_arrays(robot: Robot) -> tuple[Any, ...]:
     """The kinematic tree as the kernels take it."""
-    return structure_of(robot).tree_arrays
+    return structure_of(robot).once(_find_tree_arrays)
+
+
+def _find_tree_arrays(robot: Robot) -> tuple[Any, ...]:
+    from dynid.regression import kernel
+
+    return kernel.tree_arrays(robot.tree)
 
 
 def compiled(kernel: Any) -> Any:

@@ -44,13 +44,19 @@ Weights: TypeAlias = Callable[[Samples], Array]
 
 @dataclass(frozen=True)
 class TorqueRows(Rows):
-    """Torque rows of one robot over samples.
+    """Torque rows ``tau = Y(q, v, a) phi`` of one robot over samples.
 
     Args:
         robot: the robot, with its effects.
         samples: one set of samples, or one stream of them, per log.
-        weights: factor of every row, from the samples.
+        weights: a function from samples to a factor of every row.
         chunk_rows: samples per chunk, and so the shortest time block of a factor; by default chosen by the length of a piece.
+
+    Examples:
+        >>> import dynid
+        >>> rows = dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
+        >>> rows.kind, rows.timed, len(rows.channels)
+        ('torque', True, 7)
     """
 
     kind = "torque"

@@ -24,12 +24,21 @@ _GUESS = (1.0, 0.0, 0.0, 0.0, 2e-3, 0.0, 2e-3, 0.0, 0.0, 2e-3)
 
 @dataclass(frozen=True, eq=False)
 class WrenchRows(Rows):
-    """One channel per axis of the sensor, over the ten parameters of the body and six offsets of the sensor.
+    """Rows of a force/torque sensor: one channel per axis, over the ten parameters of the body and six offsets of the sensor.
 
     Args:
-        recording: wrench and motion of the sensor frame; all three of angular velocity, proper linear acceleration
-            and angular acceleration are needed.
-        offsets: whether constant offsets of the sensor are estimated along.
+        recording: wrench and motion of the sensor frame; angular velocity, proper linear acceleration and angular acceleration
+            are all needed.
+        offsets: whether constant offsets of the sensor are estimated too.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> t, (f, w, a, b) = np.arange(50) / 100.0, np.random.default_rng(0).normal(size=(4, 50, 3))
+        >>> log = dynid.WrenchRecording(
+        ...     t, np.hstack([f, f]), angular_velocity=w, linear_acceleration=a, angular_acceleration=b
+        ... )
+        >>> dynid.rows.factorise(dynid.rows.WrenchRows(log)).n_samples
+        50
     """
 
     kind = "wrench"

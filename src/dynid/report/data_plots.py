@@ -9,7 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.report.envelope import envelope_rows
-from dynid.report.figure import Axis, Curve, Figure, Mark, Panel, Role
+from dynid.report.figure import Figure
+from dynid.report.panel import Axis, Curve, Mark, Panel, Role
 
 _BINS = 61  # odd, so that an even clock falls into the middle one
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.result import Estimate
 from dynid.inertia import consistency
-from dynid.report.figure import Axis, Curve, Figure, Mark, Panel, Role
+from dynid.report.figure import Figure
+from dynid.report.panel import Axis, Curve, Mark, Panel, Role
 from dynid.robot.model import Robot
 
 _SURE, _VAGUE = 0.01, 1000.0  # percent: shown between these

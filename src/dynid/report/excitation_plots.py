@@ -9,8 +9,9 @@ import numpy as np
 from dynid.excitation.card import experiment_card
 from dynid.excitation.design import Excitation
 from dynid.excitation.tool import tool_path
-from dynid.report.figure import COLOURS, Axis, Curve, Figure, Mark, Panel
+from dynid.report.figure import Figure
 from dynid.report.page import Code, Folded, Section, Table
+from dynid.report.panel import COLOURS, Axis, Curve, Mark, Panel
 
 _POINTS = 1200
 _LINE, _LIMIT, _SOFT = COLOURS["predicted"][0], COLOURS["limit"][0], COLOURS["data"][0]

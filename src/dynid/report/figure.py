@@ -1,100 +1,13 @@
-"""Figures as data: panels of curves with their axes, drawn twice: interactively in the page and as SVG files.
-
-A figure says what is drawn and what each curve stands for (its role); colours, sizes and the arrangement on a narrow screen
-are the business of whoever draws it.
-"""
+"""Figures as data: panels with a title and a caption, drawn twice: interactively in the page and as SVG files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
-import numpy as np
-
-from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-
-Role: TypeAlias = Literal[
-    "measured", "predicted", "residual", "raw", "data", "mixed", "prior", "limit", "good", "bad", "chosen"
-]
-COLOURS: dict[Role, tuple[str, str]] = {
-    "measured": ("#64748b", "#94a3b8"),
-    "predicted": ("#d9480f", "#ff922b"),
-    "residual": ("#0b7285", "#3bc9db"),
-    "raw": ("#b8c1cc", "#566275"),
-    "data": ("#1864ab", "#4dabf7"),
-    "mixed": ("#b7791f", "#e3b04b"),
-    "prior": ("#9aa5b1", "#6b778a"),
-    "limit": ("#c92a2a", "#ff8787"),
-    "good": ("#2b8a3e", "#69db7c"),
-    "bad": ("#c92a2a", "#ff8787"),
-    "chosen": ("#862e9c", "#e599f7"),
-}
-"""Colour of every role on a light and on a dark page."""
-
-CurveKind: TypeAlias = Literal["line", "points", "bars", "rows"]
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Points ``(x, y)`` of one role; ``rows`` are horizontal bars of length ``x`` at the places ``y`` of a list of names."""
-
-    name: str
-    x: Array
-    y: Array
-    role: Role
-    kind: CurveKind = "line"
-    dashed: bool = False
-    width: float = 1.4
-    """Of a line or a bar's edge, or the diameter of a point, in pixels."""
-    spread: Array | None = None
-    """Half lengths of error bars along ``y``."""
-    texts: tuple[str, ...] = ()
-    """What to say about each point."""
-    bar: float | None = None
-    """Width of upright bars in units of ``x``."""
-
-    def __post_init__(self) -> None:
-        for name in ("x", "y", "spread"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, freeze(getattr(self, name)))
-        lengths = {len(self.x), len(self.y)} | ({len(self.spread)} if self.spread is not None else set())
-        if self.texts:
-            lengths.add(len(self.texts))
-        if len(lengths) != 1:
-            raise InputError(f"curve '{self.name}' has parts of different lengths: {sorted(lengths)}")
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What an axis counts, and between which values; ``categories`` name the places 0, 1, 2.. instead."""
-
-    title: str = ""
-    log: bool = False
-    low: float | None = None
-    high: float | None = None
-    categories: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A straight line through a panel at one value of ``x`` or ``y``: a limit, a cut-off, a level."""
-
-    along: Literal["x", "y"]
-    value: float
-    name: str
-    role: Role = "limit"
-
-
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """One pair of axes."""
-
-    title: str
-    x: Axis
-    y: Axis
-    curves: tuple[Curve, ...]
-    marks: tuple[Mark, ...] = ()
+from dynid.report.panel import Panel
+from dynid.report.svg import figure_svg
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,37 +31,4 @@ class Figure:
 
     def _repr_svg_(self) -> str:
         """The drawing that a notebook shows."""
-        from dynid.report.svg import figure_svg
-
         return figure_svg(self)
-
-
-def limits_of(panel: Panel, along: Literal["x", "y"]) -> tuple[float, float]:
-    """From where to where an axis runs: as it was given, and around everything drawn where it was not."""
-    axis = panel.x if along == "x" else panel.y
-    if axis.categories:
-        return -0.6, len(axis.categories) - 0.4
-    values = np.concatenate([np.zeros(0), *(part for curve in panel.curves for part in _extent(curve, along))])
-    values = np.concatenate([values, [mark.value for mark in panel.marks if mark.along == along]])
-    values = values[np.isfinite(values) & ((values > 0.0) if axis.log else True)]
-    low = axis.low if axis.low is not None else (float(values.min()) if values.size else (0.1 if axis.log else 0.0))
-    high = axis.high if axis.high is not None else (float(values.max()) if values.size else 1.0)
-    if axis.log:
-        a, b = np.log10(low), np.log10(max(high, low))
-        edge = 0.05 * (b - a) or 0.5
-        return (
-            low if axis.low is not None else float(10.0 ** (a - edge)),
-            high if axis.high is not None else float(10.0 ** (b + edge)),
-        )
-    edge = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    return (low if axis.low is not None else low - edge, high if axis.high is not None else high + edge)
-
-
-def _extent(curve: Curve, along: Literal["x", "y"]) -> list[Array]:
-    values = curve.x if along == "x" else curve.y
-    parts = [values]
-    if along == "y" and curve.spread is not None:
-        parts = [values - curve.spread, values + curve.spread]
-    if (curve.kind, along) in (("bars", "y"), ("rows", "x")):
-        parts.append(np.zeros(1))
-    return parts

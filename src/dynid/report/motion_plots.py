@@ -10,7 +10,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.recording.samples import Samples
 from dynid.report.envelope import envelope_rows
-from dynid.report.figure import Axis, Curve, Figure, Mark, Panel
+from dynid.report.figure import Figure
+from dynid.report.panel import Axis, Curve, Mark, Panel
 from dynid.report.torque_plots import clock
 from dynid.robot.model import Joint, Robot
 

@@ -19,7 +19,8 @@ from urllib.parse import quote
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.report.figure import COLOURS, Curve, Figure, Panel, limits_of
+from dynid.report.figure import Figure
+from dynid.report.panel import COLOURS, Curve, Panel, limits_of
 from dynid.report.scene import Scene, scene_record
 
 Level: TypeAlias = Literal["good", "warning", "error", "note"]
@@ -81,11 +82,20 @@ Part: TypeAlias = Table | Items | Code | Figure | Tabs | Scene | Folded
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, what it means, and what it shows."""
+    """A section of the report: a heading, its explanation, and tables and figures.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.Section("Payload", "Tool B was mounted.").title
+        'Payload'
+    """
 
     title: str
+    """Heading."""
     text: str = ""
+    """Explanation below the heading."""
     parts: tuple[Part, ...] = ()
+    """Tables, figures and further text."""
     short: str = ""
     """Title in the page's list of contents; empty for the title itself."""
 

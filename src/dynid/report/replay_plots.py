@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.report.figure import Axis, Curve, Figure, Panel
+from dynid.report.figure import Figure
+from dynid.report.panel import Axis, Curve, Panel
 from dynid.robot.model import Robot
 from dynid.validation.replay import Replay
 

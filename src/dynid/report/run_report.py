@@ -4,12 +4,13 @@ It reads a run and computes nothing again. A section of your own is a function f
 there is nothing to show), registered once:
 
     >>> from dynid.report.page import Section
-    >>> from dynid.report.run_report import register_section, section_makers
+    >>> from dynid.report.run_report import register_section, section_makers, unregister_section
     >>> def greeting(shown):
     ...     return Section("Greeting", f"Hello from {shown.run.robot.name}.")
     >>> register_section(greeting)
     >>> greeting in section_makers()
     True
+    >>> unregister_section(greeting)  # for the example's sake
 """
 
 from __future__ import annotations
@@ -62,9 +63,38 @@ _MAKERS: list[SectionMaker] = [
 
 
 def register_section(make: SectionMaker) -> None:
-    """Add a section to every report, before the last ones."""
+    """Add a section to every report, before the last ones.
+
+    Args:
+        make: a function from :class:`~dynid.report.shown.Shown`, which holds the run, to a section, or None to show nothing.
+
+    Examples:
+        >>> import dynid
+        >>> def duration(shown):
+        ...     return dynid.Section("Duration", f"{shown.run.seconds:.1f} s")
+        >>> dynid.register_section(duration)
+        >>> dynid.unregister_section(duration)
+    """
     if make not in _MAKERS:
         _MAKERS.append(make)
+
+
+def unregister_section(make: SectionMaker) -> None:
+    """Remove a section that :func:`register_section` added.
+
+    Args:
+        make: the function that was registered.
+
+    Examples:
+        >>> import dynid
+        >>> def note(shown):
+        ...     return dynid.Section("Note", "Tool B was mounted.")
+        >>> dynid.register_section(note)
+        >>> dynid.unregister_section(note)
+    """
+    if make not in _MAKERS:
+        raise InputError(f"section {make!r} is not registered, expected a function given to register_section")
+    _MAKERS.remove(make)
 
 
 def section_makers() -> tuple[SectionMaker, ...]:
@@ -80,10 +110,21 @@ def report_run(
     refusals: Sequence[str] = (),
     sections: Sequence[Section] = (),
 ) -> Path:
-    """Write the page of a run, and its figures as SVG and PNG files into the folder ``figures`` beside it.
+    """Write the report of a run as one HTML page, and its figures as SVG and PNG files into the folder ``figures`` beside it.
 
-    The files in ``exported`` are linked with their proofs, ``refusals`` say why others were not written; ``sections`` are put
-    before the last one.
+    Args:
+        run: the run.
+        path: HTML file to write.
+        exported: exported files, which are linked with their proofs.
+        refusals: why other files were not written.
+        sections: sections put before the last one.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> dynid.report_run(run, "report.html").name
+        'report.html'
     """
     target = Path(path)
     shown = Shown(run, target.parent)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10
+from typing import Protocol
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.report.figure import COLOURS, Axis, Curve, Figure, Panel, Role, limits_of
+from dynid.report.panel import COLOURS, Axis, Curve, Panel, Role, limits_of
 
 _WIDTH = 860.0
 _INK, _SOFT, _GRID = "#1c2430", "#5b6675", "#e3e8ee"
@@ -37,7 +38,26 @@ class _Frame:
         return self.y + self.height * (1.0 - share)
 
 
-def figure_svg(figure: Figure) -> str:
+class Drawn(Protocol):
+    """What is drawn: a :class:`~dynid.report.figure.Figure`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def caption(self) -> str: ...
+    @property
+    def panels(self) -> tuple[Panel, ...]: ...
+    @property
+    def arrangement(self) -> str: ...
+    @property
+    def panel_height(self) -> int: ...
+    @property
+    def columns(self) -> int: ...
+
+
+def figure_svg(figure: Drawn) -> str:
     """The figure as one SVG document."""
     strips = figure.arrangement == "strips"
     columns = 1 if strips else min(figure.columns, len(figure.panels))
@@ -69,7 +89,7 @@ def figure_svg(figure: Figure) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _row_height(figure: Figure, panels: Sequence[Panel]) -> float:
+def _row_height(figure: Drawn, panels: Sequence[Panel]) -> float:
     names = max(len(panel.y.categories) for panel in panels)
     return _NAME * names + 6.0 if names else float(figure.panel_height)
 
@@ -202,7 +222,7 @@ def _mark(frame: _Frame, along: str, value: float, colour: str) -> str:
     return _line(frame.x, y, frame.x + frame.width, y, colour, 1.0, dashed=True)
 
 
-def _legend(figure: Figure) -> list[tuple[str, Role]]:
+def _legend(figure: Drawn) -> list[tuple[str, Role]]:
     """Every name once; none where a single curve needs no name."""
     named: dict[str, Role] = {}
     for panel in figure.panels:

@@ -12,7 +12,8 @@ from dynid.estimation.friction.fit import with_transmitted_load
 from dynid.recording.samples import Samples
 from dynid.regression.torque import effect_signals
 from dynid.report.envelope import envelope_rows, spread_rows
-from dynid.report.figure import Axis, Curve, Figure, Mark, Panel
+from dynid.report.figure import Figure
+from dynid.report.panel import Axis, Curve, Mark, Panel
 from dynid.robot.effects.effect import Motion
 from dynid.robot.model import Robot
 from dynid.validation.torque import band_limited, predict

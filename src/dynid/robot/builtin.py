@@ -16,7 +16,16 @@ DEMO_ARM = "demo_arm.toml"
 
 
 def demo_robot(effects: Sequence[Effect] | Sequence[str] | str | None = None) -> Robot:
-    """The demonstration arm with its true inertials, friction and rotor inertias."""
+    """The demonstration arm, with seven joints and true inertials, friction and rotor inertias.
+
+    Args:
+        effects: effects or their names; None for viscous, coulomb, offset and armature; "none" for rigid bodies only.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects="none").joint_names[0]
+        'shoulder_yaw'
+    """
     description = Description(Path(DEMO_ARM), demo_description().encode())
     return robot_from_dh(description).with_effects(chosen_effects(effects))
 

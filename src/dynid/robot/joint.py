@@ -23,7 +23,26 @@ JOINT_KINDS: tuple[JointKind, ...] = ("revolute", "continuous", "prismatic", "fl
 
 @dataclass(frozen=True)
 class Joint:
-    """One joint and where the body it moves sits; limits are infinite where the description has none."""
+    """One joint and where the body it moves sits; limits are infinite where the description has none.
+
+    Args:
+        name: of the joint.
+        kind: ``revolute``, ``continuous``, ``prismatic`` or ``floating``.
+        parent: index of the joint that carries it; -1 for the ground.
+        placement: 4x4 pose ``P`` of the body in its parent at position zero.
+        screw: ``S`` (linear, angular) in the body's frame, with a unit axis: the pose at ``q`` is ``P exp([S] q)``.
+        q_min: lower position limit, rad or m.
+        q_max: upper position limit.
+        dq_max: velocity limit, rad/s or m/s.
+        ddq_max: acceleration limit, rad/s^2 or m/s^2.
+        tau_max: torque limit, N m or N.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> joint = dynid.Joint("elbow", "revolute", -1, np.eye(4), [0, 0, 0, 0, 0, 1], q_min=-1.0, q_max=1.0)
+        >>> joint.pose(np.pi / 2)[:3, 0].round(6).tolist()
+        [0.0, 1.0, 0.0]
+    """
 
     name: str
     kind: JointKind

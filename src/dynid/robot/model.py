@@ -67,7 +67,24 @@ class Source:
 
 @dataclass(frozen=True)
 class Robot:
-    """Joints, links and the nominal parameters of every regressor column."""
+    """Joints, links and the nominal parameters of every regressor column.
+
+    Args:
+        name: of the robot.
+        joints: from base to tip; the parent of a joint comes before it.
+        links: name of the body that each joint moves.
+        gravity: acceleration of gravity in the base frame, m/s^2.
+        effects: friction and rotor inertia, in the order of their columns.
+        parameters: nominal values.
+        merged: links that are fixed to a body and were merged into it.
+        source: file, format and notes of the description.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> isinstance(robot, dynid.Robot), robot.n_joints, robot.lock({"elbow": 1.5}).n_joints
+        (True, 7, 6)
+    """
 
     name: str
     joints: tuple[Joint, ...]
@@ -233,7 +250,25 @@ def make_robot(
     merged: Sequence[MergedLink] = (),
     source: Source | None = None,
 ) -> Robot:
-    """A robot from its joints and one row of ten inertial parameters per body."""
+    """A robot from its joints and one row of ten inertial parameters per body.
+
+    Args:
+        name: of the robot.
+        joints: from base to tip; the parent of a joint comes before it.
+        inertials: ``(joints, 10)``, rows ``m mx my mz Ixx Ixy Iyy Ixz Iyz Izz`` about the body frame's origin.
+        links: names of the bodies; None for names made from those of the joints.
+        gravity: acceleration of gravity in the base frame, m/s^2.
+        effects: friction and rotor inertia.
+        merged: links that are fixed to a body and were merged into it.
+        source: where the robot came from.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> joint = dynid.Joint("hinge", "revolute", -1, np.eye(4), [0, 0, 0, 0, 1, 0])
+        >>> robot = dynid.make_robot("pendulum", [joint], [[1.0, 0.5, 0, 0, 0.01, 0, 0.3, 0, 0, 0.3]])
+        >>> dynid.inverse_dynamics(robot, [[0.0]], [[0.0]], [[0.0]]).round(3).tolist()
+        [[-4.905]]
+    """
     rows = freeze(inertials)
     check_shape(f"inertials of robot '{name}'", rows, (len(joints), 10))
     check_finite(f"inertials of robot '{name}'", rows)

@@ -26,16 +26,23 @@ def read_robot(
     *,
     floating: bool = False,
 ) -> Robot:
-    """The robot of a URDF, xacro, MJCF or DH TOML file.
+    """The robot of a URDF, xacro, MJCF, SDF or DH TOML file.
 
     Args:
-        path: the file; its format is told by its suffix and, for XML, by its outermost element.
+        path: the file; its format is recognised by its suffix and, for XML, by its outermost element.
         effects: effects or their names; None for viscous, coulomb, offset and armature; "none" for no
             effect, rigid bodies only.
         gravity: replaces the file's own, m/s^2.
         lock: joints held at these positions and merged into the links that carry them.
         joints: the joints to keep, such as those of a log; all others are locked, at ``lock`` or neutral.
         floating: puts a URDF robot on a floating base (MJCF files say so themselves).
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf")
+        >>> robot = dynid.read_robot("arm.urdf", effects="viscous,coulomb")
+        >>> robot.n_joints, robot.parameters.names[-1]
+        (7, 'fc7')
     """
     robot = _read_by_format(read_description(path), floating).with_effects(chosen_effects(effects))
     if gravity is not None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.registry import METHODS, entry_named
+from dynid.estimation.result import Estimate
 from dynid.progress import Tell, silent
 from dynid.robot.model import Robot
 from dynid.run.identify import identify
@@ -49,7 +50,24 @@ def compare(
     methods: Sequence[str] = METHODS,
     tell: Tell = silent,
 ) -> tuple[Run, tuple[Compared, ...]]:
-    """Identify once to settle filter and friction, then let every method work on the same regression."""
+    """Every method on the same data: filter and friction are settled once, then each method works on the same regression.
+
+    Args:
+        robot: the robot, or the path of its description.
+        logs: logs to identify on; without ``validate_on`` and ``settings.split`` their last 35 % are held out.
+        settings: the options; by default those of the command line.
+        validate_on: unseen logs.
+        methods: names of the methods.
+        tell: called with a short text before each step.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> settings = dynid.Settings(cutoff_hz=20.0)
+        >>> run, compared = dynid.compare(dynid.demo_robot(), ["log.csv"], settings, methods=["ols", "wls"])
+        >>> [one.method for one in compared]
+        ['ols', 'wls']
+    """
     _check_names(methods)
     given = settings or Settings()
     chosen = given if given.split is not None or validate_on else replace(given, split=0.65)

@@ -93,7 +93,22 @@ FORMATS = tuple(_FORMATS)
 def export_run(
     run: Run, folder: str | Path, formats: Sequence[str] = ("urdf",), *, allow_inconsistent: bool = False
 ) -> tuple[Exported, ...]:
-    """Write the identified robot in each format into ``folder`` and prove each file."""
+    """Write the identified robot in each format into a folder, reload each file and compare its torque.
+
+    Args:
+        run: the run.
+        folder: made if missing.
+        formats: of ``urdf``, ``mjcf``, ``sdf``, ``c``, ``json``.
+        allow_inconsistent: write links that no physical body can be, instead of refusing.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> (exported,) = dynid.export_run(run, "models", ["json"])
+        >>> exported.parity < 1e-9
+        True
+    """
     wanted = known_formats(formats)
     target = Path(folder)
     try:

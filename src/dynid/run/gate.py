@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.result import Estimate
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
 from dynid.run.signals import STILL

@@ -35,7 +35,14 @@ def identify(
         logs: one log or several; several are stacked. Where the settings name coefficients, logs are not needed and validate.
         settings: the options; by default those of the command line.
         validate_on: unseen logs.
-        tell: is told what is being done.
+        tell: called with a short text before each step.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> run.estimate.method, run.identification.relative_error < 0.05
+        ('wls', True)
     """
     started = time.perf_counter()
     chosen = settings or Settings()

@@ -87,6 +87,27 @@ class File(Text):
     def check(self, value: Any, name: str) -> Any:
         return super().check(str(value) if isinstance(value, Path) else value, name)
 
+    def is_path(self, value: Any) -> bool:
+        """Whether this value is a path, not one of the words or numbers that the option takes as well."""
+        return True
+
+
+@dataclass(frozen=True)
+class NumberOrPath(File):
+    """A number or a word as text, or the path of a file."""
+
+    words_taken: tuple[str, ...] = ()
+
+    def check(self, value: Any, name: str) -> Any:
+        return super().check(repr(float(value)) if is_number(value) else value, name)
+
+    def is_path(self, value: Any) -> bool:
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return value not in self.words_taken
+        return False
+
 
 @dataclass(frozen=True)
 class Choice(Text):

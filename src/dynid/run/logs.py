@@ -9,8 +9,9 @@ from pathlib import Path
 
 from dynid.errors import InputError
 from dynid.recording.readers.joints import MissingJointsError
+from dynid.recording.readers.log_file import LogFile
 from dynid.recording.readers.options import ReadOptions
-from dynid.recording.readers.read import read_with
+from dynid.recording.readers.read import read_log
 from dynid.recording.recording import Recording, StaticRecording, WrenchRecording
 from dynid.robot.model import Robot
 from dynid.run.options import Reading
@@ -54,7 +55,8 @@ def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs | 
         return first
     recordings = [first]
     for path in paths[1:]:
-        recording = _read(robot, path, settings)
+        with LogFile(path) as file:
+            recording = _read(robot, file, settings)
         if not isinstance(recording, Recording):
             raise InputError(f"{path} is a table of poses, {paths[0]} is a motion log; give logs of one kind")
         recordings.append(recording)
@@ -88,12 +90,13 @@ def unchanged(path: Path, digest: str) -> bool:
 
 def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) -> tuple[Recording | StaticRecording, Robot]:
     """The first log decides which joints move."""
-    try:
-        found = _read(robot, path, settings)
-    except MissingJointsError as missing:
-        cut = robot.only(missing.present)
-        notes.append(f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged")
-        return _read(cut, path, settings), cut
+    with LogFile(path) as file:
+        try:
+            found = _read(robot, file, settings)
+        except MissingJointsError as missing:
+            cut = robot.only(missing.present)
+            notes.append(f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged")
+            return _read(cut, file, settings), cut
     if found.joint_names == robot.joint_names:
         return found, robot
     rest = [name for name in robot.joint_names if name not in found.joint_names]
@@ -101,11 +104,11 @@ def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) ->
     return found, robot.only(found.joint_names)
 
 
-def _read(robot: Robot, path: Path, settings: Reading) -> Recording | StaticRecording:
+def _read(robot: Robot, file: LogFile, settings: Reading) -> Recording | StaticRecording:
     options = ReadOptions(**{name: getattr(settings, name) for name in _READ})
-    recording = read_with(path, robot, options)
+    recording = read_log(file, robot, options)
     if isinstance(recording, WrenchRecording):
-        raise InputError(f"{path} is a force/torque-sensor log, expected joint torque or a table of poses")
+        raise InputError(f"{file.path} is a force/torque-sensor log, expected joint torque or a table of poses")
     return recording
 
 

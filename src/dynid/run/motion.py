@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynid.errors import InputError
-from dynid.estimation.estimate import Method, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.choice import (
     FILTER_MEMORY,
     choose_friction,
@@ -16,6 +16,7 @@ from dynid.estimation.friction.choice import (
 )
 from dynid.estimation.friction.fit import with_transmitted_load
 from dynid.estimation.methods.registry import method_from_options
+from dynid.estimation.result import Method
 from dynid.progress import Tell, silent
 from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording, StaticRecording

@@ -12,7 +12,21 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.run.kinds import Choice, File, Kind, Names, Number, NumberOrFile, Numbers, Positions, Switch, Table, Text, Whole
+from dynid.run.kinds import (
+    Choice,
+    File,
+    Kind,
+    Names,
+    Number,
+    NumberOrFile,
+    NumberOrPath,
+    Numbers,
+    Positions,
+    Switch,
+    Table,
+    Text,
+    Whole,
+)
 
 PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
 OPTIMISERS = ("refine", "annealing")
@@ -155,7 +169,7 @@ class Rows:
         "auto",
         "Intervals of --rows energy: their length in s, auto (about ten per parameter), or the JSON file of "
         "'dynid excite --shape points', whose knots they then join.",
-        Text("SECONDS|FILE"),
+        NumberOrPath("SECONDS|FILE", words_taken=("auto",)),
     )
     window: float | Literal["auto"] = option(
         "auto",
@@ -256,6 +270,8 @@ class Fit:
 
 POLYNOMIAL = ("window", "null_hz", "order", "product_order", "composition", "alpha", "beta")
 """Options of --rows polynomial."""
+ROW_OPTIONS = ("rows", "intervals", *POLYNOMIAL)
+"""Options that say which physical statement the rows make."""
 
 GROUPS: Mapping[str, type] = {"model": Model, "reading": Reading, "rows": Rows, "estimation": Fit}
 """Sections of a run file, and the options that stand in each."""
@@ -265,7 +281,7 @@ GROUPS: Mapping[str, type] = {"model": Model, "reading": Reading, "rows": Rows, 
 class Settings(Fit, Rows, Reading, Model):
     """Options of a run; the defaults are those of the command line.
 
-    Example:
+    Examples:
         >>> from dynid.run.options import Settings
         >>> Settings(method="wls", split=0.65).method
         'wls'

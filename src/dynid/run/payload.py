@@ -18,8 +18,9 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.estimation.result import Estimate
 from dynid.inertia import is_consistent, mass_com_inertia
 from dynid.parameters import Parameters, inertial_columns
 from dynid.recording.recording import StaticRecording
@@ -58,7 +59,23 @@ class Payload:
 
 
 def identify_payload(run: Run, logs: Sequence[str | Path], link: str | None = None) -> Payload:
-    """The load that a robot carries in ``logs``, from a run without it; ``link`` carries it, by default the last one."""
+    """The load that a robot carries in some logs, from a run without it.
+
+    Args:
+        run: identified without the load.
+        logs: logs with the load.
+        link: link that carries it; None for the last one.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> loaded = dynid.demo_robot()
+        >>> loaded = loaded.with_parameters({"m7": loaded.parameters["m7"] + 2.0})
+        >>> _ = dynid.write_recording(dynid.demo_recording(loaded, seed=1), "loaded.csv")
+        >>> 1.8 < dynid.identify_payload(run, ["loaded.csv"]).mass < 2.2
+        True
+    """
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter and no friction for a loaded log")
     if link is not None and link not in run.robot.links:

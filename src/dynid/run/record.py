@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.friction.choice import FrictionChoice
+from dynid.estimation.result import Estimate
 from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
@@ -27,7 +27,28 @@ COEFFICIENTS = "coefficients"
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Everything one identification did and found."""
+    """What one identification did and found.
+
+    Args:
+        settings: the options.
+        estimate: base values, parameters and their uncertainty.
+        identification: torque error on the samples identified on; None for poses.
+        validation: torque error on unseen samples; None where there are none.
+        filter: how the signals were filtered; None for poses.
+        trials: cut-offs or windows that were tried, with their errors.
+        validation_logs: path and hash of every log validated on.
+        notes: sentences for the user.
+        seconds: time spent, s.
+        samples: samples identified on; none for a run that was loaded without its logs.
+        unseen: samples validated on.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> isinstance(run, dynid.Run), run.summary()["method"]
+        (True, 'wls')
+    """
 
     settings: Settings
     robot: Robot

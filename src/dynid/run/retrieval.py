@@ -13,20 +13,19 @@ from pathlib import Path
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.result import Estimate
 from dynid.estimation.retrieval.coefficients import Coefficients, left_out, read_coefficients, retrieve_estimate
 from dynid.estimation.retrieval.retrieve import PenaltyRetrieval, largest_joint_wrench
 from dynid.progress import Tell, silent
 from dynid.regression.base import reduce_to_base
 from dynid.robot.model import Robot
 from dynid.run.logs import Logs, read_unseen, refuse_same
-from dynid.run.motion import method_of, under_load
+from dynid.run.motion import chosen_filter, method_of, under_load
 from dynid.run.options import Settings
 from dynid.run.record import COEFFICIENTS, Run
 from dynid.run.rows import RowPlan
 from dynid.run.signals import FILTERING, Filter, to_samples, with_dead_zone
 from dynid.run.store import load_run
-from dynid.run.tune import choose_filter
 from dynid.validation.torque import validate
 
 _NOT_WITH = ("friction", "split", "keep_bodies")
@@ -177,7 +176,7 @@ def _validated(run: Run, paths: Sequence[Path], earlier: Run | None, tell: Tell)
     return replace(
         run,
         estimate=replace(run.estimate, details=details),
-        validation=validate(run.robot, run.estimate, unseen),
+        validation=validate(run.robot, run.estimate, unseen, filtered.row_band_hz),
         filter=filtered,
         validation_logs=tuple(zip(logs.paths, logs.hashes, strict=True)),
         notes=(*run.notes, *logs.notes),
@@ -194,4 +193,4 @@ def _filter(run: Run, logs: Logs, earlier: Run | None) -> Filter:
         raise InputError(
             f"{logs.paths[0]} validates what coefficients gave, which have no filter for a motion log: give --cutoff-hz F"
         )
-    return choose_filter(run.robot, reduce_to_base(run.robot), logs.recordings, settings)[0]
+    return chosen_filter(run.robot, logs.recordings, settings)[0]

@@ -3,12 +3,14 @@
 Kinds of rows are registered by name, those of other packages too:
 
     >>> from dynid.regression.torque_rows import TorqueRows
-    >>> from dynid.run.rows import RowKind, register_rows, row_kinds
+    >>> from dynid.run.rows import RowKind, register_rows, row_kinds, unregister_rows
     >>> register_rows(RowKind("plain_torque", lambda plan, robot, samples: TorqueRows(robot, tuple(samples))))
     >>> "plain_torque" in row_kinds()
     True
 
-``dynid identify --rows plain_torque`` then makes its rows that way.
+``dynid identify --rows plain_torque`` then makes its rows that way, in a program that has registered it.
+
+    >>> unregister_rows("plain_torque")
 """
 
 from __future__ import annotations
@@ -111,9 +113,22 @@ _KINDS = {
 }
 
 
+_BUILT_IN = tuple(_KINDS)
+
+
 def register_rows(kind: RowKind) -> None:
     """Make a kind of rows known under its name, on the command line too."""
+    if kind.name in _BUILT_IN:
+        raise InputError(f"rows '{kind.name}' come with the package, choose another name")
     _KINDS[kind.name] = kind
+
+
+def unregister_rows(name: str) -> None:
+    """Forget a kind of rows that :func:`register_rows` added."""
+    added = [known for known in _KINDS if known not in _BUILT_IN]
+    if name not in added:
+        raise UnknownNameError("registered kind of rows", name, added)
+    del _KINDS[name]
 
 
 def row_kinds() -> tuple[str, ...]:

@@ -67,7 +67,8 @@ def read_run_file(path: str | Path) -> RunFile:
     folder = place.parent
     options |= {name: with_meshes_seen_from(content[name], folder) for name in _TABLES if name in content}
     for one in options_of(*GROUPS.values()):
-        if one.name in options and isinstance(kind_of(one), File):
+        kind = kind_of(one)
+        if one.name in options and isinstance(kind, File) and kind.is_path(options[one.name]):
             options[one.name] = str(folder / _text(options[one.name], one.name, place))
     robot, output = content.get("robot"), content.get("output")
     return RunFile(
@@ -121,7 +122,8 @@ def write_run_file(
     ]
     tables = [one for one in options_of(*GROUPS.values()) if not is_flag(one)]
     filled = [one for one in tables if getattr(chosen, one.name)]
-    lines += [f"{one.name} = {kind_of(one).toml(getattr(chosen, one.name))}" for one in filled]
+    here = Path(os.path.relpath(Path.cwd(), place.parent.resolve()))
+    lines += [f"{one.name} = {kind_of(one).toml(with_meshes_seen_from(getattr(chosen, one.name), here))}" for one in filled]
     for section, group in GROUPS.items():
         lines += ["", f"[{section}]  # {_first_sentence(group)}"]
         for one in fields(group):
@@ -154,7 +156,8 @@ def _option_lines(one: Field[Any], value: Any, folder: Path) -> list[str]:
     nothing = value is None or value in ({}, ())
     if nothing and one.name != "effects":
         return [*lines, f"# {one.name} = {kind.toml(one.metadata['example'])}"]
-    written = _seen_from(value, folder) if isinstance(kind, File) else kind.toml(value)
+    path = isinstance(kind, File) and kind.is_path(value)
+    written = _seen_from(value, folder) if path else kind.toml(value)
     return [*lines, f"{one.name} = {written}"]
 
 

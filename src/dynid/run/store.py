@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.export.sidecar import FORMAT as PARAMETERS
 from dynid.export.sidecar import robot_from_sidecar
 from dynid.files import read_json, write_atomically, write_bytes, write_json
@@ -48,7 +48,19 @@ _ERRORS = {
 
 
 def save_run(run: Run, folder: str | Path) -> Path:
-    """Write a run into ``folder``, made if missing; every file is written under a temporary name first."""
+    """Write a run into a folder; every file is written under a temporary name first.
+
+    Args:
+        run: the run.
+        folder: made if missing.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> dynid.save_run(run, "run").name
+        'run'
+    """
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -86,9 +98,19 @@ def save_run(run: Run, folder: str | Path) -> Path:
 
 
 def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
-    """A run from its folder, whole but for its samples, which are made again from the logs ``with_samples``.
+    """A run from its folder, complete but for its samples.
 
-    Where a log is gone or has changed the run stays without them.
+    Args:
+        folder: as written by :func:`save_run`.
+        with_samples: make the samples again from the logs; where a log is gone or has changed the run stays without them.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> _ = dynid.save_run(run, "run")
+        >>> dynid.load_run("run").estimate.n_rows == run.estimate.n_rows
+        True
     """
     source = Path(folder)
     record = read_json(source / "run.json", "run")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +13,76 @@ from dynid.recording.samples import Samples
 from dynid.regression.factor import factorise
 from dynid.run.logs import Logs, read_logs, read_unseen, refuse_same, unchanged
 from dynid.run.motion import assembled, chosen_filter, rows_of, under_load
-from dynid.run.options import Settings
+from dynid.run.options import ROW_OPTIONS, Settings
 from dynid.run.record import Run
+from dynid.run.rows import RowPlan, plan_rows, row_kinds
 from dynid.run.signals import FILTERING, Filter, hold_still, split_recording, to_samples
+from dynid.validation.rows import RowError, row_error
 from dynid.validation.torque import Validation, validate
 
 
 def validate_run(run: Run, paths: Sequence[str | Path], **reading: Any) -> Validation:
     """Prediction of logs that a run has not seen, filtered as the run was.
 
-    How they are read may differ from the run's logs: see :func:`unseen_samples`.
+    Args:
+        run: the run.
+        paths: the logs.
+        reading: settings by name that differ from the run's, such as ``preset`` or ``from_s``, see :func:`unseen_logs`.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> _ = dynid.write_recording(dynid.demo_recording(seed=1), "other.csv")
+        >>> dynid.validate_run(run, ["other.csv"]).relative_error < 0.1
+        True
     """
-    return validate(run.robot, run.estimate, unseen_samples(run, paths, **reading), run.judged_hz)
+    return unseen_logs(run, paths, **reading).validation()
 
 
-def unseen_samples(run: Run, paths: Sequence[str | Path], **changes: Any) -> tuple[Samples, ...]:
-    """Samples of logs that a run has not seen, filtered as the run was.
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """Logs that a run has not seen, filtered as the run was, and the statement that their rows make."""
+
+    run: Run
+    recordings: tuple[Recording, ...]
+    samples: tuple[Samples, ...]
+    plan: RowPlan
+
+    def validation(self) -> Validation:
+        """How well the run predicts their torque."""
+        return validate(self.run.robot, self.run.estimate, self.samples, self.run.judged_hz)
+
+    def row_error(self) -> RowError:
+        """How well the run explains their rows."""
+        return row_error(rows_of(self.plan, self.run.robot, self.samples, self.recordings), self.run.estimate)
+
+
+def unseen_logs(run: Run, paths: Sequence[str | Path], **changes: Any) -> Unseen:
+    """Logs that a run has not seen, filtered as the run was.
 
     ``changes`` are settings by name that differ from the run's: how the logs are read (``from_s`` and ``to_s``, by default the
-    whole log, ``preset``, ``mapping``, ``drive_gains``) and, for a run from a table of poses, how they are filtered.
+    whole log, ``preset``, ``mapping``, ``drive_gains``), which rows they are judged by, and, for a run from a table of
+    poses, how they are filtered.
     """
     files = [Path(path) for path in paths]
     settings = replace(run.settings, **({"from_s": None, "to_s": None} | changes))
     found = read_unseen(run.robot, files, settings)
     refuse_same(files, found.hashes, seen=[digest for _, digest in run.logs])
     filtered = filter_for(run, found, settings)
-    return under_load(run, [to_samples(recording, filtered, settings.max_rows) for recording in found.recordings])
+    samples = under_load(run, [to_samples(recording, filtered, settings.max_rows) for recording in found.recordings])
+    asked = any(name in changes for name in ROW_OPTIONS)
+    return Unseen(run, found.recordings, samples, _other_plan(run, settings) if asked else _own_plan(run))
+
+
+def _own_plan(run: Run) -> RowPlan:
+    """The rows of the run; torque where it was identified from something else than motion."""
+    return run.rows if run.rows.kind in row_kinds() else RowPlan()
+
+
+def _other_plan(run: Run, settings: Settings) -> RowPlan:
+    """The rows that the settings ask for, with the window that the run chose where they leave it open."""
+    return plan_rows(settings, None if run.rows.polynomial is None else run.rows.polynomial.window_s, run.judged_hz)
 
 
 def filter_for(run: Run, logs: Logs, settings: Settings) -> Filter:

@@ -44,7 +44,16 @@ class ModelConsistency:
 
 
 def check_model(robot: Robot) -> ModelConsistency:
-    """Full consistency of every link of a robot, links fixed to others included."""
+    """Full physical consistency of every link of a robot, links fixed to others included.
+
+    Args:
+        robot: with the parameters to check.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.check_model(dynid.demo_robot().with_parameters({"m3": -1.0})).inconsistent
+        ('upper_arm',)
+    """
     links = links_of(robot)
     phi = np.array([link.phi for link in links])
     facts = consistency(phi)

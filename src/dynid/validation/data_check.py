@@ -29,9 +29,17 @@ _STREAM_ROWS = 1_000_000
 
 
 def check_recording(recording: Recording | RecordingStream, robot: Robot | None = None) -> DataCheck:
-    """Everything that can be said about a log; with a robot, also against its names, limits and nominal dynamics.
+    """What is wrong with a log; with a robot, also against its names, limits and nominal dynamics.
 
-    Of a stream the first million rows are looked at.
+    Args:
+        recording: a log, or a stream, of which the first million rows are checked.
+        robot: the robot; None to check the log alone.
+
+    Examples:
+        >>> import dynid
+        >>> check = dynid.check_recording(dynid.demo_recording(torque_noise=0.01), dynid.demo_robot())
+        >>> len(check.findings) >= 0
+        True
     """
     if isinstance(recording, RecordingStream):
         recording = first_rows(recording, _STREAM_ROWS)

@@ -126,11 +126,17 @@ def replay(
     Args:
         robot: with the identified parameters.
         samples: measured motion and torque, evenly sampled.
-        window_s: how long the motion runs free before it is set back to the measured state.
+        window_s: length of free motion before it is set back to the measured state, s.
         engine: ``mujoco``, where friction is viscous and Coulomb with an offset; ``own`` integrates any friction
-            (second-order Rosenbrock steps, friction taken implicitly); ``auto`` is MuJoCo where it can hold the robot.
+            (second-order Rosenbrock steps, friction taken implicitly); ``auto`` is MuJoCo where it can represent the robot.
         frame: link whose pose counts as the end effector's; None for the last link of the longest chain.
         raw: drive by the torque as recorded instead of the filtered one.
+
+    Examples:
+        >>> import dynid
+        >>> found = dynid.replay(dynid.demo_robot(), dynid.demo_samples()[:100])
+        >>> found.n_windows, bool(found.position_drift.max() < 0.1)
+        (9, True)
     """
     _check(robot, samples, window_s, engine)
     torque = samples.raw_torque if raw else samples.torque

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.result import Estimate
 from dynid.parameters import Parameters
 from dynid.regression.factor import Regression
 from dynid.regression.source import RowSource

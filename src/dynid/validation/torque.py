@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
+from dynid.estimation.result import Estimate
 from dynid.parameters import Parameters
 from dynid.recording.parts import GAP
 from dynid.recording.samples import Samples
@@ -59,7 +59,20 @@ def _number(value: float | None) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Prediction error over all logs together, and log by log."""
+    """Prediction error over all logs together, and log by log.
+
+    Args:
+        total: errors over all logs.
+        logs: errors of each log.
+        joint_names: names of the joints, in the order of ``rmse``.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> found = dynid.validate(robot, robot.parameters, [dynid.demo_samples(), dynid.demo_samples(seed=1)])
+        >>> isinstance(found, dynid.Validation), len(found.logs)
+        (True, 2)
+    """
 
     total: TorqueError
     logs: tuple[TorqueError, ...]
@@ -101,8 +114,19 @@ def validate(
 ) -> Validation:
     """Prediction of one or several sets of samples, which should not be those identified on.
 
-    With ``band_hz`` measured and predicted torque both pass a zero-phase Butterworth of order 4 at that frequency, and 0.3 s
-    are dropped at both ends of every uninterrupted part: the error in a band. Without, torque is compared as the samples have it.
+    Args:
+        robot: the robot, with its effects.
+        estimate: an estimate, or its parameters.
+        samples: one set of samples, or several.
+        band_hz: measured and predicted torque both pass a zero-phase Butterworth of order 4 at this frequency, and 0.3 s are
+            dropped at both ends of every uninterrupted part: the error in a band. Without, torque is compared as it is.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot()
+        >>> result = dynid.estimate(dynid.build_regression(robot, dynid.demo_samples()), dynid.reduce_to_base(robot))
+        >>> dynid.validate(robot, result, dynid.demo_samples(seed=1)).relative_error < 1e-6
+        True
     """
     sets = [samples] if isinstance(samples, Samples) else list(samples)
     if not sets:

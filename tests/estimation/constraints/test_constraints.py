@@ -35,6 +35,7 @@ from dynid.estimation.methods.registry import METHODS, method_named, methods_tha
 from dynid.inertia import phi_from_mass_com_inertia
 from dynid.naming import canonical_name, canonical_names
 from dynid.parameters import INERTIAL_SYMBOLS
+from messages import facts
 from problems import random_tree
 
 NAMES = [f"{s}{k}" for k in (1, 2) for s in ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")]
@@ -170,12 +171,12 @@ def test_table_of_a_run_file():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MassBounds(1, 3.0, 2.0), "lower bound 3 and upper bound 2, expected lower <= upper"),
+        (lambda: MassBounds(1, 3.0, 2.0), facts("3", "2")),
         (lambda: Linear({"m1": 1.0}), "has no bound"),
         (lambda: CentreOfMassInHull(1, CUBE[:4]), "lie in a plane"),
-        (lambda: CentreOfMassInSphere(1, (0, 0, 0), 0.0), "radius of link 1 is 0, expected a positive number"),
+        (lambda: CentreOfMassInSphere(1, (0, 0, 0), 0.0), facts("1", "0", "link")),
         (lambda: constraints_from_table({"mas": {}}), "unknown constraint 'mas'"),
-        (lambda: constraints_from_table({"mass": {"link": 1, "high": 2.0}}), "unknown entry of constraint 'mass' 'high'"),
+        (lambda: constraints_from_table({"mass": {"link": 1, "high": 2.0}}), facts("mass", "high", "constraint")),
         (lambda: constraints_from_table({"mass": {"lower": 2.0}}), "constraint 'mass' with entries lower"),
         (lambda: constraints_from_table({"mass": 3.0}), "expected a table"),
     ],
@@ -186,7 +187,7 @@ def test_refusals_say_what_is_wrong(make, message):
 
 
 def test_unknown_links_and_parameters_list_what_there_is():
-    with pytest.raises(UnknownNameError, match="unknown link 'wrist'; available: 1, 2, upper, elbow"):
+    with pytest.raises(UnknownNameError, match=facts("1", "2", "upper", "elbow", "wrist", "link")):
         MassBounds("wrist", 1.0).rows(LAYOUT)
     with pytest.raises(UnknownNameError, match="unknown parameter 'Ia7'"):
         FixedValues({"Ia7": 1.0}).rows(LAYOUT)
@@ -223,5 +224,6 @@ def test_a_method_takes_constraints_or_says_which_do(name):
     if name in methods_that_take("constraints"):
         assert method_named(name, known).constraints == tuple(known)
     else:
-        with pytest.raises(InputError, match=f"'{name}' takes no constraints.*sdp or retrieve"):
+        with pytest.raises(InputError, match=f"'{name}' takes no constraints") as refused:
             method_named(name, known)
+        assert all(other in str(refused.value) for other in methods_that_take("constraints"))

@@ -19,6 +19,7 @@ from dynid.run.options import Settings
 from dynid.run.refit import refit_friction
 from dynid.run.store import load_run, save_run
 from dynid.run.unseen import validate_run
+from messages import facts
 
 CUTOFF = {"cutoff_hz": 10.0, "velocity": "position"}
 
@@ -108,5 +109,5 @@ def test_command_line(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_unknown_models_are_refused() -> None:
-    with pytest.raises(UnknownNameError, match="unknown friction model 'magic'; available: linear, smooth"):
+    with pytest.raises(UnknownNameError, match=facts("linear", "smooth", "magic", "friction")):
         Settings(friction="magic")

@@ -48,6 +48,7 @@ from dynid.robot.effects import (
 )
 from dynid.robot.friction import friction_numbers, without_friction
 from dynid.validation.torque import validate
+from messages import facts
 from problems import random_tree
 
 WRIST = ((1.0, 0.0, 0.0), (0.0, 1.0, 1.0), (0.0, 1.0, -1.0))
@@ -321,7 +322,7 @@ def test_what_cannot_be_fitted_is_refused():
         fit_friction(robot, [])
     with pytest.raises(InputError, match="floating base"):
         fit_friction(random_tree(1, floating=True, effects=[Viscous()]), samples)
-    with pytest.raises(UnknownNameError, match="unknown friction model 'magic'; available: linear, smooth"):
+    with pytest.raises(UnknownNameError, match=facts("linear", "smooth", "magic", "friction")):
         friction_effects("magic")
     short = fit_model(FrictionModel(robot, FrictionData.of(robot, samples[:30])), weighted=False)
     with pytest.raises(InputError, match="30 rows are too few for cross-validation over 5 blocks"):

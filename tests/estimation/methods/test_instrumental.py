@@ -19,6 +19,7 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import torque_regressor
 from dynid.simulation import GravityPD
+from messages import facts
 from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
@@ -124,12 +125,12 @@ def test_wrong_options_are_refused_in_words() -> None:
     with pytest.raises(InputError, match="cut-off of the tracked motion is -1 Hz"):
         InstrumentalVariables(cutoff_hz=-1.0)
     regression = build_regression(ARM, exact_log())
-    with pytest.raises(InputError, match="2 references were given for 1 sets of samples"):
+    with pytest.raises(InputError, match=facts("2", "1", "reference")):
         estimate(regression, BASE, InstrumentalVariables(reference=(exact_log(), exact_log())))
     with pytest.raises(InputError, match="every row again"):
         estimate(regression.without_sources(), BASE, InstrumentalVariables())
-    with pytest.raises(InputError, match="a set of samples has 8 rows, instruments need at least 12"):
+    with pytest.raises(InputError, match=facts("8", "12", "sample")):
         estimate(build_regression(ARM, [exact_log(), exact_log()[:8]]), BASE, InstrumentalVariables())
     late = exact_log()[50:]
-    with pytest.raises(InputError, match=r"reference lasts from 0.5 s to 5 s, the log from 0 s to 5 s"):
+    with pytest.raises(InputError, match=facts("0.5", "5", "0", "reference")):
         estimate(regression, BASE, InstrumentalVariables(reference=(late,)))

@@ -15,6 +15,7 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.energy_rows import energy_regression
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import torque_regressor
+from messages import facts
 from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
@@ -87,11 +88,11 @@ def test_iteration_that_does_not_settle_says_so() -> None:
 
 def test_wrong_options_are_refused_in_words() -> None:
     regression = build_regression(ARM, exact_log())
-    with pytest.raises(InputError, match="got 2 standard deviations, expected 3 positive ones"):
+    with pytest.raises(InputError, match=facts("2", "3", "deviation")):
         estimate(regression, BASE, WeightedLeastSquares(sigma=(1.0, 1.0)))
-    with pytest.raises(InputError, match="unknown covariance 'exact'; available: classical, corrected, bootstrap"):
+    with pytest.raises(InputError, match=facts("classical", "corrected", "bootstrap", "exact", "covariance")):
         OrdinaryLeastSquares(covariance="exact")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="the prior has 30 parameters, the regression 42"):
+    with pytest.raises(InputError, match=facts("30", "42", "prior")):
         estimate(regression, BASE, prior=ARM.with_effects(()).parameters)
 
 

@@ -23,6 +23,7 @@ from dynid.regression.torque import torque_regressor
 from dynid.robot.builtin import demo_robot
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from dynid.simulation import exact_motion
+from messages import facts
 from noisy_logs import exact_log, locked, noisy_log, short_arm
 
 ARM = short_arm()
@@ -303,17 +304,17 @@ def test_seven_joints_one_sample_at_a_time() -> None:
 
 
 def test_wrong_options_are_refused_in_words() -> None:
-    with pytest.raises(InputError, match="threshold of recursive least squares is -1"):
+    with pytest.raises(InputError, match=facts("-1", "threshold")):
         RecursiveLeastSquares(threshold=-1.0)
-    with pytest.raises(InputError, match="unknown form of recursive least squares 'printed'; available: repaired, literal"):
+    with pytest.raises(InputError, match=facts("repaired", "literal", "printed")):
         RecursiveLeastSquares(form="printed")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="bounds of parameter 'm1' are 2 and 1, expected the lower first"):
+    with pytest.raises(InputError, match=facts("m1", "2", "1", "bounds")):
         RecursiveLeastSquares(bounds={"m1": (2.0, 1.0)})
     with pytest.raises(InputError, match="unknown parameter 'm9'"):
         RecursiveLeastSquares(bounds={"m9": (0.0, 1.0)}).start(ARM, BASE)
-    with pytest.raises(InputError, match="got 2 torque noises, the data have 3 channels"):
+    with pytest.raises(InputError, match=facts("2", "3", "torque")):
         RecursiveLeastSquares(sigma=(1.0, 1.0)).start(ARM, BASE)
-    with pytest.raises(InputError, match="velocity noise has 2 values, expected one or 3"):
+    with pytest.raises(InputError, match=facts("2", "3", "velocity")):
         RecursiveLeastSquares(motion_noise=MotionNoise(velocity=(1.0, 1.0))).start(ARM, BASE)
     motion = exact_log()
     with pytest.raises(InputError, match="no torque"):

@@ -9,9 +9,10 @@ import pytest
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.recursive import MotionNoise, RecursiveLeastSquares
+from dynid.estimation.result import Estimate
 from dynid.recording.polynomial import PolynomialApproximation
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base

@@ -14,6 +14,7 @@ from dynid.parameters import Parameters
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import torque_regressor
+from messages import facts
 from noisy_logs import exact_log, locked, noisy_log, short_arm
 
 ARM = short_arm()
@@ -82,5 +83,5 @@ def test_what_the_data_do_not_show_stays_with_the_prior() -> None:
 
 
 def test_a_prior_that_may_not_be_wrong_is_refused() -> None:
-    with pytest.raises(InputError, match="spread of the prior is 0, expected a positive number"):
+    with pytest.raises(InputError, match=facts("0", "spread", "prior")):
         Ridge(spread=0.0)

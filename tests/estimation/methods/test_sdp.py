@@ -21,9 +21,9 @@ from dynid.estimation.constraints.constraints import (
     TotalMass,
 )
 from dynid.estimation.convex.conic import entropic_divergence
-from dynid.estimation.convex.feasibility import feasibility
+from dynid.estimation.convex.feasibility import closest_feasible, feasibility
 from dynid.estimation.convex.layout import Layout
-from dynid.estimation.convex.sdpa import sdpa_text, write_sdpa
+from dynid.estimation.convex.sdpa import correction_program, feasibility_program, sdpa_text, write_sdpa
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.manifold import Manifold
@@ -371,3 +371,17 @@ def test_sdpa_file_holds_the_same_problem(tmp_path):
     assert solved_from_sdpa(path.read_text()) == pytest.approx(2.0 * fit.value(x), rel=1e-5)
     with pytest.raises(InputError, match="log-determinant"):
         sdpa_text(replace(FeasibleSDP(prior="entropic"), pull=0.0).whiten(linear_problem(robot, base, data)))
+
+
+def test_sdpa_files_hold_the_test_and_the_correction(tmp_path):
+    """BPFT: the common slack is the depth; BPFC: the squared distance."""
+    robot, base, data = noisy_tree(2, 2, 3.0)
+    beta = OLS.estimate(data, base, robot.parameters).base_values
+    for constraints in ((), (FixedValues({"fv1": 0.4}), CentreOfMassInSphere(1, (0.0, 0.0, 0.0), 0.3))):
+        test = feasibility(base, beta, constraints=constraints, prior=robot.parameters)
+        program = feasibility_program(base, beta, constraints=constraints, prior=robot.parameters)
+        path = write_sdpa(program, tmp_path / "bpft.dat-s")
+        assert solved_from_sdpa(path.read_text()) == pytest.approx(-test.depth, rel=1e-4, abs=1e-6)
+        near = closest_feasible(base, beta, constraints=constraints, prior=robot.parameters)
+        text = sdpa_text(correction_program(base, beta, constraints=constraints, prior=robot.parameters))
+        assert solved_from_sdpa(text) == pytest.approx(near.distance**2, rel=1e-3)

@@ -11,6 +11,7 @@ from dynid.recording.readers.formats.format import OpenOptions
 from dynid.recording.readers.formats.table import MALFORMED
 from dynid.recording.readers.read import open_recording, read_recording
 from log_files import ARM, TAU, N, Q, check, plain, write_csv
+from messages import facts
 
 
 @pytest.mark.parametrize(
@@ -42,10 +43,10 @@ def test_quoted_names_byte_order_mark_windows_lines_and_comments(tmp_path):
 def test_a_header_can_be_given(tmp_path):
     header, rows = write_csv(tmp_path / "log.csv", plain()).read_text().split("\n", 1)
     (tmp_path / "bare.csv").write_text(rows)
-    with pytest.raises(InputError, match="the first line holds 10 numbers, expected column names"):
+    with pytest.raises(InputError, match=facts("10", "column")):
         read_recording(tmp_path / "bare.csv", ARM)
     check(read_recording(tmp_path / "bare.csv", ARM, mapping={"header": header.split(",")}))
-    with pytest.raises(InputError, match="names 1 columns in 'header', the file has 10"):
+    with pytest.raises(InputError, match=facts("header", "1", "10", "column")):
         read_recording(tmp_path / "bare.csv", ARM, mapping={"header": ["t"]})
 
 
@@ -93,8 +94,8 @@ def test_a_short_last_number_among_short_ones_is_no_cut(tmp_path):
         (b"\n\n  \n", "the file is empty"),
         (b"t,q1,q2,q3\n", "holds a header of 4 columns and no rows"),
         (b"t,q1,q2,q3\n\n\n", "holds a header of 4 columns and no rows"),
-        (b"t,q1,q2,q3\n0,1,2,3\n1,2,high,4\n", "column 'q2' holds 'high', expected numbers"),
-        (b"t,q1,q2,q3\n0,1,2,3\n1,2,12:30,4\n", "column 'q2' holds '12:30', expected numbers"),
+        (b"t,q1,q2,q3\n0,1,2,3\n1,2,high,4\n", facts("q2", "high", "column")),
+        (b"t,q1,q2,q3\n0,1,2,3\n1,2,12:30,4\n", facts("q2", "12:30", "column")),
         (b"t,q1,q2,q3,q1\n0,1,2,3,4\n1,2,3,4,5\n", "column 'q1' appears 2 times"),
         ("t,q1\n0,1\n".encode("utf-16"), "UTF-16"),
         (b"t,q1\x00,\n0,1\n", "zero bytes"),

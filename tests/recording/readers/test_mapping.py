@@ -12,6 +12,7 @@ from dynid.recording.readers.presets import PRESETS
 from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import WrenchRecording
 from log_files import ARM, CURRENT, DQ, TAU, N, Q, T, check, numbered, plain, write_csv
+from messages import facts
 
 
 def test_mapping_in_its_forms(tmp_path):
@@ -38,20 +39,20 @@ def test_mapping_in_its_forms(tmp_path):
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"positions": "q"}, "unknown key 'positions' in mapping; available: time, position"),
-        ({"position": ["q1", "q2"]}, "log has 2 position columns, robot has 3 joints"),
+        ({"positions": "q"}, facts("time", "position", "positions", "mapping")),
+        ({"position": ["q1", "q2"]}, facts("2", "3", "position")),
         ({"position": ["q1", "q2", "q9"]}, "unknown position column 'q9'"),
         ({"torque": {"wrist": "tau1"}}, "unknown joint 'wrist'"),
-        ({"torque": "load{number}"}, "no column fits the mapping 'load{number}' of torque"),
+        ({"torque": "load{number}"}, facts("load{number}", "column", "mapping")),
         ({"time": "clock"}, "unknown time column 'clock'"),
-        ({"time": 3}, "'time' is 3, expected one to 2 column names"),
+        ({"time": 3}, facts("time", "3", "2", "column")),
         ({"units": "deg"}, "'units' is 'deg', expected a table"),
         ({"rename": {"x": "q1"}}, "unknown column 'x'"),
         ({"rename": {"q1": "q2"}}, "renames two columns to the same name"),
         ({"side": {"torque": "gear"}}, "unknown side of the gearbox 'gear'"),
         ({"gear_ratios": [1.0]}, "1 gear ratios given, robot has 3 joints"),
-        ({"preset": "fanuc"}, "unknown preset 'fanuc'; available: libfranka, rtde, fri, joint_states"),
-        ("missing.toml", "missing.toml: cannot be read as a mapping"),
+        ({"preset": "fanuc"}, facts("libfranka", "rtde", "fri", "joint_states", "fanuc", "preset")),
+        ("missing.toml", facts("missing.toml", "mapping")),
         ("mapping.yaml", "a mapping file ends in .toml or .json"),
     ],
 )
@@ -118,7 +119,7 @@ def test_preset_fri(tmp_path):
 
 def test_a_preset_that_does_not_fit_says_what_it_expects(tmp_path):
     path = write_csv(tmp_path / "log.csv", plain())
-    with pytest.raises(InputError, match=r"expected those of preset 'rtde' \(actual_q\[\{index\}\] ..\), found t, q1"):
+    with pytest.raises(InputError, match=facts("rtde", "actual_q", "q1", "preset")):
         read_recording(path, ARM, preset="rtde")
     with pytest.raises(UnknownNameError, match="unknown preset 'abb'"):
         read_recording(path, ARM, preset="abb")

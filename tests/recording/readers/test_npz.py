@@ -12,6 +12,7 @@ from dynid.errors import InputError
 from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import StaticRecording
 from log_files import ARM, DQ, RNG, TAU, N, Q, T, check
+from messages import facts
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_npz_pose_table(tmp_path):
     table = read_recording(tmp_path / "poses.npz", ARM)
     assert isinstance(table, StaticRecording)
     np.testing.assert_array_equal(table.inertia, inertia)
-    with pytest.raises(InputError, match="log has 3 position columns, robot has 2 joints"):
+    with pytest.raises(InputError, match=facts("3", "2", "position")):
         read_recording(tmp_path / "poses.npz", ARM[:2])
 
 

@@ -13,6 +13,7 @@ import pytest
 from dynid.errors import InputError
 from dynid.recording.readers.read import read_recording
 from log_files import ARM, TAU, N, Q, T, check, plain
+from messages import facts
 
 
 def lerobot(tmp_path: Path, names: object, state: np.ndarray, episodes: np.ndarray | None = None) -> Path:
@@ -50,7 +51,7 @@ def test_lerobot_names_order_the_joints(tmp_path, wrap):
 
 
 def test_lerobot_without_names_must_count_right(tmp_path):
-    with pytest.raises(InputError, match="log has 4 position columns, robot has 3 joints"):
+    with pytest.raises(InputError, match=facts("4", "3", "position")):
         read_recording(lerobot(tmp_path, None, np.column_stack([Q, T])), ARM)
 
 
@@ -60,7 +61,7 @@ def test_lerobot_episodes(tmp_path):
         read_recording(path, ARM)
     recording = read_recording(path, ARM, episode=5)
     np.testing.assert_array_equal(recording.position, Q[N // 2 :])
-    with pytest.raises(InputError, match="there is no episode 9; available: 4 to 5"):
+    with pytest.raises(InputError, match=facts("4 to 5", "9", "4", "5", "episode")):
         read_recording(path, ARM, episode=9)
 
 
@@ -74,7 +75,7 @@ def test_parquet_refusals(tmp_path):
         read_recording(path, ARM)
     ragged = pa.array([row[: 3 - (k == 20)].tolist() for k, row in enumerate(Q)])
     pq.write_table(pa.table({"t": T, "q": ragged}), path)
-    with pytest.raises(InputError, match=r"lists of column 'q' have \[2, 3\] entries, expected 3 in each row"):
+    with pytest.raises(InputError, match=facts("'q'", "2", "3", "column")):
         read_recording(path, ARM)
 
 

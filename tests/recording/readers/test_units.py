@@ -8,6 +8,7 @@ import pytest
 from dynid.errors import InputError, UnknownNameError
 from dynid.recording.readers.read import open_recording, read_recording
 from log_files import ARM, CURRENT, DQ, TAU, N, Q, T, numbered, plain, write_csv
+from messages import facts
 
 
 def test_current_becomes_torque_by_drive_gains(tmp_path):
@@ -39,21 +40,21 @@ def test_units_and_gear_ratios(tmp_path):
     np.testing.assert_allclose(recording.position, np.deg2rad(Q) / gear)
     np.testing.assert_allclose(recording.velocity, DQ * 2.0 * np.pi / 60.0 / gear)
     np.testing.assert_allclose(recording.torque, TAU * [1.0, 1e-3, 1.0] * gear)
-    with pytest.raises(InputError, match="position is measured at the motor, expected gear ratios"):
+    with pytest.raises(InputError, match=facts("position", "motor")):
         read_recording(path, ARM, mapping={"side": {"position": "motor"}})
-    with pytest.raises(UnknownNameError, match="unknown unit of position 'grad'; available: rad, deg"):
+    with pytest.raises(UnknownNameError, match=facts("rad", "deg", "grad", "unit")):
         read_recording(path, ARM, units={"position": "grad"})
 
 
 @pytest.mark.parametrize(
     ("column", "row", "value", "message"),
     [
-        ("q2", 7, -4e200, r"column 'q2' \(position\) holds -4e\+200 in row 8, .* at most 1e\+06 in SI units"),
-        ("q1", 0, 2e6, r"column 'q1' \(position\) holds 2e\+06 in row 1, "),
+        ("q2", 7, -4e200, facts("q2", "-4e+200", "8", "1e+06", "SI", "column")),
+        ("q1", 0, 2e6, facts("q1", "2e+06", "1", "column")),
         ("dq3", N - 1, 1e155, rf"column 'dq3' \(velocity\) holds 1e\+155 in row {N}, "),
-        ("tau1", 12, 2e9, r"column 'tau1' \(torque\) holds 2e\+09 in row 13, .* at most 1e\+09"),
-        ("t", 20, 1e200, r"column 't' \(time\) holds 1e\+200 in row 21, "),
-        ("t", 20, 1.7e308, r"column 't' \(time\) holds 1.7e\+308 in row 21, "),
+        ("tau1", 12, 2e9, facts("tau1", "2e+09", "13", "1e+09", "column")),
+        ("t", 20, 1e200, facts("'t'", "1e+200", "21", "column")),
+        ("t", 20, 1.7e308, facts("'t'", "1.7e+308", "21", "column")),
     ],
 )
 @pytest.mark.parametrize("absent", [False, True])

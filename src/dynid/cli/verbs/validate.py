@@ -12,19 +12,23 @@ from dynid.cli.console import percent, say, show, show_json, show_table
 from dynid.cli.options import AsJson, LogFiles
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
-from dynid.run.options import POLYNOMIAL, Reading, Rows
+from dynid.run.options import Reading, Rows
 
 if TYPE_CHECKING:
     from dynid.validation.replay import Replay
 
 
-@takes_options(Reading, Rows, without=("rows", "dead_zone", "intervals", *POLYNOMIAL))
+@takes_options(Reading, Rows, without=("dead_zone", "window"))  # --window is that of --replay
 def validate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an earlier identification.", show_default=False)],
     logs: LogFiles,
     at_most: Annotated[
         float | None,
-        typer.Option("--at-most", help="Exit with 1 if the relative error (filtered) exceeds this fraction."),
+        typer.Option(
+            "--at-most",
+            help="Exit with 1 if the relative error exceeds this fraction: that of the filtered torque, or with --rows that "
+            "of these rows.",
+        ),
     ] = None,
     forward: Annotated[
         bool,
@@ -40,28 +44,30 @@ def validate(
 ) -> None:
     """Predict the torque of logs that the run has not seen, filtered as the run was.
 
-    A run from a table of poses or from coefficients has no filter: give --cutoff-hz. For another run, filter options are
-    refused.
+    The error in the run's own rows is shown as well; --rows chooses another statement to judge by. A run from a table of
+    poses or from coefficients has no filter: give --cutoff-hz. For another run, filter options are refused.
 
     Example: [bold]dynid validate run unseen.csv --at-most 0.05[/bold]
     """
     from dynid.run.store import load_run
-    from dynid.run.unseen import unseen_samples
+    from dynid.run.unseen import unseen_logs
     from dynid.validation.replay import replay
-    from dynid.validation.torque import validate as validate_samples
 
     if at_most is not None and not 0.0 <= at_most < math.inf:
         raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
     known = load_run(run)
-    samples = unseen_samples(known, logs, **(given or {}))
-    verdict = validate_samples(known.robot, known.estimate, samples, known.judged_hz)
-    replays = [replay(known.identified, one, window_s=window) for one in samples] if forward else []
+    asked = given or {}
+    unseen = unseen_logs(known, logs, **asked)
+    verdict, rows = unseen.validation(), unseen.row_error()
+    judged = rows.relative_error if "rows" in asked else verdict.relative_error
+    replays = [replay(known.identified, one, window_s=window) for one in unseen.samples] if forward else []
     if json:
         show_json(
             {
                 "relative_error": verdict.relative_error,
                 "relative_error_raw": verdict.relative_error_raw,
                 "rmse": verdict.rmse,
+                "rows": rows.as_dict(),
                 "at_most": at_most,
                 "logs": [
                     {
@@ -92,8 +98,9 @@ def validate(
         for path, found in zip(logs, replays, strict=False):
             show_replay(path.name, found)
         show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")
-    if at_most is not None and not verdict.relative_error <= at_most:
-        say(f"dynid: the error is {percent(verdict.relative_error)}, more than the {percent(at_most)} allowed")
+        show(f"{rows.kind} rows: {percent(rows.relative_error)} of {rows.n_rows} rows")
+    if at_most is not None and not judged <= at_most:
+        say(f"dynid: the error is {percent(judged)}, more than the {percent(at_most)} allowed")
         raise typer.Exit(1)
 
 

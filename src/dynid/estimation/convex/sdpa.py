@@ -1,51 +1,159 @@
-"""The semidefinite program of a consistent fit as an SDPA sparse file, for any other solver.
+"""The semidefinite programs of Sousa and Cortesao as SDPA sparse files, for any other solver.
 
     minimise c . y   subject to   y_1 F_1 + ... + y_m F_m - F_0 >= 0   (block diagonal)
 
-with ``y = (u, x - centre)``: ``u`` bounds twice the objective by the block ``[[u, (F (x - centre))^T], [.., 1]]``
-(Sousa 73), and ``phi = scale x``. Inequalities and equalities (both signs) share one diagonal block; a second-order cone
-is an arrow matrix.
+    FBPE, BPFC   y = (u, x - centre): u bounds twice the objective by the block [[u, (F (x - centre))^T], [.., 1]]  (73, 61)
+    BPFT         y = (-t, x - centre): t is the slack that all conditions have in common; feasible if it can be zero  (58)
+
+and ``phi = scale x``. Inequalities and equalities (both signs) share one diagonal block; a second-order cone is an arrow matrix.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.adapters.clarabel import cone_rows, triangle_entries
-from dynid.arrays import Array
+from dynid.arrays import Array, IntArray
 from dynid.errors import InputError
+from dynid.estimation.constraints.constraints import Constraint
+from dynid.estimation.convex.asked import Asked, reference_point
+from dynid.estimation.convex.consistent_set import MARGIN, ConsistentSet
+from dynid.estimation.convex.metrics import Metric, metric_root
 from dynid.estimation.convex.whitened import WhitenedFit
+from dynid.parameters import Parameters
+from dynid.regression.base import BaseReduction
+from dynid.robot.model import Robot
 
 Entry = tuple[int, int, int, int, float]
 """Matrix, block, row, column (from 1, upper triangle) and value."""
+LinearRow = tuple[IntArray, Array, float]
+"""Columns, values and offset."""
 
 
-def write_sdpa(fit: WhitenedFit, path: Path | str) -> Path:
-    """Write the program; the header says how its variables become parameters."""
+@dataclass(frozen=True, eq=False)
+class SdpaProgram:
+    """One of the three programs: ``rows`` of the objective, or none where the common slack is maximised."""
+
+    consistent: ConsistentSet
+    centre: Array
+    rows: Array | None
+    equalities: Array
+    """``E (x - centre) = 0``"""
+    title: str
+
+
+def feasibility_program(
+    base: BaseReduction,
+    beta: ArrayLike,
+    condition: str = "full",
+    constraints: Iterable[Constraint] = (),
+    margin: float = MARGIN,
+    *,
+    absolute: bool = False,
+    prior: Parameters | None = None,
+    robot: Robot | None = None,
+    effects_positive: bool = True,
+) -> SdpaProgram:
+    """BPFT of :func:`~dynid.estimation.convex.feasibility.feasibility`, for :func:`write_sdpa`."""
+    asked = Asked.of(base, beta, prior, robot, condition, constraints, margin, absolute, effects_positive)
+    question = asked.question(asked.consistent(), np.eye(base.n_base))
+    title = "minimise y1; -y1 is the slack that all conditions have in common, feasible if it is not negative"
+    return SdpaProgram(question.consistent, reference_point(question), None, question.E, title)
+
+
+def correction_program(
+    base: BaseReduction,
+    beta: ArrayLike,
+    condition: str = "full",
+    metric: Metric = "base",
+    constraints: Iterable[Constraint] = (),
+    margin: float = MARGIN,
+    *,
+    absolute: bool = False,
+    prior: Parameters | None = None,
+    robot: Robot | None = None,
+    gram: ArrayLike | None = None,
+    effects_positive: bool = True,
+) -> SdpaProgram:
+    """BPFC of :func:`~dynid.estimation.convex.closest.closest_feasible`, for :func:`write_sdpa`."""
+    asked = Asked.of(base, beta, prior, robot, condition, constraints, margin, absolute, effects_positive)
+    question = asked.question(asked.consistent(), metric_root(base, metric, robot, gram))
+    nothing = np.zeros((0, question.consistent.n))
+    title = "minimise y1; y1 is the squared distance"
+    return SdpaProgram(question.consistent, reference_point(question), question.R @ question.E, nothing, title)
+
+
+def estimation_program(fit: WhitenedFit) -> SdpaProgram:
+    """FBPE of a whitened fit (:meth:`dynid.estimation.methods.sdp.FeasibleSDP.whiten`)."""
+    if fit.entropic is not None:
+        raise InputError("a log-determinant has no place in an SDPA file; choose a prior other than 'entropic'")
+    rows = fit.F if not fit.pull.any() else np.vstack([fit.F, np.diag(np.sqrt(fit.pull))[fit.pull > 0.0]])
+    nothing = np.zeros((0, fit.consistent.n))
+    return SdpaProgram(fit.consistent, fit.centre, rows, nothing, "minimise y1; y1 is twice the objective")
+
+
+def write_sdpa(program: SdpaProgram | WhitenedFit, path: Path | str) -> Path:
+    """Write a program; the header says how its variables become parameters."""
     target = Path(path)
-    target.write_text(sdpa_text(fit), encoding="ascii")
+    target.write_text(sdpa_text(program), encoding="ascii")
     return target
 
 
-def sdpa_text(fit: WhitenedFit) -> str:
+def sdpa_text(program: SdpaProgram | WhitenedFit) -> str:
     """The program as text."""
-    if fit.entropic is not None:
-        raise InputError("a log-determinant has no place in an SDPA file; choose a prior other than 'entropic'")
-    consistent = fit.consistent
-    rows = fit.F if not fit.pull.any() else np.vstack([fit.F, np.diag(np.sqrt(fit.pull))[fit.pull > 0.0]])
-    sizes, entries = [len(rows) + 1], _objective_entries(rows)
+    given = estimation_program(program) if isinstance(program, WhitenedFit) else program
+    consistent = given.consistent
+    linear, blocks = _constraints(given)
+    sizes: list[int] = []
+    entries: list[Entry] = []
+    if given.rows is not None:
+        sizes.append(len(given.rows) + 1)
+        entries += _objective_entries(given.rows)
+    if linear:
+        sizes.append(-len(linear))
+        found = _matrix_entries(linear, [[(i, i)] for i in range(len(linear))], np.ones(len(linear)))
+        entries += [(m, len(sizes), r, c, v) for m, _, r, c, v in found]
+    for size, found in blocks:
+        sizes.append(size)
+        entries += [(m, len(sizes), r, c, v) for m, _, r, c, v in found]
+    lines = [
+        *_header(given),
+        f"{consistent.n + 1}",
+        f"{len(sizes)}",
+        " ".join(str(size) for size in sizes),
+        " ".join(["1", *["0"] * consistent.n]),
+        *(f"{m} {b} {r} {c} {v:.17g}" for m, b, r, c, v in entries),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _constraints(program: SdpaProgram) -> tuple[list[LinearRow], list[tuple[int, list[Entry]]]]:
+    """Rows of the diagonal block and the entries of the others, over ``y = (.., x - centre)``; column -1 is ``y_1``."""
+    consistent = program.consistent
     M = consistent.M.tocsr()
-    k = consistent.M @ fit.centre + consistent.k
-    linear: list[tuple[Array, Array, float]] = []
+    k = consistent.M @ program.centre + consistent.k
+    # with y1 = -t every condition gets +y1 times its unit
+    unit = consistent.inward if program.rows is None else np.zeros(len(k))
+
+    def row(r: int) -> LinearRow:
+        columns, values = M.indices[M.indptr[r] : M.indptr[r + 1]], M.data[M.indptr[r] : M.indptr[r + 1]]
+        if unit[r] != 0.0:
+            columns, values = np.append(columns, -1), np.append(values, unit[r])
+        return columns, values, float(k[r])
+
+    linear: list[LinearRow] = []
     blocks: list[tuple[int, list[Entry]]] = []
+    for E in program.equalities:
+        columns = np.flatnonzero(E)
+        linear += [(columns, E[columns], 0.0), (columns, -E[columns], 0.0)]
     for cone, first in zip(consistent.cones, consistent.starts, strict=False):
         kind, size = cone
-        part = [
-            (M.indices[M.indptr[r] : M.indptr[r + 1]], M.data[M.indptr[r] : M.indptr[r + 1]], float(k[r]))
-            for r in range(first, first + cone_rows(cone))
-        ]
+        part = [row(r) for r in range(first, first + cone_rows(cone))]
         if kind in ("zero", "nonnegative"):
             linear += part
             if kind == "zero":
@@ -57,31 +165,15 @@ def sdpa_text(fit: WhitenedFit) -> str:
             i, j, weight = triangle_entries(size)
             places = [[(int(a), int(b))] for a, b in zip(i, j, strict=True)]
             blocks.append((size, _matrix_entries(part, places, weight)))
-    if linear:
-        places = [[(i, i)] for i in range(len(linear))]
-        sizes.append(-len(linear))
-        entries += [(m, 2, r, c, v) for m, _, r, c, v in _matrix_entries(linear, places, np.ones(len(linear)))]
-    for size, found in blocks:
-        sizes.append(size)
-        entries += [(m, len(sizes), r, c, v) for m, _, r, c, v in found]
-    cost = " ".join(["1", *["0"] * consistent.n])
-    lines = [
-        *_header(fit),
-        f"{consistent.n + 1}",
-        f"{len(sizes)}",
-        " ".join(str(size) for size in sizes),
-        cost,
-        *(f"{m} {b} {r} {c} {v:.17g}" for m, b, r, c, v in entries),
-    ]
-    return "\n".join(lines) + "\n"
+    return linear, blocks
 
 
-def _header(fit: WhitenedFit) -> list[str]:
+def _header(program: SdpaProgram) -> list[str]:
     """Comments: which variable is which parameter."""
-    consistent = fit.consistent
-    lines = ['"minimise y1; y1 is twice the objective; parameter = scale * (centre + y)']
+    consistent = program.consistent
+    lines = [f'"{program.title}; parameter = scale * (centre + y)']
     for i, name in enumerate(consistent.layout.names):
-        lines.append(f'"y{i + 2} {name} scale {consistent.scale[i]:.17g} centre {fit.centre[i]:.17g}')
+        lines.append(f'"y{i + 2} {name} scale {consistent.scale[i]:.17g} centre {program.centre[i]:.17g}')
     return lines
 
 
@@ -94,9 +186,7 @@ def _objective_entries(rows: Array) -> list[Entry]:
     return sorted(entries)
 
 
-def _matrix_entries(
-    part: list[tuple[Array, Array, float]], places: list[list[tuple[int, int]]], weight: Array
-) -> list[Entry]:
+def _matrix_entries(part: list[LinearRow], places: list[list[tuple[int, int]]], weight: Array) -> list[Entry]:
     """Entries of one block whose places hold the rows over their weights."""
     entries: list[Entry] = []
     for (columns, values, offset), where, w in zip(part, places, weight, strict=True):

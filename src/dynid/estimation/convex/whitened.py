@@ -36,9 +36,9 @@ from dynid.estimation.convex.conic import (
     onto_equalities,
 )
 from dynid.estimation.convex.layout import Layout
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import with_prior
 from dynid.estimation.uncertainty import CovarianceKind, uncertainty
 from dynid.inertia import is_consistent

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, freeze
-from dynid.estimation.estimate import Estimate, Method, estimate
+from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.cross_validation import FrictionTrial, cross_validate, too_short
 from dynid.estimation.friction.data import FrictionData
 from dynid.estimation.friction.fit import Fitted, fit_friction, fit_model, needs_load, with_transmitted_load
 from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate, Method
 from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base

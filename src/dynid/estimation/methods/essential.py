@@ -18,9 +18,9 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, Uncertainty, check_kind, uncertainty
 from dynid.parameters import Parameters
@@ -30,13 +30,24 @@ from dynid.regression.factor import Regression
 
 @dataclass(frozen=True)
 class EssentialParameters:
-    """Weighted least squares on as few parameters as the data ask for.
+    """Weighted least squares on the essential parameters: those with a large relative standard deviation are dropped.
 
     Args:
-        limit_percent: relative standard deviation above which a parameter may be dropped.
-        significance: of the F-test that stops the dropping; None never stops it.
+        limit_percent: relative standard deviation above which a parameter may be dropped, percent.
+        significance: significance level of the F-test that stops the dropping; None never stops it.
         at_once: drop all above the limit together after the first fit instead of one after the other.
-        weighted: count joints by their own noise.
+        weighted: weight joints by their own noise.
+        covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
+            ``bootstrap`` of time blocks.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> result = dynid.estimate(data, base, dynid.EssentialParameters(limit_percent=20.0))
+        >>> result.method
+        'essential'
     """
 
     name: ClassVar[str] = "essential"

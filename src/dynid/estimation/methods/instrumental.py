@@ -23,9 +23,9 @@ import scipy.linalg
 from dynid.arrays import Array
 from dynid.errors import DynidError, InputError
 from dynid.estimation.completion import complete
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.row_pass import channel_coefficients
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import coloured_covariance, stretches
@@ -46,15 +46,26 @@ WORST_CONDITION = 1e12
 
 @dataclass(frozen=True)
 class InstrumentalVariables:
-    """Least squares with instruments from a closed-loop simulation of the current model.
+    """Instrumental variables: least squares with instruments from a closed-loop simulation of the current model.
 
     Args:
-        cutoff_hz: low-pass of the logged motion that the simulated robot tracks; None for three times the frequency below
+        cutoff_hz: low-pass of the logged motion that the simulated robot tracks, Hz; None for three times the frequency below
             which the positions have practically all their power.
         reference: the logged reference instead, one set of motion per set of samples, over the same times.
         controller: None for computed torque with the current model. That cancels friction, which is therefore left out of
             model and controller alike; any other controller moves the model with all its effects.
-        weighted: count joints by their own noise.
+        weighted: weight joints by their own noise.
+        iterations: limit of the iterations.
+        settle: relative change of the values at which the iteration stops.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot().only(["shoulder_pitch", "elbow"])
+        >>> samples = dynid.demo_samples(robot, seconds=2.0)
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> dynid.estimate(data, base, dynid.InstrumentalVariables(iterations=2)).relative_error < 0.01
+        True
     """
 
     name: ClassVar[str] = "iv"

@@ -119,7 +119,31 @@ class PrincipalChart:
 
 @dataclass(frozen=True)
 class Manifold(ConsistentDescent):
-    """The consistent parameters that fit best, by Newton steps on the manifold of bodies; every iterate is consistent."""
+    """The consistent parameters that fit best, by Newton steps on the manifold of bodies; every iterate is consistent.
+
+    Args:
+        margin: smallest eigenvalue of every link, relative to its size in the prior.
+        effects_positive: keep friction and rotor inertia that cannot be negative at zero or above.
+        weighted: weight joints by their own noise.
+        prior: regularisation towards the prior parameters: ``none``, ``euclidean``, ``scaled`` or ``entropic``.
+        strength: weight of the prior in units of the noise; 1 takes it to be as uncertain as each parameter's size.
+        pull: weight of a small pull to the prior along directions that the data do not determine.
+        iterations: limit of the iterations.
+        seconds: time limit, s.
+        settle: relative decrease of the cost at which the iteration stops.
+        watch: called with the parameters after every iteration; returning True stops.
+        covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
+            ``bootstrap`` of time blocks.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> result = dynid.estimate(data, base, dynid.Manifold())
+        >>> result.feasible
+        True
+    """
 
     name: ClassVar[str] = "manifold"
     laws: ClassVar[frozenset[str]] = frozenset({"exact", "row_order"})

@@ -22,9 +22,9 @@ from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
 from dynid.estimation.convex.conic import MARGIN, entropic_hessian, unit_body
 from dynid.estimation.convex.whitened import PULL, PriorKind, WhitenedFit, check_prior
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
 from dynid.inertia import PSEUDO_BASIS, phi_from_pseudo_inertia, pseudo_inertia
@@ -209,6 +209,8 @@ class ConsistentDescent(ABC):
     """Options that methods on consistent coordinates share; a subclass brings the coordinates.
 
     The objective, its prior and its weak pull are those of the semidefinite program, and so is the optimum.
+    Coordinates hold consistency and the signs of effects alone: bounds of masses, centres of mass in boxes or fixed values need
+    the semidefinite program (``sdp``, ``fbpe-wls``, ``bpfc``) or the retrieval.
     ``iterations`` and ``seconds`` limit the work; ``watch`` is called with the parameters of every iterate and stops the
     iteration by returning True: what it has is then the answer.
     """

@@ -27,7 +27,6 @@ import numpy as np
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.bounds import read_bounds
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.recursive_state import (
     Columns,
@@ -39,6 +38,7 @@ from dynid.estimation.methods.recursive_state import (
     notes_on_flags,
     origins_of_flags,
 )
+from dynid.estimation.result import Estimate
 from dynid.estimation.row_pass import require_rows
 from dynid.estimation.seen import DATA_TOLERANCE, Seen
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
@@ -65,18 +65,30 @@ class MotionNoise:
 
 @dataclass(frozen=True)
 class RecursiveLeastSquares:
-    """Block by block, online by :meth:`start` or over a whole regression.
+    """Modified recursive least squares: block by block, online by :meth:`start` or over a whole regression.
 
     Args:
         threshold: root mean square per sample that a column, and its independent part, must exceed, relative to its size at
             random states within the robot's limits. For the literal form: ``sigma^2``, absolute.
         motion_noise: noise of the measured motion; columns must then also exceed what it causes in them, measured on
-            the very samples by disturbing them once more.
+            the same samples by disturbing them once more.
         bounds: box constraints ``name: (lowest, highest)`` on parameters. They are carried to base parameters by interval
             arithmetic and clip what is returned; the state stays unclipped (except in the literal form).
         over: identify ``base`` parameters, or the ``standard`` ones in the default grouping order.
         form: ``repaired``, or ``literal`` for the printed algorithm.
         sigma: torque noise of each joint, to weight its rows.
+        covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
+            ``bootstrap`` of time blocks.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> online = dynid.RecursiveLeastSquares().start(robot, dynid.reduce_to_base(robot))
+        >>> for start in range(0, len(samples), 200):
+        ...     state = online.update(samples[start : start + 200])
+        >>> online.estimate().relative_error < 1e-6
+        True
     """
 
     name: ClassVar[str] = "recursive"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array, BoolArray, IntArray, freeze
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.estimate import Origin
+from dynid.estimation.result import Origin
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel

@@ -3,12 +3,13 @@
 A method of your own is a class with ``name``, ``laws`` and ``estimate``, registered once:
 
     >>> from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-    >>> from dynid.estimation.methods.registry import method_named, method_names, register_method
+    >>> from dynid.estimation.methods.registry import method_named, method_names, register_method, unregister_method
     >>> class Classical(OrdinaryLeastSquares):
     ...     name = "classical"
     >>> register_method(Classical)
     >>> "classical" in method_names(), method_named("classical").name
     (True, 'classical')
+    >>> unregister_method("classical")  # for the example's sake
 
 A class that needs options of a run has a class method ``from_options(options, robot, tell)``, which takes what it needs from
 the settings by name.
@@ -26,7 +27,7 @@ from dynid.progress import Tell, silent
 
 if TYPE_CHECKING:
     from dynid.estimation.constraints.constraints import Constraint
-    from dynid.estimation.estimate import Method
+    from dynid.estimation.result import Method
     from dynid.robot.model import Robot
 
 
@@ -61,6 +62,8 @@ _METHODS = {
     "recursive": Entry("methods.recursive", "RecursiveLeastSquares", takes=("bounds",)),
     "iv": Entry("methods.instrumental", "InstrumentalVariables"),
     "sdp": Entry("methods.sdp", "FeasibleSDP", consistent=True, takes=("constraints",)),
+    "bpfc": Entry("methods.corrected", "CorrectedLeastSquares", consistent=True, takes=("constraints",)),
+    "fbpe-wls": Entry("methods.sdp", "WeightedFeasibleSDP", consistent=True, takes=("constraints",)),
     "manifold": Entry("methods.manifold", "Manifold", consistent=True),
     "logcholesky": Entry("methods.log_cholesky", "LogCholesky", consistent=True),
     "retrieve": Entry(
@@ -72,7 +75,23 @@ METHODS = tuple(_METHODS)
 
 
 def register_method(method: type[Any], *, consistent: bool = False, takes: Sequence[str] = ()) -> None:
-    """Make a method known under its ``name``, on the command line too."""
+    """Register a method under its ``name``, for the command line too.
+
+    Args:
+        method: a class with ``name`` and ``estimate(regression, base, prior)``. Where it needs options of a run it has a class
+            method ``from_options(options, robot, tell)``.
+        consistent: whether its links are always physically consistent.
+        takes: what it accepts beyond consistency: ``constraints``, ``bounds``, ``conditions``.
+
+    Examples:
+        >>> import dynid
+        >>> class Plain(dynid.OrdinaryLeastSquares):
+        ...     name = "plain"
+        >>> dynid.methods.register_method(Plain)
+        >>> dynid.methods.method_named("plain").name
+        'plain'
+        >>> dynid.methods.unregister_method("plain")
+    """
     name = getattr(method, "name", None)
     if not isinstance(name, str) or not callable(getattr(method, "estimate", None)):
         raise InputError(f"method {method!r} has no name or no estimate(regression, base, prior), expected both")
@@ -81,8 +100,33 @@ def register_method(method: type[Any], *, consistent: bool = False, takes: Seque
     _METHODS[name] = Entry(method.__module__, method.__qualname__, method, consistent, tuple(takes))
 
 
+def unregister_method(name: str) -> None:
+    """Remove a method that :func:`register_method` added; those of the package stay.
+
+    Args:
+        name: of the method.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.methods.unregister_method("ols")
+        Traceback (most recent call last):
+        ...
+        dynid.errors.InputError: method 'ols' comes with the package and cannot be removed
+    """
+    if name in METHODS:
+        raise InputError(f"method '{name}' comes with the package and cannot be removed")
+    entry_named(name)
+    del _METHODS[name]
+
+
 def method_names() -> tuple[str, ...]:
-    """All methods that are known at this moment."""
+    """Names of all registered methods.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.methods.method_names()[:2]
+        ('ols', 'wls')
+    """
     return tuple(_METHODS)
 
 
@@ -99,7 +143,18 @@ def methods_that_take(what: str) -> tuple[str, ...]:
 
 
 def method_named(name: str, constraints: Sequence[Constraint] = (), **options: Any) -> Method:
-    """The method of that name with these options."""
+    """The method of a name.
+
+    Args:
+        name: as on the command line.
+        constraints: constraints of ``dynid.constraints``, for methods that take them.
+        options: further options of the method by name.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.methods.method_named("sdp", [dynid.TotalMass(upper=30.0)], weighted=True).weighted
+        True
+    """
     entry = entry_named(name)
     for what, given in (("constraints", constraints), ("bounds", options.get("bounds"))):
         _refuse_untaken(name, entry, what, given)

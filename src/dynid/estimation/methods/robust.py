@@ -19,9 +19,9 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.row_pass import (
     RowWeight,
     channel_coefficients,
@@ -46,7 +46,25 @@ _NORMAL_MAD = 1.4826
 
 @dataclass(frozen=True)
 class IteratedReweighted:
-    """Huber's or Tukey's loss; ``tuning`` is ``k`` or ``c`` in standard deviations, None for the usual constant."""
+    """Robust regression: rows with large residuals get less weight, by Huber's or Tukey's loss.
+
+    Args:
+        loss: ``huber`` or ``tukey``.
+        tuning: ``k`` or ``c`` of the loss in standard deviations; None for 1.345 or 4.685.
+        iterations: limit of the iterations.
+        settle: relative change of the values at which the iteration stops.
+        covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
+            ``bootstrap`` of time blocks.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> result = dynid.estimate(data, base, dynid.IteratedReweighted(loss="huber"))
+        >>> result.relative_error < 1e-6
+        True
+    """
 
     name: ClassVar[str] = "robust"
     laws: ClassVar[frozenset[str]] = frozenset({"exact", "row_order", "units", "covers"})

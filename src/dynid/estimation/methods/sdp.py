@@ -8,7 +8,7 @@ unconstrained solution; the answer is verified by eigenvalues and, where the sol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,9 +26,9 @@ from dynid.estimation.convex.conic import (
     onto_equalities,
 )
 from dynid.estimation.convex.whitened import NEARLY_FREE, PULL, PriorKind, WhitenedFit, check_prior
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
 from dynid.inertia import is_consistent
@@ -44,12 +44,32 @@ PRIOR_MARGIN = 1e-4
 
 @dataclass(frozen=True)
 class FeasibleSDP:
-    """The consistent parameters that fit best.
+    """The physically consistent parameters that fit best, by semidefinite programming.
 
-    ``condition`` is the full one or Sousa's plain one; ``margin`` the smallest eigenvalue of every link relative to its
-    size in the prior, or in SI units with ``absolute``. ``prior`` regularises towards the prior parameters (see
-    :mod:`dynid.estimation.convex.whitened`), ``strength`` in units of the noise: 1 says that the prior is as uncertain as each
-    parameter's size. The covariance is that of the unconstrained fit: constraints only ever take from it.
+    The covariance is that of the unconstrained fit; constraints can only reduce it.
+
+    Args:
+        condition: ``full``, or ``plain`` for Sousa's condition without the triangle inequality.
+        margin: smallest eigenvalue of every link, relative to its size in the prior.
+        absolute: take the margin in SI units instead.
+        constraints: further constraints of ``dynid.constraints``.
+        effects_positive: keep friction and rotor inertia that cannot be negative at zero or above.
+        weighted: weight joints by their own noise.
+        prior: regularisation towards the prior parameters: ``none``, ``euclidean``, ``scaled`` or ``entropic``, see
+            :mod:`dynid.estimation.convex.whitened`.
+        strength: weight of the prior in units of the noise; 1 takes it to be as uncertain as each parameter's size.
+        pull: weight of a small pull to the prior along directions that the data do not determine.
+        covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
+            ``bootstrap`` of time blocks.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> result = dynid.estimate(data, base, dynid.FeasibleSDP())
+        >>> result.feasible, result.outcome.name
+        (True, 'SOLVED')
     """
 
     name: ClassVar[str] = "sdp"
@@ -83,8 +103,13 @@ class FeasibleSDP:
         if prior == "auto":
             usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
             prior = "entropic" if usable else "euclidean"
-        constraints = constraints_from_table(options["constraints"])
-        return cls(prior=prior, strength=options["prior_strength"], constraints=constraints, weighted=options["weighted"])
+        chosen = options_given(options, ("condition", "margin", "weighted", "pull"))
+        return cls(
+            prior=prior,
+            strength=options["prior_strength"],
+            constraints=constraints_from_table(options["constraints"]),
+            **chosen,
+        )
 
     def whiten(self, problem: LinearProblem) -> WhitenedFit:
         """The program's data: its set, its factor, its centre."""
@@ -107,6 +132,25 @@ class FeasibleSDP:
         x, details, notes, outcome = solve_whitened(fit)
         free = fit.data_only and not details.get("constraints_active", True)
         return fit.finish(self.name, x, self.covariance, outcome, notes, details, free=free)
+
+
+@dataclass(frozen=True)
+class WeightedFeasibleSDP(FeasibleSDP):
+    """The same with joints weighted by their own noise (Sousa and Cortesao 2014, 5.2: FBPE-WLS)."""
+
+    name: ClassVar[str] = "fbpe-wls"
+    weighted: bool = True
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> WeightedFeasibleSDP:
+        """The method of a run: the paper's program, which knows no prior."""
+        chosen = options_given(options, ("condition", "margin", "pull"))
+        return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
+
+
+def options_given(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Those options of a run that say something."""
+    return {name: options[name] for name in names if options.get(name) is not None}
 
 
 def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]:

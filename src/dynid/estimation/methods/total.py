@@ -19,8 +19,8 @@ import scipy.linalg
 
 from dynid.arrays import Array, BoolArray, IntArray
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
@@ -33,13 +33,22 @@ NEARLY_SINGULAR = 0.9
 
 @dataclass(frozen=True)
 class TotalLeastSquares:
-    """Errors of regressor and torque in one balance.
+    """Total least squares: errors of the regressor and of the torque together.
 
     Args:
         column_error: standard deviation of the error of every base column, in base order; None for errors in proportion to
             the columns. Zero marks an exact column.
         torque_error: standard deviation of the torque's error, needed with ``column_error``.
         exact: symbols of columns without error.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> result = dynid.estimate(data, base, dynid.TotalLeastSquares())
+        >>> result.relative_error < 1e-6
+        True
     """
 
     name: ClassVar[str] = "tls"

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
 from dynid.parameters import Parameters
@@ -20,9 +20,23 @@ from dynid.regression.factor import Regression
 
 @dataclass(frozen=True)
 class WeightedLeastSquares:
-    """Weights from the residuals of each joint, or given as standard deviations ``sigma``, one per joint.
+    """Weighted least squares: the rows of each joint are divided by the noise of that joint.
 
-    ``covariance`` as for ordinary least squares, with one noise per joint.
+    Args:
+        sigma: standard deviation of each joint's torque; None to take it from the residuals, by iteration.
+        iterations: limit of the iterations.
+        settle: relative change of the weights at which the iteration stops.
+        covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
+            ``bootstrap`` of time blocks.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> result = dynid.estimate(data, base, dynid.WeightedLeastSquares())
+        >>> result.relative_error < 1e-9
+        True
     """
 
     name: ClassVar[str] = "wls"

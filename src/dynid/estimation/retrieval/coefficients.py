@@ -24,8 +24,8 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.completion import complete
 from dynid.estimation.constraints.conditions import parameter_name
 from dynid.estimation.constraints.expression import linear_terms
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.retrieval.retrieve import PenaltyRetrieval, Retrieval
 from dynid.estimation.seen import seen_parameters
 from dynid.parameters import Parameters

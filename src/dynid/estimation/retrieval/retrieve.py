@@ -28,9 +28,9 @@ from dynid.estimation.constraints.constraints import Constraint, PositiveEffects
 from dynid.estimation.constraints.expression import conditions_from_tables
 from dynid.estimation.convex.conic import ON_BOUNDARY, ConsistentSet, blamed, deepest_in, onto_equalities
 from dynid.estimation.convex.layout import Layout
-from dynid.estimation.estimate import Estimate
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
 from dynid.estimation.retrieval.annealing import Annealed, anneal
 from dynid.estimation.retrieval.joint_wrench import joint_wrenches
 from dynid.estimation.retrieval.problem import PULLS, PULLS_OF_DATA, PULLS_TO_PRIOR, Interrupted, RetrievalProblem

@@ -22,9 +22,9 @@ from dynid.recording.motion import Recording
 from dynid.recording.poses import StaticRecording
 from dynid.recording.quantities import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY
 from dynid.recording.readers.clock import make_clock
-from dynid.recording.readers.digest import sha256_of
 from dynid.recording.readers.formats.registry import open_table
 from dynid.recording.readers.joints import HasJoints, joints_of
+from dynid.recording.readers.log_file import LogFile
 from dynid.recording.readers.options import PerJoint, ReadOptions
 from dynid.recording.readers.plan import make_plan
 from dynid.recording.readers.presets import Preset
@@ -56,20 +56,35 @@ def read_recording(
 ) -> Recording | StaticRecording | WrenchRecording:
     r"""Read a log: motion, pose table (``q1.., M11, M21, .., g1..``) or force/torque sensor, by its columns.
 
-    ``robot`` is a robot or its joint names; the recording has its joints in its order. The options are the fields of
-    :class:`~dynid.recording.readers.options.ReadOptions`. Numbered columns (``q1..``) are taken for the robot's joints
-    only where there are as many as it has moving joints, or as it had before some were locked; otherwise the log is
-    refused, and ``joints`` names those of the columns in order. Raises :class:`MissingJointsError` where a log with
-    joint names in its columns lacks some of the robot's.
+    Numbered columns (``q1..``) are taken for the robot's joints only where there are as many as it has moving joints, or as it had
+    before some were locked; otherwise the log is refused, and ``joints`` names those of the columns in order. Raises
+    :class:`MissingJointsError` where a log with joint names in its columns lacks some of the robot's.
 
-    >>> import pathlib, tempfile
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
-    >>> _ = file.write_text("t,q1,q2,tau1,tau2\n0.00,0.1,0.5,1,4\n0.01,0.2,0.5,2,5\n0.02,0.3,0.6,3,6\n")
-    >>> recording = read_recording(file, ["shoulder", "elbow"])
-    >>> recording.n_samples, recording.quantities, recording.torque[-1].tolist()
-    (3, ('position', 'torque'), [3.0, 6.0])
-    >>> read_recording(file, ["base", "shoulder", "elbow"], joints=["elbow", "shoulder"]).torque[-1].tolist()
-    [6.0, 3.0]
+    Args:
+        path: CSV, parquet, npz, MCAP or ROS bag, or a format added by :func:`register_format`.
+        robot: a robot or its joint names; the recording has its joints in its order.
+        mapping: columns of the log by quantity, as a table or a TOML or JSON file.
+        preset: a controller whose column names and units are known, such as ``libfranka``.
+        drive_gains: newton metre per ampere at the joint, which make torque of motor current.
+        gear_ratios: motor turns per joint turn, for quantities measured at the motor.
+        units: units by quantity, such as ``{"position": "deg"}``.
+        topic: topic of a ROS bag.
+        episode: value of ``episode_index`` in a data set of several episodes.
+        rate_hz: sampling rate of a log without a clock, Hz; replaces the clock where there is one.
+        kind: ``motion``, ``static`` (poses) or ``wrench`` (force/torque sensor); None to find it by the columns.
+        ignore: quantities to leave out, such as ``("velocity",)``.
+        joints: the joints that numbered columns stand for, in order.
+
+    Examples:
+        >>> import dynid
+        >>> with open("log.csv", "w") as file:
+        ...     _ = file.write("t,q1,q2,tau1,tau2\n0.00,0.1,0.5,1,4\n0.01,0.2,0.5,2,5\n0.02,0.3,0.6,3,6\n")
+        >>> recording = dynid.read_recording("log.csv", ["shoulder", "elbow"])
+        >>> recording.n_samples, recording.quantities, recording.torque[-1].tolist()
+        (3, ('position', 'torque'), [3.0, 6.0])
+        >>> swapped = dynid.read_recording("log.csv", ["base", "shoulder", "elbow"], joints=["elbow", "shoulder"])
+        >>> swapped.torque[-1].tolist()
+        [6.0, 3.0]
     """
     options = ReadOptions(
         mapping=mapping,
@@ -105,14 +120,30 @@ def open_recording(
 ) -> RecordingStream:
     r"""A motion log read in chunks: parquet and CSV in constant memory, other formats from memory.
 
-    The options are those of :func:`read_recording`. Rows that come late are sorted in as there, up to 1000 rows late;
-    beyond that the stream is refused, since a log larger than memory cannot be sorted while it is read.
+    Rows that come late are sorted in, up to 1000 rows late; beyond that the stream is refused, since a log larger than memory cannot
+    be sorted while it is read.
 
-    >>> import pathlib, tempfile
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
-    >>> _ = file.write_text("t,q1,tau1\n0.00,0.1,1\n0.01,0.2,2\n0.02,0.3,3\n")
-    >>> [piece.n_samples for piece in open_recording(file, ["elbow"], chunk_rows=2)]
-    [2, 1]
+    Args:
+        path: file, as for :func:`read_recording`.
+        robot: a robot or its joint names.
+        chunk_rows: rows read at a time.
+        mapping: as for :func:`read_recording`, like all options below.
+        preset: column names and units of a controller.
+        drive_gains: newton metre per ampere at the joint.
+        gear_ratios: motor turns per joint turn.
+        units: units by quantity.
+        topic: topic of a ROS bag.
+        episode: value of ``episode_index``.
+        rate_hz: sampling rate of a log without a clock, Hz.
+        ignore: quantities to leave out.
+        joints: the joints that numbered columns stand for, in order.
+
+    Examples:
+        >>> import dynid
+        >>> with open("log.csv", "w") as file:
+        ...     _ = file.write("t,q1,tau1\n0.00,0.1,1\n0.01,0.2,2\n0.02,0.3,3\n")
+        >>> [piece.n_samples for piece in dynid.open_recording("log.csv", ["elbow"], chunk_rows=2)]
+        [2, 1]
     """
     options = ReadOptions(
         mapping=mapping,
@@ -134,7 +165,15 @@ def read_with(
     path: str | os.PathLike[str], robot: HasJoints | Sequence[str], options: ReadOptions
 ) -> Recording | StaticRecording | WrenchRecording:
     """:func:`read_recording` with its options as one value."""
-    opened = _open(path, robot, options)
+    with LogFile(Path(path)) as file:
+        return read_log(file, robot, options)
+
+
+def read_log(
+    file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions
+) -> Recording | StaticRecording | WrenchRecording:
+    """:func:`read_with` of a log that is open already."""
+    opened = _open(file, robot, options)
     decoder = opened.decoder
     rows = decoder.all_rows()
     if decoder.plan.kind == "static":
@@ -155,7 +194,8 @@ def open_with(
     path: str | os.PathLike[str], robot: HasJoints | Sequence[str], options: ReadOptions, *, chunk_rows: int = 50_000
 ) -> RecordingStream:
     """:func:`open_recording` with its options as one value; their ``kind`` is ``motion``."""
-    opened = _open(path, robot, replace(options, kind="motion"))
+    with LogFile(Path(path)) as file:
+        opened = _open(file, robot, replace(options, kind="motion"))
     decoder, plan = opened.decoder, opened.decoder.plan
 
     def pieces(rows: int) -> Iterator[tuple[Recording | None, int]]:
@@ -193,13 +233,12 @@ class _Opened:
         return recording if self.drive_gains is None else recording.with_drive_gains(self.drive_gains)
 
 
-def _open(path: str | os.PathLike[str], robot: HasJoints | Sequence[str], options: ReadOptions) -> _Opened:
+def _open(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions) -> _Opened:
     """Everything before the first row: joints, layout, table, plan, units and clock; last the hash, once."""
     joints = joints_of(robot, options.joints)
     layout = options.layout()
-    file = Path(path)
-    where = str(file)
-    table = open_table(file, layout.open_options)
+    where = str(file.path)
+    table = open_table(file.path, replace(layout.open_options, file=file))
     plan = make_plan(where, table, joints, layout)
     units = {name: joints.in_order(unit) for name, unit in layout.units.items()}
     ratios, gains = joints.in_order(layout.gear_ratios), joints.in_order(layout.drive_gains)
@@ -227,7 +266,7 @@ def _open(path: str | os.PathLike[str], robot: HasJoints | Sequence[str], option
         else None,
         source=RecordingSource(
             path=where,
-            sha256=sha256_of(file),
+            sha256=file.sha256,
             format=table.format,
             notes=tuple(notes),
             preset=layout.preset.name if layout.preset else None,

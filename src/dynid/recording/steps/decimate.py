@@ -13,7 +13,17 @@ from dynid.recording.steps.step import Extent, LocalStep
 
 @dataclass(frozen=True)
 class Decimate(LocalStep):
-    """Rows 0, n, 2n, .. counted from the start of the log; it does not filter, so a filter comes before it."""
+    """Keep rows 0, n, 2n, .. counted from the start of the log; it does not filter, so put a filter before it.
+
+    Args:
+        every: ``n``, one row of so many is kept.
+
+    Examples:
+        >>> import dynid
+        >>> log = dynid.demo_recording(seconds=4.0, rate_hz=200.0)
+        >>> len(dynid.process(log, [dynid.Decimate(every=4), dynid.Differentiate()], edge_s=0.0))
+        200
+    """
 
     every: int
 

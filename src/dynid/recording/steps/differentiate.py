@@ -21,8 +21,15 @@ from dynid.recording.steps.step import Extent, RowwiseStep
 class Differentiate(RowwiseStep):
     """Velocity and acceleration by central differences.
 
-    ``velocity="logged"`` keeps the logged velocity and differentiates it once; ``"position"`` differentiates position
-    twice; ``"auto"`` is logged where the log has it. ``acceleration="logged"`` keeps the acceleration of the log.
+    Args:
+        velocity: ``logged`` keeps the logged velocity and differentiates it once; ``position`` differentiates position twice;
+            ``auto`` is ``logged`` where the log has velocity.
+        acceleration: ``derived``, or ``logged`` to keep the acceleration of the log.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.process(dynid.demo_recording(seconds=4.0), [dynid.Differentiate()]).acceleration.shape
+        (398, 7)
     """
 
     velocity: Literal["auto", "logged", "position"] = "auto"

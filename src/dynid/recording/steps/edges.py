@@ -16,7 +16,18 @@ AT_END = "{n} rows dropped at the end, where filters settle"
 
 @dataclass(frozen=True)
 class DropEdges(LocalStep):
-    """Leave out ``seconds`` and at least ``rows`` at both ends; one period of a periodic motion has no ends."""
+    """Drop rows at both ends of the log; one period of a periodic motion has no ends.
+
+    Args:
+        seconds: time dropped at each end, s.
+        rows: rows dropped at each end, at least.
+
+    Examples:
+        >>> import dynid
+        >>> log = dynid.demo_recording(seconds=4.0)
+        >>> len(dynid.process(log, [dynid.Differentiate(), dynid.DropEdges(seconds=1.0)], edge_s=0.0))
+        200
+    """
 
     seconds: float = 0.0
     rows: int = 0

@@ -18,9 +18,17 @@ SHORT = "{n} rows in parts between gaps too short to use left out"
 
 @dataclass(frozen=True)
 class SplitAtGaps:
-    """Two rows further apart than ``longer_than_s`` belong to different parts; every part is processed on its own.
+    """Split the log where its clock has a gap; every part is processed separately.
 
-    Parts shorter than ``shortest_s`` are left out.
+    Args:
+        longer_than_s: time between two rows that counts as a gap, s.
+        shortest_s: parts shorter than this are dropped, s.
+
+    Examples:
+        >>> import dynid
+        >>> log = dynid.demo_recording(seconds=4.0)
+        >>> len(dynid.process(log, [dynid.SplitAtGaps(longer_than_s=0.05), dynid.Differentiate()], edge_s=0.0))
+        400
     """
 
     longer_than_s: float

@@ -14,7 +14,19 @@ from dynid.recording.steps.step import Extent, RowwiseStep, apart, checked_signa
 
 @dataclass(frozen=True)
 class Median(RowwiseStep):
-    """Median of ``window`` rows around each row; the ends of the log repeat their last value."""
+    """Median of some rows around each row; the ends of the log repeat their last value.
+
+    Args:
+        window: number of rows, odd.
+        signals: quantities to filter; None for all.
+
+    Examples:
+        >>> import dynid
+        >>> len(
+        ...     dynid.process(dynid.demo_recording(seconds=4.0), [dynid.Median(window=3), dynid.Differentiate()], edge_s=0.0)
+        ... )
+        400
+    """
 
     window: int = 5
     signals: tuple[str, ...] | None = None

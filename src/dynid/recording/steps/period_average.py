@@ -21,9 +21,19 @@ from dynid.recording.steps.step import HEAD_ROWS, Extent
 
 @dataclass(frozen=True)
 class PeriodAverage:
-    """One period of ``period_s``, the mean of all whole ones after the first ``skip``; the rest at the end is left out.
+    """Average a periodic motion over its periods; rows after the last whole period are dropped.
 
-    Periods are resampled to a whole number of rows, by default as many as the log has on average.
+    Args:
+        period_s: length of a period, s.
+        skip: number of periods at the start that are left out.
+        rows: rows of the averaged period; None for as many as the log has on average.
+        method: ``linear`` or ``cubic`` interpolation onto those rows.
+
+    Examples:
+        >>> import dynid
+        >>> log = dynid.demo_recording(seconds=4.0)
+        >>> len(dynid.process(log, [dynid.PeriodAverage(period_s=2.0), dynid.Differentiate()], edge_s=0.0))
+        200
     """
 
     period_s: float

@@ -18,7 +18,13 @@ REPEATED = "{n} rows that repeat the row before left out"
 
 @dataclass(frozen=True)
 class DropRepeated:
-    """Rows in which every quantity of every joint is what it was in the row before; the clock is no longer uniform."""
+    """Drop rows in which every quantity of every joint equals that of the row before; the clock is then no longer uniform.
+
+    Examples:
+        >>> import dynid
+        >>> len(dynid.process(dynid.demo_recording(seconds=4.0), [dynid.DropRepeated(), dynid.Differentiate()], edge_s=0.0))
+        400
+    """
 
     needs_uniform_clock: ClassVar[bool] = False
     makes_uniform_clock: ClassVar[bool] = False

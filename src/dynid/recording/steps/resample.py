@@ -22,10 +22,19 @@ _ROUNDING = 1e-6  # of a step: stamps that were meant to be on the grid
 
 @dataclass(frozen=True)
 class Resample(LocalStep):
-    """Uniform samples every ``period_s`` (or at ``rate_hz``); by default every median step at the head of the log.
+    """Resample to a uniform clock.
 
-    ``linear`` interpolation never overshoots; ``cubic`` (Hermite, slopes from three neighbours) errs less between
-    samples that are far apart for the motion.
+    Args:
+        period_s: sampling period, s; by default the median step at the head of the log.
+        rate_hz: sampling rate, Hz, instead of a period.
+        method: ``linear`` never overshoots; ``cubic`` (Hermite, slopes from three neighbours) is more exact between samples that
+            are far apart for the motion.
+
+    Examples:
+        >>> import dynid
+        >>> log = dynid.demo_recording(seconds=4.0, rate_hz=100.0)
+        >>> len(dynid.process(log, [dynid.Resample(rate_hz=50.0), dynid.Differentiate()], edge_s=0.0))
+        200
     """
 
     period_s: float | None = None

@@ -16,10 +16,19 @@ from dynid.recording.steps.step import Extent, RowwiseStep, apart, checked_signa
 
 @dataclass(frozen=True)
 class SavitzkyGolay(RowwiseStep):
-    """Polynomials of ``order`` over ``window`` rows smooth all quantities alike and give the derivatives.
+    """Savitzky-Golay filter: polynomials over a sliding window smooth all quantities alike and give the derivatives.
 
-    ``velocity="logged"`` keeps the logged velocity, smoothed, and takes acceleration as its derivative; ``"position"``
-    takes both from position; ``"auto"`` is logged where the log has it; ``None`` only smooths.
+    Args:
+        window: rows of the window, odd.
+        order: degree of the polynomials.
+        velocity: ``logged`` smooths the logged velocity and takes acceleration as its derivative; ``position`` takes both from
+            position; ``auto`` is ``logged`` where the log has velocity; None only smooths.
+        signals: quantities to filter; None for all.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.process(dynid.demo_recording(seconds=4.0), [dynid.SavitzkyGolay(window=15, order=3)]).acceleration.shape[1]
+        7
     """
 
     window: int = 11

@@ -17,7 +17,19 @@ BEYOND = "{n} rows dropped at an end, where a shifted signal has no value"
 
 @dataclass(frozen=True)
 class Shift(LocalStep):
-    """Quantities that lag by ``lag_s`` are put back in time; a negative lag is a lead. Raw torque moves with torque."""
+    """Correct a known delay of some quantities; raw torque moves with torque.
+
+    Args:
+        lag_s: delay, s, by which they lag behind the others; negative for a lead.
+        signals: the quantities that lag.
+        method: ``linear`` or ``cubic`` interpolation.
+
+    Examples:
+        >>> import dynid
+        >>> steps = [dynid.Shift(lag_s=0.004, signals=("torque",)), dynid.Differentiate()]
+        >>> len(dynid.process(dynid.demo_recording(seconds=4.0), steps)) < 400
+        True
+    """
 
     lag_s: float
     signals: tuple[str, ...] = ("velocity",)

@@ -22,9 +22,17 @@ from dynid.recording.steps.zero_phase import FORGOTTEN
 
 @dataclass(frozen=True)
 class SmoothingSpline(RowwiseStep):
-    """Cubic smoothing spline of all quantities alike, with its derivatives; it needs no resampling.
+    """Cubic smoothing spline of all quantities alike, with its derivatives; it needs no uniform clock.
 
-    ``velocity`` as for Savitzky-Golay: ``"logged"``, ``"position"``, ``"auto"``, or ``None`` only to smooth.
+    Args:
+        cutoff_hz: frequency at which the spline damps by half, Hz.
+        velocity: ``logged``, ``position``, ``auto``, or None to smooth only, as for :class:`SavitzkyGolay`.
+        signals: quantities to smooth; None for all.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.process(dynid.demo_recording(seconds=4.0), [dynid.SmoothingSpline(cutoff_hz=8.0)]).velocity.shape[1]
+        7
     """
 
     cutoff_hz: float

@@ -35,7 +35,15 @@ class Extent:
 
 
 class Step(Protocol):
-    """One processing step; a frozen set of options."""
+    """What a processing step has: a frozen set of options with these methods. All steps of ``dynid.steps`` are such values.
+
+    Examples:
+        >>> import dynid
+        >>> def names(steps: list[dynid.steps.Step]) -> list[str]:
+        ...     return [type(step).__name__ for step in steps if step.needs_uniform_clock]
+        >>> names([dynid.LowPass(cutoff_hz=8.0), dynid.Differentiate()])
+        ['LowPass']
+    """
 
     @property
     def needs_uniform_clock(self) -> bool:

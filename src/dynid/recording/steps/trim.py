@@ -18,7 +18,18 @@ STANDING = "{n} rows at standstill before and after the motion left out"
 
 @dataclass(frozen=True)
 class Trim(LocalStep):
-    """Rows with ``from_s <= t <= to_s`` on the log's own clock; what comes after sees an end there."""
+    """Keep rows with ``from_s <= t <= to_s`` on the log's own clock; later steps treat the cuts as ends of the log.
+
+    Args:
+        from_s: first time kept, s; None for the start of the log.
+        to_s: last time kept, s; None for its end.
+
+    Examples:
+        >>> import dynid
+        >>> samples = dynid.process(dynid.demo_recording(), [dynid.Trim(2.0, 5.0), dynid.Differentiate()], edge_s=0.0)
+        >>> float(samples.time[0]), float(samples.time[-1])
+        (2.0, 5.0)
+    """
 
     from_s: float | None = None
     to_s: float | None = None
@@ -38,10 +49,17 @@ class Trim(LocalStep):
 
 @dataclass(frozen=True)
 class TrimToMotion:
-    """From where some joint first leaves its place to where all have come to rest, with ``margin_s`` around.
+    """Drop the standstill before and after the motion; pauses within it stay.
 
-    A joint has left its place when it is further away than ``threshold`` of its range over the log; a log that moves
-    from the first row to the last stays whole. Only the standstill before and after is cut, not pauses within.
+    Args:
+        margin_s: standstill that is kept before and after the motion, s.
+        threshold: a joint moves when it is further from its first or last position than this fraction of its range over the log.
+
+    Examples:
+        >>> import dynid
+        >>> log = dynid.demo_recording(seconds=4.0)
+        >>> len(dynid.process(log, [dynid.TrimToMotion(), dynid.Differentiate()], edge_s=0.0)) > 390
+        True
     """
 
     margin_s: float = 0.0

@@ -16,7 +16,18 @@ from dynid.recording.steps.step import Extent
 
 @dataclass(frozen=True)
 class Unwrap:
-    """Positions of the given joints (counted from 1; all by default) without steps of more than half a turn."""
+    """Positions without jumps of more than half a turn.
+
+    Args:
+        joints: joints to unwrap, counted from 1; None for all.
+        turn: length of a turn in the unit of position, rad.
+
+    Examples:
+        >>> import dynid
+        >>> samples = dynid.process(dynid.demo_recording(seconds=4.0), [dynid.Unwrap(joints=(1, 7)), dynid.Differentiate()])
+        >>> samples.position.shape[1]
+        7
+    """
 
     joints: tuple[int, ...] | None = None
     turn: float = 2.0 * np.pi

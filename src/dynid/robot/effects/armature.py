@@ -14,7 +14,13 @@ from dynid.robot.effects.mathematics import Mathematics, Value
 
 @dataclass(frozen=True)
 class Armature(JointwiseEffect):
-    """Reflected rotor inertia: tau = Ia a."""
+    """Reflected rotor inertia: ``tau = Ia a``.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects=[dynid.Armature()]).parameters.names[-1]
+        'Ia7'
+    """
 
     name: ClassVar[str] = "armature"
     kind: ClassVar[Kind] = "actuator"

@@ -13,10 +13,20 @@ from dynid.robot.effects.sign import SignEffect
 
 @dataclass(frozen=True)
 class AsymmetricCoulomb(SignEffect):
-    """``tau = fcp max(sign(v), 0) + fcn min(sign(v), 0)``.
+    """Coulomb friction that differs by direction: ``tau = fcp max(sign(v), 0) + fcn min(sign(v), 0)``.
 
-    Away from zero speed it is Coulomb friction with an offset, so it takes the place of both, and one of the two may be
-    negative where the offset is larger than the friction.
+    Away from zero speed it equals Coulomb friction with an offset, so it replaces both; one of the two values may be negative
+    where the offset is larger than the friction.
+
+    Args:
+        dead_zone: speed, rad/s or m/s, below which the columns are zero; one value, or a tuple with one per joint.
+        smooth_width: speed over which the sign changes, rad/s or m/s.
+        smooth_time_s: time constant of the signal path, s.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects=[dynid.AsymmetricCoulomb()]).parameters.names[-1]
+        'fcn7'
     """
 
     name: ClassVar[str] = "asymmetric_coulomb"

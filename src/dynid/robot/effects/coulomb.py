@@ -13,11 +13,21 @@ from dynid.robot.effects.sign import DEAD_ZONE, TurningEffect, turning_sign
 
 @dataclass(frozen=True)
 class Coulomb(TurningEffect):
-    """``tau = fc sign(v)``.
+    """Coulomb friction, ``tau = fc sign(v)``.
 
-    Near zero speed the sign is noise and, when the joint hardly reverses, collinear with the offset. ``dead_zone`` (rad/s or
-    m/s) sets the signal to zero for slower motion; ``smooth_width`` replaces the sign by ``tanh(v / width)``.
-    A tuple gives one value per joint. Neither is searched for; :class:`~dynid.robot.effects.SmoothCoulomb` is for that.
+    Near zero speed the measured sign is noise, and in a joint that hardly reverses the column is collinear with the offset.
+
+    Args:
+        dead_zone: speed, rad/s or m/s, below which the column is zero; one value, or a tuple with one per joint.
+        smooth_width: speed, rad/s or m/s; where positive, ``tanh(v / smooth_width)`` replaces the sign.
+
+    Neither is searched for; :class:`~dynid.robot.effects.SmoothCoulomb` has a width that is.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot(effects=[dynid.Viscous(), dynid.Coulomb(dead_zone=0.01)])
+        >>> robot.parameters.names[-1]
+        'fc7'
     """
 
     name: ClassVar[str] = "coulomb"

@@ -27,11 +27,22 @@ _ANY_JOINT = Joint("motor", "revolute", -1, np.eye(4), np.array([0.0, 0.0, 0.0, 
 
 @dataclass(frozen=True)
 class Coupled(Effect):
-    """Another effect, on the motors instead of the joints.
+    """Another effect, on the motors of a coupled transmission instead of on the joints.
 
-    ``coupling`` is ``B`` over all joints with one degree of freedom, row by row; ``motors`` are the numbers (from 1)
-    of those motors that have the effect, by default all. Columns carry the symbol of the inner effect with an ``m``
-    and the motor's number.
+    Columns have the symbol of the inner effect, an ``m`` and the number of the motor: ``fvm6``.
+
+    Args:
+        effect: the effect on each motor.
+        coupling: ``B`` of ``v_motor = B v``, row by row, over all joints with one degree of freedom.
+        motors: numbers (from 1) of the motors that have the effect; None for all.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> B = np.eye(7)
+        >>> B[5, 4] = 1.0
+        >>> motor = dynid.Coupled(dynid.Viscous(), tuple(map(tuple, B.tolist())), motors=(6,))
+        >>> dynid.demo_robot(effects=[dynid.Viscous(), motor]).parameters.names[-1]
+        'fvm6'
     """
 
     name: ClassVar[str] = "coupled"

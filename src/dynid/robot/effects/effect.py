@@ -36,7 +36,17 @@ PLACES: tuple[Place, ...] = ("damping", "friction", "armature")
 class Motion:
     """Joint motion of a chunk of samples, ``(samples, joints with one degree of freedom)`` each.
 
-    ``load`` is the torque transmitted by each joint, for effects that depend on it.
+    Args:
+        position: rad or m.
+        velocity: rad/s or m/s.
+        acceleration: rad/s^2 or m/s^2.
+        load: torque transmitted by each joint, for effects that depend on it.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> q = v = a = np.ones((3, 2))
+        >>> dynid.effects.Viscous().signals(dynid.effects.Motion(q, 2.0 * v, a))[0].tolist()
+        [2.0, 2.0]
     """
 
     position: Array
@@ -47,7 +57,22 @@ class Motion:
 
 @dataclass(frozen=True, eq=False)
 class FormulaMotion:
-    """Motion as a formula sees it: arrays ``(samples, joints)``, dual numbers, or the expressions of one joint."""
+    """Motion as a formula sees it: arrays ``(samples, joints)``, dual numbers, or the expressions of one joint.
+
+    Args:
+        position: rad or m.
+        velocity: rad/s or m/s.
+        acceleration: rad/s^2 or m/s^2.
+        load: torque transmitted by the joint, N m or N.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> from dynid.robot.effects.mathematics import ARRAYS
+        >>> motion = dynid.effects.FormulaMotion(0.0, np.array([-1.0, 3.0]), 0.0, 0.0)
+        >>> (signal,) = dynid.effects.Viscous().formula(ARRAYS, motion, None)
+        >>> signal.tolist()
+        [-1.0, 3.0]
+    """
 
     position: Value
     velocity: Value
@@ -94,7 +119,15 @@ class MotionSlopes:
 
 
 class Effect(ABC):
-    """Options of one effect; holds no values."""
+    """Base class of all effects: the options of one effect, never its estimated values.
+
+    Derive from :class:`~dynid.robot.effects.JointwiseEffect` for an effect that acts on each joint alone.
+
+    Examples:
+        >>> import dynid
+        >>> issubclass(dynid.effects.Viscous, dynid.effects.Effect)
+        True
+    """
 
     name: ClassVar[str]
     needs_load: ClassVar[bool] = False

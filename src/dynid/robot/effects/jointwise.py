@@ -40,7 +40,17 @@ _EXPECTED = {"positive": "positive numbers", "nonnegative": "zero or positive nu
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A value of the effect that is estimated, one per joint."""
+    """A value of an effect that is estimated, one per joint.
+
+    Args:
+        symbol: name of the column without the joint's number.
+        unit: unit on a revolute joint.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.Coefficient("fv", "N m s/rad", nonnegative=True, place="damping").symbol
+        'fv'
+    """
 
     symbol: str
     unit: str
@@ -55,7 +65,20 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class InnerNumber:
-    """A number inside the formula: an option of the effect, given once or once per joint."""
+    """A number inside the formula of an effect: an option, given once or once per joint.
+
+    Args:
+        name: name of the dataclass field of the effect.
+        unit: unit on a revolute joint.
+        sign: which values are accepted.
+        low: lower limit of the search by a friction fit; without limits the number stays as given.
+        high: upper limit of the search.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.InnerNumber("width", "rad/s", "positive", low=1e-3, high=1.0).option().low
+        0.001
+    """
 
     name: str
     unit: str
@@ -75,7 +98,25 @@ class InnerNumber:
 
 
 class JointwiseEffect(Effect):
-    """An effect with one column per joint and coefficient, acting on that joint alone."""
+    """Base class of effects with one column per joint and coefficient, acting on that joint alone.
+
+    A subclass is a frozen dataclass with ``name``, ``linear`` and ``formula``:
+
+    Examples:
+        >>> from dataclasses import dataclass
+        >>> import dynid
+        >>> @dataclass(frozen=True)
+        ... class Quadratic(dynid.effects.JointwiseEffect):
+        ...     '''tau = fq |v| v'''
+        ...
+        ...     name = "quadratic"
+        ...     linear = (dynid.effects.Coefficient("fq", "N m s^2/rad^2"),)
+        ...
+        ...     def formula(self, m, motion, inner):
+        ...         return (abs(motion.velocity) * motion.velocity,)
+        >>> dynid.demo_robot(effects=[Quadratic()]).parameters.names[-1]
+        'fq7'
+    """
 
     kind: ClassVar[Kind] = "friction"
     linear: ClassVar[tuple[Coefficient, ...]]

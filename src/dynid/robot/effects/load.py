@@ -18,7 +18,18 @@ from dynid.robot.effects.sign import SignEffect
 
 @dataclass(frozen=True)
 class LoadCoulomb(SignEffect):
-    """``tau = flc |load| sign(v)``: Coulomb friction proportional to the transmitted torque."""
+    """Coulomb friction proportional to the transmitted torque: ``tau = flc |load| sign(v)``.
+
+    Args:
+        dead_zone: speed, rad/s or m/s, below which the column is zero; one value, or a tuple with one per joint.
+        smooth_width: speed over which the sign changes, rad/s or m/s.
+        smooth_time_s: time constant of the signal path, s.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects=[dynid.LoadCoulomb()]).parameters.names[-1]
+        'flc7'
+    """
 
     name: ClassVar[str] = "load_coulomb"
     needs_load: ClassVar[bool] = True
@@ -30,7 +41,13 @@ class LoadCoulomb(SignEffect):
 
 @dataclass(frozen=True)
 class LoadViscous(JointwiseEffect):
-    """``tau = flv |load| v``: viscous friction proportional to the transmitted torque, of either sign beside ``fv``."""
+    """Viscous friction proportional to the transmitted torque: ``tau = flv |load| v``; of either sign beside ``fv``.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects=[dynid.Viscous(), dynid.LoadViscous()]).parameters.names[-1]
+        'flv7'
+    """
 
     name: ClassVar[str] = "load_viscous"
     needs_load: ClassVar[bool] = True

@@ -21,7 +21,17 @@ Value: TypeAlias = Any
 
 
 class Mathematics(Protocol):
-    """Functions beside the operators; arms of ``where`` may be functions without arguments, called only where needed."""
+    """Functions that a formula may use beside the operators; arms of ``where`` may be functions without arguments, called only
+    where needed.
+
+    Examples:
+        >>> import numpy as np
+        >>> from dynid.robot.effects.mathematics import ARRAYS, Mathematics
+        >>> def smooth_sign(m: Mathematics, v):
+        ...     return m.tanh(v / 0.1)
+        >>> smooth_sign(ARRAYS, np.array([-9.0, 9.0])).tolist()
+        [-1.0, 1.0]
+    """
 
     def exp(self, x: Value) -> Value: ...
     def log(self, x: Value) -> Value: ...

@@ -29,7 +29,13 @@ START_TIME_S = 0.03
 
 @dataclass(frozen=True)
 class FrictionStart:
-    """Where the search for the numbers inside a friction model starts."""
+    """Where the search for the numbers inside a friction model starts.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.FrictionStart(width=0.05).time_s
+        0.03
+    """
 
     width: float = START_WIDTH
     """Of the smooth sign, rad/s or m/s."""
@@ -52,12 +58,19 @@ _MODELS: dict[str, _Model] = {}
 
 
 def register_friction_model(name: str, make: ModelMaker, *, tried: bool = True) -> None:
-    """Enter a friction model by its name.
+    """Register a friction model by its name.
 
     Args:
         name: what ``--friction`` and ``Settings(friction=...)`` call it.
         make: a function from :class:`FrictionStart` to the effects of the model.
         tried: whether ``auto`` tries it, beside the others, on held-out blocks of time.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.register_friction_model("bare", lambda start: (dynid.Viscous(),), tried=False)
+        >>> dynid.effects.friction_effects("bare")
+        (Viscous(),)
+        >>> dynid.effects.unregister_friction_model("bare")
     """
     if not name or name == AUTO:
         raise InputError(f"a friction model is registered as '{name}', expected a name of its own")
@@ -67,14 +80,31 @@ def register_friction_model(name: str, make: ModelMaker, *, tried: bool = True) 
 
 
 def unregister_friction_model(name: str) -> None:
-    """Forget a friction model."""
+    """Remove a friction model from the register.
+
+    Args:
+        name: as it was registered.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.register_friction_model("bare", lambda start: (dynid.Viscous(),))
+        >>> dynid.effects.unregister_friction_model("bare")
+        >>> "bare" in dynid.effects.friction_models()
+        False
+    """
     if name not in _MODELS:
         raise UnknownNameError("friction model", name, _MODELS)
     del _MODELS[name]
 
 
 def friction_models() -> tuple[str, ...]:
-    """Names of all friction models."""
+    """Names of all registered friction models.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.friction_models()[:2]
+        ('linear', 'smooth')
+    """
     return tuple(_MODELS)
 
 
@@ -91,7 +121,18 @@ def friction_choices() -> tuple[str, ...]:
 def friction_effects(
     model: str, *, time_s: float = START_TIME_S, dead_zone: float | tuple[float, ...] = 0.0
 ) -> tuple[Effect, ...]:
-    """The effects of a friction model; ``time_s`` is where the search for the memory of the signal path starts."""
+    """The effects of a friction model.
+
+    Args:
+        model: name of a registered model.
+        time_s: where the search for the time constant of the signal path starts, s.
+        dead_zone: of a sharp sign, rad/s or m/s; one value, or one per joint.
+
+    Examples:
+        >>> import dynid
+        >>> [effect.name for effect in dynid.effects.friction_effects("linear")]
+        ['viscous', 'coulomb', 'offset']
+    """
     if model not in _MODELS:
         raise UnknownNameError("friction model", model, friction_choices())
     return tuple(_MODELS[model].make(FrictionStart(time_s=time_s, dead_zone=dead_zone)))

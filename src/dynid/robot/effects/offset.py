@@ -13,7 +13,13 @@ from dynid.robot.effects.mathematics import Mathematics, Value
 
 @dataclass(frozen=True)
 class Offset(JointwiseEffect):
-    """Constant torque: tau = fo, a sensor or current offset or asymmetric Coulomb friction."""
+    """Constant torque, ``tau = fo``: offset of a sensor or of a current, or the difference of Coulomb friction in both directions.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects=[dynid.Offset()]).parameters.names[-1]
+        'fo7'
+    """
 
     name: ClassVar[str] = "offset"
     linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fo", "N m"),)

@@ -59,11 +59,28 @@ _SYMBOL = re.compile(r"[A-Za-z]+")
 
 
 def register(kind: Kind) -> Kind:
-    """Enter an effect by its name; returns it, so that it can stand above a class as a decorator.
+    """Register an effect by its name; returns the class, so that it can be used as a decorator.
 
     Args:
         kind: a frozen dataclass that is an :class:`~dynid.robot.effects.Effect`, with a name that no other effect has.
-            A class that is defined again, as in a notebook, takes the place of the former one.
+            A class that is defined again, as in a notebook, replaces the former one.
+
+    Examples:
+        >>> from dataclasses import dataclass
+        >>> import dynid
+        >>> @dynid.effects.register
+        ... @dataclass(frozen=True)
+        ... class Spring(dynid.effects.JointwiseEffect):
+        ...     '''tau = k q'''
+        ...
+        ...     name = "spring"
+        ...     linear = (dynid.effects.Coefficient("k", "N m/rad"),)
+        ...
+        ...     def formula(self, m, motion, inner):
+        ...         return (motion.position,)
+        >>> dynid.demo_robot(effects="viscous,spring").parameters.names[-1]
+        'k7'
+        >>> dynid.effects.unregister("spring")
     """
     given: Any = kind  # whatever a caller may have handed in
     if not (isinstance(given, type) and issubclass(given, Effect)):
@@ -86,7 +103,18 @@ def register(kind: Kind) -> Kind:
 
 
 def unregister(name: str) -> None:
-    """Forget an effect."""
+    """Remove an effect from the register.
+
+    Args:
+        name: as it was registered.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.unregister("sprung")
+        Traceback (most recent call last):
+        ...
+        dynid.errors.UnknownNameError: unknown effect 'sprung'; available: ...
+    """
     if name not in _KINDS:
         raise UnknownNameError("effect", name, _KINDS)
     del _KINDS[name]
@@ -105,7 +133,13 @@ def _check_jointwise(kind: type[JointwiseEffect], name: str) -> None:
 
 
 def effect_kinds() -> dict[str, type[Effect]]:
-    """Every effect by its name."""
+    """Every registered effect by its name.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.effect_kinds()["viscous"].__name__
+        'Viscous'
+    """
     return dict(_KINDS)
 
 
@@ -121,7 +155,16 @@ def nonnegative_symbols() -> tuple[str, ...]:
 
 
 def effects_from_names(names: Sequence[str] | str) -> tuple[Effect, ...]:
-    """Effects by their names: ``"viscous,coulomb,offset,armature"`` or a list; ``"none"`` gives no effect."""
+    """Effects by their names.
+
+    Args:
+        names: a list, or one text such as ``"viscous,coulomb,offset,armature"``; ``"none"`` gives no effect.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.effects_from_names("viscous,offset")
+        (Viscous(), Offset())
+    """
     known = {name: kind for name, kind in _KINDS.items() if _complete(kind)}
     listed = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
     if listed in (["none"], [""], []):
@@ -133,12 +176,30 @@ def effects_from_names(names: Sequence[str] | str) -> tuple[Effect, ...]:
 
 
 def effect_to_dict(effect: Effect) -> dict[str, Any]:
-    """An effect as plain values: its name and its options."""
+    """An effect as plain values: its name and its options.
+
+    Args:
+        effect: any registered effect.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.effect_to_dict(dynid.ViscousPolynomial(powers=(2,)))
+        {'name': 'viscous_polynomial', 'powers': [2]}
+    """
     return {"name": effect.name} | {option: _plain(getattr(effect, option)) for option in _options(type(effect))}
 
 
 def effect_from_dict(record: Mapping[str, Any]) -> Effect:
-    """The inverse of :func:`effect_to_dict`, for effects that are registered."""
+    """The inverse of :func:`effect_to_dict`, for effects that are registered.
+
+    Args:
+        record: the name of the effect and its options.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.effects.effect_from_dict({"name": "viscous_polynomial", "powers": [2]})
+        ViscousPolynomial(powers=(2,))
+    """
     if "name" not in record:
         raise InputError(f"an effect is stored without its name: {dict(record)}")
     if record["name"] not in _KINDS:

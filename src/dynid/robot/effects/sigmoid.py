@@ -17,9 +17,18 @@ from dynid.robot.effects.mathematics import Mathematics, Value
 
 @dataclass(frozen=True)
 class Sigmoid(JointwiseEffect):
-    """The three numbers of a joint: ``fsig`` (phi1, linear), ``slope`` (phi2, s/rad) and ``shift`` (phi3, rad/s).
+    """Sigmoid friction of Gaz and others (2019), with three numbers per joint: ``fsig`` (linear), ``slope`` and ``shift``.
 
-    It runs from ``-fsig / (1 + exp(-slope shift))`` to ``fsig / (1 + exp(slope shift))``: dry friction of ``fsig / 2`` is nearest.
+    It runs from ``-fsig / (1 + exp(-slope shift))`` to ``fsig / (1 + exp(slope shift))``; dry friction of ``fsig / 2`` is nearest.
+
+    Args:
+        slope: phi2 of the paper, s/rad; one value, or a tuple with one per joint.
+        shift: phi3 of the paper, rad/s; one value, or a tuple with one per joint.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects=[dynid.Sigmoid(slope=20.0)]).parameters.names[-1]
+        'fsig7'
     """
 
     name: ClassVar[str] = "sigmoid"

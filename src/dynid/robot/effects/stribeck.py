@@ -22,7 +22,23 @@ FORMS = ("rational", "exponential")
 
 @dataclass(frozen=True)
 class Stribeck(SignEffect):
-    """``tau = fs fade(|v| / stribeck_speed) sign(v)``, beside Coulomb friction; a tuple gives one value per joint."""
+    """Additional friction at low speed, beside Coulomb friction: ``tau = fs fade(|v| / stribeck_speed) sign(v)``.
+
+    Every number is one value, or a tuple with one per joint.
+
+    Args:
+        dead_zone: speed, rad/s or m/s, below which the column is zero.
+        smooth_width: speed over which the sign changes, rad/s or m/s.
+        smooth_time_s: time constant of the signal path, s.
+        stribeck_speed: speed, rad/s or m/s, at which the additional friction has faded.
+        stribeck_exponent: exponent of the fading.
+        form: ``rational`` for ``1 / (1 + x^n)``, ``exponential`` for ``exp(-x^n)``.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects=[dynid.Coulomb(), dynid.Stribeck(stribeck_speed=0.05)]).parameters.names[-1]
+        'fs7'
+    """
 
     name: ClassVar[str] = "stribeck"
     linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fs", "N m", nonnegative=True),)

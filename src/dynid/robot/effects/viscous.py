@@ -12,7 +12,13 @@ from dynid.robot.effects.mathematics import Mathematics, Value
 
 @dataclass(frozen=True)
 class Viscous(JointwiseEffect):
-    """Viscous friction: tau = fv v."""
+    """Viscous friction: ``tau = fv v``.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects=[dynid.Viscous()]).parameters.units[-1]
+        'N m s/rad'
+    """
 
     name: ClassVar[str] = "viscous"
     linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fv", "N m s/rad", nonnegative=True, place="damping"),)

@@ -15,7 +15,16 @@ HIGHEST_POWER = 6
 
 @dataclass(frozen=True)
 class ViscousPolynomial(JointwiseEffect):
-    """``tau = fvv |v| v + fvvv |v|^2 v + ..`` for the powers chosen, beside linear viscous friction; odd in speed."""
+    """Higher powers of speed beside linear viscous friction: ``tau = fvv |v| v + fvvv |v|^2 v + ..``, odd in speed.
+
+    Args:
+        powers: the powers of speed that have a column, each at least 2.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.demo_robot(effects=[dynid.Viscous(), dynid.ViscousPolynomial(powers=(3,))]).parameters.names[-1]
+        'fvvv7'
+    """
 
     name: ClassVar[str] = "viscous_polynomial"
     powers: tuple[int, ...] = (2, 3)

@@ -21,6 +21,7 @@ from dynid.errors import InputError, MissingPackageError, UnknownNameError
 from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.formats.format import OpenOptions
 from dynid.recording.readers.formats.table import ArrayTable
+from dynid.recording.readers.log_file import LogFile
 
 _JOINT_STATE = ("sensor_msgs/msg/JointState", "sensor_msgs/JointState")
 _WRENCH = ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/WrenchStamped")
@@ -40,7 +41,7 @@ class BagFormat:
 
     def open(self, path: Path, options: OpenOptions) -> ArrayTable:
         """Joint states or wrenches of one topic."""
-        return open_bag(path, options.topic)
+        return open_bag(options.log_at(path), options.topic)
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,13 @@ class _Bag:
         return self.reader(topic)  # type: ignore[no-any-return]
 
 
-def open_bag(path: Path, topic: str | None = None) -> ArrayTable:
+def open_bag(log: LogFile, topic: str | None = None) -> ArrayTable:
     """Joint states of the only such topic, or of ``topic``; a wrench topic brings the joint motion along."""
-    where = str(path)
+    path, where = log.path, str(log.path)
     mcap = path.suffix.lower() == ".mcap"
     with (
         foreign_errors(where, "cannot be read as a ROS bag (the file may be truncated)"),
-        _open_mcap(path) if mcap else _open_rosbags(path) as bag,
+        _open_mcap(log) if mcap else _open_rosbags(path) as bag,
     ):
         joints = [name for name, kind in bag.topics.items() if kind in _JOINT_STATE]
         wrenches = [name for name, kind in bag.topics.items() if kind in _WRENCH]
@@ -97,13 +98,13 @@ def _choose(where: str, topics: Mapping[str, str], joints: list[str], wrenches: 
 
 
 @contextmanager
-def _open_mcap(path: Path) -> Iterator[_Bag]:
+def _open_mcap(log: LogFile) -> Iterator[_Bag]:
     try:
         from mcap.reader import make_reader
         from mcap_ros2.decoder import DecoderFactory
     except ImportError as error:
         raise MissingPackageError("mcap-ros2-support", "reading MCAP files", "ros") from error
-    with path.open("rb") as file:
+    with log.reading() as file:
         reader = make_reader(file, validate_crcs=True, decoder_factories=[DecoderFactory()])
         summary = reader.get_summary()
         if summary is None or not summary.channels:

@@ -17,6 +17,7 @@ from dynid.recording.finding import Finding
 from dynid.recording.readers.foreign import foreign_errors, sentence
 from dynid.recording.readers.formats.format import OpenOptions
 from dynid.recording.readers.formats.table import MALFORMED, Batch
+from dynid.recording.readers.log_file import LogFile
 
 _SAMPLE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 22
@@ -38,14 +39,14 @@ class CsvFormat:
 
     def open(self, path: Path, options: OpenOptions) -> CsvTable:
         """Separator and column names; rows are read later."""
-        return open_csv(path, options.header)
+        return open_csv(options.log_at(path), options.header)
 
 
 @dataclass(frozen=True)
 class CsvTable:
     """A text table; rows stay in the file until they are asked for, those before byte ``end`` where it is given."""
 
-    path: Path
+    file: LogFile
     names: tuple[str, ...]
     delimiter: str
     decimal: str
@@ -68,7 +69,7 @@ class CsvTable:
         """Blocks of the file, converted column by column; malformed lines are counted under ``MALFORMED``."""
         import pyarrow as pa
 
-        where = str(self.path)
+        where = str(self.file.path)
         for name in columns:
             if self.names.count(name) > 1:
                 raise InputError(f"{where}: column '{name}' appears {self.names.count(name)} times, expected once")
@@ -92,12 +93,12 @@ class CsvTable:
         """Whole lines of the file, about ``size`` bytes at a time; the first block holds all lines before the rows."""
         import pyarrow as pa
 
-        with pa.OSFile(str(self.path)) as file:
-            end = file.size() if self.end is None else self.end
+        with self.file.reading() as file:
+            end = file.seek(0, io.SEEK_END) if self.end is None else self.end
             start, wanted = 0, max(size, _SAMPLE_BYTES)
             while start < end:
                 file.seek(start)
-                block = file.read_buffer(min(wanted, end - start))
+                block = pa.py_buffer(file.read(min(wanted, end - start)))
                 if start + block.size < end:
                     whole = _last_line_end(block)
                     if not whole:  # a line longer than the block
@@ -177,10 +178,10 @@ def _respaced(block: Any) -> Any:
     return stream.getvalue()
 
 
-def open_csv(path: Path, header: Sequence[str] | None = None) -> CsvTable:
+def open_csv(log: LogFile, header: Sequence[str] | None = None) -> CsvTable:
     """Look at the head of a text file: separator, decimal sign, column names."""
-    where = str(path)
-    lines = _first_lines(path)
+    where = str(log.path)
+    lines = _first_lines(log)
     top = _header_line(lines)
     delimiter = _delimiter(lines[top])
     names, skip = _names(where, lines[top], top, delimiter, header)
@@ -190,14 +191,14 @@ def open_csv(path: Path, header: Sequence[str] | None = None) -> CsvTable:
     if delimiter != " " and all(len(row) == len(names) + 1 and not row[-1] for row in rows):
         names = [*names, ""]  # a comma after the last value of each line
     decimal = "," if delimiter != "," and any("," in cell for row in rows for cell in row) else "."
-    end, findings = _torn(path, delimiter, len(names), skip)
-    return CsvTable(path, tuple(names), delimiter, decimal, skip, _long_integers(names, rows), end, findings=findings)
+    end, findings = _torn(log, delimiter, len(names), skip)
+    return CsvTable(log, tuple(names), delimiter, decimal, skip, _long_integers(names, rows), end, findings=findings)
 
 
-def _first_lines(path: Path) -> list[str]:
+def _first_lines(log: LogFile) -> list[str]:
     """The whole lines among the first bytes of a file."""
-    where = str(path)
-    with foreign_errors(where, "cannot be read"), path.open("rb") as file:
+    where = str(log.path)
+    with foreign_errors(where, "cannot be read"), log.reading() as file:
         sample = file.read(_SAMPLE_BYTES)
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{where}: the text is UTF-16, expected UTF-8")
@@ -245,12 +246,12 @@ def _long_integers(names: Sequence[str], rows: Sequence[Sequence[str]]) -> froze
     return frozenset(name for k, name in enumerate(names) if all(len(row) > k and pattern.fullmatch(row[k]) for row in rows))
 
 
-def _torn(path: Path, delimiter: str, width: int, skip_lines: int) -> tuple[int | None, tuple[Finding, ...]]:
+def _torn(log: LogFile, delimiter: str, width: int, skip_lines: int) -> tuple[int | None, tuple[Finding, ...]]:
     """The byte where a last line starts that breaks off in its middle, and what to say about it.
 
     Such a line has fewer fields than the header, or no line end and a last number shorter than all those above it.
     """
-    with foreign_errors(str(path), "cannot be read"), path.open("rb") as file:
+    with foreign_errors(str(log.path), "cannot be read"), log.reading() as file:
         size = file.seek(0, io.SEEK_END)
         start = file.seek(max(0, size - _TAIL_BYTES))
         tail = file.read()

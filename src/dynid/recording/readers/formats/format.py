@@ -8,14 +8,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dynid.recording.readers.formats.table import Table
+from dynid.recording.readers.log_file import LogFile
 
 
 @dataclass(frozen=True)
 class OpenOptions:
-    """What a user can say about the inside of a file: ``topic`` of a bag, ``header`` of a text table without names."""
+    """What a user can say about the inside of a file: ``topic`` of a bag, ``header`` of a text table without names.
+
+    ``file`` is the log itself, open already: a format that reads from it does not open the file a second time.
+    """
 
     topic: str | None = None
     header: tuple[str, ...] | None = None
+    file: LogFile | None = None
+
+    def log_at(self, path: Path) -> LogFile:
+        """The log, open or not."""
+        return self.file or LogFile(path)
 
 
 class Format(Protocol):

@@ -14,6 +14,7 @@ from dynid.errors import InputError
 from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.formats.format import OpenOptions
 from dynid.recording.readers.formats.table import ArrayTable
+from dynid.recording.readers.log_file import LogFile
 from dynid.recording.readers.names import fold, is_motion
 
 MOST_BYTES = 8 * 2**30
@@ -34,17 +35,18 @@ class NpzFormat:
 
     def open(self, path: Path, options: OpenOptions) -> ArrayTable:
         """Every numeric array of the archive."""
-        return open_npz(path)
+        return open_npz(options.log_at(path))
 
 
-def open_npz(path: Path) -> ArrayTable:
+def open_npz(log: LogFile) -> ArrayTable:
     """Every numeric array of the archive; nothing is unpacked before its declared size has been checked."""
-    where = str(path)
+    where = str(log.path)
     arrays: dict[str, NDArray[Any]] = {}
     names: tuple[str, ...] | None = None
     with (
         foreign_errors(where, "cannot be read as npz (the file may be truncated)"),
-        zipfile.ZipFile(path) as archive,
+        log.reading() as file,
+        zipfile.ZipFile(file) as archive,
     ):
         members = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
         _check_sizes(where, members)

@@ -15,6 +15,7 @@ from dynid.recording.finding import Finding
 from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.formats.format import OpenOptions
 from dynid.recording.readers.formats.table import Batch
+from dynid.recording.readers.log_file import LogFile
 
 
 class ParquetFormat:
@@ -29,14 +30,14 @@ class ParquetFormat:
 
     def open(self, path: Path, options: OpenOptions) -> ParquetTable:
         """Schema and row count; rows are read later."""
-        return open_parquet(path)
+        return open_parquet(options.log_at(path))
 
 
 @dataclass(frozen=True)
 class ParquetTable:
     """A parquet file; row groups are decoded page by page as batches are asked for."""
 
-    path: Path
+    file: LogFile
     shapes: Mapping[str, tuple[int, ...]]
     n_rows: int
     element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -49,15 +50,20 @@ class ParquetTable:
         """Batches of ``rows`` rows; memory does not grow with the file."""
         import pyarrow.parquet as arrow_parquet
 
-        where = str(self.path)
+        where = str(self.file.path)
         # Buffered pages keep memory low even where the whole log is one row group.
         with (
             foreign_errors(where, "cannot be read as parquet"),
-            arrow_parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file,
+            arrow_parquet.ParquetFile(_source(self.file), pre_buffer=False, buffer_size=1 << 20) as file,
         ):
             for record in file.iter_batches(batch_size=rows, columns=list(columns), use_threads=True):
                 found = {name: record.column(record.schema.get_field_index(name)) for name in columns}
                 yield {name: _numbers(where, name, column, self.shapes[name]) for name, column in found.items()}
+
+
+def _source(file: LogFile) -> Any:
+    """What parquet is read from: the file where it is open, which stays so, else its path."""
+    return file.path if file.held is None else file.held
 
 
 def _numbers(where: str, name: str, column: Any, shape: tuple[int, ...]) -> Any:
@@ -82,15 +88,15 @@ def _numbers(where: str, name: str, column: Any, shape: tuple[int, ...]) -> Any:
     return column.to_numpy(zero_copy_only=False)
 
 
-def open_parquet(path: Path) -> ParquetTable:
+def open_parquet(log: LogFile) -> ParquetTable:
     """Read the schema and the row count."""
     import pyarrow as pa
     import pyarrow.parquet as arrow_parquet
 
-    where = str(path)
+    where = str(log.path)
     with (
         foreign_errors(where, "cannot be read as parquet (the file may be truncated)"),
-        arrow_parquet.ParquetFile(path) as file,
+        arrow_parquet.ParquetFile(_source(log)) as file,
     ):
         schema = file.schema_arrow
         n_rows = file.metadata.num_rows
@@ -114,7 +120,7 @@ def open_parquet(path: Path) -> ParquetTable:
                 shapes[entry.name] = ()
     if n_rows == 0:
         raise InputError(f"{where}: holds {len(schema.names)} columns and no rows")
-    return ParquetTable(path, shapes, n_rows, _lerobot_names(path, shapes), units)
+    return ParquetTable(log, shapes, n_rows, _lerobot_names(log.path, shapes), units)
 
 
 def _is_number(kind: Any) -> bool:

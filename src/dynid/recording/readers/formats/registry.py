@@ -18,6 +18,7 @@ from dynid.recording.readers.formats.format import Format, OpenOptions
 from dynid.recording.readers.formats.npz import NpzFormat
 from dynid.recording.readers.formats.parquet import ParquetFormat
 from dynid.recording.readers.formats.table import ArrayTable, Table
+from dynid.recording.readers.log_file import LogFile
 
 _BUILT_IN: tuple[Format, ...] = (CsvFormat(), ParquetFormat(), NpzFormat(), BagFormat())
 _registered: list[Format] = []
@@ -60,7 +61,18 @@ def register_format(format: Format) -> None:
 
 
 def unregister_format(name: str) -> None:
-    """Take back a format that :func:`register_format` added; built-in ones stay."""
+    """Remove a format that :func:`register_format` added; built-in ones stay.
+
+    Args:
+        name: of the format.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.unregister_format("xyz")
+        Traceback (most recent call last):
+        ...
+        dynid.errors.UnknownNameError: unknown registered format 'xyz'; available: none
+    """
     if name not in (known.name for known in _registered):
         raise UnknownNameError("registered format", name, [known.name for known in _registered])
     _registered[:] = [known for known in _registered if known.name != name]
@@ -71,16 +83,13 @@ def formats() -> tuple[Format, ...]:
     return (*_registered, *_BUILT_IN)
 
 
-def format_of(path: Path) -> Format:
+def format_of(path: Path, file: LogFile | None = None) -> Format:
     """The format of a file or folder; its first bytes decide over its suffix."""
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
-    head = b""
-    if not path.is_dir():
-        with foreign_errors(str(path), "cannot be read"), path.open("rb") as file:
-            head = file.read(16)
-        if not head:
-            raise InputError(f"{path}: the file is empty")
+    head = (file or LogFile(path)).head
+    if not head and not path.is_dir():
+        raise InputError(f"{path}: the file is empty")
     for known in formats():
         if known.recognises(path, head):
             return known
@@ -95,7 +104,7 @@ def format_of(path: Path) -> Format:
 
 def open_table(path: Path, options: OpenOptions) -> Table:
     """The columns of a log."""
-    found = format_of(path)
+    found = format_of(path, options.file)
     with foreign_errors(str(path), f"cannot be read as {found.name}"):
         table: Table | Mapping[str, Any] = found.open(path, options)
         return ArrayTable.of(str(path), found.name, table) if isinstance(table, Mapping) else table

@@ -1,0 +1,176 @@
+"""Feasibility, correction and the semidefinite estimate on random problems: does any of them ever give up or contradict another?
+
+Trees in general position and arms with right angles, of 2 to 60 links (most of them below 13), with and without effects; base
+values by least squares on noisy torque, so that many are infeasible, some by little; both conditions, both metrics, with and
+without the robot as a prior, a third of them under extra constraints. Of every problem:
+
+- the nearest feasible values: solved or not, and their gap (distance less proven lower bound, over the length of the base values);
+- feasibility of those: never ``infeasible``;
+- the semidefinite estimate of the same data, without a prior and with the entropic one: solved or not.
+
+``gap_max`` is the largest gap, ``gap_of_distance_max`` the same over the distance itself, of problems further than 1e-4 away.
+"""
+
+from __future__ import annotations
+
+import measure
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.estimation.constraints.constraints import (
+    CentreOfMassInBox,
+    CentreOfMassInSphere,
+    Constraint,
+    MassBounds,
+    TotalMass,
+)
+from dynid.estimation.convex.feasibility import closest_feasible, feasibility
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.estimation.outcome import Outcome
+from dynid.inertia import phi_from_principal
+from dynid.recording.samples import Samples
+from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.factor import Regression, build_regression
+from dynid.regression.torque import inverse_dynamics
+from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
+from dynid.robot.model import Joint, JointKind, Robot, make_robot
+
+KINDS: tuple[JointKind, ...] = ("revolute", "continuous", "prismatic")
+
+
+def rotation(rng: np.random.Generator, right_angles: bool) -> np.ndarray:
+    """A random rotation, or one by right angles about the axes."""
+    if right_angles:
+        turn = rng.choice([0.0, 0.5 * np.pi, -0.5 * np.pi])
+        return np.array([[1.0, 0.0, 0.0], [0.0, np.cos(turn), -np.sin(turn)], [0.0, np.sin(turn), np.cos(turn)]])
+    Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    Q[:, 0] *= np.linalg.det(Q)
+    return Q
+
+
+def robot_of(rng: np.random.Generator, n_links: int, right_angles: bool, effects: bool) -> Robot:
+    """A serial arm with right angles, or a tree in general position."""
+    joints, bodies = [], []
+    for i in range(n_links):
+        kind: JointKind = "revolute" if right_angles else KINDS[int(rng.integers(3))]
+        parent = i - 1 if right_angles or i < 2 else int(rng.integers(-1, i))
+        pose = np.eye(4)
+        pose[:3, :3] = rotation(rng, right_angles)
+        pose[:3, 3] = [rng.choice([0.0, 0.1]), 0.0, rng.choice([0.0, 0.3])] if right_angles else rng.uniform(-0.5, 0.5, 3)
+        axis = np.array([0.0, 0.0, 1.0]) if right_angles else rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        beside = np.zeros(3) if right_angles else np.cross(rng.uniform(-0.2, 0.2, 3), axis)
+        screw = np.concatenate([axis, np.zeros(3)] if kind == "prismatic" else [beside, axis])
+        limits = {"q_min": -2.0, "q_max": 2.0} if kind != "continuous" else {"q_min": -np.inf, "q_max": np.inf}
+        nominal = dict(zip(("fv", "fc", "fo", "Ia"), rng.uniform(0.1, 1.0, 4).tolist(), strict=True))
+        more = {"dq_max": 3.0, "ddq_max": 20.0, "tau_max": 200.0, "nominal": nominal}
+        joints.append(Joint(f"joint{i + 1}", kind, parent, pose, screw, **limits, **more))
+        mass = rng.uniform(0.2, 5.0)
+        moments = mass * rng.uniform(0.01, 0.15, 3) ** 2
+        bodies.append(phi_from_principal(mass, rng.uniform(-0.2, 0.2, 3), rotation(rng, False), moments))
+    chosen = [Viscous(), Coulomb(), Offset(), Armature()] if effects else []
+    return make_robot(f"random{n_links}", joints, bodies, effects=chosen)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A robot, its data, and how the question is asked."""
+
+    robot: Robot
+    base: BaseReduction
+    data: Regression
+    options: dict[str, object]
+
+    @classmethod
+    def of(cls, seed: int) -> Problem:
+        rng = np.random.default_rng(seed)
+        n_links = int(rng.integers(2, 13)) if rng.random() < 0.9 else int(rng.integers(13, 61))
+        robot = robot_of(rng, n_links, bool(rng.random() < 0.5), bool(rng.random() < 0.7))
+        count = 150 if n_links < 13 else 60
+        q = rng.uniform(-2.0, 2.0, (count, robot.n_position))
+        v, a = rng.normal(size=(count, robot.n_dof)), rng.normal(size=(count, robot.n_dof))
+        noise = float(rng.choice([0.1, 0.5, 2.0, 10.0]))
+        tau = inverse_dynamics(robot, q, v, a) + noise * rng.normal(size=v.shape)
+        samples = Samples(time=0.01 * np.arange(count), position=q, velocity=v, acceleration=a, torque=tau)
+        options: dict[str, object] = {"condition": str(rng.choice(["full", "plain"]))}
+        if rng.random() < 0.7:
+            options["robot"] = robot
+        if rng.random() < 0.33:
+            options["constraints"] = constraints_of(rng, robot)
+        return cls(robot, reduce_to_base(robot), build_regression(robot, samples), options)
+
+
+def constraints_of(rng: np.random.Generator, robot: Robot) -> tuple[Constraint, ...]:
+    """Some that the robot itself obeys."""
+    masses = robot.parameters.inertials[:, 0]
+    link = int(rng.integers(1, robot.n_joints + 1))
+    box = CentreOfMassInBox(link, (-0.25,) * 3, (0.25,) * 3)
+    sphere = CentreOfMassInSphere(link, (0.0, 0.0, 0.0), 0.4)
+    listed: list[Constraint] = [
+        TotalMass(upper=1.2 * float(masses.sum())),
+        MassBounds(link, 0.5 * masses[link - 1], 2.0 * masses[link - 1]),
+        box,
+        sphere,
+    ]
+    return tuple(c for c in listed if rng.random() < 0.5) or (box,)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = measure.parser(__doc__)
+    parser.add_argument("--problems", type=int, default=1000, help="how many (default 1000)")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first (default 0)")
+    arguments = parser.parse_args()
+    count = 8 if arguments.smoke else arguments.problems
+    outcomes: Counter[str] = Counter()
+    gaps, relative, seconds = [0.0], [0.0], {"closest": [0.0], "feasibility": [0.0], "sdp": [0.0]}
+    for seed in range(arguments.first, arguments.first + count):
+        problem = Problem.of(seed)
+        robot, base, data = problem.robot, problem.base, problem.data
+        beta = OrdinaryLeastSquares(covariance="classical").estimate(data, base, robot.parameters).base_values
+        metric = "torque" if "robot" in problem.options and seed % 2 else "base"
+        began = time.perf_counter()
+        near = closest_feasible(base, beta, metric=metric, **problem.options)
+        seconds["closest"].append(time.perf_counter() - began)
+        outcomes["infeasible_before"] += not near.feasible_before
+        outcomes["stalled"] += near.outcome is not Outcome.SOLVED
+        gaps.append(near.gap)
+        if near.distance > 1e-4 * near.length:
+            relative.append((near.distance - near.lower_bound) / near.distance)
+        began = time.perf_counter()
+        after = feasibility(base, near.base, **problem.options)
+        seconds["feasibility"].append(time.perf_counter() - began)
+        outcomes[f"after_{after.decision}"] += 1
+        outcomes["not_feasible_after"] += not after.feasible
+        if near.outcome is not Outcome.SOLVED or not after.feasible or near.gap > 1e-6:
+            print(f"problem {seed}: {near.outcome.name}, gap {near.gap:.1e}, then {after.decision}", flush=True)
+        for prior in ("none", "entropic"):
+            known = {k: v for k, v in problem.options.items() if k != "robot"}
+            began = time.perf_counter()
+            found = FeasibleSDP(prior=prior, covariance="classical", **known).estimate(data, base, robot.parameters)
+            seconds["sdp"].append(time.perf_counter() - began)
+            outcomes["sdp_stalled"] += found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT)
+    result = {
+        "problems": count,
+        "infeasible_before": outcomes["infeasible_before"],
+        "stalled": outcomes["stalled"],
+        "infeasible_after": outcomes["after_infeasible"],
+        "not_feasible_after": outcomes["not_feasible_after"],
+        "boundary_after": outcomes["after_boundary"],
+        "gap_max": max(gaps),
+        "gap_of_distance_max": max(relative),
+        "gap_of_distance_median": float(np.median(relative)),
+        "sdp_stalled": outcomes["sdp_stalled"],
+        **{f"{name}_median_s": float(np.median(times[1:])) for name, times in seconds.items()},
+        **{f"{name}_max_s": max(times) for name, times in seconds.items()},
+    }
+    measure.print_result(result, arguments.json)
+
+
+if __name__ == "__main__":
+    main()

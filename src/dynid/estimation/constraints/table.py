@@ -1,0 +1,107 @@
+"""Constraints from the tables of a run file, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints.centres import (
+    CentreOfMassInBox,
+    CentreOfMassInCylinder,
+    CentreOfMassInHull,
+    CentreOfMassInSphere,
+)
+from dynid.estimation.constraints.densities import DensityInBox, DensityInEllipsoid
+from dynid.estimation.constraints.masses import MassBounds, TotalMass
+from dynid.estimation.constraints.rows import Constraint
+from dynid.estimation.constraints.single import FixedValues, Linear, PositiveEffects
+from dynid.estimation.constraints.symmetry import EqualLinks, SymmetricLink
+
+KINDS: dict[str, type[Any]] = {
+    constraint.kind: constraint
+    for constraint in (
+        MassBounds,
+        TotalMass,
+        CentreOfMassInBox,
+        CentreOfMassInSphere,
+        CentreOfMassInCylinder,
+        CentreOfMassInHull,
+        DensityInEllipsoid,
+        DensityInBox,
+        SymmetricLink,
+        EqualLinks,
+        FixedValues,
+        PositiveEffects,
+        Linear,
+    )
+}
+"""Every constraint by the word that a run file uses for it."""
+
+
+def constraints_from_table(table: Mapping[str, Any]) -> tuple[Constraint, ...]:
+    """Constraints from a ``[constraints]`` table: a key per kind, with one table or a list of them.
+
+    [constraints]
+    total_mass = { upper = 27.0 }
+    fixed = { Ia7 = 0.0 }
+    com_box = [{ link = 1, lower = [-0.1, -0.1, 0.0], upper = [0.1, 0.1, 0.3] }]
+    """
+    found: list[Constraint] = []
+    for kind, entries in table.items():
+        if kind not in KINDS:
+            raise UnknownNameError("constraint", kind, KINDS)
+        for entry in entries if isinstance(entries, list) else [entries]:
+            if not isinstance(entry, Mapping):
+                raise InputError(f"constraint '{kind}' is {entry!r}, expected a table such as {{ link = 1, lower = 0.5 }}")
+            found.append(_from_entry(kind, entry))
+    return tuple(found)
+
+
+def with_meshes_seen_from(table: Any, folder: Path) -> Any:
+    """A ``[constraints]`` table with the meshes it names found relative to the folder of its file."""
+    if isinstance(table, Mapping):
+        return {
+            name: str(folder / value) if name == "mesh" and isinstance(value, str) else with_meshes_seen_from(value, folder)
+            for name, value in table.items()
+        }
+    return [with_meshes_seen_from(entry, folder) for entry in table] if isinstance(table, list) else table
+
+
+def _from_entry(kind: str, entry: Mapping[str, Any]) -> Constraint:
+    cls = KINDS[kind]
+    if cls is FixedValues and "values" not in entry:
+        entry = {"values": dict(entry)}
+    if cls is CentreOfMassInHull and "mesh" in entry:
+        rest = {key: value for key, value in entry.items() if key != "mesh"}
+        return _called(kind, CentreOfMassInHull.from_mesh, {"path": entry["mesh"], **rest})
+    known = [item.name for item in fields(cls)]
+    for key in entry:
+        if key not in known:
+            raise UnknownNameError(f"entry of constraint '{kind}'", key, known)
+    return _called(kind, cls, entry)
+
+
+def _called(kind: str, make: Any, entry: Mapping[str, Any]) -> Constraint:
+    try:
+        return make(**entry)  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"constraint '{kind}' with entries {', '.join(entry) or 'none'} cannot be read: {error}") from error
+
+
+def table_from_constraints(constraints: Sequence[Constraint]) -> dict[str, list[dict[str, Any]]]:
+    """The inverse of :func:`constraints_from_table`, to be stored with a run; infinite bounds are left out."""
+    table: dict[str, list[dict[str, Any]]] = {}
+    for constraint in constraints:
+        values = {item.name: getattr(constraint, item.name) for item in fields(type(constraint))}  # type: ignore[arg-type]
+        entry = {
+            key: value
+            for key, value in values.items()
+            if not (isinstance(value, float) and np.isinf(value)) and value is not None
+        }
+        table.setdefault(constraint.kind, []).append(entry)
+    return table

@@ -1,0 +1,101 @@
+"""Least squares, then the nearest feasible base values (Sousa and Cortesao 2014, 4.3: OLS and BPFC).
+
+    beta = argmin || W beta - tau ||,     beta' = argmin || beta - K phi ||   over consistent phi
+
+The correction knows nothing of the data, so on them the semidefinite estimate is never worse; it is here to compare with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dynid.errors import UnknownNameError
+from dynid.estimation.constraints.constraints import Constraint, constraints_from_table
+from dynid.estimation.convex.closest import closest_feasible
+from dynid.estimation.convex.consistent_set import MARGIN
+from dynid.estimation.convex.metrics import METRICS, Metric
+from dynid.estimation.convex.whitened import channel_weights
+from dynid.estimation.linear import LinearProblem
+from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Estimate
+from dynid.estimation.seen import DATA_TOLERANCE
+from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
+from dynid.parameters import Parameters
+from dynid.progress import Tell, silent
+from dynid.regression.base import BaseReduction
+from dynid.regression.factor import Regression
+from dynid.robot.model import Robot
+
+
+@dataclass(frozen=True)
+class CorrectedLeastSquares:
+    """Ordinary (or ``weighted``) least squares moved to the nearest feasible base values.
+
+    ``metric`` is the distance that counts: of base values, as in the paper, or of torque. The other options are those of
+    :class:`~dynid.estimation.methods.sdp.FeasibleSDP`. The covariance is that of the unconstrained fit.
+    """
+
+    name: ClassVar[str] = "bpfc"
+    laws: ClassVar[frozenset[str]] = frozenset({"exact", "row_order"})
+    condition: str = "full"
+    margin: float = MARGIN
+    absolute: bool = False
+    constraints: tuple[Constraint, ...] = ()
+    effects_positive: bool = True
+    metric: Metric = "base"
+    weighted: bool = False
+    covariance: CovarianceKind = "corrected"
+    tolerance: float = DATA_TOLERANCE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "constraints", tuple(self.constraints))
+        check_kind(self.covariance)
+        if self.metric not in METRICS:
+            raise UnknownNameError("metric", self.metric, METRICS)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> CorrectedLeastSquares:
+        """The method of a run."""
+        names = ("condition", "margin", "weighted")
+        chosen = {name: options[name] for name in names if options.get(name) is not None}
+        return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
+
+    def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
+        problem = LinearProblem.of(regression, base, prior, self.tolerance)
+        weights = channel_weights(problem) if self.weighted else np.ones(len(problem.channels))
+        beta = problem.solve(weights)
+        sigma = problem.noise_sigma(beta, pooled=not self.weighted)
+        found = uncertainty(problem, beta, weights, sigma, self.covariance)
+        near = closest_feasible(
+            base,
+            beta,
+            self.condition,
+            self.metric,
+            self.constraints,
+            self.margin,
+            absolute=self.absolute,
+            prior=prior,
+            robot=regression.robot if self.metric == "torque" else None,
+            effects_positive=self.effects_positive,
+        )
+        details = {
+            **found.details,
+            "noise_sigma": sigma.tolist(),
+            "weights": weights.tolist(),
+            "distance": near.distance,
+            "lower_bound": near.lower_bound,
+            "constraints_active": not near.feasible_before,
+        }
+        return problem.finish(
+            self.name,
+            near.base,
+            found.covariance,
+            outcome=None if near.outcome is Outcome.SOLVED else near.outcome,
+            standard=near.standard if isinstance(near.standard, Parameters) else None,
+            notes=(*found.notes, *near.notes),
+            details=details,
+        )

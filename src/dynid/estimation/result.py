@@ -1,0 +1,135 @@
+"""The result of an estimation, and what every method has in common.
+
+A method is a frozen set of options with one call, ``estimate(regression, base, prior) -> Estimate``; it holds no results, so
+using it twice gives the same answer twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from dynid.arrays import Array, BoolArray, freeze
+from dynid.estimation.outcome import Outcome
+from dynid.inertia import is_consistent
+from dynid.parameters import Parameters
+from dynid.regression.base import BaseReduction
+from dynid.regression.factor import Regression
+
+Origin: TypeAlias = Literal["data", "mixed", "prior"]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Base values with their uncertainty, a full parameter set that has them, and what the data could not determine.
+
+    Args:
+        method: name of the method.
+        base: the base parameters.
+        base_values: their values.
+        rank: number of base parameters that the data determine.
+        channel_names: names of the families of rows, such as joints.
+        n_samples: samples identified on.
+        n_rows: rows identified on.
+        outcome: how the estimation ended.
+        notes: sentences for the user.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> result = dynid.estimate(dynid.build_regression(robot, samples), dynid.reduce_to_base(robot))
+        >>> isinstance(result, dynid.Estimate), len(result.sigma) == result.base.n_base
+        (True, True)
+    """
+
+    method: str
+    base: BaseReduction
+    base_values: Array
+    covariance: Array
+    """Of the base values; zero rows for values that the data do not show at all."""
+    standard: Parameters
+    """All parameters; ``K standard = base_values``."""
+    origin: tuple[Origin, ...]
+    """Where each base value comes from. ``prior``: the data do not show it, or contribute less than a hundredth of its
+    precision where the method holds it by a prior; ``data``: more than 99 hundredths, or all without such a prior;
+    ``mixed``: both, or a value that is right only as far as the prior value of one that the data do not show."""
+    rank: int
+    condition_number: float
+    """2-norm one of the unscaled base regressor, over the base parameters that the data show."""
+    condition_number_scaled: float
+    """The same after scaling every column to length one."""
+    channel_names: tuple[str, ...]
+    residual_rms: Array
+    """Per channel, over the rows identified on."""
+    relative_error: float
+    """``||tau - W beta|| / ||tau||`` over the rows identified on, unweighted."""
+    n_samples: int
+    n_rows: int
+    outcome: Outcome
+    notes: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What one method alone has to say, by name."""
+
+    def __post_init__(self) -> None:
+        for name in ("base_values", "covariance", "residual_rms"):
+            object.__setattr__(self, name, freeze(getattr(self, name)))
+        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+
+    @cached_property
+    def sigma(self) -> Array:
+        """Standard deviation of each base value."""
+        return freeze(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
+
+    @cached_property
+    def sigma_percent(self) -> Array:
+        """The same relative to the value, in percent; infinite for values that come from the prior."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            percent = 100.0 * self.sigma / np.abs(self.base_values)
+        percent[np.isnan(percent)] = np.inf
+        percent[np.array(self.origin) == "prior"] = np.inf
+        return freeze(percent)
+
+    @cached_property
+    def seen(self) -> BoolArray:
+        """Which base values rest on data."""
+        return np.array([origin != "prior" for origin in self.origin])
+
+    @cached_property
+    def link_consistent(self) -> BoolArray:
+        """Full physical consistency of every link of ``standard``; links without mass and inertia count as consistent."""
+        return np.atleast_1d(np.asarray(is_consistent(self.standard.inertials, condition="full", allow_empty=True)))
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every link of ``standard`` is fully consistent."""
+        return bool(self.link_consistent.all())
+
+    def interval(self, level: float = 0.95) -> Array:
+        """``(n_base, 2)`` confidence limits of the base values."""
+        from scipy.stats import t
+
+        freedom = max(self.details.get("degrees_of_freedom", self.n_rows - self.rank), 1)
+        half = float(t.ppf(0.5 + 0.5 * level, freedom)) * self.sigma
+        return np.column_stack([self.base_values - half, self.base_values + half])
+
+
+class Method(Protocol):
+    """What a method has: a name, the laws it obeys, and ``estimate``; a frozen set of options with no fitted state.
+
+    Examples:
+        >>> import dynid
+        >>> def name_of(method: dynid.methods.Method) -> str:
+        ...     return method.name
+        >>> name_of(dynid.Ridge())
+        'ridge'
+    """
+
+    name: ClassVar[str]
+    laws: ClassVar[frozenset[str]]
+
+    def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate: ...
