@@ -36,7 +36,7 @@ def values_of(found: dict) -> dict[str, float]:
 def free(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """The recursive estimate without bounds, and the ordinary one."""
     place = tmp_path_factory.mktemp("recursive")
-    common = (bench.urdf, bench.log, "--cutoff-hz", 10, "--friction", "linear", "--export", "json", "-o")
+    common = (bench.urdf, bench.log, "--cutoff-hz", 10, "--export", "json", "-o")
     return {
         "recursive": dynid("identify", *common, place / "recursive", "--method", "recursive"),
         "ols": dynid("identify", *common, place / "ols", "--method", "ols"),
@@ -62,7 +62,7 @@ def test_bounds_of_a_file_clip_what_leaves_them(bench: Bench, free: dict, tmp_pa
     (tmp_path / "b.csv").write_text("\n".join(["name,lower,upper", *lines]) + "\n")
     found = dynid(
         "identify", bench.urdf, bench.log, "--method", "recursive", "--form", form, "--bounds", tmp_path / "b.csv",
-        "--cutoff-hz", 10, "--friction", "linear", "--export", "json", "-o", tmp_path / "run",
+        "--cutoff-hz", 10, "--export", "json", "-o", tmp_path / "run",
     )  # fmt: skip
     values = values_of(found)
     for name, (low, high) in bounds.items():
@@ -89,8 +89,7 @@ def test_a_box_on_parameters_becomes_one_on_the_base_parameter_they_make(bench: 
     lines = [f"{name},-0.001,0.001" for name in names]
     (tmp_path / "b.csv").write_text("\n".join(["name,lower,upper", *lines]) + "\n")
     found = dynid(
-        "identify", bench.urdf, bench.log, "--method", "recursive", "--bounds", tmp_path / "b.csv",
-        "--cutoff-hz", 10, "--friction", "linear",
+        "identify", bench.urdf, bench.log, "--method", "recursive", "--bounds", tmp_path / "b.csv", "--cutoff-hz", 10,
         "--export", "json", "-o", tmp_path / "run",
     )  # fmt: skip
     assert found["recursive"]["clipped"] == [entry["name"]]
@@ -121,21 +120,7 @@ def test_other_methods_take_no_bounds(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_on_polynomial_rows_it_is_their_ordinary_least_squares(bench: Bench, tmp_path: Path) -> None:
-    common = (
-        bench.urdf,
-        bench.log,
-        "--rows",
-        "polynomial",
-        "--window",
-        0.044,
-        "--cutoff-hz",
-        10,
-        "--friction",
-        "linear",
-        "--export",
-        "json",
-        "-o",
-    )
+    common = (bench.urdf, bench.log, "--rows", "polynomial", "--window", 0.044, "--cutoff-hz", 10, "--export", "json", "-o")
     recursive = dynid("identify", *common, tmp_path / "recursive", "--method", "recursive")
     ordinary = dynid("identify", *common, tmp_path / "ols", "--method", "ols")
     assert recursive["rows"]["kind"] == ordinary["rows"]["kind"] == "polynomial"
@@ -155,7 +140,7 @@ def test_a_joint_that_stands_still_is_flagged(bench: Bench, tmp_path: Path, rows
     still.write_parquet(tmp_path / "still.parquet")
     found = dynid(
         "identify", bench.urdf, tmp_path / "still.parquet", "--method", "recursive", "--rows", rows, "--window", 0.044,
-        "--cutoff-hz", 10, "--friction", "linear", "--export", "json", "-o", tmp_path / "run",
+        "--cutoff-hz", 10, "--export", "json", "-o", tmp_path / "run",
     )  # fmt: skip
     flags = found["recursive"]["flags"]
     assert flags["fv4"] == flags["fc4"] == 0
