@@ -48,7 +48,7 @@ def test_the_motion_of_table_2_has_a_condition_number_of_95_without_noise():
 def test_the_motion_of_table_1_exceeds_the_data_sheet_and_fits_a_faster_arm():
     """2.21 rad/s are printed for joints 1 and 2, whose data sheet has 2.175."""
     robot = panda()
-    with pytest.raises(InputError, match=facts("1.61", "12", "limit")):
+    with pytest.raises(InputError, match=facts("1.61", "joint", "velocity", "limit")):
         given_sinusoids(robot, limits_of(robot), A, T)
     fast = panda(2.5)
     limits = limits_of(fast)
