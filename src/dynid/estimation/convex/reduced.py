@@ -41,6 +41,8 @@ class Face:
     """``(10, 10 - count)``: the others."""
     body: Array | None
     """The null body, scaled; None where the whole inequality is left."""
+    apart: int = 0
+    """How many of the link's first parameters are coordinates of their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +85,15 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
     for number in range(ROUNDS):
         new = list(faces)
         for k, at in enumerate(links):
-            touched = np.abs(inequalities[:, at]).max(initial=0.0) > 0.0
-            if fixed & set(at.tolist()) or (number and touched):
+            in_arrow = bool(fixed & set(at.tolist()))
+            if number and (in_arrow or np.abs(inequalities[:, at]).max(initial=0.0) > 0.0):
                 continue
-            body = null_body(left[:, at], consistent.condition, np.abs(seen[:, at]).max(initial=0.0))
+            size = float(np.abs(seen[:, at]).max(initial=0.0))
+            shown = np.vstack([left[:, at], size * np.eye(4, 10)]) if in_arrow else left[:, at]
+            body = null_body(shown, consistent.condition, size)
             if body is None or (inequalities[:, at] @ body < -SEEN).any():
                 continue
-            face = _face(basis[k], body / np.abs(body).max())
+            face = _face(basis[k], body / np.abs(body).max(), 4 if in_arrow else 0)
             if face.U.shape[1] < faces[k].U.shape[1]:
                 new[k] = face
         if all(now is before for now, before in zip(new, faces, strict=True)):
@@ -147,13 +151,20 @@ def _inequalities(rows: LinearRows, n: int) -> tuple[Array, Array]:
     return np.vstack([bounds, rows.G]), np.concatenate([rows.offset, rows.g])
 
 
-def _face(basis: Array, body: Array) -> Face:
-    """What is left of a link's inequality on the directions in which the null body has nothing."""
+def _face(basis: Array, body: Array, apart: int) -> Face:
+    """What is left of a link's inequality on the directions in which the null body has nothing.
+
+    The first ``apart`` parameters (mass and moments that a second-order cone sees, too) stay coordinates of their own.
+    """
     eigenvalues, vectors = np.linalg.eigh(np.einsum("a,aij->ij", body, basis))
     U = vectors[:, eigenvalues < 1e-7 * eigenvalues[-1]]
-    _, singular, right = np.linalg.svd((U.T @ basis @ U).reshape(10, -1).T)
+    _, singular, right = np.linalg.svd((U.T @ basis[apart:] @ U).reshape(10 - apart, -1).T)
     rank = int((singular > 1e-10 * singular[0]).sum()) if U.shape[1] else 0
-    return Face(U, right[:rank].T, right[rank:].T, body)
+    coordinates, rest = np.zeros((10, apart + rank)), np.zeros((10, 10 - apart - rank))
+    coordinates[:apart, :apart] = np.eye(apart)
+    coordinates[apart:, apart:] = right[:rank].T
+    rest[apart:] = right[rank:].T
+    return Face(U, coordinates, rest, body, apart)
 
 
 def _free_columns(seen: Array, faces: list[Face], links: list[IntArray], n: int) -> Array:
@@ -207,6 +218,7 @@ def _program(
         if face.body is None:
             moved[at] = width + np.arange(10)
         else:
+            moved[at[: face.apart]] = width + np.arange(face.apart)
             r = face.U.shape[1]
             new_basis[k], new_constant[k] = 0.0, np.eye(side)
             new_basis[k, :count, :r, :r] = np.einsum("ac,aij->cij", face.coordinates, face.U.T @ basis[k] @ face.U)
