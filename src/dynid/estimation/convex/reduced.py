@@ -89,11 +89,17 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
             if number and (in_arrow or np.abs(inequalities[:, at]).max(initial=0.0) > 0.0):
                 continue
             size = float(np.abs(seen[:, at]).max(initial=0.0))
-            shown = np.vstack([left[:, at], size * np.eye(4, 10)]) if in_arrow else left[:, at]
-            body = null_body(shown, consistent.condition, size)
-            if body is None or (inequalities[:, at] @ body < -SEEN).any():
+            face = None
+            # where constraints do not let a null body grow, perhaps one without mass, which most do not see
+            for shown, massless in ((left[:, at], False), (np.vstack([left[:, at], size * np.eye(4, 10)]), True)):
+                body = null_body(shown, consistent.condition, size)
+                if body is None or (inequalities[:, at] @ body < -SEEN).any():
+                    continue
+                if massless or not in_arrow or _deep_inside(arrows, at, body):
+                    face = _face(basis[k], body / np.abs(body).max(), 4 if massless and in_arrow else 0)
+                    break
+            if face is None:
                 continue
-            face = _face(basis[k], body / np.abs(body).max(), 4 if in_arrow else 0)
             if face.U.shape[1] < faces[k].U.shape[1]:
                 new[k] = face
         if all(now is before for now, before in zip(new, faces, strict=True)):
@@ -167,6 +173,18 @@ def _face(basis: Array, body: Array, apart: int) -> Face:
     return Face(U, coordinates, rest, body, apart)
 
 
+def _deep_inside(arrows: tuple[IntArray, Array, Array], at: IntArray, body: Array) -> bool:
+    """Whether a body of this link is strictly inside every second-order cone that sees it."""
+    values = dict(zip(at.tolist(), body.tolist(), strict=True))
+    for slots, basis in zip(arrows[0], arrows[1], strict=True):
+        if values.keys() & set(slots.tolist()):
+            matrix = sum(values.get(int(slot), 0.0) * B for slot, B in zip(slots, basis, strict=True) if slot >= 0)
+            used = np.flatnonzero(np.abs(basis).max(axis=(0, 1)) > 0.0)
+            if np.linalg.eigvalsh(np.asarray(matrix)[np.ix_(used, used)])[0] < 1e-3 * np.abs(body).max():
+                return False
+    return True
+
+
 def _free_columns(seen: Array, faces: list[Face], links: list[IntArray], n: int) -> Array:
     """``(n, free)``: directions of the links' parameters that their faces do not see but some row does."""
     parts = [np.zeros((n, 0))]
@@ -237,13 +255,17 @@ def _program(
         width += 1
     single = np.zeros((n, len(alone)))
     single[alone, np.arange(len(alone))] = 1.0
-    free = np.hstack([_free_columns(seen, faces, links, n), single])
+    free = np.hstack([_free_columns(np.vstack([seen, inequalities[0]]), faces, links, n), single])
     T = np.hstack([*parts, free])
     whole = moved[rows.bounded] >= 0
     kept_bounds = np.flatnonzero(whole)
     left = np.concatenate([~whole, np.ones(len(rows.g), dtype=bool)]) & ~gone
     kept_rows = np.flatnonzero(left)
     arrow_slots = np.where(arrows[0] >= 0, moved[arrows[0]], -1)
+    # a cone that a null body is strictly inside of holds for enough of that body
+    met = ((arrows[0] >= 0) & (arrow_slots < 0)).any(axis=1)
+    arrow_slots[met] = -1
+    arrows[2][met] = np.eye(side)
     program = BlockProgram(
         T.shape[1],
         np.ascontiguousarray(np.concatenate([slots, arrow_slots])),
