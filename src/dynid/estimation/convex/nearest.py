@@ -63,12 +63,11 @@ def nearest(question: Question, below: Below | None = None) -> Nearest:
     for largest in LARGEST:
         made, lower = below.bound(largest)
         x, distance = bodies.nearest(largest)
-        size = max(question.length, min(distance, 1e300))
-        if not distance - lower <= GAP * size:
+        if not distance - lower <= GAP * max(question.length, lower):
             other, nearer = below.body(largest)
             x, distance = (other, nearer) if nearer < distance else (x, distance)
         found.append(Nearest(x, distance, min(lower, distance), made, largest * question.unit))
-        if distance - lower <= ENOUGH * size:
+        if distance - lower <= ENOUGH * max(question.length, lower):
             break
     return min(found, key=lambda one: one.distance - one.lower_bound if one.x is not None else np.inf)
 
