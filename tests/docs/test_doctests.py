@@ -75,3 +75,18 @@ def test_families_hold_their_names_and_load_them_late() -> None:
             assert inspect.getdoc(getattr(module, name))
         with pytest.raises(AttributeError, match="no attribute 'magic'"):
             _ = module.magic
+
+
+def test_examples_of_the_design_page_run() -> None:
+    text = (REPOSITORY / "docs" / "design.md").read_text("utf-8")
+    names: dict[str, object] = {}
+    try:
+        exec(compile("\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)), "design.md", "exec"), names)
+        assert "ks7" in names["robot"].parameters.names  # type: ignore[attr-defined]
+        assert names["result"].method == "plain"  # type: ignore[attr-defined]
+        assert "second" in dynid.rows.row_kinds()
+    finally:
+        dynid.effects.unregister("spring")
+        dynid.methods.unregister_method("plain")
+        dynid.unregister_format("spaces")
+        dynid.unregister_section(names["operator_note"])

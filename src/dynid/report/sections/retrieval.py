@@ -31,5 +31,5 @@ def retrieval_section(shown: Shown) -> Section | None:
             for name, entry in zip(run.robot.joint_names, wrenches, strict=True)
         )
         parts.append(Table(("joint", "largest force, N", "largest moment, N m"), rows, numeric=(1, 2)))
-    text = "Parameters that no sensor sees still set the forces inside the joints; sane bodies give sane ones."
+    text = "Parameters that joint torque does not determine still set the forces inside the joints; plausible bodies give plausible forces."
     return Section("Retrieval under bounds", text, tuple(parts), "Retrieval")
