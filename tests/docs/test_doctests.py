@@ -17,7 +17,6 @@ import dynid
 from public_names import has_example, public_names, undocumented_arguments
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NAMES = public_names()
 
 
@@ -45,7 +44,7 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert examples, f"{name} has a prompt that is no example"
     for example in examples:
         printed: list[str] = []
-        done = doctest.DocTestRunner(optionflags=FLAGS).run(example, out=printed.append)
+        done = doctest.DocTestRunner().run(example, out=printed.append)
         assert done.failed == 0, "".join(printed)
 
 

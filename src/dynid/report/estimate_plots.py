@@ -143,9 +143,7 @@ def trial_figure(trials: Sequence[tuple[str, float, float]], chosen: float | Non
             curves.append(Curve(source, hz, error, role, "points", width=7.0))
     marks = () if chosen is None else (Mark("x", chosen, "chosen", "chosen"),)
     panel = Panel("", Axis("cut-off, Hz", log=True), Axis("held-out error, %"), tuple(curves), marks)
-    caption = (
-        "Error against raw torque of a held-out part; the error against filtered torque always decreases as the cut-off is lowered."
-    )
+    caption = "Error against raw torque of a held-out part; the error against filtered torque always decreases as the cut-off is lowered."
     return Figure("filter_trials", "Filters tried", caption, (panel,), "grid", 230, columns=1)
 
 
