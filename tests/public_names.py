@@ -7,7 +7,9 @@ import doctest
 import importlib
 import inspect
 import re
-import textwrap
+import sys
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import dynid
@@ -77,13 +79,9 @@ def _is_abstract(value: Any) -> bool:
 
 def _fields_with_text(kind: type) -> set[str]:
     found: set[str] = set()
-    for one in kind.__mro__[:-1]:
-        try:
-            source = textwrap.dedent(inspect.getsource(one))
-        except (OSError, TypeError):
+    for body in (_definition(one) for one in kind.__mro__[:-1]):
+        if body is None:
             continue
-        body = ast.parse(source).body[0]
-        assert isinstance(body, ast.ClassDef)
         for field, below in zip(body.body, [*body.body[1:], None], strict=True):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 explained = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
@@ -92,3 +90,16 @@ def _fields_with_text(kind: type) -> set[str]:
                 if explained or option:
                     found.add(field.target.id)
     return found
+
+
+def _definition(kind: type) -> ast.ClassDef | None:
+    """The class as its module writes it; None for classes that are not written in Python or not at the top of a module."""
+    return _definitions(kind.__module__).get(kind.__name__)
+
+
+@cache
+def _definitions(module: str) -> dict[str, ast.ClassDef]:
+    file = getattr(sys.modules[module], "__file__", None)
+    if file is None or not file.endswith(".py"):
+        return {}
+    return {node.name: node for node in ast.parse(Path(file).read_text("utf-8")).body if isinstance(node, ast.ClassDef)}

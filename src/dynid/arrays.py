@@ -24,7 +24,7 @@ def freeze(values: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
 
 
 def frozen_view(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view on ``array``, for large arrays that nobody else holds."""
+    """A read-only view on ``array``, for large arrays that have no other owner."""
     view = array.view()
     view.flags.writeable = False
     return view

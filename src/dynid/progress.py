@@ -1,4 +1,4 @@
-"""Long work says what it is at; whoever asked for it decides where that is shown."""
+"""Progress of long work: functions report their steps to a callback of the caller."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Tell: TypeAlias = Callable[[str], None]
-"""Hears what is being done, in a few words."""
+"""Called with a short text before each step."""
 
 
 def silent(text: str) -> None:
-    """Nobody listens."""
+    """Ignore progress."""

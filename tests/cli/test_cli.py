@@ -392,7 +392,7 @@ def test_torque_in_amperes_is_said_last_and_aloud(bench: Bench, tmp_path: Path) 
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "amperes.parquet")
     done = dynid("identify", bench.urdf, tmp_path / "amperes.parquet", "--cutoff-hz", "12", "-o", tmp_path / "run")
     assert done.returncode == 0
-    assert "do not trust this yet: amperes.parquet: torque of joint" in done.stderr.strip().splitlines()[-1]
+    assert "amperes.parquet: torque of joint" in done.stderr.strip().splitlines()[-1]
     assert "note: error in amperes.parquet" in done.stdout
 
 

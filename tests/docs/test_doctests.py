@@ -17,7 +17,6 @@ import dynid
 from public_names import has_example, public_names, undocumented_arguments
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NAMES = public_names()
 
 
@@ -45,7 +44,7 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert examples, f"{name} has a prompt that is no example"
     for example in examples:
         printed: list[str] = []
-        done = doctest.DocTestRunner(optionflags=FLAGS).run(example, out=printed.append)
+        done = doctest.DocTestRunner().run(example, out=printed.append)
         assert done.failed == 0, "".join(printed)
 
 
@@ -75,3 +74,18 @@ def test_families_hold_their_names_and_load_them_late() -> None:
             assert inspect.getdoc(getattr(module, name))
         with pytest.raises(AttributeError, match="no attribute 'magic'"):
             _ = module.magic
+
+
+def test_examples_of_the_design_page_run() -> None:
+    text = (REPOSITORY / "docs" / "design.md").read_text("utf-8")
+    names: dict[str, object] = {}
+    try:
+        exec(compile("\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)), "design.md", "exec"), names)
+        assert "ks7" in names["robot"].parameters.names  # type: ignore[attr-defined]
+        assert names["result"].method == "plain"  # type: ignore[attr-defined]
+        assert "second" in dynid.rows.row_kinds()
+    finally:
+        dynid.effects.unregister("spring")
+        dynid.methods.unregister_method("plain")
+        dynid.unregister_format("spaces")
+        dynid.unregister_section(names["operator_note"])

@@ -121,7 +121,7 @@ def test_motors_that_share_joints_leave_what_a_joint_can_hold(tmp_path):
     np.testing.assert_allclose([again.parameters["fv1"], again.parameters["fv2"]], B.T**2 @ [1.0, 2.0])
     np.testing.assert_allclose([again.parameters["fc1"], again.parameters["fc2"]], np.abs(B.T) @ [0.5, 0.25])
     np.testing.assert_allclose([again.parameters["Ia1"], again.parameters["Ia2"]], B.T**2 @ [0.1, 0.2])
-    assert "MJCF holds parameter Iam (Iam1 ..) only as rotor inertia of each joint by itself" in written.notes
+    assert any("Iam (Iam1 ..)" in note and "rotor inertia of each joint" in note for note in written.notes)
     assert mjcf_parity(robot, written.path) < 1e-13
 
 

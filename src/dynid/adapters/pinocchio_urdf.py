@@ -1,4 +1,4 @@
-"""URDF files as Pinocchio loads them by itself: an independent reader to prove exported files with."""
+"""URDF files as Pinocchio loads them: an independent reader to prove exported files with."""
 
 from __future__ import annotations
 

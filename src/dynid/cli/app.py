@@ -25,7 +25,7 @@ from dynid.cli.verbs.validate import validate
 
 app = typer.Typer(
     name="dynid",
-    help="Robot dynamic identification: from a robot description and logs to a model you can trust.",
+    help="Robot dynamic identification: from a robot description and logs of its motion to a validated dynamic model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

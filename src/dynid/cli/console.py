@@ -43,7 +43,7 @@ def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str 
 
 
 def percent(fraction: float | None, digits: int = 2) -> str:
-    """A fraction for the eye."""
+    """A fraction as percent, as text."""
     return "-" if fraction is None or not math.isfinite(fraction) else f"{100.0 * fraction:.{digits}f} %"
 
 
@@ -77,7 +77,7 @@ class ProgressBar:
 
 
 class Stages:
-    """What is being done, in one line of a terminal that changes and goes; nothing elsewhere."""
+    """Progress in one line of a terminal, replaced as it changes; nothing where there is no terminal."""
 
     def __init__(self, quiet: bool) -> None:
         self._status: Any = None

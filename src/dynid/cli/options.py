@@ -30,7 +30,7 @@ UnseenLogs: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option("--validate", metavar="LOG", help="Unseen log to validate on; repeat for several.", show_default=False),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Effects: TypeAlias = Annotated[
     str, typer.Option("--effects", help="Joint effects in the model, or 'none' for rigid bodies only.")
 ]

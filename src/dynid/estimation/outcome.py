@@ -15,12 +15,16 @@ class Outcome(Enum):
     """
 
     SOLVED = "solved"
-    RANK_DEFICIENT = "the data do not show every base parameter: those not seen keep their prior value; record a richer motion to know them"
-    NOT_CONVERGED = "the iteration stopped at its limit before it settled; the result is its last iterate: raise the limit, clean the data"
-    INFEASIBLE = "no physically consistent parameter set meets the constraints; relax the one named in the notes"
-    STALLED = (
-        "the solver stopped short of its tolerance; the result is verified but may not be the best: loosen the constraints"
+    RANK_DEFICIENT = (
+        "the data do not determine every base parameter: the others keep their prior value; record a richer motion to "
+        "determine them"
     )
+    NOT_CONVERGED = (
+        "the iteration stopped at its limit before it converged; the result is its last iterate: raise the limit or clean "
+        "the data"
+    )
+    INFEASIBLE = "no physically consistent parameter set meets the constraints; relax the one named in the notes"
+    STALLED = "the solver stopped before it reached its tolerance; the result is verified but may not be optimal: loosen the constraints"
 
     @property
     def usable(self) -> bool:

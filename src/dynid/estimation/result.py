@@ -73,7 +73,7 @@ class Estimate:
     outcome: Outcome
     notes: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What one method alone has to say, by name."""
+    """Further results of one method, by name."""
 
     def __post_init__(self) -> None:
         for name in ("base_values", "covariance", "residual_rms"):
@@ -96,7 +96,7 @@ class Estimate:
 
     @cached_property
     def seen(self) -> BoolArray:
-        """Which base values rest on data."""
+        """Which base values are determined by data."""
         return np.array([origin != "prior" for origin in self.origin])
 
     @cached_property

@@ -124,7 +124,7 @@ class _Spectrum:
         count = np.add.reduceat(double**2, starts)
         power = np.add.reduceat(np.abs(transformed[:, -1]) ** 2, starts)
         density = power / count
-        # only the top may be silent: at the bottom it is the fit that leaves no residual
+        # only the upper end may have no power: at the lower end it is the fit that leaves no residual
         loudest = np.flatnonzero(density > SILENCE * density.max()).max(initial=-1)
         for k, (cell, first, last) in enumerate(taken):
             self.count[cell] += count[k]

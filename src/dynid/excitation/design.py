@@ -58,7 +58,7 @@ def design_excitation(
     """Design an exciting motion.
 
     Args:
-        robot: with the effects whose values the motion shall show.
+        robot: with the effects whose values the motion must determine.
         base: its base parameters; None to find them.
         shape: family of motions; None for a Fourier series of 20 s with 5 harmonics.
         criterion: ``condition``, ``logdet``, ``smallest``, ``trace``, ``frobenius``, a mix such as ``condition+0.5*logdet``, or a

@@ -230,7 +230,7 @@ def random_fourier(
         b -= np.outer(b @ order, order) / (order @ order)
     shape = FourierTrajectory(period_s, a, b, np.zeros(n))
     low, high = robot.position_limits.T
-    # a joint that may turn for ever is swung through one turn
+    # a joint without position limits moves within one turn
     low, high = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
     middle, reach = 0.5 * (low + high), 0.5 * fraction * (high - low)
     lowest, highest, speed, rate = _extremes(shape)

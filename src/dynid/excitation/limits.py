@@ -70,18 +70,18 @@ class Limits:
 
     @cached_property
     def range(self) -> Array:
-        """Range that a design uses: a joint that may turn for ever is swung through one turn."""
+        """Range that a design uses: a joint without position limits moves within one turn."""
         low, high = self.position.T
         return freeze(np.column_stack([np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)]))
 
     @cached_property
     def centre(self) -> Array:
-        """Middle of each joint's range; zero for a joint that turns for ever."""
+        """Middle of each joint's range; zero for a joint without position limits."""
         return freeze(self.range.mean(axis=1))
 
     @cached_property
     def reach(self) -> Array:
-        """Half of each joint's range; half a turn for a joint that turns for ever."""
+        """Half of each joint's range; half a turn for a joint without position limits."""
         return freeze(0.5 * (self.range[:, 1] - self.range[:, 0]))
 
 

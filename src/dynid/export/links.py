@@ -36,7 +36,7 @@ ROUNDING = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class LinkInertial:
-    """Ten parameters of one link in its own frame, as they shall be written.
+    """Ten parameters of one link in its own frame, as they are to be written.
 
     ``size`` is that of the numbers which cancelled in them, which sets what in them is rounding.
     """

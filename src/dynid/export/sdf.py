@@ -1,6 +1,6 @@
 """SDF for Gazebo: a new file in the robot's own frames.
 
-A joint's pose lies in its child link, so axes beside a body's origin need no other frames, and a screw joint can be said.
+A joint's pose lies in its child link, so axes beside a body's origin need no other frames, and a screw joint can be written.
 Bodies that were merged of several links are taken apart again, see :mod:`dynid.export.links`. SDF keeps gravity in its
 worlds and has no rotor inertia.
 """

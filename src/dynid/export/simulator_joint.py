@@ -16,9 +16,9 @@ SYMBOL: dict[Place, str] = {"damping": "fv", "friction": "fc", "armature": "Ia"}
 FRICTION: tuple[Place, ...] = ("damping", "friction")
 _WHAT = {"Ia": "rotor inertia", "fo": "torque offset"}
 _NEAREST: dict[Place, str] = {
-    "damping": "viscous friction of each joint by itself",
+    "damping": "viscous friction of each joint alone, without coupling",
     "friction": "dry friction of the same mean size",
-    "armature": "rotor inertia of each joint by itself",
+    "armature": "rotor inertia of each joint alone, without coupling",
 }
 
 

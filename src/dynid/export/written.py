@@ -1,4 +1,4 @@
-"""What every exporter shares: refusal of impossible bodies, and what is told about a file."""
+"""What every exporter shares: refusal of impossible bodies, and the notes on a file."""
 
 from __future__ import annotations
 

@@ -58,7 +58,10 @@ def run_demo(folder: str | Path, *, seed: int = 0, say: Tell = silent) -> Demo:
     drawn = _misjudged(truth, seed)
     write_urdf(drawn, description)
     nominal = read_robot(description)
-    say(f"robot: {truth.name}, {truth.n_joints} joints; its description {description.name} is off by some 20 %, as CAD is")
+    say(
+        f"robot: {truth.name}, {truth.n_joints} joints; its description {description.name} differs from the truth by "
+        "about 20 %, as CAD models do"
+    )
 
     design = design_excitation(drawn, seconds=DESIGN_S, seed=seed)
     chance = random_fourier(drawn, PERIOD_S, HARMONICS, seed=seed)

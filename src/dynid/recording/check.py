@@ -1,4 +1,4 @@
-"""The data check of a log by itself: what is in it and what is wrong with it, each finding one sentence and a fix.
+"""The data check of a log alone: what is in it and what is wrong with it, each finding one sentence and a fix.
 
 Here are the findings that need the log alone, or the robot's names and limits. Those that compare torque with the nominal
 model are in :mod:`dynid.validation.data_check`. A new check is one file in ``checks/`` and one line here.

@@ -2,7 +2,7 @@
 
 For a Fourier motion of ``L`` harmonics of ``w_f`` it is ``10 w_f L / (2 pi)`` (Sousa and Cortesao 2014, 5.2.2).
 Otherwise it is chosen by the error of prediction on held-out rows against the torque *as recorded*: the error against
-filtered torque falls with the cut-off by itself and would always choose the lowest.
+filtered torque always decreases as the cut-off is lowered and would choose the lowest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures of signals that findings rest on: noise, speed, and by how much one signal lags another.
+"""Measures of signals on which findings are based: noise, speed, and by how much one signal lags another.
 
 Two signals are compared on one uniform grid of the logged clock, both behind the same zero-phase filter, so neither jitter
 nor quantisation looks like a lag.

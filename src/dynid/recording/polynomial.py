@@ -27,7 +27,7 @@ How the regression (28)-(37) of any robot is composed of these parts, from ``q``
 The outer derivative goes to the kernel by parts, ``integral g dA/dt = integral g' A``, and ``q``, ``v`` enter
 in one of two ways:
 
-* by the product rule (22)-(23). It needs ``A = sum_j A_j(q) v_j`` expanded, which nobody writes down for
+* by the product rule (22)-(23). It needs ``A = sum_j A_j(q) v_j`` expanded, which is not practical for
   seven joints. With the values of ``A_j(q)`` at the ``N* + 1`` zeros of ``P_{N*+1}`` in place of its
   coefficients, and ``A`` linear in ``v``, it is
 

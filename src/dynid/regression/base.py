@@ -57,7 +57,7 @@ class BaseReduction:
 
     @property
     def note(self) -> str:
-        """What to say where dropped columns were not zero; empty where the decision is clear."""
+        """Note on dropped columns that were not exactly dependent; empty where the decision is clear."""
         if self.clarity[1] <= ROUND_OFF:
             return ""
         share = 10.0 ** np.ceil(np.log10(self.clarity[1]))

@@ -350,7 +350,7 @@ def torque_rows(q, v, a, gravity, tree, target, step, out) -> None:  # type: ign
     """Torque regressor of a chunk into a flat array, each coefficient wherever the caller wants it.
 
     Parameter ``c`` of body ``i`` in the torque of ``d`` goes to ``out[target[k, c] + sample * step]``, ``k`` the place of
-    this body and ``d`` in the support list; ``target`` is -1 for coefficients nobody asked for.
+    this body and ``d`` in the support list; ``target`` is -1 for coefficients that are not needed.
     """
     support_start, body_rows = tree[5], tree[8]
     x, row = _start(tree, gravity, 0), tree[9][3] + 2

@@ -48,7 +48,7 @@ def lower_triangle(n: int) -> tuple[IntArray, IntArray]:
 def static_matrix(robot: Robot, q: ArrayLike, inertia: ArrayLike | None, gravity: ArrayLike | None) -> Array:
     """``[W y]`` of poses: lower triangles of ``M`` and gravity torques, for whichever of the two is given.
 
-    Rows whose regressor is zero in every pose (gravity about a vertical axis) say nothing and are left out. Rows go pose by
+    Rows whose regressor is zero in every pose (gravity about a vertical axis) carry no information and are left out. Rows go pose by
     pose: the entries of ``M`` first, then those of ``g``.
     """
     if inertia is None and gravity is None:

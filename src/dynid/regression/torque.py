@@ -20,7 +20,7 @@ _SWEEP_NUMBERS = 250_000
 """Numbers per sweep over a whole regressor: two megabytes stay in the cache from the first column to the last."""
 
 _met: set[str] = set()
-"""Kernels that were used in this process, so that nothing more is to be said about their compilation."""
+"""Kernels that were used in this process, so that their compilation is not announced again."""
 
 
 def torque_regressor(

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dynid.arrays import Array, check_finite, check_shape, freeze, frozen_view
+from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, frozen_view
 from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples, SampleStream
@@ -137,37 +137,23 @@ def typical_torque_rows(robot: Robot) -> tuple[Array, ...]:
     return tuple(Y[:, d] for d in range(robot.n_dof))
 
 
-class TorqueRowMaker:
-    """The columns of all channels for one chunk, in one buffer that is reused from chunk to chunk."""
+class _Places:
+    """Where every coefficient of one sample's torque rows goes in a flat array, and the torque beside them."""
 
-    def __init__(self, robot: Robot, weights: Weights | None = None) -> None:
-        self._robot, self._weights = robot, weights
-        channels = torque_channels(robot)
+    def __init__(self, robot: Robot, column: IntArray, torque: IntArray) -> None:
+        """``column[d, p]`` is the place of parameter ``p`` in the row of torque ``d``, negative to leave it out."""
+        self._robot = robot
         n_inertial, n_effects = robot.parameters.n_inertial, robot.effect_incidence.shape[1]
-        self._widths = [channel.width + 1 for channel in channels]
-        self._firsts = np.concatenate([[0], np.cumsum(self._widths)])
-        place = np.full((robot.n_dof, len(robot.parameters)), -1)  # column of the buffer, where a channel has that parameter
-        for d, channel in enumerate(channels):
-            place[d, channel.columns] = self._firsts[d] + np.arange(channel.width)
-        torque, body = support_pairs(robot)
-        self._inertial = place[torque[:, None], 10 * body[:, None] + np.arange(10)]
-        # columns that are signals: effects where they act, then the torque of each channel as its last column
-        acts, effect = np.nonzero(place[:, n_inertial:] >= 0)
+        support, body = support_pairs(robot)
+        self.inertial = column[support[:, None], 10 * body[:, None] + np.arange(10)]
+        # columns that are signals: effects where they act, then the torques
+        acts, effect = np.nonzero((robot.effect_incidence != 0.0) & (column[:, n_inertial:] >= 0))
         self._signal = freeze(np.concatenate([effect, n_effects + np.arange(robot.n_dof)]), np.int64)
         self._coefficient = freeze(np.concatenate([robot.effect_incidence[acts, effect], np.ones(robot.n_dof)]))
-        self._signal_place = np.concatenate([place[acts, n_inertial + effect], self._firsts[1:] - 1])
-        self._resize(0)
+        self.signals = np.concatenate([column[acts, n_inertial + effect], torque])
 
-    def _resize(self, n: int) -> None:
-        """Make room for chunks of ``n`` samples, each column in one run."""
-        self._buffer = np.zeros(n * self._firsts[-1])
-        self._targets = freeze(np.where(self._inertial < 0, -1, self._inertial * n), np.int64)
-        self._signal_targets = freeze(self._signal_place * n, np.int64)
-
-    def rows(self, samples: Samples, chunk_rows: int) -> Iterator[Chunk]:
-        """``[W tau]`` of every channel for chunks of the samples; the next chunk overwrites them."""
-        from dynid.regression import kernel
-
+    def motion(self, samples: Samples) -> tuple[Array, Array, Array, Array]:
+        """Position, velocity and acceleration, checked, and the signals of effects and torques."""
         if samples.torque is None:
             raise InputError("samples hold motion but no torque, so there is nothing to identify from")
         robot = self._robot
@@ -176,20 +162,54 @@ class TorqueRowMaker:
         signals = samples.torque
         if robot.effects:
             signals = np.hstack([effect_signals(robot, q, v, a, samples.load), signals])
-        signals = frozen_view(signals)
+        return q, v, a, frozen_view(signals)
+
+    def fill(
+        self, motion: tuple[Array, Array, Array, Array], inertial: IntArray, signals: IntArray, step: int, out: Array
+    ) -> None:
+        """Rows of motion into ``out`` at these places of the first sample; each further sample is ``step`` away."""
+        from dynid.regression import kernel
+
+        q, v, a, values = motion
+        fill_torque_rows(self._robot, q, v, a, inertial, step, out)
+        compiled(kernel.signal_rows)(values, self._signal, self._coefficient, signals, step, out)
+
+
+class TorqueRowMaker:
+    """The columns of all channels for one chunk, in one buffer that is reused from chunk to chunk."""
+
+    def __init__(self, robot: Robot, weights: Weights | None = None) -> None:
+        self._weights = weights
+        channels = torque_channels(robot)
+        self._widths = [channel.width + 1 for channel in channels]
+        self._firsts = np.concatenate([[0], np.cumsum(self._widths)])
+        column = np.full((robot.n_dof, len(robot.parameters)), -1)
+        for d, channel in enumerate(channels):
+            column[d, channel.columns] = self._firsts[d] + np.arange(channel.width)
+        self._places = _Places(robot, column, self._firsts[1:] - 1)
+        self._resize(0)
+
+    def _resize(self, n: int) -> None:
+        """Make room for chunks of ``n`` samples, each column in one run."""
+        self._buffer = np.zeros(n * self._firsts[-1])
+        inertial = self._places.inertial
+        self._inertial = freeze(np.where(inertial < 0, -1, inertial * n), np.int64)
+        self._signals = freeze(self._places.signals * n, np.int64)
+
+    def rows(self, samples: Samples, chunk_rows: int) -> Iterator[Chunk]:
+        """``[W tau]`` of every channel for chunks of the samples; the next chunk overwrites them."""
+        motion = self._places.motion(samples)
         weights = None if self._weights is None else np.asarray(self._weights(samples), dtype=np.float64)
         if weights is not None:
-            check_shape("weights", weights, (len(q), robot.n_dof))
+            check_shape("weights", weights, motion[1].shape)
             check_finite("weights", weights)
         for start in range(0, len(samples), chunk_rows):
             part = slice(start, min(start + chunk_rows, len(samples)))
             n = part.stop - part.start
             if len(self._buffer) != n * self._firsts[-1]:
                 self._resize(n)
-            fill_torque_rows(robot, q[part], v[part], a[part], self._targets, 1, self._buffer)
-            compiled(kernel.signal_rows)(
-                signals[part], self._signal, self._coefficient, self._signal_targets, 1, self._buffer
-            )
+            q, v, a, signals = motion
+            self._places.fill((q[part], v[part], a[part], signals[part]), self._inertial, self._signals, 1, self._buffer)
             blocks = []
             for d, width in enumerate(self._widths):
                 block = self._buffer[self._firsts[d] * n :][: width * n].reshape(width, n)
@@ -197,3 +217,21 @@ class TorqueRowMaker:
                     block *= weights[part, d]
                 blocks.append(block.T)
             yield Chunk(blocks, samples.time[part])
+
+
+class ChosenTorqueRows:
+    """``[Y tau]`` over chosen columns, ``row = sample * torques + torque``: for a few samples at once, as they come online."""
+
+    def __init__(self, robot: Robot, columns: IntArray) -> None:
+        self._n_dof, self._width = robot.n_dof, len(columns) + 1
+        column = np.full((robot.n_dof, len(robot.parameters)), -1)
+        column[:, columns] = self._width * np.arange(robot.n_dof)[:, None] + np.arange(len(columns))
+        self._places = _Places(robot, column, self._width * (1 + np.arange(robot.n_dof)) - 1)
+        self._inertial, self._signals = freeze(self._places.inertial, np.int64), freeze(self._places.signals, np.int64)
+
+    def rows(self, samples: Samples) -> Array:
+        """The rows of some samples, ``(samples, torques, columns + 1)``."""
+        motion = self._places.motion(samples)
+        made = np.zeros((len(samples), self._n_dof, self._width))
+        self._places.fill(motion, self._inertial, self._signals, self._n_dof * self._width, made.reshape(-1))
+        return made

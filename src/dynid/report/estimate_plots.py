@@ -54,10 +54,10 @@ def sigma_figure(found: Estimate, unit_of: Mapping[str, str]) -> Figure:
             )
         )
     caption = (
-        "Short bars are well known. Each base parameter carries the name of the first of the parameters it combines; "
+        "Short bars are small uncertainties. Each base parameter carries the name of the first of the parameters it combines; "
         "point at a bar for the whole expression."
     )
-    return Figure("sigma", "How surely each base parameter is known", caption, tuple(panels), "grid", 180)
+    return Figure("sigma", "Uncertainty of each base parameter", caption, tuple(panels), "grid", 180)
 
 
 def singular_value_figure(found: Estimate, W: Array) -> Figure:
@@ -83,8 +83,8 @@ def singular_value_figure(found: Estimate, W: Array) -> Figure:
     panel = Panel("", Axis("number"), Axis("singular value", log=True), tuple(curves))
     weakest = _direction(V[-1], names)
     caption = (
-        f"Condition number {found.condition_number:.4g} in SI units over the parameters that the data show, "
-        f"{found.condition_number_scaled:.4g} with columns of equal length. The direction known worst: {weakest}."
+        f"Condition number {found.condition_number:.4g} in SI units over the parameters that the data determine, "
+        f"{found.condition_number_scaled:.4g} with columns of equal length. Least determined direction: {weakest}."
     )
     return Figure("singular_values", "Singular values of the base regressor", caption, (panel,), "grid", 260, columns=1)
 
@@ -143,9 +143,7 @@ def trial_figure(trials: Sequence[tuple[str, float, float]], chosen: float | Non
             curves.append(Curve(source, hz, error, role, "points", width=7.0))
     marks = () if chosen is None else (Mark("x", chosen, "chosen", "chosen"),)
     panel = Panel("", Axis("cut-off, Hz", log=True), Axis("held-out error, %"), tuple(curves), marks)
-    caption = (
-        "Error against raw torque of a part held out; against filtered torque it would fall with the cut-off by itself."
-    )
+    caption = "Error against raw torque of a held-out part; the error against filtered torque always decreases as the cut-off is lowered."
     return Figure("filter_trials", "Filters tried", caption, (panel,), "grid", 230, columns=1)
 
 

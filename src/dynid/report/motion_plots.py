@@ -58,7 +58,7 @@ def coverage_figure(robot: Robot, logs: Sequence[Samples]) -> Figure:
                 tuple(marks),
             )
         )
-    caption = "A motion that fills its box shows what depends on position and on speed apart from one another."
+    caption = "A motion that fills its box separates effects of position from effects of speed."
     return Figure("excitation_coverage", "Velocity over position", caption, tuple(panels), "grid", 170)
 
 

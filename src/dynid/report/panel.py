@@ -49,7 +49,7 @@ class Curve:
     spread: Array | None = None
     """Half lengths of error bars along ``y``."""
     texts: tuple[str, ...] = ()
-    """What to say about each point."""
+    """Text shown at each point."""
     bar: float | None = None
     """Width of upright bars in units of ``x``."""
 

@@ -32,7 +32,7 @@ def end_effector_figure(replay: Replay) -> Figure:
         )
     )
     caption = f"Distance and angle between link {replay.frame} as replayed and as measured, over {replay.n_windows} windows."
-    return Figure("replay_end_effector", "End effector while the model runs free", caption, panels, "grid", 240, columns=2)
+    return Figure("replay_end_effector", "End effector in free motion of the model", caption, panels, "grid", 240, columns=2)
 
 
 def drift_figure(robot: Robot, replay: Replay) -> Figure:
@@ -53,7 +53,7 @@ def energy_figure(replay: Replay) -> Figure:
     curve = Curve("windows", replay.energy_throughput, replay.energy_residual, "data", "points", width=3.0)
     panel = Panel("", Axis("energy through the joints, J"), Axis("change of energy less work, J"), (curve,))
     caption = (
-        f"Of the measured motion, without integrating it: {100.0 * replay.energy_error:.3g} % of the energy that went "
+        f"Energy balance of the measured motion, without integration: {100.0 * replay.energy_error:.3g} % of the energy that went "
         "through the joints is not found again in the bodies and in friction."
     )
     return Figure("replay_energy", "Energy balance", caption, (panel,), "grid", 240, columns=1)

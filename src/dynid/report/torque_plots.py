@@ -226,8 +226,8 @@ def spectrum_figure(robot: Robot, log: Predicted, cutoffs: Sequence[tuple[str, f
             )
         )
     caption = (
-        "Where the residual reaches the torque, the model explains nothing. Beyond the cut-off the filter took the torque "
-        "away, and what is left are sharp steps of the prediction."
+        "Where the residual is as large as the torque, the model explains nothing. Above the cut-off the filter has removed "
+        "the torque; what remains there are sharp steps of the prediction."
     )
     return Figure("residual_spectrum", "Spectrum of torque and residual", caption, tuple(panels), "grid", 170)
 
@@ -253,7 +253,7 @@ def autocorrelation_figure(robot: Robot, log: Predicted, longest_s: float) -> Fi
     )
     caption = (
         "White noise stays inside the band after lag zero. Filtered signals are correlated over about half a period of the "
-        "cut-off by the filter alone; what goes on beyond that is dynamics that the model lacks."
+        "cut-off by the filter alone; correlation beyond that is dynamics that the model lacks."
     )
     return Figure("residual_autocorrelation", "Autocorrelation of the residual", caption, panels, "grid", 150)
 

@@ -1,4 +1,4 @@
-"""The verdict of a report: how well the model predicts, what is known, whether its bodies could exist, what to mind."""
+"""The verdict of a report: how well the model predicts, what is known, whether its bodies could exist, what to check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def percent(fraction: float | None) -> str:
 
 
 def verdict_of(run: Run) -> Verdict:
-    """What the reader of a report came for: how well the model predicts, and what to mind."""
+    """What the reader of a report came for: how well the model predicts, and what to check."""
     found, unseen = run.estimate, run.validation
     description = _description_error(run)
     reasons = [_prediction_item(run, description), _seen_item(run), _consistency_item(run)]
@@ -81,7 +81,7 @@ def _prediction_item(run: Run, description: float | None) -> Item:
     if error > USELESS:
         return Item(
             "error",
-            f"Unseen torque is predicted to {percent(error)}: most of what moves this robot is not in the model.{before}",
+            f"Unseen torque is predicted to {percent(error)}: the model explains little of the torque.{before}",
             "Look at the data check and at the residual: units, signs, clocks, a load or a contact.",
         )
     if error > POOR:
@@ -107,11 +107,13 @@ def _seen_item(run: Run) -> Item:
     if run.from_coefficients:
         text = f"{found.rank} of {found.base.n_base} base parameters are fixed by the coefficients{beyond}."
         return Item("good" if found.rank == found.base.n_base else "note", text)
-    text = f"{found.rank} of {found.base.n_base} base parameters are seen in the data{beyond}."
+    text = f"{found.rank} of {found.base.n_base} base parameters are determined by the data{beyond}."
     if found.rank < found.base.n_base:
-        return Item("warning", text, "The others keep the description's values: excite them to know them.")
+        return Item(
+            "warning", text, "The others keep the description's values: a motion that excites them would determine them."
+        )
     if vague > VAGUE_SHARE * found.base.n_base:
-        return Item("warning", text, "A richer motion, see dynid excite, or a longer log would make them known.")
+        return Item("warning", text, "A richer motion, see dynid excite, or a longer log would determine them.")
     return Item("good", text)
 
 

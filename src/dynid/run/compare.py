@@ -81,7 +81,7 @@ def compare_on(
 ) -> tuple[Compared, ...]:
     """Every method on the samples of a run, with its filter and friction model."""
     if run.regression is None:
-        raise InputError("this run has no data on which methods could be compared: its logs are gone or have changed")
+        raise InputError("this run has no data on which methods could be compared: its logs are missing or have changed")
     _check_names(methods)
     found = []
     for name in methods:

@@ -19,7 +19,7 @@ def inspect_log(
     robot: str | Path,
     **reading: Any,
 ) -> tuple[Recording, DataCheck]:
-    """The recording of a motion log and everything that can be said about it; ``reading`` are options of how it is read."""
+    """The recording of a motion log and all findings on it; ``reading`` are options of how it is read."""
     settings = Settings(**reading)
     notes: list[str] = []
     found, model = read_first(read_robot(robot), Path(log), settings, notes)

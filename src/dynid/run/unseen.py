@@ -1,4 +1,4 @@
-"""Prediction of logs that a run has not seen, and a loaded run made whole again from its own logs."""
+"""Prediction of logs that a run has not seen, and the samples of a loaded run from its own logs."""
 
 from __future__ import annotations
 

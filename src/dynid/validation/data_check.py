@@ -1,4 +1,4 @@
-"""The whole data check: the log by itself, and its torque against the nominal model.
+"""The complete data check: the log alone, and its torque against the nominal model.
 
 The nominal model, scaled, and friction are fitted to the recorded torque (``torque_checks/fit.py``). Gravity without a
 share in the torque was subtracted before, or, where friction and inertia are missing too, this is an external torque; a

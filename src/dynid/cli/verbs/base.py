@@ -16,11 +16,11 @@ def base(
     gravity: Gravity = None,
     lock: Lock = None,
     floating: Annotated[
-        bool, typer.Option("--floating", help="Put the robot on a floating base, as a legged or flying one is.")
+        bool, typer.Option("--floating", help="Put the robot on a floating base (legged or flying robots).")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Base parameters: the combinations that any motion of this robot can show.
+    """Base parameters: the combinations of parameters that motion can determine.
 
     Example: [bold]dynid base arm.urdf --effects none[/bold]
     """

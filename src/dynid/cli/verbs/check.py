@@ -24,7 +24,7 @@ def check(
     ],
     json: AsJson = False,
 ) -> None:
-    """Whether every link could exist: positive mass and a density that has this inertia. Exit code 1 if not.
+    """Physical consistency of every link: positive mass and an inertia that some mass distribution has. Exit code 1 if not.
 
     Example: [bold]dynid check arm.urdf[/bold]
     """

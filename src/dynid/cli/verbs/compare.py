@@ -20,7 +20,9 @@ def compare(
     logs: OptionalLogFiles = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", help="Run file with all of this (see dynid init); flags win.", show_default=False),
+        typer.Option(
+            "--config", help="Run file with these options (see dynid init); flags take precedence.", show_default=False
+        ),
     ] = None,
     methods: Annotated[
         str | None, typer.Option("--methods", help="Some methods, separated by commas; default: all.", show_default=False)
@@ -29,7 +31,7 @@ def compare(
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
-    """Every estimator on the same rows: error on known and unseen data, physical consistency, time.
+    """Every estimator on the same rows: error on identification and validation data, physical consistency, time.
 
     Without unseen logs each log is split: the first 65 % identify, the rest validates.
 

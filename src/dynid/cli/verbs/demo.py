@@ -9,7 +9,7 @@ from dynid.cli.options import AsJson, Output, Seed
 
 
 def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = False) -> None:
-    """The whole path on a built-in simulated arm: design, record, identify, validate, export, report.
+    """The complete workflow on a built-in simulated arm: design, record, identify, validate, export, report.
 
     Example: [bold]dynid demo -o demo[/bold]
     """
@@ -39,7 +39,7 @@ def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = Fal
         show(f"note: {note}")
     unseen = result.run.validation
     assert unseen is not None
-    show(f"{found.rank} of {found.base.n_base} base parameters known, condition number {found.condition_number:.4g}")
+    show(f"{found.rank} of {found.base.n_base} base parameters determined, condition number {found.condition_number:.4g}")
     show(f"unseen simulated log: error {percent(unseen.relative_error)}, raw torque {percent(unseen.relative_error_raw)}")
     show(
         f"torque against the true robot on random states: off by {percent(result.torque_gap_before)} with the description, "

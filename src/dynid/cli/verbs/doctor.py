@@ -32,7 +32,7 @@ OPTIONAL = {
 
 
 def doctor(json: AsJson = False) -> None:
-    """Versions of what dynid stands on, and what is optional and missing.
+    """Versions of the packages that dynid uses, and optional packages that are missing.
 
     Example: [bold]dynid doctor[/bold]
     """

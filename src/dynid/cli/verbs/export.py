@@ -20,7 +20,7 @@ def export(
         typer.Option("-o", "--output", help="Folder to write into; default: the run's own.", show_default=False),
     ] = None,
     allow_inconsistent: Annotated[
-        bool, typer.Option("--allow-inconsistent", help="Write links that no physical body could have.")
+        bool, typer.Option("--allow-inconsistent", help="Write links that are not physically consistent.")
     ] = False,
     json: AsJson = False,
 ) -> None:

@@ -25,7 +25,9 @@ def identify(
     logs: OptionalLogFiles = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", help="Run file with all of this (see dynid init); flags win.", show_default=False),
+        typer.Option(
+            "--config", help="Run file with these options (see dynid init); flags take precedence.", show_default=False
+        ),
     ] = None,
     output: RunFolder = None,
     validate: UnseenLogs = None,
@@ -82,7 +84,7 @@ def identify(
         for check, log in zip(run.checks, recordings, strict=False):
             for finding in check.findings:
                 if finding.severity == "error":
-                    say(f"dynid: do not trust this yet: {log.name}: {finding.sentence}. {finding.fix}")
+                    say(f"dynid: do not use this model yet: {log.name}: {finding.sentence}. {finding.fix}")
     _end_without_answer(run)
 
 
@@ -121,7 +123,7 @@ def show_run(run: Run) -> None:
         _show_coefficients(run)
         return
     show(
-        f"{run.robot.name}: {found.rank} of {found.base.n_base} base parameters seen in {found.n_samples} "
+        f"{run.robot.name}: {found.rank} of {found.base.n_base} base parameters determined by {found.n_samples} "
         f"{'poses' if run.filter is None else 'samples'}, "
         f"condition number {found.condition_number:.4g} (scaled {found.condition_number_scaled:.4g})"
     )

@@ -27,7 +27,7 @@ def init(
     from dynid.run.runfile import write_run_file
 
     if output.exists() and not force:
-        raise InputError(f"'{output}' is there already; --force replaces it")
+        raise InputError(f"'{output}' exists already; --force replaces it")
     amperes = [log.name for log in logs if inspect_log(log, robot)[0].torque is None]
     path = write_run_file(output, robot, list(logs))
     if json:

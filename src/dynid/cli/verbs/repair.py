@@ -26,7 +26,7 @@ def repair(
     ],
     json: AsJson = False,
 ) -> None:
-    """Write the nearest model whose links could all exist; the robot's dynamics are kept where that is possible.
+    """Write the nearest model whose links are all physically consistent; the robot's dynamics are kept where possible.
 
     Example: [bold]dynid repair arm.urdf -o arm_repaired.urdf[/bold]
     """

@@ -19,7 +19,7 @@ def report(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Write the report of a run again, from its files and, where they are still there, its logs.
+    """Write the report of a run again, from its files and, if they still exist, its logs.
 
     Example: [bold]dynid report run[/bold]
     """
@@ -29,7 +29,7 @@ def report(
 
     known = load_run(run, with_samples=True)
     if known.filter is not None and not (known.samples or known.unseen):
-        say("the logs of this run are gone or have changed: torque, excitation and residuals are left out")
+        say("the logs of this run are missing or have changed: torque, excitation and residuals are left out")
     path = report_run(known, output or run / "report.html", exported=read_exports(run))
     if json:
         show_json({"files": [str(path)]})

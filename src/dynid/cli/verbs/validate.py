@@ -33,11 +33,11 @@ def validate(
     forward: Annotated[
         bool,
         typer.Option(
-            "--replay", help="Also drive the model by the measured torque and see how far it strays from the motion."
+            "--replay", help="Also drive the model by the measured torque and report its deviation from the measured motion."
         ),
     ] = False,
     window: Annotated[
-        float, typer.Option("--window", help="With --replay: how long the model runs free from each measured state, s.")
+        float, typer.Option("--window", help="With --replay: time of free motion from each measured state, s.")
     ] = 0.1,
     json: AsJson = False,
     given: dict[str, Any] | None = None,

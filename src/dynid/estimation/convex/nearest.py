@@ -27,7 +27,7 @@ from dynid.estimation.convex.proof import Multipliers, Proof, proof
 from dynid.estimation.convex.question import Projected, Question
 from dynid.estimation.convex.reduced import ReducedForm, lifted, reduced_form
 
-LARGEST = (2e6, 5e7, 1e5)
+LARGEST = (2e6, 3e5, 5e4, 1e7, 5e7)
 """Size of all bodies together that a certificate may have, in units of :meth:`Question.unit`; the others where the first leaves a
 gap: larger bodies come nearer, of smaller ones more is proven where a defect is left."""
 PRICES = (1e-17, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
@@ -59,15 +59,15 @@ def nearest(question: Question, below: Below | None = None) -> Nearest:
     """Both sides, for bodies up to the first size that closes the gap."""
     below = below or Below.of(question)
     found: list[Nearest] = []
+    bodies = _Bodies(question)
     for largest in LARGEST:
         made, lower = below.bound(largest)
-        x, distance = nearest_body(question, largest)
-        size = max(question.length, min(distance, 1e300))
-        if not distance - lower <= GAP * size:
+        x, distance = bodies.nearest(largest)
+        if not distance - lower <= GAP * max(question.length, lower):
             other, nearer = below.body(largest)
             x, distance = (other, nearer) if nearer < distance else (x, distance)
         found.append(Nearest(x, distance, min(lower, distance), made, largest * question.unit))
-        if distance - lower <= ENOUGH * size:
+        if distance - lower <= ENOUGH * max(question.length, lower):
             break
     return min(found, key=lambda one: one.distance - one.lower_bound if one.x is not None else np.inf)
 
@@ -170,10 +170,12 @@ class Below:
         w[rows.bound_at] = np.where(effects, 0.0, full[: len(rows.bounded)])
         w[rows.inequality_at] = full[len(rows.bounded) :]
         w[rows.equality_at] = at.nu
-        arrows = iter(at.Z[len(form.faces) :])
+        arrows = iter(zip(at.Z[len(form.faces) :], form.program.slots[len(form.faces) :], strict=True))
         for (kind, size), first in zip(consistent.cones, consistent.starts, strict=False):
             if kind == "second_order":
-                arrow = next(arrows)
+                arrow, slots = next(arrows)
+                if (slots < 0).all():  # met by null bodies alone
+                    continue
                 w[first] = np.trace(arrow[:size, :size])
                 w[first + 1 : first + size] = 2.0 * arrow[0, 1:size]
         faces = tuple(face.U for face in form.faces)
@@ -181,16 +183,29 @@ class Below:
         return Weighed(Multipliers(question.R.T @ y, w, np.array(blocks), faces), y)
 
 
-def nearest_body(question: Question, largest: float) -> tuple[Array | None, float]:
-    """Parameters of the set whose base values are nearest, at the lowest price that keeps them from growing too large."""
-    consistent = question.consistent
-    program = block_program(consistent)
-    trace = np.trace(BASES[consistent.condition], axis1=1, axis2=2)
-    for price in PRICES:
-        q = np.zeros(program.n)
-        q[consistent.layout.slots] = price * trace
-        problem = Projected.of(program, question, question.E, q)
-        x, _ = consistent.pushed(problem.whole(problem.solve(question.start).x))
-        if np.isfinite(x).all() and consistent.contains(x) and consistent.size(x) <= largest * question.unit:
-            return x, question.distance(x)
-    return None, np.inf
+class _Bodies:
+    """Parameters of the set whose base values are nearest, by the price of their size: each solved for once, when asked for."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._program = block_program(question.consistent)
+        self._known: dict[float, Array | None] = {}
+
+    def nearest(self, largest: float) -> tuple[Array | None, float]:
+        """At the lowest price that keeps them from growing larger than this, in units of the question."""
+        question = self._question
+        for price in PRICES:
+            x = self._at(price)
+            if x is not None and question.consistent.size(x) <= largest * question.unit:
+                return x, question.distance(x)
+        return None, np.inf
+
+    def _at(self, price: float) -> Array | None:
+        if price not in self._known:
+            consistent, question = self._question.consistent, self._question
+            q = np.zeros(self._program.n)
+            q[consistent.layout.slots] = price * np.trace(BASES[consistent.condition], axis1=1, axis2=2)
+            problem = Projected.of(self._program, question, question.E, q)
+            x, _ = consistent.pushed(problem.whole(problem.solve(question.start).x))
+            self._known[price] = x if np.isfinite(x).all() and consistent.contains(x) else None
+        return self._known[price]

@@ -41,6 +41,8 @@ class Face:
     """``(10, 10 - count)``: the others."""
     body: Array | None
     """The null body, scaled; None where the whole inequality is left."""
+    apart: int = 0
+    """How many of the link's first parameters are coordinates of their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +85,21 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
     for number in range(ROUNDS):
         new = list(faces)
         for k, at in enumerate(links):
-            touched = np.abs(inequalities[:, at]).max(initial=0.0) > 0.0
-            if fixed & set(at.tolist()) or (number and touched):
+            in_arrow = bool(fixed & set(at.tolist()))
+            if number and (in_arrow or np.abs(inequalities[:, at]).max(initial=0.0) > 0.0):
                 continue
-            body = null_body(left[:, at], consistent.condition, np.abs(seen[:, at]).max(initial=0.0))
-            if body is None or (inequalities[:, at] @ body < -SEEN).any():
+            size = float(np.abs(seen[:, at]).max(initial=0.0))
+            face = None
+            # where constraints do not let a null body grow, perhaps one without mass, which most do not see
+            for shown, massless in ((left[:, at], False), (np.vstack([left[:, at], size * np.eye(4, 10)]), True)):
+                body = null_body(shown, consistent.condition, size)
+                if body is None or (inequalities[:, at] @ body < -SEEN).any():
+                    continue
+                if massless or not in_arrow or _deep_inside(arrows, at, body):
+                    face = _face(basis[k], body / np.abs(body).max(), 4 if massless and in_arrow else 0)
+                    break
+            if face is None:
                 continue
-            face = _face(basis[k], body / np.abs(body).max())
             if face.U.shape[1] < faces[k].U.shape[1]:
                 new[k] = face
         if all(now is before for now, before in zip(new, faces, strict=True)):
@@ -147,13 +157,32 @@ def _inequalities(rows: LinearRows, n: int) -> tuple[Array, Array]:
     return np.vstack([bounds, rows.G]), np.concatenate([rows.offset, rows.g])
 
 
-def _face(basis: Array, body: Array) -> Face:
-    """What is left of a link's inequality on the directions in which the null body has nothing."""
+def _face(basis: Array, body: Array, apart: int) -> Face:
+    """What is left of a link's inequality on the directions in which the null body has nothing.
+
+    The first ``apart`` parameters (mass and moments that a second-order cone sees, too) stay coordinates of their own.
+    """
     eigenvalues, vectors = np.linalg.eigh(np.einsum("a,aij->ij", body, basis))
     U = vectors[:, eigenvalues < 1e-7 * eigenvalues[-1]]
-    _, singular, right = np.linalg.svd((U.T @ basis @ U).reshape(10, -1).T)
+    _, singular, right = np.linalg.svd((U.T @ basis[apart:] @ U).reshape(10 - apart, -1).T)
     rank = int((singular > 1e-10 * singular[0]).sum()) if U.shape[1] else 0
-    return Face(U, right[:rank].T, right[rank:].T, body)
+    coordinates, rest = np.zeros((10, apart + rank)), np.zeros((10, 10 - apart - rank))
+    coordinates[:apart, :apart] = np.eye(apart)
+    coordinates[apart:, apart:] = right[:rank].T
+    rest[apart:] = right[rank:].T
+    return Face(U, coordinates, rest, body, apart)
+
+
+def _deep_inside(arrows: tuple[IntArray, Array, Array], at: IntArray, body: Array) -> bool:
+    """Whether a body of this link is strictly inside every second-order cone that sees it."""
+    values = dict(zip(at.tolist(), body.tolist(), strict=True))
+    for slots, basis in zip(arrows[0], arrows[1], strict=True):
+        if values.keys() & set(slots.tolist()):
+            matrix = sum(values.get(int(slot), 0.0) * B for slot, B in zip(slots, basis, strict=True) if slot >= 0)
+            used = np.flatnonzero(np.abs(basis).max(axis=(0, 1)) > 0.0)
+            if np.linalg.eigvalsh(np.asarray(matrix)[np.ix_(used, used)])[0] < 1e-3 * np.abs(body).max():
+                return False
+    return True
 
 
 def _free_columns(seen: Array, faces: list[Face], links: list[IntArray], n: int) -> Array:
@@ -207,6 +236,7 @@ def _program(
         if face.body is None:
             moved[at] = width + np.arange(10)
         else:
+            moved[at[: face.apart]] = width + np.arange(face.apart)
             r = face.U.shape[1]
             new_basis[k], new_constant[k] = 0.0, np.eye(side)
             new_basis[k, :count, :r, :r] = np.einsum("ac,aij->cij", face.coordinates, face.U.T @ basis[k] @ face.U)
@@ -225,13 +255,17 @@ def _program(
         width += 1
     single = np.zeros((n, len(alone)))
     single[alone, np.arange(len(alone))] = 1.0
-    free = np.hstack([_free_columns(seen, faces, links, n), single])
+    free = np.hstack([_free_columns(np.vstack([seen, inequalities[0]]), faces, links, n), single])
     T = np.hstack([*parts, free])
     whole = moved[rows.bounded] >= 0
     kept_bounds = np.flatnonzero(whole)
     left = np.concatenate([~whole, np.ones(len(rows.g), dtype=bool)]) & ~gone
     kept_rows = np.flatnonzero(left)
     arrow_slots = np.where(arrows[0] >= 0, moved[arrows[0]], -1)
+    # a cone that a null body is strictly inside of holds for enough of that body
+    met = ((arrows[0] >= 0) & (arrow_slots < 0)).any(axis=1)
+    arrow_slots[met] = -1
+    arrows[2][met] = np.eye(side)
     program = BlockProgram(
         T.shape[1],
         np.ascontiguousarray(np.concatenate([slots, arrow_slots])),

@@ -50,7 +50,7 @@ from dynid.regression.channels import Channel, torque_channels
 from dynid.regression.factor import Factor, Regression
 from dynid.regression.independence import triangle_of
 from dynid.regression.polynomial_rows import ApproximatedRows
-from dynid.regression.torque_rows import TorqueRowMaker, typical_torque_rows
+from dynid.regression.torque_rows import ChosenTorqueRows, typical_torque_rows
 from dynid.robot.model import Robot
 
 
@@ -216,8 +216,10 @@ class OnlineEstimator:
         self.method, self.robot, self.base, self.prior = method, robot, base, prior
         self._columns = Columns.of(method, prior, base)
         self._weights = method._weights(robot.dof_names)
-        self._maker = TorqueRowMaker(robot)
-        self._maps = self._columns.maps(torque_channels(robot))
+        self._equal = bool((self._weights == 1.0).all())
+        whole = self._columns.lift is not None
+        self._made = ChosenTorqueRows(robot, freeze(range(len(prior)), np.int64) if whole else self._columns.parameter)
+        self._chosen = self._columns.chosen_from(torque_channels(robot), self._weights)
         sizes = column_sizes(method, self._columns, typical_torque_rows(robot), self._weights)
         self._state = State(method, self._columns, sizes)
         self._noise = None if method.motion_noise is None else _Disturbance(method.motion_noise, robot)
@@ -227,7 +229,7 @@ class OnlineEstimator:
         if isinstance(block, ApproximatedRows):
             if self._noise is not None:
                 raise InputError("motion noise is measured on samples, rows by polynomial approximation were given")
-            self._state.add(self._columns.rows(block.blocks, self._maps, self._weights), len(block), None)
+            self._state.add(self._chosen.rows(block.blocks), len(block), None)
             return self._state.solve()
         rows = self._rows(block)
         power = None if self._noise is None else _power_of_change(rows, self._rows(self._noise.disturbed(block)))
@@ -235,8 +237,12 @@ class OnlineEstimator:
         return self._state.solve()
 
     def _rows(self, samples: Samples) -> Array:
-        (chunk,) = self._maker.rows(samples, max(len(samples), 1))
-        return self._columns.rows(chunk.blocks, self._maps, self._weights)
+        rows = self._made.rows(samples)
+        if self._columns.lift is not None:
+            rows = np.concatenate([rows[:, :, :-1] @ self._columns.lift, rows[:, :, -1:]], axis=2)
+        if not self._equal:
+            rows *= self._weights[:, None]
+        return rows.reshape(-1, rows.shape[2])
 
     @property
     def n_samples(self) -> int:
@@ -310,7 +316,7 @@ def _noise_of_sources(method: RecursiveLeastSquares, regression: Regression, col
     """Power that motion noise causes in every column, one more pass over the rows."""
     assert method.motion_noise is not None
     power = np.zeros(len(columns.names))
-    maps = columns.maps([factor.channel for factor in regression.factors])
+    chosen = columns.chosen_from([factor.channel for factor in regression.factors], weights)
     require_rows(regression, "thresholds from motion noise")
     for source in regression.logs():
         if source.robot is None or not source.samples:
@@ -318,8 +324,7 @@ def _noise_of_sources(method: RecursiveLeastSquares, regression: Regression, col
         noise = _Disturbance(method.motion_noise, source.robot)
         disturbed = source.with_samples([_DisturbedSamples(noise, one) for one in source.samples])
         for own, other in zip(source.passes(), disturbed.passes(), strict=True):
-            rows = columns.rows(own.blocks, maps, weights)
-            power += _power_of_change(rows, columns.rows(other.blocks, maps, weights))
+            power += _power_of_change(chosen.rows(own.blocks), chosen.rows(other.blocks))
     return power
 
 

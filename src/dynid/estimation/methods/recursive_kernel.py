@@ -1,4 +1,4 @@
-"""Compiled loops of recursive least squares: fold rows into a triangle, decide what it shows, solve for it.
+"""Compiled loops of recursive least squares: choose columns, fold rows into a triangle, decide what it shows, solve for it.
 
 All work is on rows of a C-ordered array, so that the inner loops run along memory without a reduction.
 """
@@ -9,6 +9,26 @@ import numpy as np
 from numba import njit
 
 _compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+
+
+@_compiled
+def choose_columns(flat, shapes, first_entry, source, target, factor, weights, out) -> None:  # type: ignore[no-untyped-def]
+    """Blocks ``[W tau]``, given column by column one after the other, over chosen columns into ``out``, which is zero.
+
+    Entry ``e`` of a channel adds ``factor[e]`` times its column ``source[e]`` to column ``target[e]``.
+    """
+    row, start = 0, 0
+    for j in range(len(shapes)):
+        n, width = shapes[j, 0], shapes[j, 1]
+        for e in range(first_entry[j], first_entry[j + 1]):
+            place, column, times = start + source[e] * n, target[e], weights[j] * factor[e]
+            for i in range(n):
+                out[row + i, column] += times * flat[place + i]
+        place = start + (width - 1) * n
+        for i in range(n):
+            out[row + i, -1] = weights[j] * flat[place + i]
+        row += n
+        start += n * width
 
 
 @_compiled

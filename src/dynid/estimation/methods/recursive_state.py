@@ -99,26 +99,56 @@ class Columns:
             return cls(base.names, freeze(range(0), dtype=np.int64), base.lift, initial, lower, upper)
         return cls(base.names, base.independent, None, initial, lower, upper)
 
-    def rows(self, blocks: Sequence[Array], maps: Sequence[Array], weights: Array) -> Array:
-        """``[Y tau]`` over these columns of all channels, from their blocks ``[W tau]``; ``maps`` are those of the channels."""
-        made = np.empty((sum(len(block) for block in blocks), len(self.names) + 1))
-        first = 0
-        for block, channel_map, weight in zip(blocks, maps, weights, strict=True):
-            rows = made[first : first + len(block)]
-            np.matmul(block[:, :-1], channel_map, out=rows[:, :-1])
-            rows[:, -1] = block[:, -1]
-            if weight != 1.0:
-                rows *= weight
-            first += len(block)
-        return made
-
-    def maps(self, channels: Sequence[Channel]) -> tuple[Array, ...]:
-        """For every channel, its own columns times this matrix are these columns."""
-        return tuple(np.ascontiguousarray(self.select(channel.expansion)) for channel in channels)
+    def chosen_from(self, channels: Sequence[Channel], weights: Array) -> ChosenRows:
+        """How rows over these columns are made from the blocks of some channels, each times its weight."""
+        return ChosenRows.of([self.select(channel.expansion) for channel in channels], weights, len(self.names))
 
     def select(self, W: Array) -> Array:
         """These columns of rows over all parameters."""
         return W[:, self.parameter] if self.lift is None else W @ self.lift
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenRows:
+    """Rows ``[Y tau]`` over chosen columns from the blocks ``[W tau]`` of channels over their own.
+
+    A chosen column is nearly always one of the channel's own or none, so the few entries are listed instead of multiplied
+    as matrices: one update of an online estimate spends its time here.
+    """
+
+    width: int
+    weights: Array
+    first_entry: IntArray
+    """Where the entries of each channel begin, and where the last ones end."""
+    source: IntArray
+    target: IntArray
+    factor: Array
+
+    @classmethod
+    def of(cls, maps: Sequence[Array], weights: Array, n_columns: int) -> ChosenRows:
+        """For every channel, its own columns times its map are the chosen ones."""
+        entries = [np.nonzero(one) for one in maps]
+        counts = [len(source) for source, _ in entries]
+        return cls(
+            n_columns + 1,
+            freeze(weights),
+            freeze(np.cumsum([0, *counts]), np.int64),
+            freeze(np.concatenate([source for source, _ in entries]), np.int64),
+            freeze(np.concatenate([target for _, target in entries]), np.int64),
+            freeze(np.concatenate([one[entry] for one, entry in zip(maps, entries, strict=True)])),
+        )
+
+    def rows(self, blocks: Sequence[Array]) -> Array:
+        """The rows of all channels, one channel after the other."""
+        from dynid.estimation.methods.recursive_kernel import choose_columns
+
+        counts = np.array([block.shape for block in blocks])
+        if len(counts) != len(self.weights):
+            raise InputError(f"rows of {len(counts)} channels were given, expected {len(self.weights)}")
+        made = np.zeros((counts[:, 0].sum(), self.width))
+        flat = np.concatenate([block.T.ravel() for block in blocks])
+        choose_columns(flat, counts, self.first_entry, self.source, self.target, self.factor, self.weights, made)
+        return made
 
 
 def interval_product(K: Array, low: Array, high: Array) -> tuple[Array, Array]:

@@ -154,7 +154,7 @@ def options_given(options: Mapping[str, Any], names: Sequence[str]) -> dict[str,
 
 
 def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]:
-    """The best consistent point, what there is to say of it, and the outcome (None: nothing out of the ordinary)."""
+    """The best consistent point, notes on it, and the outcome (None: as usual)."""
     consistent = fit.consistent
     if fit.entropic is None and consistent.contains(fit.centre):
         details = {
@@ -202,7 +202,7 @@ def _again(fit: WhitenedFit, found: ConicFit) -> ConicFit:
 
 
 def _unseen_effects_held(fit: WhitenedFit, x: Array) -> Array:
-    """``x`` with the effects of which the data say nothing at their centre, which is the prior.
+    """``x`` with the effects that the data do not determine at their centre, which is the prior.
 
     Nothing but the pull holds them in the program, and that is weaker than the solver's tolerance.
     """

@@ -85,7 +85,7 @@ def check_jumps(recording: Recording, robot: Robot | None = None) -> DataCheck:
         "wrapped_angle",
         "warning",
         f"position of joint {', '.join(wrapped)} jumps by a whole turn from one row to the next",
-        "identify makes it continuous by itself; in Python the first step is Unwrap()",
+        "identify makes it continuous automatically; in Python the first step is Unwrap()",
         wrapped,
     )
     return DataCheck((finding,), {})

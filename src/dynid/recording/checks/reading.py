@@ -18,7 +18,7 @@ def check_reading(recording: Recording, robot: Robot | None = None) -> DataCheck
 
 
 def check_values(recording: Recording, robot: Robot | None = None) -> DataCheck:
-    """Numbers that no machine can have: nothing else can be said about such a log, and their squares overflow."""
+    """Numbers that no machine can have: no other check makes sense for such a log, and their squares overflow."""
     for name in recording.quantities:
         values = getattr(recording, name)
         place = beyond(name, values)

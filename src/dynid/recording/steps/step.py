@@ -82,7 +82,7 @@ class LocalStep(ABC):
 
     @property
     def head_rows(self) -> int:
-        """Rows that must be at hand before :meth:`planned` is asked."""
+        """Rows that must be available before :meth:`planned` is asked."""
         return 2
 
     def transient(self) -> Extent:

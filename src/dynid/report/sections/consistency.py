@@ -26,8 +26,9 @@ def consistency_section(shown: Shown) -> Section:
     header = ("link", "mass, kg", "consistent", "triangle slack, kg m²", "smallest eigenvalue", "fault")
     table = Table(header, rows, numeric=(1, 3, 4))
     text = (
-        "A body exists if its mass is positive and its principal moments obey the triangle inequality. Motion does not show "
-        "how a sum is shared among links, so a set that predicts well may still contain bodies that cannot exist."
+        "A body is physically consistent if its mass is positive and its principal moments obey the triangle "
+        "inequality. Motion does not determine how a sum is shared among links, so parameters that predict well may still "
+        "belong to no physical body."
     )
     return Section(
         "Physical consistency",

@@ -33,11 +33,11 @@ def data_section(shown: Shown) -> Section | None:
         parts.append(Folded("Notes of the run", (Items(notes),)))
     if not parts:
         return None
-    text = "" if checks else "The logs of this run were not looked into."
+    text = "" if checks else "The logs of this run were not checked."
     if run.from_coefficients:
-        text = "The parameters come from given coefficients; no log was looked into."
+        text = "The parameters come from given coefficients; no log was checked."
     elif run.filter is None:
-        text = "A table of poses has no clock and no signals to look into."
+        text = "A table of poses has no clock and no signals to check."
     return Section("Data check", text, tuple(parts), "Data")
 
 

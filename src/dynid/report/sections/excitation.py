@@ -1,4 +1,4 @@
-"""The motion that the model rests on."""
+"""The motion on which the model was identified."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOTION_POINTS = 14_000  # drawn in all panels together, so that the page stays 
 
 
 def excitation_section(shown: Shown) -> Section | None:
-    """The motion that the model rests on."""
+    """The motion on which the model was identified."""
     run = shown.run
     if not run.samples:
         return None
@@ -25,7 +25,7 @@ def excitation_section(shown: Shown) -> Section | None:
         ("velocity over position", coverage_figure(run.robot, run.samples)),
     )
     name = Path(run.logs[0][0]).name if run.logs else "the first log"
-    text = f"The motion of {name}, on which the model rests, and what its regressor can tell apart."
+    text = f"The motion of {name}, on which the model was identified, and the conditioning of its regressor."
     parts: list[Part] = [Tabs(motion)]
     if run.regression is not None:
         parts.append(singular_value_figure(run.estimate, run.regression.triangle(run.estimate.base)[:, :-1]))

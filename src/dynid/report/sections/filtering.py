@@ -18,7 +18,8 @@ def filtering_section(shown: Shown) -> Section | None:
     if not run.trials:
         given = run.settings.cutoff_hz != "auto"
         return Section(
-            "Filter", f"{text} {'The settings say so.' if given else 'The filters it was chosen from are not at hand.'}"
+            "Filter",
+            f"{text} {'The settings say so.' if given else 'The filters that were tried are not stored with this run.'}",
         )
     if run.filter.row_band_hz is not None:
         tried = tuple(

@@ -1,4 +1,4 @@
-"""What was identified, and how surely."""
+"""Identified parameters and their uncertainty."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynid.run.record import Run
 
 
 def parameters_section(shown: Shown) -> Section:
-    """What was identified, and how surely."""
+    """Identified parameters and their uncertainty."""
     run = shown.run
     found = run.estimate
     units = dict(zip(found.standard.names, found.standard.units, strict=True))
@@ -43,10 +43,10 @@ def parameters_section(shown: Shown) -> Section:
     parts.append(Folded(f"All {found.base.n_base} base parameters with their expressions", (table,)))
     parts.append(Folded("Inertial parameters of every link", (_link_table(run),)))
     text = (
-        "Base parameters are the combinations that motion can show; sigma is one standard deviation of their value. "
+        "Base parameters are the combinations that motion can determine; sigma is one standard deviation of their value. "
         "What the motion did not excite keeps the value of the description and is marked."
     )
-    return Section("What was identified, and how surely", text, tuple(parts), "Parameters")
+    return Section("Identified parameters and their uncertainty", text, tuple(parts), "Parameters")
 
 
 def _effect_table(run: Run) -> Table | None:

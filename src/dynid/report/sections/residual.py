@@ -36,7 +36,7 @@ def residual_section(shown: Shown) -> Section | None:
     )
     table = Table(("joint", "deviation", "mean", f"independent of {len(log.samples)} samples"), rows, numeric=(1, 2, 3))
     text = (
-        f"What nothing in the model explains, of {log.name}. Correlated residuals are worth fewer samples than there are: "
-        "the last column counts them."
+        f"Torque that the model does not explain, of {log.name}. Correlated residuals carry less information than "
+        "independent ones: the last column is the number of independent samples."
     )
     return Section("Residual", text, (Tabs(tuple(figures)), Folded("Joint by joint", (table,))))

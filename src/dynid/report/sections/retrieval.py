@@ -48,5 +48,5 @@ def retrieval_section(shown: Shown) -> Section | None:
         )
         header = ("coefficient", "given", "retrieved", "sigma of the given one")
         parts.append(Folded(f"All {len(given)} coefficients", (Table(header, lines, numeric=(1, 2, 3), code=(0,)),)))
-    text = "Parameters that no sensor sees still set the forces inside the joints; sane bodies give sane ones."
+    text = "Parameters that joint torque does not determine still set the forces inside the joints; plausible bodies give plausible forces."
     return Section("Retrieval under bounds", text, tuple(parts), "Retrieval")

@@ -19,7 +19,7 @@ def torque_section(shown: Shown) -> Section | None:
         missing = (
             f"{without} no torque over time."
             if run.filter is None
-            else "The logs are gone or have changed since, so that torque cannot be shown; the numbers above are as stored."
+            else "The logs are missing or have changed, so torque cannot be shown; the numbers above are those stored with the run."
         )
         return Section("Measured and predicted torque", missing, short="Torque")
     most = max(200, _TORQUE_POINTS // (len(shown.logs) * run.robot.n_dof))

@@ -4,7 +4,7 @@ An effect with column signals ``s_c(motion)`` and an incidence matrix ``C`` adds
 
     tau_d += sum_c C[d, c] s_c(motion) value_c
 
-For an effect that acts on each joint by itself ``C`` is the identity. The values are linear and estimated; numbers inside a
+For an effect that acts on each joint alone ``C`` is the identity. The values are linear and estimated; numbers inside a
 signal (a width, a slope) are options of the effect, and those with limits can be searched for.
 
 An effect owns its physics: its formula, the signs of its values, its smoothing, whether it stores energy, and what of it a
@@ -145,7 +145,7 @@ class Effect(ABC):
 
     @abstractmethod
     def scalar_signals(self, m: Mathematics, motion: Sequence[FormulaMotion]) -> list[Value]:
-        """Signal of every column over the functions ``m``, from the motion of each joint by itself: for code that is written."""
+        """Signal of every column over the functions ``m``, from the motion of each joint alone: for generated code."""
 
     def incidence(self, n_joints: int) -> Array:
         """Which joint's torque each column enters, ``(joints, columns)``."""

@@ -1,4 +1,4 @@
-"""Effects that act on each joint by itself, each written as one formula.
+"""Effects that act on each joint alone, each written as one formula.
 
     tau_j = sum_k value_kj f_k(q_j, v_j, a_j, load_j; inner numbers of joint j)
 

@@ -110,10 +110,11 @@ def unregister(name: str) -> None:
 
     Examples:
         >>> import dynid
-        >>> dynid.effects.unregister("sprung")
-        Traceback (most recent call last):
-        ...
-        dynid.errors.UnknownNameError: unknown effect 'sprung'; available: ...
+        >>> try:
+        ...     dynid.effects.unregister("sprung")
+        ... except dynid.InputError as error:
+        ...     print(str(error)[:23])
+        unknown effect 'sprung'
     """
     if name not in _KINDS:
         raise UnknownNameError("effect", name, _KINDS)

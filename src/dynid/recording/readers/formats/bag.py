@@ -167,7 +167,7 @@ def _clock(header_ns: list[int], logged_ns: list[int]) -> tuple[NDArray[np.int64
 
 @dataclass
 class _JointStates:
-    """Joint states of a topic as (messages, joints) arrays, NaN where a message says nothing."""
+    """Joint states of a topic as (messages, joints) arrays, NaN where a message has no value."""
 
     stamps: NDArray[np.int64]
     names: list[str]

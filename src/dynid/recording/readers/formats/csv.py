@@ -247,7 +247,7 @@ def _long_integers(names: Sequence[str], rows: Sequence[Sequence[str]]) -> froze
 
 
 def _torn(log: LogFile, delimiter: str, width: int, skip_lines: int) -> tuple[int | None, tuple[Finding, ...]]:
-    """The byte where a last line starts that breaks off in its middle, and what to say about it.
+    """The byte where a last line starts that breaks off in its middle, and the note on it.
 
     Such a line has fewer fields than the header, or no line end and a last number shorter than all those above it.
     """
