@@ -22,7 +22,8 @@ from messages import facts
 
 
 @pytest.mark.parametrize("module", [options_module, read_module, registry], ids=lambda module: module.__name__)
-def test_examples_run(module):
+def test_examples_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # examples write their files where they run
     found = doctest.testmod(module)
     assert found.attempted > 0
     assert found.failed == 0
