@@ -39,7 +39,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_urdf(whole.only(whole.joint_names[:3]), folder / "arm.urdf")
     design = dynid(
         "excite", folder / "arm.urdf", "--shape", "points", "--rows", ROWS, "--acceleration", "40", "--effects", EFFECTS,
-        "--seconds", "2", "-o", folder / "motion.csv", "--json",
+        "--seconds", "30", "-o", folder / "motion.csv", "--json",
     )  # fmt: skip
     (folder / "design.json").write_text(design, encoding="utf-8")
     dynid(

@@ -29,7 +29,7 @@ from dynid.regression.row_filter import FilteredRows, RowFilter
 from dynid.regression.source import RowSource
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Coulomb, Effect, OnJoints
-from dynid.robot.effects.models import AUTO, friction_effects, tried_friction_models
+from dynid.robot.effects.models import AUTO, START_TIME_S, friction_effects, tried_friction_models
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 
@@ -95,7 +95,7 @@ def choose_friction(
     model: str = AUTO,
     *,
     row_filter: RowFilter | None = None,
-    time_s: float = 0.0,
+    time_s: float | None = None,
     bodies_held: bool = False,
     tell: Tell = silent,
 ) -> FrictionChoice:
@@ -106,11 +106,15 @@ def choose_friction(
         samples: motion and torque.
         model: a friction model by its name, or ``auto``; joints may then have models of their own.
         row_filter: acts on regressor, friction and torque alike; without one, the samples are taken as they are.
-        time_s: where the search for the memory of filtered signals starts; zero where rows are filtered, which have none.
+        time_s: where the search for the memory of filtered signals starts; by default 30 ms, and zero where rows are
+            filtered, which have none.
         bodies_held: the rigid bodies are those of the robot's parameters, and friction alone is fitted.
         tell: is told what is being done.
     """
     zone = next((effect.dead_zone for effect in robot.effects if isinstance(effect, Coulomb)), 0.0)
+
+    if time_s is None:
+        time_s = START_TIME_S if row_filter is None else 0.0
 
     def candidate(name: str) -> Robot:
         return with_friction(robot, friction_effects(name, time_s=time_s, dead_zone=zone))
@@ -250,7 +254,7 @@ def friction_alone(
     model: str,
     *,
     row_filter: RowFilter | None = None,
-    time_s: float = 0.0,
+    time_s: float | None = None,
 ) -> tuple[FrictionChoice, Estimate, Regression, tuple[Samples, ...]]:
     """Friction identified anew with the rigid bodies of the robot's parameters held (Gaz and others 2019, IV-B).
 
