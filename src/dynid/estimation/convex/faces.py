@@ -139,4 +139,12 @@ def _solution(table: Array, allowed: Array, start: Array) -> Array | None:
                 break
         if not better:
             break
-    return v if least < EXACT else None
+    return _tidied(table, v, least) if least < EXACT else None
+
+
+def _tidied(table: Array, v: Array, least: float) -> Array:
+    """``v`` without entries that are next to nothing, if it is as good: axes of most robots are aligned with their frames."""
+    w = np.where(np.abs(v) > TOGETHER * np.abs(v).max(), v, 0.0)
+    w /= np.linalg.norm(w)
+    size = float(np.linalg.norm(np.einsum("abr,a,b->r", table, w, w)))
+    return w if size <= max(least, 1e-15) else v

@@ -36,7 +36,7 @@ NEARLY, WELL_INSIDE = 1e-8, 1e-2
 """Relative gaps of the iterates whose multipliers are mixed for a proof."""
 SHARES = tuple(10.0**power for power in range(-13, 0, 2))
 """Of a point well inside its cones that are mixed in, so that the mixture is safely inside; then finer around the best."""
-FINER = (0.1, 0.3, 1.0, 3.0, 10.0)
+FINER = (0.1, 0.2, 0.4, 0.55, 0.75, 1.0, 1.3, 2.0, 4.0)
 GAP, ENOUGH = 1e-7, 5e-7
 """Gaps relative to the length of the base values above which more is tried: other bodies, larger ones."""
 
@@ -143,13 +143,12 @@ class Below:
             x, _ = consistent.pushed(x)
             return (question.distance(x), x) if consistent.contains(x) else (np.inf, None)
 
-        tried = [
-            found
-            for share in (1e-9, 1e-12)
-            for widened in SHARES
-            for found in (at(widened, 0.0), *(at(share, factor * widened) for factor in (1.0, 3.0, 10.0, 30.0)))
-        ]
-        distance, x = min(tried, key=lambda found: found[0])
+        grid = [(widened, 0.0) for widened in SHARES]
+        grid += [(share, factor * wide) for share in (1e-9, 1e-12) for wide in SHARES for factor in (1.0, 3.0, 10.0, 30.0)]
+        tried = {pair: at(*pair) for pair in grid}
+        best = min(tried, key=lambda pair: tried[pair][0])
+        tried |= {pair: at(*pair) for factor in FINER for pair in [(factor * best[0], best[1]), (best[0], factor * best[1])]}
+        distance, x = min(tried.values(), key=lambda found: found[0])
         return x, distance
 
     def point(self) -> Array | None:

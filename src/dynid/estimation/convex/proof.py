@@ -184,12 +184,14 @@ def _on_faces(f: Array, given: Multipliers) -> Array:
     for Z, U, wanted in zip(made, given.faces, f, strict=True):
         if not U.shape[1]:
             continue
-        for other in (U, np.linalg.svd(U)[0][:, U.shape[1] :]):
-            if other.shape[1]:
-                missing = wanted - np.einsum("aij,ij->a", basis, Z)
-                smaller = 2.0 * (U.T @ basis @ other).reshape(10, -1)
-                part = U @ np.linalg.lstsq(smaller, missing, rcond=1e-10)[0].reshape(U.shape[1], -1) @ other.T
-                Z += part + part.T
+        whole = np.linalg.svd(U)[0]  # the face's directions first, then the others
+        r, side = U.shape[1], len(U)
+        whole[:, :r] = U
+        for columns in (r, side):
+            missing = wanted - np.einsum("aij,ij->a", basis, Z)
+            smaller = 2.0 * (U.T @ basis @ whole[:, :columns]).reshape(10, -1)
+            part = U @ np.linalg.lstsq(smaller, missing, rcond=1e-12)[0].reshape(r, -1) @ whole[:, :columns].T
+            Z += part + part.T
     return made
 
 
