@@ -28,6 +28,7 @@ import pinocchio as pin
 from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
 from dynid.recording.samples import Samples
 from dynid.regression.factor import build_regression
+from dynid.regression.structure import forget_structures
 from dynid.regression.torque import effect_signals, inverse_dynamics, torque_regressor
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
@@ -82,6 +83,7 @@ def random_samples(robot: Robot, n: int) -> Samples:
 
 def fresh(robot: Robot) -> Robot:
     """The same robot before anything was found out about it."""
+    forget_structures()
     return replace(robot)
 
 
