@@ -21,6 +21,7 @@ from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Sigmoid
 from dynid.validation.torque import validate
 from published import (
@@ -191,7 +192,7 @@ def test_friction_chosen_on_the_first_part_predicts_the_last_better(robot, log):
     first, last = _halves(log)
     linear, plain = _linear(robot, first)
     choice = choose_friction(linear, [first], "auto", time_s=FILTER_MEMORY / CUTOFF_HZ)
-    found, _ = estimate_under_load(choice.robot, [first], OrdinaryLeastSquares())
+    found, _, _ = estimate_under_load(TorqueRows(choice.robot, (first,)), [first], OrdinaryLeastSquares())
     error = validate(choice.robot, found, last).relative_error
     assert error < 0.0092
     assert error < 0.93 * validate(linear, plain, last).relative_error
