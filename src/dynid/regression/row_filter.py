@@ -20,6 +20,7 @@ from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.parts import uninterrupted_parts
 from dynid.recording.steps.lowpass import EDGE_S
+from dynid.recording.steps.sections import run_sections
 from dynid.recording.steps.zero_phase import butterworth, memory_rows
 from dynid.regression.channels import Channel
 from dynid.regression.source import Chunk, RowSource
@@ -252,13 +253,11 @@ def band_taps(band: float, stop: float, attenuation_db: float) -> Array:
 @lru_cache(maxsize=32)
 def zero_phase_taps(order: int, cutoff_nyquist: float) -> Array:
     """Impulse response of the zero-phase Butterworth filter, an odd number of taps about its centre."""
-    from scipy import signal
-
     reach = memory_rows(order, cutoff_nyquist)
     impulse = np.zeros(2 * reach + 1)
     impulse[reach] = 1.0
-    sections = butterworth(order, cutoff_nyquist).copy()
-    response = signal.sosfilt(sections, signal.sosfilt(sections, impulse)[::-1])[::-1]
+    sections = butterworth(order, cutoff_nyquist)
+    response = run_sections(sections, run_sections(sections, impulse[:, None])[::-1])[::-1, 0]
     kept = np.flatnonzero(np.abs(response) > _FORGOTTEN * np.abs(response).max())
     half = int(max(reach - kept[0], kept[-1] - reach))
     taps = response[reach - half : reach + half + 1]
