@@ -16,7 +16,7 @@ from dynid.arrays import Array, freeze
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.cross_validation import FrictionTrial, cross_validate, too_short
 from dynid.estimation.friction.data import FrictionData
-from dynid.estimation.friction.fit import Fitted, fit_friction, fit_model, needs_load, with_transmitted_load
+from dynid.estimation.friction.fit import Fitted, finished, fit_friction, fit_model, needs_load, with_transmitted_load
 from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
@@ -135,22 +135,32 @@ def choose_friction(
     for name in tried_friction_models():
         tell(f"choosing the friction model: {name}")
         fit = fit_model(
-            FrictionModel(candidate(name), data), weighted=weighted, weights=weights, start=places, rounds=TRIAL_ROUNDS
+            FrictionModel(candidate(name), data),
+            weighted=weighted,
+            weights=weights,
+            start=places,
+            rounds=TRIAL_ROUNDS,
+            finish=False,
         )
         fits[name], trials[name] = fit, cross_validate(fit, name)
         weights, places = fit.weights, {**places, **fit.places()}
     best = _chosen(list(trials.values()))
     models = {joint: _own_model(trials, best, d) for d, joint in enumerate(robot.joint_names)}
     own = {joint: name for joint, name in models.items() if name != best}
-    alike = FrictionChoice(fits[best].robot, best, tuple(trials.values()))
-    if not own:
-        return alike
-    tell("choosing the friction model: joints with models of their own")
-    mixed = fit_model(FrictionModel(_mixed(robot, models, fits), data), weighted=weighted, weights=weights, start=places)
-    together = cross_validate(mixed, "mixed")
-    if together.error > (1.0 - TOGETHER) * trials[best].error:
-        return alike
-    return FrictionChoice(mixed.robot, best, (*trials.values(), together), own)
+    if own:
+        tell("choosing the friction model: joints with models of their own")
+        mixed = fit_model(
+            FrictionModel(_mixed(robot, models, fits), data),
+            weighted=weighted,
+            weights=weights,
+            start=places,
+            rounds=TRIAL_ROUNDS,
+            finish=False,
+        )
+        together = cross_validate(mixed, "mixed")
+        if together.error <= (1.0 - TOGETHER) * trials[best].error:
+            return FrictionChoice(finished(mixed).robot, best, (*trials.values(), together), own)
+    return FrictionChoice(finished(fits[best]).robot, best, tuple(trials.values()))
 
 
 def _chosen(trials: Sequence[FrictionTrial], joint: int | None = None) -> str:
