@@ -57,7 +57,8 @@ def _upper_tail(t: float, n: float) -> float:
     """Probability of a larger value: half the incomplete beta function at ``n / (n + t^2)``."""
     a, b = 0.5 * n, 0.5
     x, y = n / (n + t * t), t * t / (n + t * t)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)) * x**a * y**b
+    size = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(size + a * math.log(x) + b * math.log(y)) if y > 0.0 else 0.0
     if x < (a + 1.0) / (a + b + 2.0):
         return 0.5 * front * _fraction(a, b, x) / a
     return 0.5 * (1.0 - front * _fraction(b, a, y) / b)

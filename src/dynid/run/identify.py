@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dynid.adapters.blas import one_blas_thread
 from dynid.errors import InputError
 from dynid.progress import Tell, silent
 from dynid.recording.recording import StaticRecording
@@ -45,7 +46,18 @@ def identify(
         ('wls', True)
     """
     started = time.perf_counter()
-    chosen = settings or Settings()
+    with one_blas_thread():  # its matrices are small: threads would wait for one another, longer still beside other work
+        run = _identified(robot, logs, settings or Settings(), validate_on, tell)
+    return replace(run, seconds=time.perf_counter() - started)
+
+
+def _identified(
+    robot: Robot | str | Path,
+    logs: Sequence[str | Path] | str | Path,
+    chosen: Settings,
+    validate_on: Sequence[str | Path],
+    tell: Tell,
+) -> Run:
     if chosen.split is not None and validate_on:
         raise InputError("a split and validation logs were both given, expected one of the two")
     paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
@@ -62,7 +74,5 @@ def identify(
     tell("reading the logs")
     found = read_logs(model, paths, chosen)
     if isinstance(found, StaticRecording):
-        run = identify_poses(model, found, paths[0], chosen, unseen, tell)
-    else:
-        run = identify_motion(found, chosen, unseen, tell)
-    return replace(run, seconds=time.perf_counter() - started)
+        return identify_poses(model, found, paths[0], chosen, unseen, tell)
+    return identify_motion(found, chosen, unseen, tell)
