@@ -40,9 +40,9 @@ class DecimatedPart:
         phases = padded.reshape(count, self.step).T
         return np.ascontiguousarray(phases / phases.sum(axis=1, keepdims=True))
 
-    def thinned(self, start: int, per_row: int) -> DecimatedPart:
-        """The same rows from one sample of several, as many as leave ``per_row`` for each row; it then begins at ``start``."""
-        step = max(1, self.every // per_row)
+    def thinned(self, start: int, step: int, per_row: int) -> DecimatedPart:
+        """The same rows from one sample of ``step``, or of fewer so that ``per_row`` are left for each row."""
+        step = max(1, min(step, self.every // per_row))
         return replace(self, start=start, stop=start - (self.start - self.stop) // step, step=step)
 
 
@@ -66,14 +66,14 @@ class Decimation:
             first += len(part.targets)
         return found
 
-    def thinned(self, per_row: int) -> tuple[IntArray, Decimation]:
-        """The same rows from fewer samples, at least ``per_row`` for each row, and which samples those are.
+    def thinned(self, step: int, per_row: int) -> tuple[IntArray, Decimation]:
+        """The same rows from one sample of ``step``, but at least ``per_row`` for each row, and which samples those are.
 
         The sums that a filter takes become coarser, as an integral over larger steps.
         """
         kept, parts, first = [], [], 0
         for part in self.parts:
-            parts.append(part.thinned(first, per_row))
+            parts.append(part.thinned(first, step, per_row))
             kept.append(np.arange(part.start, part.stop, parts[-1].step))
             first = parts[-1].stop
         return np.concatenate(kept), Decimation(tuple(parts))

@@ -16,7 +16,15 @@ from dynid.arrays import Array, freeze
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.cross_validation import FrictionTrial, cross_validate, too_short
 from dynid.estimation.friction.data import FrictionData
-from dynid.estimation.friction.fit import Fitted, finished, fit_friction, fit_model, needs_load, with_transmitted_load
+from dynid.estimation.friction.fit import (
+    ROUNDS,
+    Fitted,
+    finished,
+    fit_friction,
+    fit_model,
+    needs_load,
+    with_transmitted_load,
+)
 from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
@@ -211,12 +219,18 @@ def _mixed(robot: Robot, models: Mapping[str, str], fits: Mapping[str, Fitted]) 
     return with_friction(robot, effects)
 
 
-def with_own_numbers(robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None = None) -> Robot:
-    """The robot with the inner numbers of its friction, such as a Stribeck velocity, searched for on the samples."""
+def with_own_numbers(
+    robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None = None, *, finish: bool = True
+) -> Robot:
+    """The robot with the inner numbers of its friction, such as a Stribeck velocity, searched for on the samples.
+
+    Without ``finish`` they are as exact as comparisons need: see :func:`~dynid.estimation.friction.fit.fit_model`.
+    """
     if not _searched(robot):
         return robot
     data = FrictionData.of(robot, samples, row_filter)
-    return fit_model(FrictionModel(robot, data), weighted=True).robot
+    rounds = ROUNDS if finish else TRIAL_ROUNDS
+    return fit_model(FrictionModel(robot, data), weighted=True, rounds=rounds, finish=finish).robot
 
 
 def estimate_under_load(

@@ -33,8 +33,8 @@ from dynid.robot.rotors import driven_motion
 
 MOST_ROWS = 6_000
 """Rows kept without a row filter: a low-passed signal repeats itself."""
-SAMPLES_PER_ROW = 16
-"""Samples per filtered row that a search makes do with; where it ends, all samples are taken."""
+COARSE_S, SAMPLES_PER_ROW = 5e-3, 6
+"""Sampling period that a search makes do with, and samples per filtered row; where it ends, all samples are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,8 @@ class Log:
         """The same rows from fewer samples, to search on; None where that is no less work."""
         if self._decimation is None:
             return None
-        kept, decimation = self._decimation.thinned(SAMPLES_PER_ROW)
+        period_s = self.samples.duration_s / max(len(self.samples) - 1, 1)
+        kept, decimation = self._decimation.thinned(int(COARSE_S / period_s), SAMPLES_PER_ROW)
         if 2 * len(kept) > len(self.samples):
             return None
         parts = (self.motion.position, self.motion.velocity, self.motion.acceleration)

@@ -25,6 +25,8 @@ from dynid.robot.effects import Effect
 from dynid.robot.friction import without_friction
 from dynid.robot.model import Robot
 
+ROUNDS = 10
+"""How often weights and loads are renewed at most."""
 SETTLED = 5e-3
 """Relative change of loads and weights below which they count as settled."""
 
@@ -110,7 +112,7 @@ def fit_friction(
     *,
     row_filter: RowFilter | None = None,
     weighted: bool = True,
-    rounds: int = 10,
+    rounds: int = ROUNDS,
     most_rows: int = MOST_ROWS,
 ) -> FrictionFit:
     """Rigid bodies, friction and the numbers inside it, all joints together.
@@ -127,7 +129,7 @@ def fit_residual_friction(
     samples: Samples | Sequence[Samples],
     *,
     row_filter: RowFilter | None = None,
-    rounds: int = 10,
+    rounds: int = ROUNDS,
     most_rows: int = MOST_ROWS,
 ) -> FrictionFit:
     """Friction alone, joint by joint, on ``tau - tau_hat`` of rigid bodies taken as known (Gaz and others 2019, IV-B).
@@ -143,7 +145,7 @@ def fit_model(
     model: FrictionModel,
     *,
     weighted: bool,
-    rounds: int = 10,
+    rounds: int = ROUNDS,
     weights: Array | None = None,
     start: Mapping[str, Array] | None = None,
     finish: bool = True,
