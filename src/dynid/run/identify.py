@@ -17,8 +17,6 @@ from dynid.run.logs import read_logs
 from dynid.run.motion import identify_motion, identify_poses, method_of
 from dynid.run.options import Settings
 from dynid.run.record import Run
-from dynid.run.refit import refit_from_settings
-from dynid.run.retrieval import retrieve_run
 
 
 def identify(
@@ -64,10 +62,14 @@ def _identified(
     unseen = [Path(path) for path in validate_on]
     model = robot if isinstance(robot, Robot) else read_robot(robot, chosen.effects or "none", chosen.gravity, chosen.lock)
     if chosen.coefficients is not None:
+        from dynid.run.retrieval import retrieve_run  # it loads much that other runs do not need
+
         return retrieve_run(model, [*paths, *unseen], chosen, tell)
     if chosen.drop_above is not None:
         raise InputError("--drop-above leaves out given coefficients, none were given: name them with --from RUN|CSV")
     if chosen.keep_bodies is not None:
+        from dynid.run.refit import refit_from_settings
+
         return refit_from_settings(model, paths, chosen, unseen, tell)
     if chosen.friction is None:
         method_of(chosen, model)  # bounds and constraints that the robot does not have are refused before any work
