@@ -16,7 +16,15 @@ from dynid.arrays import Array, freeze
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.cross_validation import FrictionTrial, cross_validate, too_short
 from dynid.estimation.friction.data import FrictionData
-from dynid.estimation.friction.fit import Fitted, fit_friction, fit_model, needs_load, with_transmitted_load
+from dynid.estimation.friction.fit import (
+    ROUNDS,
+    Fitted,
+    finished,
+    fit_friction,
+    fit_model,
+    needs_load,
+    with_transmitted_load,
+)
 from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
@@ -139,22 +147,32 @@ def choose_friction(
     for name in tried_friction_models():
         tell(f"choosing the friction model: {name}")
         fit = fit_model(
-            FrictionModel(candidate(name), data), weighted=weighted, weights=weights, start=places, rounds=TRIAL_ROUNDS
+            FrictionModel(candidate(name), data),
+            weighted=weighted,
+            weights=weights,
+            start=places,
+            rounds=TRIAL_ROUNDS,
+            finish=False,
         )
         fits[name], trials[name] = fit, cross_validate(fit, name)
         weights, places = fit.weights, {**places, **fit.places()}
     best = _chosen(list(trials.values()))
     models = {joint: _own_model(trials, best, d) for d, joint in enumerate(robot.joint_names)}
     own = {joint: name for joint, name in models.items() if name != best}
-    alike = FrictionChoice(fits[best].robot, best, tuple(trials.values()))
-    if not own:
-        return alike
-    tell("choosing the friction model: joints with models of their own")
-    mixed = fit_model(FrictionModel(_mixed(robot, models, fits), data), weighted=weighted, weights=weights, start=places)
-    together = cross_validate(mixed, "mixed")
-    if together.error > (1.0 - TOGETHER) * trials[best].error:
-        return alike
-    return FrictionChoice(mixed.robot, best, (*trials.values(), together), own)
+    if own:
+        tell("choosing the friction model: joints with models of their own")
+        mixed = fit_model(
+            FrictionModel(_mixed(robot, models, fits), data),
+            weighted=weighted,
+            weights=weights,
+            start=places,
+            rounds=TRIAL_ROUNDS,
+            finish=False,
+        )
+        together = cross_validate(mixed, "mixed")
+        if together.error <= (1.0 - TOGETHER) * trials[best].error:
+            return FrictionChoice(finished(mixed).robot, best, (*trials.values(), together), own)
+    return FrictionChoice(finished(fits[best]).robot, best, tuple(trials.values()))
 
 
 def _information(fit: Fitted) -> float:
@@ -217,12 +235,18 @@ def _mixed(robot: Robot, models: Mapping[str, str], fits: Mapping[str, Fitted]) 
     return with_friction(robot, effects)
 
 
-def with_own_numbers(robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None = None) -> Robot:
-    """The robot with the inner numbers of its friction, such as a Stribeck velocity, searched for on the samples."""
+def with_own_numbers(
+    robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None = None, *, finish: bool = True
+) -> Robot:
+    """The robot with the inner numbers of its friction, such as a Stribeck velocity, searched for on the samples.
+
+    Without ``finish`` they are as exact as comparisons need: see :func:`~dynid.estimation.friction.fit.fit_model`.
+    """
     if not _searched(robot):
         return robot
     data = FrictionData.of(robot, samples, row_filter)
-    return fit_model(FrictionModel(robot, data), weighted=True).robot
+    rounds = ROUNDS if finish else TRIAL_ROUNDS
+    return fit_model(FrictionModel(robot, data), weighted=True, rounds=rounds, finish=finish).robot
 
 
 def estimate_under_load(
