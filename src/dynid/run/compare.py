@@ -99,10 +99,25 @@ def compare_on(
 
 
 def _taken(method: str, settings: Settings) -> dict[str, Any]:
-    """Constraints, bounds and conditions as far as a method takes them; the others are compared without."""
-    takes = entry_named(method).takes
+    """Constraints, bounds and conditions as far as a method takes them; the others are compared without.
+
+    A consistent method that knows the full condition only keeps that one.
+    """
+    entry = entry_named(method)
     empty: dict[str, Any] = {"constraints": {}, "bounds": None, "conditions": ()}
-    return {name: getattr(settings, name) if name in takes else nothing for name, nothing in empty.items()}
+    if entry.consistent:
+        empty["condition"] = "full"
+    return {name: getattr(settings, name) if name in entry.takes else nothing for name, nothing in empty.items()}
+
+
+def compared_without(methods: Sequence[str], settings: Settings) -> str:
+    """A sentence on the methods that were compared without what was asked for; empty where there are none."""
+    without: dict[str, list[str]] = {}
+    for name in methods:
+        for option, used in _taken(name, settings).items():
+            if used != getattr(settings, option):
+                without.setdefault("the plain condition" if option == "condition" else option, []).append(name)
+    return "; ".join(f"without {what}, which they do not take: {', '.join(names)}" for what, names in without.items())
 
 
 def _check_names(methods: Sequence[str]) -> None:

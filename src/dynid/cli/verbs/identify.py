@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.console import Stages, percent, say, show, show_json, show_table
-from dynid.cli.options import AsJson, OptionalLogFiles, OptionalRobotFile, RunFolder, UnseenLogs
+from dynid.cli.options import (
+    AsJson,
+    ConstraintsFile,
+    OptionalLogFiles,
+    OptionalRobotFile,
+    RunFolder,
+    UnseenLogs,
+    constraints_table,
+)
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
 from dynid.run.options import Fit, Model, Reading, Rows
@@ -43,6 +51,7 @@ def identify(
     export: Annotated[
         str, typer.Option("--export", help="Formats of the exported model: urdf, mjcf, sdf, c, json.")
     ] = "urdf,mjcf",
+    constraints: ConstraintsFile = None,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -61,7 +70,8 @@ def identify(
 
     formats = known_formats(export.split(","))
     file = RunFile() if config is None else read_run_file(config)
-    settings = file.settings(given or {})
+    known = constraints_table(constraints)
+    settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
     description, recordings = robot or file.robot, logs or list(file.logs)
     target = output or file.output or Path("run")
     if description is None or not (recordings or settings.coefficients):
