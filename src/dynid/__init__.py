@@ -33,8 +33,6 @@ _OFFERED = Offered(
         "dynid.robot.model": ("Joint", "Robot", "make_robot"),
         "dynid.robot.read": ("read_robot",),
         "dynid.robot.builtin": ("demo_robot",),
-        "dynid.robot.frames": ("Frame", "frame_named"),
-        "dynid.robot.motion": ("LinkMotion", "ProperAcceleration", "SpatialAcceleration", "link_motion"),
         "dynid.robot.effects": (
             "Armature",
             "AsymmetricCoulomb",
@@ -54,7 +52,6 @@ _OFFERED = Offered(
         "dynid.recording.readers.options": ("ReadOptions",),
         "dynid.recording.readers.formats.registry": ("register_format", "unregister_format"),
         "dynid.recording.samples": ("Samples",),
-        "dynid.recording.wrench_samples": ("WrenchSamples",),
         "dynid.recording.process": ("process",),
         "dynid.recording.steps.decimate": ("Decimate",),
         "dynid.recording.steps.differentiate": ("Differentiate",),

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
+from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.registry import METHODS, entry_named
 from dynid.estimation.result import Estimate
 from dynid.progress import Tell, silent
 from dynid.robot.model import Robot
 from dynid.run.identify import identify
+from dynid.run.judged import judged
 from dynid.run.motion import method_of
 from dynid.run.options import Settings
 from dynid.run.record import Run
@@ -27,6 +29,7 @@ class Compared:
 
     method: str
     estimate: Estimate
+    feasibility: Verdict
     identification: float
     validation: float | None
     seconds: float
@@ -36,6 +39,7 @@ class Compared:
             "method": self.method,
             "relative_error": {"identification": self.identification, "validation": self.validation},
             "feasible": self.estimate.feasible,
+            "feasibility": self.feasibility.as_dict(),
             "outcome": self.estimate.outcome.name.lower(),
             "seconds": self.seconds,
         }
@@ -90,11 +94,12 @@ def compare_on(
         own = replace(settings, method=name, **_taken(name, settings))
         result = estimate(run.regression, run.estimate.base, method_of(own, run.robot))
         seconds = time.perf_counter() - started
+        result, verdict = judged(result, run.robot, own)
         known = (
             validate(run.robot, result, run.samples, run.judged_hz).relative_error if run.samples else result.relative_error
         )
         unseen = validate(run.robot, result, run.unseen, run.judged_hz).relative_error if run.unseen else None
-        found.append(Compared(name, result, known, unseen, seconds))
+        found.append(Compared(name, result, verdict, known, unseen, seconds))
     return tuple(found)
 
 

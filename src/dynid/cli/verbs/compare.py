@@ -71,12 +71,18 @@ def compare(
             percent(one.identification),
             percent(one.validation),
             "yes" if one.estimate.feasible else "no",
+            one.feasibility.decision if one.feasibility.proven else "not decided",
             f"{one.seconds:.3f}",
             one.estimate.outcome.name.lower(),
         )
         for one in found
     ]
-    show_table(("method", "error, known", "error, unseen", "consistent", "seconds", "outcome"), rows, text=(0, 3, 5))
+    header = ("method", "error, known", "error, unseen", "links consistent", "base values", "seconds", "outcome")
+    show_table(header, rows, text=(0, 3, 4, 6))
+    for one in found:
+        verdict = one.feasibility
+        if verdict.sentence:
+            show(f"{one.method}: " + "; ".join(part for part in (verdict.sentence, verdict.inertia_matrix) if part))
     less = compared_without(chosen, settings)
     if less:
         show(f"note: {less}")

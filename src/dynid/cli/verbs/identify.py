@@ -156,7 +156,23 @@ def show_run(run: Run) -> None:
         show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
     if "lower_bound" in found.details:
         show_retrieval(dict(found.details))
-    show("physically consistent: " + ("yes, every link" if found.feasible else "no, see the notes"))
+    show_consistency(run)
+
+
+def show_consistency(run: Run) -> None:
+    """What is proven of the links and of the base values."""
+    verdict, links = run.feasibility, "yes, every link" if run.estimate.feasible else "no, see the notes"
+    show(f"physically consistent: {links}")
+    if verdict is None:
+        return
+    words = {
+        "bodies": "yes, the links of the model prove it",
+        "certificate": "yes, proven by consistent links that have them",
+        "direction": "no, proven, see the notes",
+        "": "not decided, see the notes",
+    }
+    matrix = f"; {verdict.inertia_matrix}" if verdict.inertia_matrix else ""
+    show(f"base values that a robot can have ({verdict.condition} condition): {words[verdict.proof]}{matrix}")
 
 
 def _show_coefficients(run: Run) -> None:
@@ -167,7 +183,7 @@ def _show_coefficients(run: Run) -> None:
         filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
         show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
     show_retrieval(dict(found.details))
-    show("physically consistent: " + ("yes, every link" if found.feasible else "no, see the notes"))
+    show_consistency(run)
 
 
 def show_retrieval(details: dict[str, Any]) -> None:
