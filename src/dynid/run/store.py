@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
@@ -124,7 +125,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
         errors: dict[str, Any] = {
             name: None if (item := record["errors"][name]) is None else read(item) for name, read in _ERRORS.items()
         }
-        model = record["result"].get("friction_model")
+        model, verdict = record["result"].get("friction_model"), record["result"].get("feasibility")
         run = Run(
             settings=settings,
             robot=robot,
@@ -134,6 +135,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
             logs=tuple((item["path"], item["sha256"]) for item in record["logs"]),
             validation_logs=tuple((item["path"], item["sha256"]) for item in record["validation_logs"]),
             friction=None if model is None else FrictionChoice.from_dict(robot, model),
+            feasibility=None if verdict is None else Verdict.from_dict(verdict),
             checks=tuple(DataCheck.from_dict(item) for item in record["checks"]),
             comparisons=tuple(record["comparisons"]),
             trials=tuple(_trial(item) for item in record["filter_trials"]),
