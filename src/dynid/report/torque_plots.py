@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Array, freeze
 from dynid.estimation.friction.fit import with_transmitted_load
 from dynid.recording.samples import Samples
+from dynid.regression.memory import with_memory
 from dynid.regression.torque import effect_signals
 from dynid.report.envelope import envelope_rows, spread_rows
 from dynid.report.figure import Figure
@@ -49,11 +50,14 @@ def predicted(name: str, identified: Robot, samples: Samples, band_hz: float | N
     """
     if samples.load is None:
         samples = with_transmitted_load(identified, samples)
+    samples = with_memory(identified, samples)
     prediction = predict(identified, identified.parameters, samples)
     friction = np.zeros_like(prediction)
     values = _friction_values(identified)
     if values.any():
-        signals = effect_signals(identified, samples.position, samples.velocity, samples.acceleration, samples.load)
+        signals = effect_signals(
+            identified, samples.position, samples.velocity, samples.acceleration, samples.load, samples.travel
+        )
         friction = (signals * values) @ identified.effect_incidence.T
     judged, in_band = band_limited(samples, prediction, band_hz)
     _, rubbing = band_limited(samples, friction, band_hz)
@@ -284,7 +288,7 @@ def welch(signal: Array, period: float, n: int) -> tuple[Array, Array]:
     spectra = np.fft.rfft((segments - segments.mean(axis=1, keepdims=True)) * window, axis=1)
     power = (np.abs(spectra) ** 2).mean(axis=0) * period / (window @ window)
     power[1 : None if n % 2 else -1] *= 2.0
-    return np.fft.rfftfreq(n, period), power
+    return np.asarray(np.fft.rfftfreq(n, period)), np.asarray(power)
 
 
 def autocorrelation(signal: Array, reach: int) -> Array:

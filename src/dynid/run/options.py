@@ -54,7 +54,8 @@ class Model:
     friction: str | None = option(
         None,
         "Friction model in place of viscous, coulomb, offset: linear, smooth, polynomial, sigmoid, gaz, stribeck, load, "
-        "load_polynomial, or auto, the one that predicts held-out blocks of time best, for each joint. Default: auto; the "
+        "load_polynomial, presliding (a joint at rest keeps the friction of its last motion), presliding_polynomial, "
+        "presliding_load, or auto, the one that predicts held-out blocks of time best, for each joint. Default: auto; the "
         "effects as given where --effects names others, or with --signals.",
         Choice("MODEL", where="dynid.robot.effects:friction_choices", what="friction model"),
         example="auto",

@@ -182,7 +182,7 @@ def _information(fit: Fitted) -> float:
 
 
 def _chosen(trials: Sequence[FrictionTrial], joint: int | None = None) -> str:
-    """Among models that predict about as well as the best, the one with the fewest columns.
+    """Among models that predict about as well as the best, the one with the fewest columns, of these the one that fits best.
 
     Joints count by their own noise, which the best model of each shows: the friction of a wrist must not be decided by what
     is left at the shoulder. Two models predict alike where their errors differ by less than ``ALIKE``, or by less than what
@@ -197,7 +197,14 @@ def _chosen(trials: Sequence[FrictionTrial], joint: int | None = None) -> str:
         for trial, own in zip(trials, squares, strict=True)
         if (own - best).sum() <= max(limit, np.sqrt(len(best)) * float(np.std(own - best, ddof=1)))
     ]
-    return min(alike, key=lambda trial: (trial.n_columns, _block_squares(trial, joint, noise).sum())).model
+    return min(alike, key=lambda trial: (trial.n_columns, _fitted_square(trial, joint, noise))).model
+
+
+def _fitted_square(trial: FrictionTrial, joint: int | None, noise: Array) -> float:
+    """Squared error on the rows of the fit, of one joint or of all in units of their noise."""
+    assert trial.fitted_rmse is not None
+    scaled = trial.fitted_rmse / np.maximum(noise, 1e-300)
+    return float(scaled @ scaled) if joint is None else float(scaled[joint] ** 2)
 
 
 def _block_squares(trial: FrictionTrial, joint: int | None, noise: Array | None = None) -> Array:

@@ -19,6 +19,7 @@ from dynid.arrays import Array, BoolArray, IntArray
 from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples
+from dynid.recording.travel import with_travel
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.channels import torque_channels
 from dynid.regression.decimation import Decimation
@@ -78,8 +79,10 @@ class Log:
         kept, decimation = self._decimation.thinned(int(COARSE_S / period_s), SAMPLES_PER_ROW)
         if 2 * len(kept) > len(self.samples):
             return None
-        parts = (self.motion.position, self.motion.velocity, self.motion.acceleration)
-        return CoarseLog(Motion(*(np.asfortranarray(part[kept]) for part in parts)), kept, decimation)
+        whole = self.motion
+        parts = {name: np.asfortranarray(getattr(whole, name)[kept]) for name in ("position", "velocity", "acceleration")}
+        travel = None if whole.travel is None else np.asfortranarray(whole.travel[kept])
+        return CoarseLog(Motion(**parts, travel=travel), kept, decimation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,17 +150,14 @@ class FrictionData:
     ) -> FrictionData:
         if robot.floating:
             raise InputError(f"robot '{robot.name}' has a floating base: friction is fitted on robots that stand fixed")
-        sets = [samples] if isinstance(samples, Samples) else list(samples)
+        sets = [with_travel(one) for one in ([samples] if isinstance(samples, Samples) else samples)]
         if not sets:
             raise InputError("fitting friction needs at least one set of samples, got none")
         if any(one.torque is None for one in sets):
             raise InputError("samples hold motion but no torque, so there is nothing to fit friction to")
         rigid = without_friction(robot)
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in sets) / most_rows)))
-        logs = tuple(
-            Log(one, _by_columns(driven_motion(robot, one.position, one.velocity, one.acceleration)), row_filter, every)
-            for one in sets
-        )
+        logs = tuple(Log(one, _by_columns(_motion(robot, one)), row_filter, every) for one in sets)
         made = [_rigid_rows(rigid, log) for log in logs]
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
         measured = np.concatenate([torque for _, torque in made])
@@ -231,8 +231,12 @@ class FrictionData:
 
 def _by_columns(motion: Motion) -> Motion:
     """Motion whose columns lie in one run each, as a filter along time takes them; so do then signals made of it."""
-    parts = (motion.position, motion.velocity, motion.acceleration)
-    return replace(motion, **dict(zip(("position", "velocity", "acceleration"), map(np.asfortranarray, parts), strict=True)))
+    names = ("position", "velocity", "acceleration", "travel")
+    return replace(motion, **{name: np.asfortranarray(getattr(motion, name)) for name in names})
+
+
+def _motion(robot: Robot, samples: Samples) -> Motion:
+    return driven_motion(robot, samples.position, samples.velocity, samples.acceleration, travel=samples.travel)
 
 
 def _rigid_rows(rigid: Robot, log: Log) -> tuple[list[Array], Array]:
