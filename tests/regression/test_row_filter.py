@@ -12,12 +12,15 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
-from dynid.regression.factor import build_regression
-from dynid.regression.row_filter import FilterAndDecimate
+from dynid.regression.factor import build_regression, factorise
+from dynid.regression.row_filter import BandLimit, FilterAndDecimate, FilteredRows
 from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
+from dynid.regression.torque_rows import TorqueRows
+from dynid.robot.builtin import demo_robot
 from dynid.robot.effects import Offset, Viscous
 from dynid.robot.model import Robot
+from dynid.simulation.builtin import demo_samples
 from messages import facts
 from problems import planar_2r
 
@@ -157,3 +160,35 @@ def test_refusals(robot: Robot, sampled: Callable[..., Samples]) -> None:
         list(FilterAndDecimate(every=2).over(iter([])))
     with pytest.raises(InputError, match="no time"):
         list(FilterAndDecimate(every=2).over(iter([Chunk([np.ones((9, 2))])])))
+
+
+def test_a_second_pass_gives_the_rows_of_the_first_and_makes_none_again() -> None:
+    made: list[int] = []
+
+    class Counted(TorqueRows):
+        def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
+            made.append(1)
+            yield from super().passes(chunk_rows)
+
+    robot = demo_robot()
+    rows = FilteredRows(Counted(robot, (demo_samples(robot),)), BandLimit(5.0))
+    first = []
+    for chunk in rows.passes():
+        first.append([block.copy() for block in chunk.blocks])
+        for block in chunk.blocks:
+            block[:] = 0.0  # a consumer may overwrite them
+    second = [chunk.blocks for chunk in rows.by_log()[0].passes()]
+    assert len(first) == len(second)
+    assert all(
+        np.array_equal(a, b) for one, other in zip(first, second, strict=True) for a, b in zip(one, other, strict=True)
+    )
+    assert len(made) == 1
+
+
+def test_rows_beyond_what_is_kept_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynid.regression.row_filter.MOST_KEPT", 100)
+    robot = demo_robot()
+    rows = FilteredRows(TorqueRows(robot, (demo_samples(robot), demo_samples(robot))), BandLimit(5.0))
+    one, other = (factorise(rows).factors[0].R for _ in range(2))
+    assert np.array_equal(one, other)
+    assert len(rows.by_log()) == 2

@@ -172,17 +172,19 @@ def coloured_covariance(
         cells = _cell_starts(len(blocks[0]))
         for spectrum, block in zip(spectra, blocks, strict=True):
             spectrum.add(block, cells)
-    bands = [
-        _Band(w * w, *band)
-        for spectrum, channel, w in zip(spectra, channels, weights, strict=True)
-        for band in _bands(spectrum, w * (channel.expansion @ problem.base.lift[:, mask]) @ whiten)
-    ]
     rank = problem.seen.rank
-    meat = sum((band.square * band.level * band.gram for band in bands), np.zeros((rank, rank)))
-    uncertain = np.zeros(rank)
-    for band in bands:
-        share = band.square * band.level * np.einsum("ij,jk,ik->i", left, band.gram, left, optimize=True)
-        uncertain += share**2 / band.left_over
+    meat, uncertain = np.zeros((rank, rank)), np.zeros(rank)
+    # In the channel's own columns, which are far fewer than base parameters for most channels of a long chain: with
+    # E = w_j x whiten the whitened part of a band is E^T G E, and its trace that of G E E^T.
+    for spectrum, channel, w in zip(spectra, channels, weights, strict=True):
+        E = w * (channel.expansion @ problem.base.lift[:, mask]) @ whiten
+        outer = left @ E.T
+        total = np.zeros((channel.width, channel.width))
+        for gram, power, left_over in _bands(spectrum, E @ E.T):
+            level = w * w * power / left_over
+            total += level * gram
+            uncertain += (level * np.einsum("ij,ij->i", outer @ gram, outer)) ** 2 / left_over
+        meat += E.T @ total @ E
     spread = left @ meat @ left.T
     variance = np.diag(spread)
     # Satterthwaite: the freedom of a sum of estimated variances, that of the middle parameter
@@ -190,27 +192,6 @@ def coloured_covariance(
     covariance = np.zeros((problem.base.n_base, problem.base.n_base))
     covariance[np.ix_(mask, mask)] = 0.5 * (spread + spread.T)
     return covariance, freedom
-
-
-@dataclass(frozen=True, eq=False)
-class _Band:
-    """One band of one channel, in whitened coordinates."""
-
-    square: float
-    """Square of the channel's weight."""
-    gram: Array
-    power: float
-    count: float
-
-    @property
-    def left_over(self) -> float:
-        """``n_j(f) - h_j(f)``: the trace of the whitened part is what the fit has used up."""
-        return max(self.count - float(np.trace(self.gram)), 1.0)
-
-    @property
-    def level(self) -> float:
-        """``S_j(f)``, the noise per real number."""
-        return self.power / self.left_over
 
 
 def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: Influence | None) -> tuple[Array, float]:
@@ -228,17 +209,21 @@ def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: I
     return coloured_covariance(problem, rows(), weights, inverse, inverse)
 
 
-def _bands(spectrum: _Spectrum, expand: Array) -> Iterator[tuple[Array, float, float]]:
-    """Neighbouring cells joined from low to high until enough numbers are left in each after the fit."""
+def _bands(spectrum: _Spectrum, outer: Array) -> Iterator[tuple[Array, float, float]]:
+    """Part of the normal matrix, power and numbers left over, ``n_j(f) - h_j(f)``, of every band.
+
+    Neighbouring cells are joined from low to high until enough numbers are left in each band after the fit; ``outer`` turns a
+    part of the normal matrix into what the fit has used up.
+    """
     bands: list[tuple[Array, float, float]] = []
-    gram: Array = np.zeros((expand.shape[1], expand.shape[1]))
+    gram: Array = np.zeros_like(outer)
     power, count = 0.0, 0.0
     for cell in range(len(spectrum.count)):
         if spectrum.count[cell] == 0.0:
             continue
-        gram = gram + expand.T @ spectrum.gram[cell] @ expand
+        gram = gram + spectrum.gram[cell]
         power, count = power + spectrum.power[cell], count + spectrum.count[cell]
-        if count - float(np.trace(gram)) >= LEAST_FREEDOM:
+        if count - float((outer * gram).sum()) >= LEAST_FREEDOM:
             bands.append((gram, power, count))
             gram, power, count = np.zeros_like(gram), 0.0, 0.0
     if count > 0.0:  # what is left at the top joins the band below it
@@ -246,7 +231,8 @@ def _bands(spectrum: _Spectrum, expand: Array) -> Iterator[tuple[Array, float, f
             last = bands.pop()
             gram, power, count = gram + last[0], power + last[1], count + last[2]
         bands.append((gram, power, count))
-    yield from bands
+    for gram, power, count in bands:
+        yield gram, power, max(count - float((outer * gram).sum()), 1.0)
 
 
 # Bootstrap ----------------------------------------------------------------------------------------

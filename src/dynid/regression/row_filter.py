@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -28,6 +28,8 @@ from dynid.regression.source import Chunk, RowSource
 from dynid.robot.model import Robot
 
 _IN_BAND = 0.8  # of half the rate that is left
+MOST_KEPT = 2_000_000
+"""Numbers of filtered rows that are kept after a pass."""
 _FORGOTTEN = 1e-10  # of the largest tap, where the response of a zero-phase filter is cut off
 
 
@@ -83,11 +85,37 @@ class FilteredRows:
         return self.source.samples
 
     def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
-        for log in self.source.by_log():
-            yield from self.row_filter.over(log.passes(chunk_rows))
+        """Filtered rows are few: those of the first pass are kept, so that a further one need not make them again."""
+        logs = self._logs
+        for log in logs:
+            if len(logs) > 1:
+                yield from log.passes(chunk_rows)
+            elif self._kept:
+                yield from (Chunk([block.copy(order="F") for block in chunk.blocks], chunk.time) for chunk in self._kept)
+            else:
+                yield from self._first_pass(chunk_rows)
+
+    def _first_pass(self, chunk_rows: int | None) -> Iterator[Chunk]:
+        kept, size = [], 0
+        for chunk in self.row_filter.over(self.source.passes(chunk_rows)):
+            size += sum(block.size for block in chunk.blocks)
+            if size <= MOST_KEPT:
+                kept.append(Chunk([block.copy(order="F") for block in chunk.blocks], chunk.time))
+            yield chunk
+        if size <= MOST_KEPT:
+            self._kept[:] = kept
+
+    @cached_property
+    def _kept(self) -> list[Chunk]:
+        return []
+
+    @cached_property
+    def _logs(self) -> tuple[FilteredRows, ...]:
+        logs = self.source.by_log()
+        return (self,) if len(logs) == 1 else tuple(replace(self, source=log) for log in logs)
 
     def by_log(self) -> tuple[RowSource, ...]:
-        return tuple(replace(self, source=log) for log in self.source.by_log())
+        return self._logs
 
     def split(self, most: int) -> tuple[RowSource, ...]:
         """Logs stay whole: a filter runs along each."""

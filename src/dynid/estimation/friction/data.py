@@ -178,6 +178,11 @@ class FrictionData:
         return cls(rigid, logs, tuple(columns), tuple(expansions), measured - nominal, measured, held)
 
     @property
+    def has_coarse(self) -> bool:
+        """Whether some log has fewer samples to search on."""
+        return any(log.coarse is not None for log in self.logs)
+
+    @property
     def n_joints(self) -> int:
         return self.rigid.n_dof
 

@@ -184,7 +184,7 @@ def fit_model(
 def finished(fitted: Fitted) -> Fitted:
     """The fit with its inner numbers searched for on all samples, from where the search on fewer of them ended."""
     model, data = fitted.model, fitted.model.data
-    if not len(fitted.theta) or all(log.coarse is None for log in data.logs):
+    if not len(fitted.theta) or not data.has_coarse:
         return fitted
     found = model.search(fitted.theta, fitted.loads, fitted.weights)
     columns = model.columns(found.place, fitted.loads)

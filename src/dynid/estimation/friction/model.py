@@ -22,6 +22,9 @@ from dynid.parameters import Parameters
 from dynid.robot.effects import Effect, NonlinearOption
 from dynid.robot.model import Robot
 
+COARSE_GAIN, COARSE_STEP = 1e-4, 1e-2
+"""Part of the cost, and step of any number, at which a search on fewer samples ends."""
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -222,7 +225,7 @@ class FrictionModel:
     def search(
         self, start: Array, loads: Sequence[Array] | None, weights: Array, most: int = 40, *, coarse: bool = False
     ) -> Search:
-        """The inner numbers that fit best."""
+        """The inner numbers that fit best; ``coarse`` ends where all samples would tell more than a further step."""
         if not len(start):
             return Search(start, 0.0, 0, True)
         low, high = self.bounds()
@@ -235,7 +238,8 @@ class FrictionModel:
             J = solver.outside(self.tangents(coordinates, solution.own, weights))
             return solution.cost, -2.0 * J.T @ np.concatenate(solution.residual), 2.0 * J.T @ J
 
-        return search(at, start, low, high, most=most)
+        limits = {"tolerance": COARSE_GAIN, "settle": COARSE_STEP} if coarse and self.data.has_coarse else {}
+        return search(at, start, low, high, most=most, **limits)
 
     def parameters(self, solution: Solution) -> Parameters:
         """All parameters of the robot at a solution: what rows do not show stays as it was."""
