@@ -233,3 +233,15 @@ def test_a_model_is_checked_against_constraints(bench: Bench, tmp_path: Path) ->
     assert done.code == 1
     assert not done.result["feasible"]
     assert [label.startswith("total mass <= ") for label in done.result["violated"]] == [True]
+
+
+def test_a_model_is_repaired_under_constraints(bench: Bench, tmp_path: Path) -> None:
+    total = float(read_robot(bench.urdf).parameters.inertials[:, 0].sum())
+    light = write(tmp_path, "light.toml", f"[constraints]\ntotal_mass = {{ upper = {0.9 * total} }}\n")
+    words = ("repair", str(bench.urdf), "-o", str(tmp_path / "light.urdf"), "--constraints", str(light), "--json")
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert result["base_kept"]
+    assert [label.startswith("total mass <= ") for label in result["violated"]] == [True]
+    assert dynid("check", tmp_path / "light.urdf", "--constraints", light).code == 0

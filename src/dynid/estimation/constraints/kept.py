@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.estimation.constraints.constraints import Constraint
-from dynid.estimation.convex.consistent_set import ON_BOUNDARY, ConsistentSet
+from dynid.estimation.convex.consistent_set import ConsistentSet
 from dynid.estimation.convex.layout import Layout
 from dynid.robot.model import Robot
+
+KEPT = 1e-6
+"""How far outside, relative to a link's size, still counts as kept: files state some six digits."""
 
 
 def violated_constraints(robot: Robot, constraints: Sequence[Constraint]) -> tuple[str, ...]:
@@ -26,4 +29,4 @@ def violated_constraints(robot: Robot, constraints: Sequence[Constraint]) -> tup
     layout = Layout.of_parameters(parameters, robot.links)
     held = ConsistentSet.of(layout, constraints=constraints, margin=0.0, links=[], prior=parameters)
     slacks = held.slacks(parameters.values / held.scale) if held.cones else np.zeros(0)
-    return tuple(dict.fromkeys(label for label, slack in zip(held.labels, slacks, strict=True) if slack < -ON_BOUNDARY))
+    return tuple(dict.fromkeys(label for label, slack in zip(held.labels, slacks, strict=True) if slack < -KEPT))
