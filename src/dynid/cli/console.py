@@ -47,6 +47,12 @@ def percent(fraction: float | None, digits: int = 2) -> str:
     return "-" if fraction is None or not math.isfinite(fraction) else f"{100.0 * fraction:.{digits}f} %"
 
 
+def exponent(value: float, digits: int = 4) -> str:
+    """A number with its power of ten, as tables of papers have it: ``1.6504e-3``."""
+    mantissa, _, power = f"{value:.{digits}e}".partition("e")
+    return f"{mantissa}e{int(power)}" if power else mantissa
+
+
 class ProgressBar:
     """A bar on a terminal, with the best value so far; nothing elsewhere."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dynid.errors import InputError
+from dynid.estimation.constraints.constraints import Constraint
 from dynid.estimation.convex.repair import Repair, repair
 from dynid.export.mjcf import write_mjcf
 from dynid.export.sdf import write_sdf
@@ -24,8 +25,10 @@ _WRITERS: Mapping[str, Callable[[Robot, Path, bool], WrittenModel]] = {
 }
 
 
-def repair_model(model: str | Path, output: str | Path) -> tuple[Repair, tuple[str, ...]]:
-    """Write the nearest consistent model of a description, run or file of parameters.
+def repair_model(
+    model: str | Path, output: str | Path, constraints: Sequence[Constraint] = ()
+) -> tuple[Repair, tuple[str, ...]]:
+    """Write the nearest consistent model of a description, run or file of parameters, under further constraints on its bodies.
 
     The suffix of ``output`` chooses the format: URDF, MJCF (.xml), SDF, or a file of parameters (.json).
     """
@@ -44,6 +47,6 @@ def repair_model(model: str | Path, output: str | Path) -> tuple[Repair, tuple[s
             f"'{model}' has nothing to repair: none of its {len(links)} links has mass or inertia; state them first, or "
             "identify them"
         )
-    result = repair(robot)
+    result = repair(robot, constraints=constraints)
     written = write(result.robot, target, not result.feasible_after)
     return result, (*result.notes, *written.notes)

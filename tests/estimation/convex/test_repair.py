@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints.constraints import FixedValues, MassBounds, TotalMass
 from dynid.estimation.convex import repair as module
 from dynid.estimation.convex.repair import Repair, repair
-from dynid.inertia import consistency, mass_com_inertia, phi_from_mass_com_inertia
+from dynid.inertia import consistency, is_consistent, mass_com_inertia, phi_from_mass_com_inertia
 from dynid.regression.base import reduce_to_base
 from dynid.robot.links import links_of
 from dynid.robot.model import MergedLink, Robot
@@ -100,3 +102,40 @@ def test_nearly_the_nearest_torque_with_masses_that_a_robot_has(monkeypatch: pyt
         return float(np.abs(one.robot.parameters.values - values).sum())
 
     assert change(found) < change(nearest)
+
+
+# Further constraints ------------------------------------------------------------------------------------
+
+
+def test_a_model_is_moved_into_its_constraints_and_moves_as_before():
+    robot = demo_arm()
+    known = [TotalMass(upper=18.0), MassBounds("hand", upper=0.6)]
+    found = repair(robot, constraints=known)
+    assert not found.feasible_before
+    assert set(found.violated) == {"total mass <= 18", "mass of link hand <= 0.6"}
+    assert found.inconsistent == ()
+    assert found.feasible_after
+    assert found.base_kept
+    masses = found.robot.parameters.inertials[:, 0]
+    assert masses.sum() <= 18.0 + 1e-5
+    assert masses[-1] <= 0.6 + 1e-6
+    same = repair(found.robot, constraints=[TotalMass(upper=18.1)])
+    assert (same.feasible_before, same.changed) == (True, ())
+
+
+def test_constraints_are_those_of_whole_bodies():
+    """Links that are fixed to others count with the body they belong to, as they do in an identification."""
+    robot = demo_arm().only(["shoulder_yaw", "shoulder_pitch", "upper_arm_roll", "elbow"])
+    assert robot.merged
+    whole = float(robot.parameters["m4"])
+    found = repair(robot, constraints=[MassBounds(4, lower=1.05 * whole)])
+    assert found.feasible_after
+    assert found.robot.parameters["m4"] >= (1.05 - 1e-5) * whole
+    assert is_consistent(found.robot.parameters.inertials).all()
+
+
+def test_constraints_that_no_model_keeps_are_named():
+    with pytest.raises(InputError, match=r"no consistent model was found.*mass of link hand"):
+        repair(demo_arm(), constraints=[MassBounds("hand", upper=0.5), MassBounds("hand", lower=0.6)])
+    with pytest.raises(UnknownNameError, match="'Ia7'"):
+        repair(demo_arm(), constraints=[FixedValues({"Ia7": 0.0})])

@@ -1,7 +1,7 @@
 """Writes the hard cases beside it; run by hand when a case is added: ``python tests/estimation/hard/make_cases.py``.
 
-Every case is a grouping (rows of names and coefficients), base values, and perhaps a prior; what is expected of it stands in
-``expected``: the decision, and the distance where the values are infeasible.
+Every case is a grouping (rows of names and coefficients), base values, and perhaps a prior and constraints; what is expected of it
+stands in ``expected``: the decision, and the distance where the values are infeasible.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
-
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "benchmarks")]
 
+import numpy as np  # noqa: E402
+
+from dynid.estimation.constraints.constraints import constraints_from_table, table_from_constraints  # noqa: E402
 from dynid.estimation.convex.feasibility import closest_feasible, feasibility  # noqa: E402
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares  # noqa: E402
 from dynid.regression.base import BaseReduction, reduce_to_base  # noqa: E402
 from dynid.robot.effects import Coulomb, Viscous  # noqa: E402
 from dynid.robot.model import Joint, Robot, make_robot  # noqa: E402
+from feasible import Problem  # noqa: E402  (before NumPy, whose threads it sets)
 from problems import random_phi, random_tree  # noqa: E402
 
 
@@ -33,7 +36,9 @@ def arm(angles: list[float], bodies: list[np.ndarray]) -> Robot:
     return make_robot("arm", joints, bodies)
 
 
-def save(name: str, why: str, base: BaseReduction, beta: np.ndarray, condition: str, prior=None) -> None:
+def save(
+    name: str, why: str, base: BaseReduction, beta: np.ndarray, condition: str, prior=None, constraints: dict | None = None
+) -> None:
     rows = [{n: float(c) for n, c in zip(base.parameter_names, row, strict=True) if c != 0.0} for row in base.K]
     case = {
         "why": why,
@@ -47,6 +52,9 @@ def save(name: str, why: str, base: BaseReduction, beta: np.ndarray, condition: 
         case["prior"] = prior.values.tolist()
         case["kinds"] = [[c.symbol, c.number, c.kind, c.unit, c.joint] for c in prior.columns]
     options = {"condition": condition, **({} if prior is None else {"prior": prior})}
+    if constraints:
+        case["constraints"] = constraints
+        options["constraints"] = constraints_from_table(constraints)
     test, near = feasibility(bare, beta, **options), closest_feasible(bare, beta, **options)
     case["expected"] = {"decision": test.decision, "distance": near.distance}
     (HERE / f"{name}.json").write_text(json.dumps(case, indent=None, separators=(",", ":")) + "\n")
@@ -102,6 +110,12 @@ def main() -> None:
     for name, factor in (("micro", 1e-6), ("mega", 1e6)):
         save(name, f"all base values times {factor:g}, without a prior to say so", sbase, factor * shaken, "full")
     one = BaseReduction.from_matrix(np.array([[1.0, 0.5]]), ["m1", "m2"])
+    boxed = Problem.of(352)
+    found = OrdinaryLeastSquares(covariance="classical").estimate(boxed.data, boxed.base, boxed.robot.parameters)
+    box = table_from_constraints(boxed.options["constraints"])
+    save(
+        "boxed", "a box for the centre of mass of a link with a null body", boxed.base, found.base_values, "full", None, box
+    )
     save("rank_one", "one base value, a sum of masses, negative", one, np.array([-3.0]), "full")
 
 

@@ -18,6 +18,7 @@ import pytest
 from consistent_problems import linear_problem, noisy_tree, optimum_in_cvxpy, relative_difference
 from dynid.errors import InputError
 from dynid.estimation.completion import parameter_scale
+from dynid.estimation.constraints.constraints import constraints_from_table
 from dynid.estimation.convex.feasibility import closest_feasible, feasibility
 from dynid.estimation.convex.layout import Layout
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
@@ -42,10 +43,15 @@ class Case:
     prior: Parameters | None
     decision: str
     distance: float
+    constraints: dict[str, list[dict[str, object]]]
 
     @property
     def options(self) -> dict[str, object]:
-        return {"condition": self.condition, "prior": self.prior}
+        return {
+            "condition": self.condition,
+            "prior": self.prior,
+            "constraints": constraints_from_table(self.constraints),
+        }
 
 
 def case(name: str) -> Case:
@@ -56,10 +62,11 @@ def case(name: str) -> Case:
         prior = Parameters(tuple(Column(*column) for column in stored["kinds"]), np.array(stored["prior"]))
     expected = stored["expected"]
     base = BaseReduction.from_matrix(K, stored["names"])
-    return Case(base, np.array(stored["values"]), stored["condition"], prior, expected["decision"], expected["distance"])
+    values, constraints = np.array(stored["values"]), stored.get("constraints", {})
+    return Case(base, values, stored["condition"], prior, expected["decision"], expected["distance"], constraints)
 
 
-def distance_in_cvxpy(base, values, condition, prior, solver, **options) -> tuple[str, float]:
+def distance_in_cvxpy(base, values, condition, prior, solver, constraints=None, **options) -> tuple[str, float]:
     """How the solver says it ended, and the distance of the values it found, written independently."""
     layout = Layout.of(base.parameter_names)
     scale = np.ones(len(layout))
@@ -75,6 +82,13 @@ def distance_in_cvxpy(base, values, condition, prior, solver, **options) -> tupl
     signed = [i for i, name in enumerate(layout.names) if name[:2] in ("Ia", "fv", "fc")]
     if signed:
         listed.append(x[signed] >= 0.0)
+    for kind, boxes in (constraints or {}).items():
+        assert kind == "com_box"
+        for box in boxes:
+            m, *moments = (int(i) for i in layout.link_slots(box["link"])[:4])
+            for i, low, high in zip(moments, box["lower"], box["upper"], strict=True):
+                mass, moment = x[m] * scale[m], x[i] * scale[i]
+                listed += [moment >= low * mass, moment <= high * mass]
     size = float(np.linalg.norm(values))
     E = np.zeros((base.n_base, len(layout)))
     E[:, : base.n_parameters] = base.K * scale[: base.n_parameters]
@@ -118,7 +132,7 @@ def test_neither_clarabel_nor_scs_is_contradicted(name):
     size = max(near.length, near.distance)
     arguments = (hard.base, hard.values, hard.condition, hard.prior)
     for solver, within, options in ((cvxpy.CLARABEL, 1e-4, {}), (cvxpy.SCS, 1e-2, {"eps": 1e-7, "max_iters": 50_000})):
-        status, distance = distance_in_cvxpy(*arguments, solver, **options)
+        status, distance = distance_in_cvxpy(*arguments, solver, hard.constraints, **options)
         if status != "optimal":
             continue
         # a solver may stop a little outside its constraints, so it may be a little nearer; never clearly

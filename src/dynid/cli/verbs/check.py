@@ -1,4 +1,4 @@
-"""``dynid check``: physical consistency of every body of a model."""
+"""``dynid check``: physical consistency of every body of a model, or feasibility of bare base values."""
 
 from __future__ import annotations
 
@@ -8,31 +8,89 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.console import show, show_json, show_table
-from dynid.cli.options import AsJson
+from dynid.cli.console import exponent, show, show_json, show_table
+from dynid.cli.options import DEFAULT_EFFECTS, AsJson, ConstraintsFile, Effects, constraints_table
+from dynid.errors import InputError
 
 if TYPE_CHECKING:
     from dynid.robot.model import Robot
+    from dynid.run.base_check import BaseCheck
+
+INERTIAL_SYMBOLS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
 
 def check(
     model: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="MODEL", help="URDF, MJCF, SDF, DH file, run folder or file of parameters (.json).", show_default=False
         ),
-    ],
+    ] = None,
+    base: Annotated[
+        Path | None,
+        typer.Option(
+            "--base",
+            metavar="VALUES.csv",
+            help="Base values to check instead of a model: columns name or expression, and value. Their grouping is that of the "
+            "robot MODEL, of the expressions, or of --grouping.",
+            show_default=False,
+        ),
+    ] = None,
+    grouping: Annotated[
+        Path | None,
+        typer.Option(
+            "--grouping",
+            metavar="K.csv",
+            help="Matrix K of beta = K phi: parameter names in the header (m1, mx1, Ixx1 or L1xx ..), one line per base "
+            "parameter, its label in a first column 'name' if it has one.",
+            show_default=False,
+        ),
+    ] = None,
+    condition: Annotated[
+        str,
+        typer.Option(
+            "--condition", metavar="full|plain", help="With --base: plain leaves out the triangle inequality, as Sousa does."
+        ),
+    ] = "full",
+    margin: Annotated[
+        float,
+        typer.Option(
+            "--margin",
+            metavar="E",
+            help="With --base: smallest eigenvalue of every link, relative to its size in MODEL, in SI units without one.",
+        ),
+    ] = 1e-6,
+    constraints: ConstraintsFile = None,
+    effects: Effects = DEFAULT_EFFECTS,
     json: AsJson = False,
 ) -> None:
-    """Physical consistency of every link: positive mass and an inertia that some mass distribution has. Exit code 1 if not.
+    """Physical consistency of every link of a model; or, with --base, whether any robot can have given base values, with the
+    proof and the nearest values that one can have. Exit code 1 if not.
 
-    Example: [bold]dynid check arm.urdf[/bold]
+    A link is consistent if its mass is positive and some distribution of mass has its inertia.
+
+    Example: [bold]dynid check arm.urdf[/bold], [bold]dynid check --base beta.csv --grouping K.csv --condition plain[/bold]
     """
+    if base is not None:
+        _check_base(base, grouping, model, (condition, margin, constraints, effects), json)
+        return
+    _check_links(model, grouping, constraints, json)
+
+
+def _check_links(model: Path | None, grouping: Path | None, constraints: Path | None, json: bool) -> None:
+    """Every link of a model, and the constraints that it must keep."""
     from dynid.validation.consistency import check_model
 
-    verdict = check_model(_model(model))
+    if model is None:
+        raise InputError("expected a model to check, or base values with --base VALUES.csv")
+    if grouping is not None:
+        raise InputError(f"--grouping '{grouping}' is for base values, none were given: name them with --base VALUES.csv")
+    robot = _model(model)
+    verdict = check_model(robot)
+    violated = _violated(robot, constraints)
     if json:
-        show_json({"feasible": verdict.feasible, "links": [asdict(link) for link in verdict.links]})
+        links = [asdict(link) for link in verdict.links]
+        show_json({"feasible": verdict.feasible and not violated, "links": links, "violated": violated})
     else:
         rows = [
             (
@@ -53,11 +111,77 @@ def check(
         if all(link.empty for link in verdict.links):
             good = "there is nothing to check, no link has mass or inertia"
         show(f"{model.name}: " + (f"{len(bad)} inconsistent: {', '.join(bad)}" if bad else good))
-    if not verdict.feasible:
+        if constraints is not None:
+            show("constraints: " + ("all are kept" if not violated else f"violated: {', '.join(violated)}"))
+    if violated or not verdict.feasible:
         raise typer.Exit(1)
 
 
-def _model(path: Path) -> Robot:
+def _violated(robot: Robot, constraints: Path | None) -> list[str]:
+    """The constraints of a file that a robot does not keep."""
+    if constraints is None:
+        return []
+    from dynid.estimation.constraints.constraints import constraints_from_table
+    from dynid.estimation.constraints.kept import violated_constraints
+
+    return list(violated_constraints(robot, constraints_from_table(constraints_table(constraints))))
+
+
+def _check_base(
+    values: Path,
+    grouping: Path | None,
+    model: Path | None,
+    asked: tuple[str, float, Path | None, str],
+    json: bool,
+) -> None:
+    """Feasibility of base values, and the nearest feasible ones."""
+    from dynid.estimation.constraints.constraints import constraints_from_table
+    from dynid.run.base_check import check_base, read_base_values
+
+    condition, margin, constraints, effects = asked
+    robot = None if model is None else _model(model, effects)
+    given = read_base_values(values, grouping, robot)
+    known = constraints_from_table(constraints_table(constraints))
+    found = check_base(given, condition, margin, known)
+    if json:
+        show_json(found.as_dict())
+    else:
+        _show_base(found, values.name)
+    if not found.test.feasible:
+        raise typer.Exit(1)
+
+
+def _show_base(found: BaseCheck, name: str) -> None:
+    verdict, closest = found.verdict, found.closest
+    if closest is not None and found.nearest is not None:
+        rows = [
+            (label, f"{value:.6g}", f"{new:.6g}", f"{new - value:.3g}")
+            for label, value, new in zip(found.given.labels, found.given.values, closest, strict=True)
+        ]
+        show_table(("base parameter", "given", "closest", "change"), rows)
+    elif found.bodies is not None:
+        links = [(str(i + 1), *(f"{value:.5g}" for value in body)) for i, body in enumerate(found.bodies)]
+        show("links with these base values (SI units, about the frame's origin):")
+        show_table(("link", *INERTIAL_SYMBOLS), links)
+    if verdict.decision == "feasible":
+        show(f"{name}: feasible, proven: the links above meet the {verdict.condition} condition and have these base values")
+    elif verdict.decision == "infeasible":
+        show(
+            f"{name}: infeasible, proven: no robot whose links meet the {verdict.condition} condition has these base values"
+        )
+        show(f"proof: {verdict.separation}")
+        show(f"in conflict: {verdict.in_conflict}")
+    else:
+        show(f"{name}: {verdict.sentence}")
+    if found.nearest is not None and closest is not None:
+        show(f"closest feasible values: distance {exponent(found.distance)}, none is nearer than {exponent(found.bound)}")
+    for note in found.notes:
+        show(f"note: {note}")
+    if verdict.inertia_matrix:
+        show(verdict.inertia_matrix)
+
+
+def _model(path: Path, effects: str = "none") -> Robot:
     """A robot's description, read without loading what runs need, or the robot of a run or of a file of parameters."""
     if path.is_dir() or path.suffix.lower() in (".json", ".npz"):
         from dynid.run.store import read_model
@@ -65,4 +189,4 @@ def _model(path: Path) -> Robot:
         return read_model(path)
     from dynid.robot.read import read_robot
 
-    return read_robot(path, "none")
+    return read_robot(path, effects)

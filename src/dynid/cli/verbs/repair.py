@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.console import percent, show, show_json
-from dynid.cli.options import AsJson
+from dynid.cli.options import AsJson, ConstraintsFile, constraints_table
 
 
 def repair(
@@ -24,15 +24,17 @@ def repair(
             "-o", "--output", help="Repaired model: .urdf, .xml (MJCF), .sdf or .json (parameters).", show_default=False
         ),
     ],
+    constraints: ConstraintsFile = None,
     json: AsJson = False,
 ) -> None:
     """Write the nearest model whose links are all physically consistent; the robot's dynamics are kept where possible.
 
     Example: [bold]dynid repair arm.urdf -o arm_repaired.urdf[/bold]
     """
+    from dynid.estimation.constraints.constraints import constraints_from_table
     from dynid.run.repairing import repair_model
 
-    result, notes = repair_model(model, output)
+    result, notes = repair_model(model, output, constraints_from_table(constraints_table(constraints)))
     if json:
         show_json(
             {
@@ -42,6 +44,7 @@ def repair(
                 "torque_change": result.torque_change,
                 "changed": result.changed,
                 "inconsistent": result.inconsistent,
+                "violated": result.violated,
                 "files": [str(output)],
                 "notes": notes,
             }
@@ -50,9 +53,12 @@ def repair(
         for note in notes:
             show(f"note: {note}")
         if result.feasible_before:
-            show("every link was consistent; nothing was changed")
+            kept = " and every constraint was kept" if constraints is not None else ""
+            show(f"every link was consistent{kept}; nothing was changed")
         else:
-            show(f"inconsistent: {', '.join(result.inconsistent)}; changed: {', '.join(result.changed)}")
+            broken = [f"inconsistent: {', '.join(result.inconsistent)}"] if result.inconsistent else []
+            broken += [f"constraints violated: {', '.join(result.violated)}"] if result.violated else []
+            show("; ".join([*broken, f"changed: {', '.join(result.changed)}"]))
             kept = "the robot moves exactly as before" if result.base_kept else "no consistent model moves exactly as before"
             show(f"{kept}; torque on random states changes by {percent(result.torque_change, 4)}")
         show(f"written to {output}")

@@ -11,8 +11,9 @@ From above, over the set itself, with a price on the size of all bodies together
 and ``price T`` keeps it where the base values computed from the bodies still have their digits. Both are solved by rows, so that
 nothing is squared, and need no pull.
 
-Where further constraints leave the reduced form without a nearest point of its own, its multipliers are poor. Those of the
-priced program then prove more of bodies up to a size: they miss their equation by the price, which counts times that size.
+Where the multipliers of the reduced form prove too little (constraints may leave it without a nearest point of its own), those of
+the priced program prove more of bodies up to a size: they miss their equation by the price, which counts times that size. Of bodies
+as large as its own nearest ones, such a program proves nearly all.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ NEARLY, WELL_INSIDE = 1e-8, 1e-2
 SHARES = tuple(10.0**power for power in range(-13, 0, 2))
 """Of a point well inside its cones that are mixed in, so that the mixture is safely inside; then finer around the best."""
 FINER = (0.1, 0.2, 0.4, 0.55, 0.75, 1.0, 1.3, 2.0, 4.0)
-BOUNDED = ((1e-15, 2e6), (1e-14, 3e5), (1e-14, 5e4), (1e-13, 5e4), (1e-12, 5e3))
-"""Prices and sizes for which more is proven of bodies up to that size, where the reduced form proves too little."""
+AS_LARGE = 2.0
+"""Bodies of which a priced program is asked for a proof, in sizes of its own."""
 GAP, ENOUGH = 1e-7, 5e-7
 """Gaps relative to the length of the base values above which more is tried: other bodies, larger ones."""
 
@@ -73,9 +74,13 @@ def nearest(question: Question, below: Below | None = None) -> Nearest:
         found.append(Nearest(x, distance, min(lower, distance), made, largest * question.unit))
         if distance - lower <= ENOUGH * max(question.length, lower):
             return found[-1]
-    for price, largest in BOUNDED:
+    for price in PRICES:  # larger bodies first: of those more is said
+        largest = AS_LARGE * bodies.size(price)
+        if not np.isfinite(largest):
+            continue
         made, lower = bodies.bound(price, largest)
-        x, distance = bodies.nearest(largest)
+        (x, distance), (other, nearer) = bodies.nearest(largest), below.body(largest)
+        x, distance = (other, nearer) if nearer < distance else (x, distance)
         found.append(Nearest(x, distance, min(lower, distance), made, largest * question.unit))
         if distance - lower <= ENOUGH * max(question.length, lower):
             break
@@ -220,6 +225,11 @@ class _Bodies:
     def bound(self, price: float, largest: float) -> tuple[Proof, float]:
         """What the multipliers at a price prove of bodies up to a size."""
         return self._priced(price).bound(largest)
+
+    def size(self, price: float) -> float:
+        """Of the nearest bodies at a price, in units of the question; infinite where none were found."""
+        x = self._at(price)
+        return np.inf if x is None else self._question.consistent.size(x) / self._question.unit
 
     def _priced(self, price: float) -> Below:
         if price not in self._solved:

@@ -6,7 +6,8 @@
 
 Among the models of a stage the one with the smallest relative change of the parameters is taken; in the third among those
 whose torque is nearly as near as it gets (:data:`NEAR`), because the very nearest may have links of tons for no gain.
-Links that were merged into bodies are repaired one by one; frames without mass and inertia stay empty.
+Links that were merged into bodies are repaired one by one; frames without mass and inertia stay empty. Further constraints hold for
+whole bodies, as in an identification; where one is violated, every link may change from the start.
 
 The nearest body to one without a positive mass would be one without mass, but with inertia: consistent, and absurd. Two
 rules keep what motion does not decide (all of a link that stands on the ground, most of the first link) in proportion.
@@ -24,13 +25,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from dynid.arrays import Array, BoolArray, IntArray, freeze
 from dynid.errors import InputError
 from dynid.estimation.constraints.constraints import Constraint, DensityInEllipsoid, MassBounds
-from dynid.estimation.convex.conic import MARGIN, ON_BOUNDARY, ConicFit, ConsistentSet, fit_in, nearest_in, onto_equalities
+from dynid.estimation.constraints.kept import violated_constraints
+from dynid.estimation.constraints.rows import Rows, rows_of
+from dynid.estimation.convex.conic import (
+    MARGIN,
+    ON_BOUNDARY,
+    ConicFit,
+    ConsistentSet,
+    blamed,
+    deepest_in,
+    fit_in,
+    nearest_in,
+    onto_equalities,
+)
 from dynid.estimation.convex.feasibility import torque_metric
 from dynid.estimation.convex.layout import Layout
 from dynid.inertia import (
@@ -72,15 +86,28 @@ class Repair:
     """Links that were not consistent."""
     notes: tuple[str, ...] = ()
     """Masses that were not positive, and what was taken for them."""
+    violated: tuple[str, ...] = ()
+    """Constraints that did not hold."""
 
 
-def repair(robot: Robot, margin: float = MARGIN, n_states: int = 500, seed: int = 0) -> Repair:
-    """Make every link consistent, the robot's motion kept where possible, else its torque as near as possible."""
+def repair(
+    robot: Robot,
+    margin: float = MARGIN,
+    n_states: int = 500,
+    seed: int = 0,
+    *,
+    constraints: Sequence[Constraint] = (),
+) -> Repair:
+    """Make every link consistent, the robot's motion kept where possible, else its torque as near as possible.
+
+    ``constraints`` hold for the bodies of the result; those of effects are refused, since effects do not change.
+    """
     links = links_of(robot)
     phi = np.array([link.phi for link in links])
     good = _consistent(phi)
     bad = np.flatnonzero(~good)
-    if not len(bad):
+    violated = violated_constraints(robot.with_effects(()), constraints)
+    if not len(bad) and not violated:
         return Repair(robot, True, True, True, 0.0, (), ())
     rigid = robot.with_effects(())
     base = reduce_to_base(rigid)
@@ -88,15 +115,17 @@ def repair(robot: Robot, margin: float = MARGIN, n_states: int = 500, seed: int 
     solid = np.flatnonzero(~consistency(phi).empty)
     radius = _radius(robot, phi[good & (phi[:, 0] > 0.0)])
     sensible = _sensible(phi, good, radius)
+    known = _OfBodies.each(constraints, rigid, _assembly(robot, links), phi)
     fixed, kept = None, True
-    for within, moving in ((radius, bad), (radius, solid), (np.inf, bad), (np.inf, solid)):
-        fixed = _same_base(_Program.of(phi, sensible, moving, K, margin, within))
+    first = solid if violated else bad
+    for within, moving in ((radius, first), (radius, solid), (np.inf, first), (np.inf, solid)):
+        fixed = _same_base(_Program.of(phi, sensible, moving, K, margin, within, known))
         if fixed is not None:
             break
     if fixed is None:
         kept = False
         metric = torque_metric(rigid, base, seed=seed) @ K
-        fixed = _nearest_torque(_Program.of(phi, sensible, solid, K, margin, radius), metric)
+        fixed = _nearest_torque(_Program.of(phi, sensible, solid, K, margin, radius, known), metric)
     mended = _rebuilt(robot, links, fixed)
     q, v, a = random_states_within_limits(rigid, n_states, seed)
     before, after = inverse_dynamics(rigid, q, v, a), inverse_dynamics(mended.with_effects(()), q, v, a)
@@ -104,7 +133,8 @@ def repair(robot: Robot, margin: float = MARGIN, n_states: int = 500, seed: int 
     return Repair(
         robot=mended,
         feasible_before=False,
-        feasible_after=bool(_consistent(np.array([link.phi for link in links_of(mended)])).all()),
+        feasible_after=bool(_consistent(np.array([link.phi for link in links_of(mended)])).all())
+        and not violated_constraints(mended.with_effects(()), constraints),
         base_kept=kept,
         torque_change=float(np.linalg.norm(after - before)) / size,
         changed=tuple(link.name for link, old, new in zip(links, phi, fixed, strict=True) if not np.array_equal(old, new)),
@@ -114,7 +144,41 @@ def repair(robot: Robot, margin: float = MARGIN, n_states: int = 500, seed: int 
             for i in bad
             if phi[i, 0] <= 0.0
         ),
+        violated=violated,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _OfBodies:
+    """A constraint on the bodies of a robot as one on some of the links that they consist of."""
+
+    kind: ClassVar[str] = "of_bodies"
+    constraint: Constraint
+    layout: Layout
+    """Of the bodies."""
+    assembly: Array
+    phi: Array
+    """All links as they are."""
+    moving: IntArray | None = None
+
+    @classmethod
+    def each(cls, constraints: Sequence[Constraint], rigid: Robot, assembly: Array, phi: Array) -> tuple[_OfBodies, ...]:
+        layout = Layout.of_parameters(rigid.parameters, rigid.links)
+        return tuple(cls(one, layout, assembly, phi) for one in constraints)
+
+    def rows(self, layout: Layout) -> tuple[Rows, ...]:
+        """Over the ten parameters of each moving link; the others count as they are."""
+        assert self.moving is not None
+        free = _columns(self.moving)
+        held = np.setdiff1d(np.arange(self.phi.size), free)
+        found = []
+        for part in self.constraint.rows(self.layout):
+            whole = np.zeros((len(part.offset), len(self.layout)))
+            np.add.at(whole, (part.row, part.column), part.value)
+            over_links = whole[:, : len(self.assembly)] @ self.assembly
+            offset = part.offset + over_links[:, held] @ self.phi.ravel()[held]
+            found.append(rows_of(part.cone, part.label, np.arange(len(free)), over_links[:, free], offset, part.strict))
+        return tuple(found)
 
 
 def _consistent(phi: Array) -> BoolArray:
@@ -185,11 +249,20 @@ class _Program:
     """Moves as the links do, and is otherwise as near to sensible ones as that allows."""
 
     @classmethod
-    def of(cls, phi: Array, sensible: Array, moving: IntArray, K: Array, margin: float, radius: float) -> _Program:
+    def of(
+        cls,
+        phi: Array,
+        sensible: Array,
+        moving: IntArray,
+        K: Array,
+        margin: float,
+        radius: float,
+        known: Sequence[_OfBodies] = (),
+    ) -> _Program:
         columns = tuple(column for i in moving for column in inertial_columns(int(i) + 1, f"link{i + 1}"))
         wanted = Parameters(columns, sensible[moving].ravel())
         sphere = (radius, radius, radius)
-        rows: list[Constraint] = []
+        rows: list[Constraint] = [replace(one, moving=moving) for one in known]
         if np.isfinite(radius):
             total = float(sensible[:, 0].sum())
             for number in (moving + 1).tolist():
@@ -234,7 +307,9 @@ def _nearest_torque(program: _Program, G: Array) -> Array:
     metric = G[:, _columns(program.moving)] * consistent.scale
     best: ConicFit = nearest_in(consistent, metric, start, pull=PULLS[0])
     if not best.usable:
-        raise InputError(f"no consistent model was found: the solver ended with '{best.solution.status}'")
+        against = blamed(consistent, deepest_in(consistent, reference=start).dual) if consistent.constrained else ()
+        reason = f"these cannot hold together: {', '.join(against[:4])}" if against else f"it ended '{best.solution.status}'"
+        raise InputError(f"no consistent model was found: {reason}")
     least = float(np.linalg.norm(metric @ (best.x - start)))
     if least > SAME_BASE * float(np.linalg.norm(metric @ start)):
         first, last = (

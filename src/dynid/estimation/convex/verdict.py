@@ -93,7 +93,8 @@ class Verdict:
         """The conditions that cannot hold together, the links in one list."""
         others = [label for label in self.conflicts if not label.startswith(CONSISTENCY)]
         links = [label.removeprefix(CONSISTENCY) for label in self.conflicts if label.startswith(CONSISTENCY)]
-        return ", ".join([*others, *([f"consistency of {', '.join(links)}"] if links else [])])
+        plural = "s" if len(links) > 1 else ""
+        return ", ".join([*others, *([f"{CONSISTENCY.strip()}{plural} {', '.join(links)}"] if links else [])])
 
     @property
     def sentence(self) -> str:
@@ -169,7 +170,7 @@ def combination_text(combination: Sequence[tuple[str, float]]) -> str:
     text = ""
     for name, factor in listed:
         sign = "-" if factor < 0.0 else ("+" if text else "")
-        text += f"{' ' if text else ''}{sign}{' ' if text else ''}{abs(factor):.3g} {name}"
+        text += f"{' ' if text else ''}{sign}{' ' if text else ''}{abs(factor):.3g} {f'({name})' if ' ' in name else name}"
     return text + (" + .." if len(listed) < len(combination) else "")
 
 
