@@ -15,6 +15,7 @@ from dynid.estimation.friction.choice import (
     with_own_numbers,
 )
 from dynid.estimation.friction.fit import with_transmitted_load
+from dynid.estimation.friction.springs import with_spring_geometry
 from dynid.estimation.methods.registry import method_from_options
 from dynid.estimation.result import Method
 from dynid.progress import Tell, silent
@@ -80,6 +81,7 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
     robot = with_dead_zone(robot, parts.known, filtered, settings)
     samples = hold_still([to_samples(recording, filtered, settings.max_rows) for recording in parts.known])
     unseen = tuple(to_samples(recording, filtered, settings.max_rows) for recording in parts.unseen)
+    robot = with_spring_geometry(robot, samples, filtered.row_filter)
     choice = None
     if model is not None:
         choice = choose_friction(

@@ -133,7 +133,7 @@ class Run:
             "feasible": found.feasible,
             "filter": None if self.filter is None else self.filter.as_dict() | {"text": self.filter.describe()},
             "rows": self._rows(),
-            "friction": "none" if not self.robot.effects else ",".join(effect.name for effect in self.robot.effects),
+            "friction": "none" if not self.robot.effects else ",".join(effect.label for effect in self.robot.effects),
             "friction_model": None if self.friction is None else self.friction.as_dict(),
             "seconds": self.seconds,
             "base": [

@@ -26,7 +26,7 @@ from dynid.regression.source import Chunk, RowSource
 from dynid.regression.torque import inverse_dynamics
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Motion
-from dynid.robot.friction import without_friction
+from dynid.robot.friction import without_searched
 from dynid.robot.model import Robot
 from dynid.robot.rotors import driven_motion
 
@@ -115,7 +115,7 @@ class FrictionData:
             raise InputError("fitting friction needs at least one set of samples, got none")
         if any(one.torque is None for one in sets):
             raise InputError("samples hold motion but no torque, so there is nothing to fit friction to")
-        rigid = without_friction(robot)
+        rigid = without_searched(robot)
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in sets) / most_rows)))
         logs = tuple(
             Log(one, driven_motion(robot, one.position, one.velocity, one.acceleration), row_filter, every) for one in sets
