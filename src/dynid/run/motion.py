@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynid.errors import InputError
+from dynid.estimation.advice import advise
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.choice import (
     FILTER_MEMORY,
@@ -94,6 +95,14 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
     tell(f"estimating by {settings.method}")
     rows = rows_of(plan, robot, samples, parts.known)
     result, regression, loaded = estimate_under_load(rows, samples, method_of(settings, robot, tell))
+    tell("looking for what the residual follows")
+    advice = advise(
+        robot,
+        loaded,
+        filtered.row_filter,
+        motor_side=(settings.side or (robot.coupling.side if robot.coupling else None)) == "motor",
+        drive_gains=settings.drive_gains,
+    )
     return assembled(
         Run(
             settings=settings,
@@ -106,6 +115,7 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
             trials=trials,
             logs=tuple(zip(logs.paths, logs.hashes, strict=True)),
             validation_logs=parts.validation_logs,
+            advice=advice,
             friction=choice,
             checks=checks,
             notes=(*robot.source.notes, *logs.notes, *_findings(logs, checks), *(() if choice is None else choice.notes())),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynid.estimation.advice import Advice
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.result import Estimate
 from dynid.recording.finding import DataCheck
@@ -67,6 +68,8 @@ class Run:
     logs: tuple[tuple[str, str], ...] = ()
     """Path and hash of every log identified on."""
     validation_logs: tuple[tuple[str, str], ...] = ()
+    advice: tuple[Advice, ...] = ()
+    """What would lower the error on unseen data most, found in the residual of held-out blocks."""
     friction: FrictionChoice | None = None
     """The friction model, where one was asked for, and what it was chosen against."""
     checks: tuple[DataCheck, ...] = ()
@@ -153,6 +156,7 @@ class Run:
                     found.base.names, found.base_values.tolist(), interval.tolist(), strict=True
                 )
             ],
+            "advice": [one.as_dict() for one in self.advice],
             "notes": list(self.notes),
         } | self._method_details()
 

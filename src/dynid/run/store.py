@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.estimation.advice import Advice
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
@@ -137,6 +138,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
             logs=tuple((item["path"], item["sha256"]) for item in record["logs"]),
             validation_logs=tuple((item["path"], item["sha256"]) for item in record["validation_logs"]),
             friction=None if model is None else FrictionChoice.from_dict(robot, model),
+            advice=tuple(Advice.from_dict(item) for item in record["result"].get("advice", ())),
             checks=tuple(DataCheck.from_dict(item) for item in record["checks"]),
             comparisons=tuple(record["comparisons"]),
             trials=tuple(_trial(item) for item in record["filter_trials"]),

@@ -120,7 +120,7 @@ class FrictionData:
         logs = tuple(
             Log(one, driven_motion(robot, one.position, one.velocity, one.acceleration), row_filter, every) for one in sets
         )
-        made = [_rigid_rows(rigid, log) for log in logs]
+        made = [torque_rows_of(rigid, log) for log in logs]
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
         measured = np.concatenate([torque for _, torque in made])
         if len(measured) * robot.n_dof < len(robot.parameters):
@@ -175,21 +175,26 @@ class FrictionData:
             yield log, log.motion if loads is None else replace(log.motion, load=loads[i])
 
     def blocks(self, n_blocks: int, gap_s: float) -> IntArray:
-        """Block of time of every row, each log cut into as many of as many rows; -1 for rows within half a gap of a cut."""
-        found = []
-        for log in self.logs:
-            time = log.times
-            edges = time[np.linspace(0, len(time) - 1, n_blocks + 1).astype(int)]  # by rows: a log may have gaps
-            block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, n_blocks - 1)
-            near = np.abs(time[:, None] - edges[None, 1:-1]).min(axis=1) < 0.5 * gap_s
-            found.append(np.where(near, -1, block))
-        return np.concatenate(found)
+        """Block of time of every row, see :func:`time_blocks`."""
+        return time_blocks(self.logs, n_blocks, gap_s)
 
 
-def _rigid_rows(rigid: Robot, log: Log) -> tuple[list[Array], Array]:
-    """Rows of every joint without friction, and the measured torque in the same rows."""
+def time_blocks(logs: Sequence[Log], n_blocks: int, gap_s: float) -> IntArray:
+    """Block of time of every row, each log cut into as many of as many rows; -1 for rows within half a gap of a cut."""
+    found = []
+    for log in logs:
+        time = log.times
+        edges = time[np.linspace(0, len(time) - 1, n_blocks + 1).astype(int)]  # by rows: a log may have gaps
+        block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, n_blocks - 1)
+        near = np.abs(time[:, None] - edges[None, 1:-1]).min(axis=1) < 0.5 * gap_s
+        found.append(np.where(near, -1, block))
+    return np.concatenate(found)
+
+
+def torque_rows_of(robot: Robot, log: Log) -> tuple[list[Array], Array]:
+    """Rows of every joint of a robot, such as one without friction, and the measured torque in the same rows."""
     samples = log.samples if log.row_filter is not None else log.samples[:: log.every]
-    source: RowSource = TorqueRows(rigid, (samples,))
+    source: RowSource = TorqueRows(robot, (samples,))
     if log.row_filter is not None:
         source = FilteredRows(source, log.row_filter)
     parts = [[block.copy() for block in chunk.blocks] for chunk in source.passes()]
