@@ -14,7 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimation.additions import Addition, additions
-from dynid.estimation.held_out import BLOCKS, HeldOut
+from dynid.estimation.held_out import Added, HeldOut
 from dynid.recording.samples import Samples
 from dynid.regression.row_filter import RowFilter
 from dynid.robot.coupling import Coupling, coupling_from_terms
@@ -23,6 +23,8 @@ from dynid.robot.motors import with_coupling
 
 LEAST_GAIN = 0.1
 """Part by which the held-out error of its joints must fall for an addition to be advised."""
+WORTH = 5e-4
+"""Part of the torque of its joints by which the error must fall: less is not worth an option."""
 SURE = 2.0
 """Standard errors, over blocks, by which the fall of the squared error must differ from zero."""
 MOST = 2
@@ -73,6 +75,8 @@ class _Judged:
     addition: Addition
     before: Array
     after: Array
+    size: Array
+    """Squared weighted torque of every joint."""
 
     @property
     def fall(self) -> float:
@@ -83,12 +87,18 @@ class _Judged:
         return 1.0 - float(np.sqrt(after / before)) if before > 0.0 else 0.0
 
     def convinces(self) -> bool:
-        """Whether the error falls noticeably, in all blocks but perhaps one, and by more than blocks differ."""
+        """Whether the error falls noticeably, in every block, by more than blocks differ, and by an amount that matters."""
         own = list(self.addition.joints)
         falls = (self.before - self.after)[:, own].sum(axis=1)
         spread = float(np.std(falls, ddof=1)) / np.sqrt(len(falls))
-        enough = self.gain(own) >= LEAST_GAIN and float(falls.mean()) > SURE * spread
-        return enough and int((falls > 0.0).sum()) >= BLOCKS - 1 and self.fall > 0.0
+        errors = [np.sqrt(squares[:, own].sum() / self.size[own].sum()) for squares in (self.before, self.after)]
+        return bool(
+            self.gain(own) >= LEAST_GAIN
+            and errors[0] - errors[1] >= WORTH
+            and falls.mean() > SURE * spread
+            and (falls > 0.0).all()
+            and self.fall > 0.0
+        )
 
 
 def advise(
@@ -116,41 +126,37 @@ def advise(
         if coupled:
             return coupled
     found: list[Advice] = []
+    tried = list(additions(held, drive_gains))
     for _ in range(MOST):
-        best = _best(held, drive_gains)
+        best = _best(held, tried)
         if best is None:
             break
         found.extend(_told(held.robot, best))
         held = held.with_columns(best.addition.columns)
-        if len({advice.option or advice.cause for advice in found}) >= MOST:
-            break
-    return _without_repeats(found)
+    return tuple(found)
 
 
-def _best(held: HeldOut, drive_gains: Sequence[float] | None) -> _Judged | None:
-    plain = held.residuals()
-    assert plain is not None
-    before = held.squares(plain[0])
+def _best(held: HeldOut, tried: Sequence[Addition]) -> _Judged | None:
+    plain, added = held.residuals([one.columns for one in tried])
+    before, size = held.squares(plain), (held.torque**2).sum(axis=1)
     convincing = []
-    for addition in additions(held, drive_gains):
-        solved = held.residuals(addition.columns)
-        if solved is None:
+    for addition, found in zip(tried, added, strict=True):
+        if found is None:
             continue
-        left, values = solved
-        judged = _Judged(addition, before, held.squares(left))
-        if judged.convinces() and not _impossible(held, addition, left, values):
+        judged = _Judged(addition, before, held.squares(found.residual), size)
+        if judged.convinces() and not _impossible(held, addition, found):
             convincing.append(judged)
     return max(convincing, key=lambda one: one.fall, default=None)
 
 
-def _impossible(held: HeldOut, addition: Addition, left: Array, values: Array) -> bool:
+def _impossible(held: HeldOut, addition: Addition, found: Added) -> bool:
     """Whether a value is clearly negative that no physical robot has negative."""
     if not addition.nonnegative:
         return False
     columns = np.concatenate([held.weights[j] * own for j, own in addition.columns.items()])
-    noise = float(np.sqrt((left**2).mean()))
+    noise = float(np.sqrt((found.residual**2).mean()))
     error = noise / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-    return any(values[k] < -CANCELS * error[k] for k in addition.nonnegative)
+    return any(found.values[k] < -CANCELS * error[k] for k in addition.nonnegative)
 
 
 def _told(robot: Robot, judged: _Judged) -> list[Advice]:
@@ -158,11 +164,6 @@ def _told(robot: Robot, judged: _Judged) -> list[Advice]:
     return [
         Advice(robot.joint_names[j], addition.cause, max(judged.gain([j]), 0.0), addition.option) for j in addition.joints
     ]
-
-
-def _without_repeats(found: Sequence[Advice]) -> tuple[Advice, ...]:
-    """The first advice for each joint and option."""
-    return tuple({(one.joint, one.option, one.cause): one for one in reversed(found)}.values())[::-1]
 
 
 # Logs of motors -----------------------------------------------------------------------------------
@@ -174,19 +175,16 @@ def _coupled_motors(held: HeldOut, samples: Sequence[Samples], row_filter: RowFi
     Each is tried as a whole: the samples carried to the joints, the rows made anew; errors are compared at the motors.
     """
     robot = held.robot
-    plain = held.residuals()
-    assert plain is not None
-    before = held.squares(plain[0])
+    before, size = held.squares(held.residuals()[0]), (held.torque**2).sum(axis=1)
     own = Coupling(tuple(map(tuple, np.eye(held.n_joints).tolist()))) if robot.coupling is None else robot.coupling
     best: _Judged | None = None
     for i, j, sign in _motor_pairs(robot, own):
         term = f"{i + 1}:{j + 1}={sign:g}"
         other = coupling_from_terms([term], robot.joint_names, start=own)
         tried = HeldOut.of(with_coupling(robot, other), [_reread(one, own, other) for one in samples], row_filter)
-        solved = None if tried is None else tried.residuals()
-        if tried is None or solved is None:
+        if tried is None:
             continue
-        at_joints = solved[0] / tried.weights[:, None]
+        at_joints = tried.residuals()[0] / tried.weights[:, None]
         # residuals of joints are B^T times those of motors; compared in the joints' former mixture of motors
         as_before = own.B.T @ np.linalg.solve(other.B.T, at_joints)
         after = held.squares(held.weights[:, None] * as_before)
@@ -194,7 +192,7 @@ def _coupled_motors(held: HeldOut, samples: Sequence[Samples], row_filter: RowFi
         cause = (
             f"{names[j]} and {names[i]} are explained better together: the motor of {names[i]} also turns with {names[j]}"
         )
-        judged = _Judged(Addition((j, i), cause, f'--coupling "{term}"', {}), before, after)
+        judged = _Judged(Addition((j, i), cause, f'--coupling "{term}"', {}), before, after, size)
         if judged.convinces() and (best is None or judged.fall > best.fall):
             best = judged
     return () if best is None else tuple(_told(robot, best))

@@ -9,7 +9,8 @@ few columns is a small linear solve for each block:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
@@ -35,6 +36,57 @@ ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
+class Added:
+    """What some further columns do: the residual with them, as without, and their values over all blocks."""
+
+    residual: Array
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Grams:
+    """Products of basis ``X``, further columns ``C`` and torque ``y`` over some rows."""
+
+    XX: Array
+    XC: Array
+    CC: Array
+    Xy: Array
+    Cy: Array
+
+    @classmethod
+    def of(cls, held: HeldOut, C: Array, rows: BoolArray) -> _Grams:
+        X, own = (np.concatenate(values[:, rows]) for values in (held.basis, C))
+        y = held.torque[:, rows].ravel()
+        return cls(X.T @ X, X.T @ own, own.T @ own, X.T @ y, own.T @ y)
+
+    def all(self) -> tuple[Array, ...]:
+        return self.XX, self.XC, self.CC, self.Xy, self.Cy
+
+    def less(self, other: _Grams) -> _Grams:
+        return _Grams(*(own - theirs for own, theirs in zip(self.all(), other.all(), strict=True)))
+
+
+class _Fit:
+    """The fit of the model to some rows, from which that with further columns follows."""
+
+    def __init__(self, gram: _Grams) -> None:
+        n = len(gram.XX)
+        factor = np.linalg.cholesky(gram.XX + 1e-10 * np.trace(gram.XX) / n * np.eye(n))
+        solved = scipy.linalg.cho_solve((factor, True), np.column_stack([gram.Xy, gram.XC]), check_finite=False)
+        self.b, self.inside = solved[:, 0], solved[:, 1:]
+        self._S = gram.CC - gram.XC.T @ self.inside
+        self._size = np.sqrt(np.maximum(np.diag(gram.CC), 1e-300))
+        self._right = gram.Cy - self.inside.T @ gram.Xy
+
+    def values(self, part: slice) -> Array | None:
+        """Values of some of the columns beside the model; None where the model has them already."""
+        size, S = self._size[part], self._S[part, part]
+        if (np.linalg.eigvalsh(S / np.outer(size, size)) < NEW).any():
+            return None
+        return np.asarray(np.linalg.solve(S, self._right[part]))
+
+
+@dataclass(frozen=True, eq=False)
 class HeldOut:
     """Rows of all joints over an orthonormal basis of the model's columns, cut into blocks of time."""
 
@@ -47,7 +99,6 @@ class HeldOut:
     weights: Array
     """Per joint: one over its noise."""
     block: IntArray
-    _solved: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None) -> HeldOut | None:
@@ -91,44 +142,34 @@ class HeldOut:
         fitted = flat @ (flat.T @ self.torque.ravel())
         return np.asarray(fitted.reshape(self.torque.shape) / self.weights[:, None])
 
-    def residuals(self, columns: Mapping[int, Array] | None = None) -> tuple[Array, Array] | None:
-        """Residual of every row, ``(joints, rows)``, weighted, by the fit that left its block out, and the values of the
-        columns over all blocks; None where the columns are not new. Rows of no block are zero."""
-        C = None if columns is None else self._placed(columns)
+    def residuals(self, sets: Sequence[Mapping[int, Array]] = ()) -> tuple[Array, list[Added | None]]:
+        """Residual of every row by the fit that left its block out, ``(joints, rows)``, weighted, zero in rows of no block; and
+        the same with each set of further columns, None for a set that is not new to the model."""
+        C = np.concatenate([self._placed(one) for one in sets], axis=2) if sets else np.zeros((*self.torque.shape, 0))
+        ends = np.cumsum([0, *(next(iter(one.values())).shape[1] for one in sets)])
+        parts = [slice(a, b) for a, b in pairwise(ends.tolist())]
+        grams = [_Grams.of(self, C, self.block == block) for block in range(BLOCKS)]
+        total = _Grams(*(sum(own[1:], own[0]) for own in zip(*(g.all() for g in grams), strict=True)))
         left = np.zeros_like(self.torque)
-        for block in range(BLOCKS):
+        others = [np.zeros_like(self.torque) for _ in sets]
+        new = np.ones(len(sets), dtype=bool)
+        for block, gram in enumerate(grams):
             inside = self.block == block
-            known = (self.block >= 0) & ~inside
-            solved = self._fit(known, C, block)
-            if solved is None:
-                return None
-            b, c = solved
-            left[:, inside] = self.torque[:, inside] - self.basis[:, inside] @ b
-            if C is not None:
-                left[:, inside] -= C[:, inside] @ c
-        whole = self._fit(self.block >= 0, C, -1)
-        return None if whole is None else (left, whole[1])
-
-    def _fit(self, rows: BoolArray, C: Array | None, key: int) -> tuple[Array, Array] | None:
-        if key not in self._solved:
-            X = self.basis[:, rows].reshape(-1, self.basis.shape[2])
-            gram = X.T @ X
-            factor = np.linalg.cholesky(gram + 1e-10 * np.trace(gram) / len(gram) * np.eye(len(gram)))
-            self._solved[key] = factor, X.T @ self.torque[:, rows].ravel()
-        factor, Xy = self._solved[key]
-        solve = lambda right: scipy.linalg.cho_solve((factor, True), right, check_finite=False)  # noqa: E731
-        if C is None:
-            return solve(Xy), np.zeros(0)
-        X = self.basis[:, rows].reshape(-1, self.basis.shape[2])
-        own = C[:, rows].reshape(-1, C.shape[2])
-        XC, Cy, CC = X.T @ own, own.T @ self.torque[:, rows].ravel(), own.T @ own
-        inside = solve(XC)
-        S = CC - XC.T @ inside
-        size = np.sqrt(np.maximum(np.diag(CC), 1e-300))
-        if (np.linalg.eigvalsh(S / np.outer(size, size)) < NEW).any():
-            return None
-        c = np.linalg.solve(S, Cy - inside.T @ Xy)
-        return solve(Xy) - inside @ c, c
+            fit = _Fit(total.less(gram))
+            X = self.basis[:, inside]
+            left[:, inside] = self.torque[:, inside] - X @ fit.b
+            outside = C[:, inside] - X @ fit.inside
+            for k, part in enumerate(parts):
+                c = fit.values(part)
+                new[k] &= c is not None
+                if c is not None:
+                    others[k][:, inside] = left[:, inside] - outside[:, :, part] @ c
+        whole = _Fit(total)
+        added: list[Added | None] = []
+        for k, part in enumerate(parts):
+            values = whole.values(part) if new[k] else None
+            added.append(None if values is None else Added(others[k], values))
+        return left, added
 
     def _placed(self, columns: Mapping[int, Array]) -> Array:
         """Columns with their rows of every joint, weighted; zero for joints that they do not enter."""
