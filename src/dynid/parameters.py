@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
 
-Kind: TypeAlias = Literal["inertial", "friction", "actuator"]
+Kind: TypeAlias = Literal["inertial", "friction", "actuator", "spring"]
 
 INERTIAL_SYMBOLS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 INERTIAL_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
@@ -34,7 +34,7 @@ class Column:
     Args:
         symbol: of the value that it multiplies, such as ``Ixx`` or ``fv``.
         number: of its joint, from 1.
-        kind: ``inertial``, ``friction`` or ``actuator``.
+        kind: ``inertial``, ``friction``, ``actuator`` or ``spring``.
         unit: of the value.
         joint: name of the joint.
 

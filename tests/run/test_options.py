@@ -34,6 +34,7 @@ from messages import facts
 OPTIONS = list(options_of(*GROUPS.values()))
 OTHER = Settings(
     effects=("viscous",), friction="linear", gravity=(0.0, 0.0, -9.0), lock={"elbow": 0.5}, keep_bodies="earlier",
+    coupling=("6:5=1", "4:a=-0.5"), motor_effects=("viscous", "armature"), spring=({"joint": "2", "kind": "linear"},), side="motor",
     from_s=0.5, to_s=-2.0, drive_gains=(1.0, 2.5), preset="rtde", mapping="my columns.toml",
     joints=("a", "b"), gear_ratios=(3.0, -4.0), rate_hz=100.0, episode=2, topic="/js",
     rows="energy", velocity="position", filter="savgol:11,2", cutoff_hz=8.0, torque_cutoff_hz=9.0,

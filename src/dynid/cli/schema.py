@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from dynid.errors import InputError
-from dynid.run.kinds import Positions, Switch
+from dynid.run.kinds import Switch
 from dynid.run.options import default_of, flag_of, is_flag, kind_of, options_of
 
 
@@ -60,7 +60,7 @@ def _panel(group: type) -> str:
 def _typed(one: Field[Any], panel: str) -> Any:
     """How typer reads an option: as text, which the option's kind then takes apart."""
     kind, default = kind_of(one), default_of(one)
-    plain = default is None or default == {}
+    plain = default is None or default in ({}, ())
     settings: dict[str, Any] = {
         "help": one.metadata["help"] if plain else f"{one.metadata['help']} \\[default: {kind.text(default)}]",
         "show_default": False,
@@ -70,7 +70,7 @@ def _typed(one: Field[Any], panel: str) -> Any:
         flag = flag_of(one)
         names = [f"{flag}/--no-{flag[2:]}", *([f" /{kind.off}"] if kind.off else [])]
         return Annotated[bool | None, typer.Option(*names, **settings)]
-    taken: Any = list[str] | None if isinstance(kind, Positions) else str | None
+    taken: Any = list[str] | None if kind.repeated else str | None
     return Annotated[taken, typer.Option(flag_of(one), metavar=kind.metavar or "TEXT", **settings)]
 
 

@@ -290,7 +290,7 @@ def read_trajectory(path: str | os.PathLike[str], robot: Robot) -> Samples:
     """
     from dynid.recording.readers.read import read_recording
 
-    log = read_recording(path, robot, kind="motion")
+    log = read_recording(path, robot, kind="motion", side="joint")  # a motion is that of the joints
     if not isinstance(log, Recording):
         raise InputError(f"trajectory file '{path}' holds {type(log).__name__}, expected joint motion t, q1, ..")
     velocity, acceleration = log.velocity, log.acceleration

@@ -24,6 +24,7 @@ from dynid.export.written import WrittenModel, inconsistent_links
 from dynid.files import read_json, write_atomically, write_json
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.robot.coupling import Coupling
 from dynid.robot.effects import Effect, effect_from_dict, effect_to_dict
 from dynid.robot.files import read_description
 from dynid.robot.joint import Joint
@@ -101,6 +102,7 @@ def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate
         "parameters": robot.parameters.as_dict(),
         "units": dict(zip(robot.parameters.names, robot.parameters.units, strict=True)),
         "effects": [_effect_record(robot, effect) for effect in robot.effects],
+        "coupling": None if robot.coupling is None else robot.coupling.as_dict(),
         "inconsistent_links": list(bad),
     }
     companions: tuple[Path, ...] = ()
@@ -239,6 +241,7 @@ def robot_from_sidecar(path: str | os.PathLike[str]) -> Robot:
             effects=_effects(record),
             merged=merged,
             source=read_description(place).source("parameters"),
+            coupling=None if record.get("coupling") is None else Coupling.from_dict(record["coupling"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"'{place}' is damaged: it lacks or misstates {error}") from None

@@ -23,6 +23,7 @@ from dynid.errors import InputError
 from dynid.files import write_bytes, write_text
 from dynid.report.page import Section, figures_of, page
 from dynid.report.png import can_draw_text, png_of
+from dynid.report.sections.advice import advice_section
 from dynid.report.sections.comparison import comparison_section
 from dynid.report.sections.consistency import consistency_section
 from dynid.report.sections.data import data_section
@@ -54,6 +55,7 @@ _MAKERS: list[SectionMaker] = [
     retrieval_section,
     friction_section,
     residual_section,
+    advice_section,
     excitation_section,
     filtering_section,
     comparison_section,

@@ -23,9 +23,11 @@ from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.inertia import phi_from_mass_com_inertia, skew
 from dynid.robot.checks import limit_notes
+from dynid.robot.coupling import Coupling, coupling_from_table
 from dynid.robot.files import Description, read_description
 from dynid.robot.joint import Joint, JointKind
 from dynid.robot.model import MergedLink, Robot, Source, make_robot
+from dynid.robot.springs import with_springs
 
 Convention: TypeAlias = Literal["standard", "modified"]
 
@@ -35,9 +37,11 @@ BASE: Final = "base"
 _LIMITS = ("q_min", "q_max", "dq_max", "ddq_max", "tau_max")
 _NOMINAL = {"fv": "fv", "fc": "fc", "fo": "fo", "armature": "Ia"}
 _ROBOT_KEYS = ("name", "gravity", "dh_convention", "joint")
-_ROBOT_OPTIONAL = ("n_joints", "flange")
+_ROBOT_OPTIONAL = ("n_joints", "flange", "coupling", "spring")
 _JOINT_KEYS = ("name", "type", "a", "alpha", "d")
-_JOINT_OPTIONAL = ("theta_offset", *_LIMITS, *_NOMINAL, "inertial", "link", "parent")
+_JOINT_OPTIONAL = ("theta_offset", *_LIMITS, *_NOMINAL, "inertial", "link", "parent", "motor")
+_MOTOR = {"fv": "fvm", "fc": "fcm", "armature": "Iam"}
+"""Friction and rotor inertia of the motor itself, where it drives several joints: ``motor = { fv = .. }``."""
 _INERTIAL_KEYS = ("mass", "com", "inertia")
 _TENSOR_KEYS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _FLANGE_KEYS = ("a", "alpha", "d")
@@ -45,7 +49,7 @@ _KINDS: dict[str, JointKind] = {"revolute": "revolute", "continuous": "continuou
 
 
 def read_dh(path: str | PathLike[str]) -> Robot:
-    """The robot of a DH TOML file, with no effects."""
+    """The robot of a DH TOML file, with no effects but the springs that it states."""
     return robot_from_dh(read_description(path))
 
 
@@ -91,8 +95,20 @@ def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: 
         gravity=gravity,
         merged=merged,
         source=source or Source(format="dh"),
+        coupling=_coupling(table, [names[i] for i in order], where),
     )
-    return robot.with_notes(_notes(robot))
+    return _with_springs(robot, table, where).with_notes(_notes(robot))
+
+
+def _coupling(table: Mapping[str, Any], names: Sequence[str], where: str) -> Coupling | None:
+    return coupling_from_table(table["coupling"], names, f"[coupling] of {where}") if "coupling" in table else None
+
+
+def _with_springs(robot: Robot, table: Mapping[str, Any], where: str) -> Robot:
+    entries = table.get("spring", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError(f"'spring' of {where} is {entries!r}, expected tables [[spring]]")
+    return with_springs(robot, entries, where)
 
 
 def dh_pose(convention: Convention, a: float, alpha: float, d: float, theta: float) -> Array:
@@ -124,9 +140,19 @@ def _joint(row: Mapping[str, Any], name: str, parent: int, convention: Conventio
         parent=parent,
         placement=placement,
         screw=_screw(placement, kind == "prismatic", convention),
-        nominal={symbol: _number(row[key], f"{key} of {place}") for key, symbol in _NOMINAL.items() if key in row},
+        nominal=_nominal(row, place),
         **{key: _limit(row[key], f"{key} of {place}") for key in _LIMITS if key in row},
     )
+
+
+def _nominal(row: Mapping[str, Any], place: str) -> dict[str, float]:
+    """Friction and rotor inertia that the file states, of the joint and of its motor."""
+    motor = _table(row.get("motor", {}), f"motor of {place}")
+    _check_keys(motor, (), tuple(_MOTOR), f"motor of {place}")
+    found = {symbol: _number(row[key], f"{key} of {place}") for key, symbol in _NOMINAL.items() if key in row}
+    return found | {
+        symbol: _number(motor[key], f"{key} of the motor of {place}") for key, symbol in _MOTOR.items() if key in motor
+    }
 
 
 def _screw(placement: Array, prismatic: bool, convention: Convention) -> Array:

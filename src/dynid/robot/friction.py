@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dynid.robot.effects import Effect
 from dynid.robot.effects.models import REPLACED
 from dynid.robot.model import Robot
+from dynid.robot.motors import motor_effects, without_motors
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,29 @@ class FrictionNumber:
 
 
 def with_friction(robot: Robot, effects: Sequence[Effect]) -> Robot:
-    """The robot with a friction model in place of viscous, Coulomb and offset; its other effects stay, after it."""
-    return robot.with_effects([*effects, *(effect for effect in robot.effects if effect.name not in REPLACED)])
+    """The robot with a friction model in place of viscous, Coulomb and offset; its other effects stay, after it.
+
+    Motors that drive several joints get the friction that goes with the model.
+    """
+    joints = without_motors(robot.effects, robot.coupling)
+    chosen = [*effects, *(effect for effect in joints if effect.name not in REPLACED)]
+    motors = () if robot.coupling is None else motor_effects(robot.coupling, chosen)
+    return robot.with_effects([*chosen, *motors])
 
 
 def without_friction(robot: Robot) -> Robot:
     """The robot without its friction; rotor inertia stays."""
     return robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
+
+
+def is_searched(effect: Effect) -> bool:
+    """Whether a fit over motion solves for an effect beside the rigid bodies: friction, and springs whose geometry is to be found."""
+    return effect.is_friction or bool(effect.nonlinear_options())
+
+
+def without_searched(robot: Robot) -> Robot:
+    """The robot with the effects whose columns are known: neither friction nor springs whose geometry is to be found."""
+    return robot.with_effects([effect for effect in robot.effects if not is_searched(effect)])
 
 
 def friction_numbers(robot: Robot) -> tuple[FrictionNumber, ...]:

@@ -20,6 +20,7 @@ from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, mat
 from dynid.errors import InputError, UnknownNameError
 from dynid.inertia import change_of_frame
 from dynid.parameters import Column, Parameters, inertial_columns
+from dynid.robot.coupling import Coupling
 from dynid.robot.effects import Effect
 from dynid.robot.joint import JOINT_KINDS, Joint, JointKind, joint_polynomial, neutral_position
 from dynid.robot.tree import KinematicTree, kinematic_tree
@@ -78,6 +79,7 @@ class Robot:
         parameters: nominal values.
         merged: links that are fixed to a body and were merged into it.
         source: file, format and notes of the description.
+        coupling: how motors drive the joints.
 
     Examples:
         >>> import dynid
@@ -98,6 +100,8 @@ class Robot:
     """Joints of the description that are held, each with its position."""
     described_joints: tuple[str, ...] = ()
     """Names of all joints of the description in order, those locked included: what a log may number its columns by."""
+    coupling: Coupling | None = None
+    """How motors drive the joints; None for one motor per joint."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", matrix("gravity", self.gravity, (3,)))
@@ -249,6 +253,7 @@ def make_robot(
     effects: Sequence[Effect] = (),
     merged: Sequence[MergedLink] = (),
     source: Source | None = None,
+    coupling: Coupling | None = None,
 ) -> Robot:
     """A robot from its joints and one row of ten inertial parameters per body.
 
@@ -261,6 +266,7 @@ def make_robot(
         effects: friction and rotor inertia.
         merged: links that are fixed to a body and were merged into it.
         source: where the robot came from.
+        coupling: how motors drive the joints; None for one motor per joint.
 
     Examples:
         >>> import dynid, numpy as np
@@ -283,6 +289,7 @@ def make_robot(
         parameters=Parameters(columns, values),
         merged=tuple(merged),
         source=source or Source(),
+        coupling=coupling,
     )
 
 
@@ -318,6 +325,9 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
         for column, value in zip(robot.parameters.columns, robot.parameters.values.tolist(), strict=True)
         if column.kind != "inertial" and column.number - 1 in carried.number
     }
+    driven = [joint.name for joint in robot.driven_joints]
+    moving = [place for place, name in enumerate(driven) if name not in positions]
+    held = {driven.index(name): value for name, value in positions.items()}
     note = "locked and merged: " + ", ".join(f"{name} = {value:g}" for name, value in positions.items())
     cut = make_robot(
         robot.name,
@@ -325,9 +335,10 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
         inertials[carried.kept],
         links=[robot.links[i] for i in carried.kept],
         gravity=robot.gravity,
-        effects=robot.effects,
+        effects=[effect for effect in (one.kept(moving) for one in robot.effects) if effect is not None],
         merged=merged,
         source=replace(robot.source, notes=(*robot.source.notes, note)),
+        coupling=None if robot.coupling is None else robot.coupling.kept(moving, held),
     )
     return replace(
         cut.with_parameters(values), locked={**robot.locked, **positions}, described_joints=robot.described_joints

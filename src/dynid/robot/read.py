@@ -12,6 +12,7 @@ from dynid.errors import InputError
 from dynid.robot.effects import Effect, effects_from_names
 from dynid.robot.files import Description, read_description
 from dynid.robot.model import Robot
+from dynid.robot.motors import with_coupling
 
 DEFAULT_EFFECTS = ("viscous", "coulomb", "offset", "armature")
 """Names of the effects that a robot gets when none are chosen."""
@@ -44,7 +45,11 @@ def read_robot(
         >>> robot.n_joints, robot.parameters.names[-1]
         (7, 'fc7')
     """
-    robot = _read_by_format(read_description(path), floating).with_effects(chosen_effects(effects))
+    described = _read_by_format(read_description(path), floating)
+    chosen = chosen_effects(effects)
+    # springs that the description states are part of the robot, but not of rigid bodies alone
+    stated = [one for one in described.effects if one.label not in [effect.label for effect in chosen]] if chosen else []
+    robot = with_coupling(described.with_effects([*chosen, *stated]), described.coupling)
     if gravity is not None:
         robot = robot.with_gravity(gravity)
     positions = dict(lock or {})
@@ -68,7 +73,7 @@ def chosen_effects(effects: Sequence[Effect] | Sequence[str] | str | None = None
             chosen.append(effect)
         else:
             raise InputError(f"{effect!r} is not an effect; give effects such as Viscous() or their names")
-    names = [effect.name for effect in chosen]
+    names = [effect.label for effect in chosen]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"effect '{twice[0]}' is asked for {names.count(twice[0])} times, expected once")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dynid.arrays import Array, BoolArray
-from dynid.robot.effects import Effect, Motion
+from dynid.robot.effects import Coupled, Effect, Motion
 from dynid.robot.model import Robot
 
 
@@ -55,6 +55,20 @@ def _stored(robot: Robot, q: Array, v: Array, quantity: Callable[[Effect, Motion
         if own is not None:
             values[:, first:column], has[first:column] = own, True
     return values, has
+
+
+def is_rotor(effect: Effect) -> bool:
+    """Whether an effect is inertia: a rate of a momentum, which the mass matrix holds."""
+    still = np.zeros((1, 1 if not isinstance(effect, Coupled) else len(effect.coupling)))
+    return effect.momentum_signals(Motion(still, still, still, still)) is not None
+
+
+def coupled_rotors(robot: Robot) -> Array:
+    """The part of :func:`rotor_matrix` that is not the rotor inertia of joints one by one."""
+    own = np.array([robot.parameters.as_dict().get(f"Ia{number}", 0.0) for number in range(1, robot.n_joints + 1)])
+    rest = rotor_matrix(robot) - np.diag(own)
+    rest[np.abs(rest) <= 1e-12 * max(float(own.max(initial=0.0)), 1e-300)] = 0.0
+    return rest
 
 
 def rotor_matrix(robot: Robot) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
 from dynid.robot.joint import Joint, JointKind
 from dynid.robot.model import MergedLink, Robot, make_robot
+from dynid.robot.transmissions import coupling_from_transmissions
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -79,7 +80,10 @@ def robot_from_urdf(description: Description, *, floating: bool = False) -> Robo
     if floating and any(joint.kind == "floating" for joint in joints):
         raise InputError(f"{where} already has a floating joint; do not ask for another")
     phi = {link: link_phi(element, f"link '{link}' in {where}") for link, element in elements.items()}
-    return _assemble(name, joints, phi, outermost, floating, description, notes, where)
+    robot = _assemble(name, joints, phi, outermost, floating, description, [], where)
+    notes += robot.source.notes
+    coupling = coupling_from_transmissions(root, [joint.name for joint in robot.driven_joints], where, notes)
+    return replace(robot, coupling=coupling, source=replace(robot.source, notes=tuple(notes)))
 
 
 def _assemble(

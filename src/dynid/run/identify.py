@@ -12,7 +12,7 @@ from dynid.errors import InputError
 from dynid.progress import Tell, silent
 from dynid.recording.recording import StaticRecording
 from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
+from dynid.run.described import described_robot
 from dynid.run.logs import read_logs
 from dynid.run.motion import identify_motion, identify_poses, method_of
 from dynid.run.options import Settings
@@ -60,7 +60,7 @@ def _identified(
         raise InputError("a split and validation logs were both given, expected one of the two")
     paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
     unseen = [Path(path) for path in validate_on]
-    model = robot if isinstance(robot, Robot) else read_robot(robot, chosen.effects or "none", chosen.gravity, chosen.lock)
+    model = described_robot(robot, chosen)
     if chosen.coefficients is not None:
         from dynid.run.retrieval import retrieve_run  # it loads much that other runs do not need
 

@@ -8,7 +8,7 @@ from typing import Any
 from dynid.errors import InputError
 from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording
-from dynid.robot.read import read_robot
+from dynid.run.described import described_robot
 from dynid.run.logs import read_first, windowed
 from dynid.run.options import Settings
 from dynid.validation.data_check import check_recording
@@ -22,7 +22,7 @@ def inspect_log(
     """The recording of a motion log and all findings on it; ``reading`` are options of how it is read."""
     settings = Settings(**reading)
     notes: list[str] = []
-    found, model = read_first(read_robot(robot), Path(log), settings, notes)
+    found, model = read_first(described_robot(robot, settings), Path(log), settings, notes)
     if not isinstance(found, Recording):
         raise InputError(f"{log} is a table of poses, expected a motion log to look into")
     recording = windowed(found, settings)

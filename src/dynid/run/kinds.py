@@ -48,6 +48,15 @@ class Kind:
         """The value as a run file has it."""
         return json.dumps(value, ensure_ascii=False)
 
+    @property
+    def repeated(self) -> bool:
+        """Whether the flag may be given several times."""
+        return False
+
+    def needs_file(self, value: Any) -> bool:
+        """Whether only a run file can give this value, no flag."""
+        return False
+
 
 def refusal(name: str, value: Any, expected: str) -> InputError:
     """The sentence for a value that an option cannot have."""
@@ -267,8 +276,79 @@ class Names(Kind):
 
 
 @dataclass(frozen=True)
+class Terms(Kind):
+    """Texts such as ``6:5=1``, the flag once for each."""
+
+    form: str = ""
+    """What each looks like, in messages."""
+
+    @property
+    def repeated(self) -> bool:
+        return True
+
+    def parse(self, text: Any, flag: str) -> Any:
+        return tuple(str(item).strip() for item in text)
+
+    def check(self, value: Any, name: str) -> Any:
+        listed = (value,) if isinstance(value, str) else value
+        if not isinstance(listed, tuple | list) or not all(isinstance(part, str) and "=" in part for part in listed):
+            raise refusal(name, value, f"texts such as '{self.form}'")
+        return tuple(listed)
+
+    def words(self, flag: str, value: Any) -> list[str]:
+        return [word for term in value for word in (flag, term)]
+
+    def text(self, value: Any) -> str:
+        return ", ".join(value) or "none"
+
+    def toml(self, value: Any) -> str:
+        return json.dumps(list(value), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Springs(Kind):
+    """Springs of joints: ``JOINT=KIND`` on the command line, tables ``[[spring]]`` in a run file."""
+
+    @property
+    def repeated(self) -> bool:
+        return True
+
+    def parse(self, text: Any, flag: str) -> Any:
+        found = []
+        for item in text:
+            joint, _, kind = str(item).partition("=")
+            if not joint.strip() or not kind.strip():
+                raise InputError(f"{flag} is '{item}', expected JOINT=KIND such as 2=linear")
+            found.append({"joint": joint.strip(), "kind": kind.strip()})
+        return tuple(found)
+
+    def check(self, value: Any, name: str) -> Any:
+        if not isinstance(value, tuple | list) or not all(isinstance(entry, Mapping) for entry in value):
+            raise refusal(name, value, f"tables [[{name}]]")
+        return tuple(dict(entry) for entry in value)
+
+    def words(self, flag: str, value: Any) -> list[str]:
+        if self.needs_file(value):
+            return []
+        return [word for entry in value for word in (flag, f"{entry['joint']}={entry['kind']}")]
+
+    def needs_file(self, value: Any) -> bool:
+        return any(set(entry) != {"joint", "kind"} for entry in value)
+
+    def text(self, value: Any) -> str:
+        return json.dumps(value, default=str) if value else "none"
+
+    def toml(self, value: Any) -> str:
+        return toml_value(value)
+
+
+@dataclass(frozen=True)
 class Positions(Kind):
     """``joint=value`` pairs, the flag once for each."""
+
+    @property
+    def repeated(self) -> bool:
+        return True
 
     def parse(self, text: Any, flag: str) -> Any:
         found: dict[str, float] = {}
@@ -319,6 +399,9 @@ class Table(Kind):
     form: Callable[[Any], Any] | None = None
     many: bool = False
     """Whether it is a list of tables, ``[[name]]``."""
+
+    def needs_file(self, value: Any) -> bool:
+        return True
 
     def check(self, value: Any, name: str) -> Any:
         if self.many:

@@ -17,7 +17,7 @@ from dynid.robot.model import Robot
 from dynid.run.options import Reading
 from dynid.run.signals import repair_notes
 
-_READ = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "rate_hz", "episode", "topic")
+_READ = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "side", "rate_hz", "episode", "topic")
 """Options of a run that the reader takes as they are."""
 
 

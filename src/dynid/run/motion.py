@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynid.errors import InputError
+from dynid.estimation.advice import advise
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.choice import (
     FILTER_MEMORY,
@@ -15,6 +16,7 @@ from dynid.estimation.friction.choice import (
     with_own_numbers,
 )
 from dynid.estimation.friction.fit import with_transmitted_load
+from dynid.estimation.friction.springs import with_spring_geometry
 from dynid.estimation.methods.registry import method_from_options
 from dynid.estimation.result import Method
 from dynid.progress import Tell, silent
@@ -81,6 +83,7 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
     robot = with_dead_zone(robot, parts.known, filtered, settings)
     samples = hold_still([to_samples(recording, filtered, settings.max_rows) for recording in parts.known])
     unseen = tuple(to_samples(recording, filtered, settings.max_rows) for recording in parts.unseen)
+    robot = with_spring_geometry(robot, samples, filtered.row_filter)
     choice = None
     if model is not None:
         choice = choose_friction(
@@ -94,6 +97,14 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
     rows = rows_of(plan, robot, samples, parts.known)
     result, regression, loaded = estimate_under_load(rows, samples, method_of(settings, robot, tell))
     result, verdict = judged(result, robot, settings)
+    tell("looking for what the residual follows")
+    advice = advise(
+        robot,
+        loaded,
+        filtered.row_filter,
+        motor_side=(settings.side or (robot.coupling.side if robot.coupling else None)) == "motor",
+        drive_gains=settings.drive_gains,
+    )
     return assembled(
         Run(
             settings=settings,
@@ -107,6 +118,7 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
             logs=tuple(zip(logs.paths, logs.hashes, strict=True)),
             validation_logs=parts.validation_logs,
             feasibility=verdict,
+            advice=advice,
             friction=choice,
             checks=checks,
             notes=(*robot.source.notes, *logs.notes, *_findings(logs, checks), *(() if choice is None else choice.notes())),

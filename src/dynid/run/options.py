@@ -22,8 +22,10 @@ from dynid.run.kinds import (
     NumberOrPath,
     Numbers,
     Positions,
+    Springs,
     Switch,
     Table,
+    Terms,
     Text,
     Whole,
 )
@@ -66,6 +68,27 @@ class Model:
     lock: Mapping[str, float] = option(
         {}, "Hold a joint and merge what it carries; repeat for several.", Positions("JOINT=VALUE"), example={"finger": 0.02}
     )
+    coupling: tuple[str, ...] = option(
+        (),
+        "A motor that also turns with another joint: 6:5=1 for v_m6 = v_6 + v_5, by number or name; repeat for several. Adds the "
+        "friction and rotor inertia of that motor; a log with --side motor is carried to the joints.",
+        Terms("MOTOR:JOINT=VALUE", "6:5=1"),
+        example=("6:5=1",),
+    )
+    motor_effects: tuple[str, ...] | None = option(
+        None,
+        "Effects of motors that drive several joints; default: viscous and dry friction and rotor inertia as far as the joints "
+        "have them.",
+        Names("NAMES"),
+        example=("viscous", "smooth_coulomb", "armature"),
+    )
+    spring: tuple[Mapping[str, Any], ...] = option(
+        (),
+        "A spring, counterbalance or cable on a joint: torsion, linear (between two points), constant, gas, potential (Fourier "
+        "series in position), cable; repeat for several. Geometry that is not given in a table [[spring]] is fitted.",
+        Springs("JOINT=KIND"),
+        example=({"joint": 2, "kind": "linear"},),
+    )
     keep_bodies: str | None = option(
         None,
         "Take the rigid bodies from this run, filter as it did, and identify friction alone.",
@@ -106,6 +129,13 @@ class Reading:
         "Motor turns per joint turn, one per joint, where the log holds motor-side quantities.",
         Numbers("N1,N2,.."),
         example=(100.0, 100.0, 80.0),
+    )
+    side: Literal["joint", "motor"] | None = option(
+        None,
+        "Where the log's positions, velocities and torques were measured: joint, or motor, before gears and coupling. "
+        "Default: what the robot file or the preset says, else joint.",
+        Choice("SIDE", ("joint", "motor"), what="side of the gearbox"),
+        example="motor",
     )
     rate_hz: float | None = option(
         None,
@@ -365,6 +395,11 @@ def options_of(*groups: type) -> Iterator[Field[Any]]:
         yield from fields(group)
 
 
+def all_options() -> Iterator[Field[Any]]:
+    """Every option of a run, in order."""
+    yield from options_of(*GROUPS.values())
+
+
 def flag_of(one: Field[Any]) -> str:
     """The flag of an option."""
     return str(one.metadata["flag"]) or f"--{one.name.replace('_', '-')}"
@@ -400,9 +435,9 @@ def command_line(
     for log in validate_on:
         words += ["--validate", log]
     changed = settings.changed()
-    if config and any(name in changed for name in ("constraints", "conditions")):
+    if config and any(kind_of(one).needs_file(changed[one.name]) for one in all_options() if one.name in changed):
         words += ["--config", config]
-    for one in options_of(*GROUPS.values()):
+    for one in all_options():
         if one.name in changed and is_flag(one):
             words += kind_of(one).words(flag_of(one), changed[one.name])
     return shlex.join(words)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynid.estimation.advice import Advice
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.result import Estimate
@@ -68,6 +69,8 @@ class Run:
     logs: tuple[tuple[str, str], ...] = ()
     """Path and hash of every log identified on."""
     validation_logs: tuple[tuple[str, str], ...] = ()
+    advice: tuple[Advice, ...] = ()
+    """What would lower the error on unseen data most, found in the residual of held-out blocks."""
     friction: FrictionChoice | None = None
     """The friction model, where one was asked for, and what it was chosen against."""
     checks: tuple[DataCheck, ...] = ()
@@ -137,7 +140,7 @@ class Run:
             "feasibility": None if self.feasibility is None else self.feasibility.as_dict(),
             "filter": None if self.filter is None else self.filter.as_dict() | {"text": self.filter.describe()},
             "rows": self._rows(),
-            "friction": "none" if not self.robot.effects else ",".join(effect.name for effect in self.robot.effects),
+            "friction": "none" if not self.robot.effects else ",".join(effect.label for effect in self.robot.effects),
             "friction_model": None if self.friction is None else self.friction.as_dict(),
             "seconds": self.seconds,
             "base": [
@@ -157,6 +160,7 @@ class Run:
                     found.base.names, found.base_values.tolist(), interval.tolist(), strict=True
                 )
             ],
+            "advice": [one.as_dict() for one in self.advice],
             "notes": list(self.notes),
         } | self._method_details()
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.constraints import with_meshes_seen_from
+from dynid.robot.coupling import split_table
 from dynid.run.kinds import File
 from dynid.run.options import GROUPS, Reading, Rows, Settings, is_flag, kind_of, options_of
 
@@ -22,6 +23,8 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 _TABLES = tuple(one.name for one in options_of(*GROUPS.values()) if not is_flag(one))
 """Options that are tables of their own at the top of a run file."""
+_TOP = ("coupling", "spring")
+"""Tables at the top of a run file that give options of other sections."""
 _FILES = ("robot", "logs", "validate", "output")
 
 
@@ -51,7 +54,7 @@ def read_run_file(path: str | Path) -> RunFile:
         raise InputError(f"run file '{place}' cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"run file '{place}' is not valid TOML: {error}") from None
-    known = (*_FILES, *_SECTIONS, *_TABLES)
+    known = (*_FILES, *_SECTIONS, *_TABLES, *_TOP)
     for name in content:
         if name not in known:
             raise UnknownNameError("entry", name, known, f"run file '{place}'")
@@ -64,6 +67,7 @@ def read_run_file(path: str | Path) -> RunFile:
             if name not in names:
                 raise UnknownNameError("setting", name, names, f"[{section}] of run file '{place}'")
             options[name] = value
+    options |= _top_tables(content, place)
     folder = place.parent
     options |= {name: with_meshes_seen_from(content[name], folder) for name in _TABLES if name in content}
     for one in options_of(*GROUPS.values()):
@@ -80,6 +84,22 @@ def read_run_file(path: str | Path) -> RunFile:
         output=None if output is None else folder / _text(output, "output", place),
         options=options,
     )
+
+
+def _top_tables(content: Mapping[str, Any], place: Path) -> dict[str, Any]:
+    """Options that the tables ``[coupling]`` and ``[[spring]]`` give."""
+    found: dict[str, Any] = {"spring": content["spring"]} if "spring" in content else {}
+    if "coupling" in content:
+        terms, rest = split_table(content["coupling"], f"[coupling] of run file '{place}'")
+        rows = rest.pop("matrix", ())
+        if not all(isinstance(row, list | tuple) and len(row) == len(rows) for row in rows):
+            raise InputError(
+                f"'matrix' in [coupling] of run file '{place}' is {rows!r}, expected one row of numbers per joint"
+            )
+        entries = {(i, j): x for i, row in enumerate(rows, 1) for j, x in enumerate(row, 1) if float(x) != float(i == j)}
+        found["coupling"] = (*(f"{i}:{j}={x!r}" for (i, j), x in entries.items()), *terms)
+        found |= {{"effects": "motor_effects"}.get(name, name): value for name, value in rest.items()}
+    return found
 
 
 def _text(value: Any, name: str, place: Path) -> str:
@@ -142,6 +162,15 @@ _CONSTRAINTS = """\
 # link = 1
 # lower = 2.0
 # upper = 4.0
+
+# [coupling]                           # how motors drive joints: v_m6 = v_6 + v_5, log measured at the motors
+# "6:5" = 1
+# side = "motor"
+# gear_ratios = [100, 100, 80, -80, 50, 50]
+
+# [[spring]]                           # counterbalance between two points of joint 2, its geometry fitted
+# joint = 2
+# kind = "linear"
 
 # [[conditions]]                       # of method = "retrieve": expressions of the parameters that must hold
 # expression = "m1 > 2 * m2 if m2 > 0.5"

@@ -23,7 +23,7 @@ from dynid.recording.steps.savitzky_golay import SavitzkyGolay
 from dynid.recording.steps.step import Step
 from dynid.recording.steps.unwrap import Unwrap
 from dynid.regression.row_filter import BandLimit
-from dynid.robot.effects import Coulomb
+from dynid.robot.effects import Coulomb, Coupled, Effect
 from dynid.robot.model import Robot
 from dynid.run.options import Rows
 
@@ -203,7 +203,7 @@ def velocity_noise(recording: Recording, filtered: Filter) -> Array:
 
 def with_dead_zone(robot: Robot, recordings: Sequence[Recording], filtered: Filter, settings: Rows) -> Robot:
     """The robot with the dead zone of its Coulomb friction set as the settings say."""
-    if not any(isinstance(effect, Coulomb) for effect in robot.effects):
+    if not any(isinstance(_plain(effect), Coulomb) for effect in robot.effects):
         return robot
     zone: tuple[float, ...]
     if settings.dead_zone == "auto":
@@ -211,8 +211,20 @@ def with_dead_zone(robot: Robot, recordings: Sequence[Recording], filtered: Filt
         zone = tuple(float(3.0 * sigma) for sigma in noise)
     else:
         zone = (float(settings.dead_zone),) * len(robot.driven)
-    effects = [replace(e, dead_zone=zone) if isinstance(e, Coulomb) else e for e in robot.effects]
-    return robot.with_effects(effects)
+    return robot.with_effects([_blind_below(effect, zone) for effect in robot.effects])
+
+
+def _plain(effect: Effect) -> Effect:
+    return effect.effect if isinstance(effect, Coupled) else effect
+
+
+def _blind_below(effect: Effect, zone: tuple[float, ...]) -> Effect:
+    """The effect with this dead zone per joint, of motors with what their joints' add up to."""
+    if isinstance(effect, Coulomb):
+        return replace(effect, dead_zone=zone)
+    if isinstance(effect, Coupled) and isinstance(effect.effect, Coulomb):
+        return replace(effect, effect=replace(effect.effect, dead_zone=tuple((np.abs(effect.B) @ zone).tolist())))
+    return effect
 
 
 def raw_samples(recording: Recording, like: Samples | None = None) -> Samples:

@@ -46,8 +46,19 @@ def simulate_log(
         seed=seed,
     )
     source = replace(result.recording.source, notes=(*notes, *result.notes))
-    recording = replace(result.recording, source=source)
+    recording = _as_logged(robot, replace(result.recording, source=source))
     return Path(write_recording(recording, output)), recording
+
+
+def _as_logged(robot: Robot, recording: Recording) -> Recording:
+    """The log as the robot's own coupling says it is measured: at the joints, or at the motors."""
+    coupling = robot.coupling
+    if coupling is None or coupling.side != "motor":
+        return recording
+    assert recording.torque is not None
+    moved = {name: coupling.at_motors(getattr(recording, name)) for name in recording.quantities if name != "torque"}
+    note = "the log is measured at the motors: positions, velocities and torques are theirs"
+    return recording.with_(**moved, torque=coupling.torque_at_motors(recording.torque), source=recording.source.noting(note))
 
 
 def _outside(robot: Robot, motion: Samples, where: str) -> list[str]:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.estimation.advice import Advice
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.outcome import Outcome
@@ -24,9 +26,11 @@ from dynid.files import read_json, write_atomically, write_bytes, write_json
 from dynid.recording.finding import DataCheck
 from dynid.regression.base import BaseReduction
 from dynid.robot.builtin import demo_robot
+from dynid.robot.coupling import Coupling
 from dynid.robot.effects import effect_from_dict, effect_to_dict
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
+from dynid.run.described import described_robot
 from dynid.run.options import Settings
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan
@@ -79,6 +83,7 @@ def save_run(run: Run, folder: str | Path) -> Path:
             "sha256": run.robot.source.sha256,
             "joints": run.robot.joint_names,
             "effects": [effect_to_dict(effect) for effect in run.robot.effects],
+            "coupling": None if run.robot.coupling is None else run.robot.coupling.as_dict(),
         },
         "logs": [{"path": path, "sha256": digest} for path, digest in run.logs],
         "validation_logs": [{"path": path, "sha256": digest} for path, digest in run.validation_logs],
@@ -136,6 +141,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
             validation_logs=tuple((item["path"], item["sha256"]) for item in record["validation_logs"]),
             friction=None if model is None else FrictionChoice.from_dict(robot, model),
             feasibility=None if verdict is None else Verdict.from_dict(verdict),
+            advice=tuple(Advice.from_dict(item) for item in record["result"].get("advice", ())),
             checks=tuple(DataCheck.from_dict(item) for item in record["checks"]),
             comparisons=tuple(record["comparisons"]),
             trials=tuple(_trial(item) for item in record["filter_trials"]),
@@ -273,11 +279,10 @@ def _description(folder: Path, record: Mapping[str, Any]) -> Path:
 
 
 def _load_robot(folder: Path, record: Mapping[str, Any], settings: Settings) -> Robot:
-    effects = settings.effects or "none"
-    if record["file"] is None:
-        robot = demo_robot(effects)
-    else:
-        robot = read_robot(_description(folder, record), effects, settings.gravity, settings.lock)
+    built_in = record["file"] is None
+    robot = described_robot(demo_robot(settings.effects or "none") if built_in else _description(folder, record), settings)
     if tuple(record["joints"]) != robot.joint_names:
         robot = robot.only(record["joints"])
+    coupling = record.get("coupling")
+    robot = replace(robot, coupling=None if coupling is None else Coupling.from_dict(coupling))
     return robot.with_effects([effect_from_dict(effect) for effect in record["effects"]])

@@ -9,8 +9,9 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.robot.effects import Armature, Coulomb, Effect, Motion, Offset, Viscous
+from dynid.robot.effects import Armature, Coulomb, Coupled, Effect, Motion, Offset, Viscous
 from dynid.robot.model import Robot
+from dynid.robot.rotors import is_rotor
 
 COULOMB_WIDTH = 0.01
 """rad/s or m/s over which a pure sign is smoothed, ``tanh(v / width)``: integration needs a slope."""
@@ -23,19 +24,57 @@ def friction_law(robot: Robot) -> FrictionLaw:
     """Torque of all effects but rotor inertia, which the mass matrix holds."""
     fo, fv, fc = (_joint_values(robot, symbol) for symbol in ("fo", "fv", "fc"))
     steepness = 1.0 / _coulomb_width(robot)
-    others = other_effects(robot)
+    motors = [effect for effect in robot.effects if _is_classical_motor(effect)]
+    others = [(effect, gain) for effect, gain in other_effects(robot) if effect not in motors]
+    drag: Callable[[Array], Array] = lambda v: fo + fv * v + fc * np.tanh(steepness * v)  # noqa: E731
+    if motors:
+        drag = _with_motors(robot, drag)
     if not others:
-        return lambda q, v, tau: fo + fv * v + fc * np.tanh(steepness * v)
+        return lambda q, v, tau: drag(v)
     still = np.zeros((1, robot.n_joints))
 
     def law(q: Array, v: Array, tau: Array) -> Array:
-        total: Array = fo + fv * v + fc * np.tanh(steepness * v)
+        total = drag(v)
         motion = Motion(q[None], v[None], still, tau[None])
         for effect, gain in others:
             total = total + gain @ effect.signals(motion)[0]
         return total
 
     return law
+
+
+def _is_classical_motor(effect: Effect) -> bool:
+    return isinstance(effect, Coupled) and isinstance(effect.effect, Viscous | Coulomb)
+
+
+def _with_motors(robot: Robot, drag: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The same with viscous and Coulomb friction of motors, ``B^T (fvm v_m + fcm tanh(v_m / width))``, one small product a call."""
+    rows, viscous, dry, steepness = [], [], [], []
+    for effect, gain in other_effects(robot):
+        if not _is_classical_motor(effect):
+            continue
+        assert isinstance(effect, Coupled)
+        for column, motor in enumerate(effect.motors or range(1, robot.n_joints + 1)):
+            row = effect.B[motor - 1]
+            value = float(gain[:, column] @ row) / float(row @ row)
+            inner = effect.effect
+            rows.append(row)
+            viscous.append(value if isinstance(inner, Viscous) else 0.0)
+            dry.append(value if isinstance(inner, Coulomb) else 0.0)
+            width = per_joint(inner.smooth_width, robot)[motor - 1] if isinstance(inner, Coulomb) else 1.0
+            steepness.append(1.0 / width)
+    B, fv, fc, k = np.array(rows), np.array(viscous), np.array(dry), np.array(steepness)
+
+    def total(v: Array) -> Array:
+        speed = B @ v
+        return drag(v) + (fv * speed + fc * np.tanh(k * speed)) @ B
+
+    return total
+
+
+def per_joint(value: float | tuple[float, ...], robot: Robot) -> Array:
+    """A number given once or per joint, per joint."""
+    return np.broadcast_to(np.asarray(value, dtype=np.float64), (robot.n_joints,))
 
 
 def friction_slope(robot: Robot) -> Array:
@@ -51,31 +90,33 @@ def friction_slope(robot: Robot) -> Array:
 
 
 def smoothed(robot: Robot, width: float) -> Robot:
-    """The robot with Coulomb friction ``tanh(v / width)`` on joints where it is a pure sign."""
+    """The robot with Coulomb friction ``tanh(v / width)`` on joints and motors where it is a pure sign."""
     effects: list[Effect] = []
     for effect in robot.effects:
         if isinstance(effect, Coulomb):
             given = np.broadcast_to(np.asarray(effect.smooth_width, dtype=np.float64), (robot.n_joints,))
             effect = Coulomb(smooth_width=tuple(np.where(given > 0.0, given, width).tolist()))
+        elif effect.is_sharp:
+            effect = effect.smoothed(np.full(robot.n_joints, width))
         effects.append(effect)
     return robot.with_effects(effects)
 
 
 def other_effects(robot: Robot) -> list[tuple[Effect, Array]]:
-    """Effects beyond the classical ones, each with its matrix from column signals to torques."""
+    """Effects beyond the classical ones and inertia of rotors, each with its matrix from column signals to torques."""
     others = []
     first = robot.parameters.n_inertial
     for effect in robot.effects:
         incidence = effect.incidence(robot.n_joints)
         value = robot.parameters.values[first : first + incidence.shape[1]]
         first += incidence.shape[1]
-        if not isinstance(effect, Viscous | Coulomb | Offset | Armature):
+        if not isinstance(effect, Viscous | Coulomb | Offset | Armature) and not is_rotor(effect):
             others.append((effect, incidence * value))
     return others
 
 
 def refuse_acceleration_effects(robot: Robot) -> None:
-    """Rotor inertia is in the model; no other effect may depend on the acceleration that is to be solved for."""
+    """Rotor inertia is in the mass matrix; no other effect may depend on the acceleration that is to be solved for."""
     for effect, _ in other_effects(robot):
         if effect.depends_on_acceleration:
             raise InputError(f"effect '{effect.name}' depends on acceleration and cannot be simulated")

@@ -11,6 +11,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
+from dynid.robot.rotors import coupled_rotors
 from dynid.simulation.controllers import ControlLaw
 from dynid.simulation.friction import friction_law
 from dynid.simulation.stepping import integration_model
@@ -70,8 +71,31 @@ def track(robot: Robot, reference: Samples, law: ControlLaw, tick_s: float, step
 
 
 def _with_friction(robot: Robot) -> OfState:
-    dynamics, friction = forward_dynamics(integration_model(robot)), friction_law(robot)
+    dynamics, friction = with_coupled_rotors(robot, forward_dynamics(integration_model(robot))), friction_law(robot)
     return lambda q, v, tau: dynamics(q, v, tau - friction(q, v, tau))
+
+
+def with_coupled_rotors(robot: Robot, dynamics: OfState) -> OfState:
+    """Forward dynamics with the inertia ``U diag(w) U^T`` of rotors that turn with several joints beside that of its own.
+
+    ``dynamics`` is linear in the torque, so ``M^-1 U`` is known from a few more calls, and Woodbury's identity gives
+    ``(M + U diag(w) U^T)^-1`` from it.
+    """
+    w, vectors = np.linalg.eigh(coupled_rotors(robot))
+    largest = float(np.abs(w).max())
+    some = np.abs(w) > 1e-12 * largest
+    if not largest > 0.0:
+        return dynamics
+    w, U = w[some], vectors[:, some]
+
+    def acceleration(q: Array, v: Array, tau: Array) -> Array:
+        free = dynamics(q, v, tau).copy()
+        Z = np.column_stack([dynamics(q, v, tau + u) - free for u in U.T])
+        if len(w) == 1:
+            return np.asarray(free - Z[:, 0] * float(U[:, 0] @ free) / (1.0 / w[0] + float(U[:, 0] @ Z[:, 0])))
+        return np.asarray(free - Z @ np.linalg.solve(np.diag(1.0 / w) + U.T @ Z, U.T @ free))
+
+    return acceleration
 
 
 def _integrated(acceleration_of: OfState, q: Array, v: Array, tau: Array, h: float, steps: int) -> tuple[Array, Array]:

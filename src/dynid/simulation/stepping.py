@@ -17,6 +17,7 @@ from dynid.errors import InconsistentModelError, InputError
 from dynid.inertia import is_consistent
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
+from dynid.robot.rotors import coupled_rotors
 from dynid.simulation.friction import COULOMB_WIDTH, friction_slope, refuse_acceleration_effects, smoothed
 
 LARGEST_STEP = 0.75
@@ -66,6 +67,9 @@ def _mobilities(robot: Robot, reference: Samples) -> Array:
     """``M^-1`` at poses along the reference; a robot that has none there is refused with the links at fault."""
     model = integration_model(robot)
     inverses = np.array([mobility(model, q) for q in reference.position[:: max(1, len(reference) // _POSES)]])
+    rotors = coupled_rotors(robot)
+    if rotors.any() and np.isfinite(inverses).all():
+        inverses = np.linalg.inv(np.linalg.inv(inverses) + rotors)
     if not np.isfinite(inverses).all() or np.linalg.eigvalsh(inverses).min() <= 0.0:
         fine = np.atleast_1d(is_consistent(robot.parameters.inertials, allow_empty=True))
         bad = [link for link, good in zip(robot.links, fine, strict=True) if not good]

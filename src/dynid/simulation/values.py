@@ -37,7 +37,7 @@ def effect_values(robot: Robot) -> dict[str, Array]:
 
 def told_effects(robot: Robot) -> str:
     """What of friction and rotor inertia a simulation of this robot has, for a person to read."""
-    told: dict[str, list[str]] = {"friction": [], "actuator": []}
+    told: dict[str, list[str]] = {"friction": [], "actuator": [], "spring": []}
     for name, place in _places(robot).items():
         values, columns = robot.parameters.values[place], robot.parameters.columns[place]
         if not values.any():
@@ -46,7 +46,8 @@ def told_effects(robot: Robot) -> str:
         units = " or ".join(dict.fromkeys(column.unit for column in columns))
         told[columns[0].kind].append(f"{name} {low if low == high else f'{low} to {high}'} {units}")
     sentence = ", ".join(told["friction"]) or "none"
-    return f"{sentence}; rotor inertia: {', '.join(told['actuator']) or 'none'}"
+    springs = f"; springs: {', '.join(told['spring'])}" if told["spring"] else ""
+    return f"{sentence}; rotor inertia: {', '.join(told['actuator']) or 'none'}{springs}"
 
 
 def _places(robot: Robot) -> dict[str, slice]:
@@ -54,6 +55,6 @@ def _places(robot: Robot) -> dict[str, slice]:
     places, first = {}, robot.parameters.n_inertial
     for effect in robot.effects:
         n = effect.incidence(robot.n_joints).shape[1]
-        places[effect.name] = slice(first, first + n)
+        places[effect.label] = slice(first, first + n)
         first += n
     return places

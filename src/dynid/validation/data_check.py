@@ -21,7 +21,7 @@ from dynid.recording.stream import RecordingStream
 from dynid.robot.model import Robot
 from dynid.validation.torque_checks.exchanged import exchanged_joints
 from dynid.validation.torque_checks.fit import ModelFit, fit_nominal
-from dynid.validation.torque_checks.gravity import absent_gravity
+from dynid.validation.torque_checks.gravity import absent_gravity, counterbalance
 from dynid.validation.torque_checks.lag import torque_lag
 from dynid.validation.torque_checks.scale import drive_gain_guess, torque_scale, torque_sign
 
@@ -93,4 +93,4 @@ def _judged(recording: Recording, robot: Robot, fit: ModelFit) -> list[Finding]:
         return [*scale, *torque_lag(recording, robot, fit, "motor current")]
     # Without gravity in it the scale of the torque cannot be judged.
     scale = absent_gravity(recording, fit) or [*torque_sign(recording, fit, "torque"), *torque_scale(recording, fit)]
-    return [*scale, *torque_lag(recording, robot, fit, "torque")]
+    return [*scale, *counterbalance(recording, fit), *torque_lag(recording, robot, fit, "torque")]

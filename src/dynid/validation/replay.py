@@ -30,7 +30,7 @@ from dynid.robot.checks import require_simulatable
 from dynid.robot.effects import Armature, Coulomb, Coupled, Effect, Motion, Offset, SmoothCoulomb, Viscous
 from dynid.robot.friction import without_friction
 from dynid.robot.model import Robot
-from dynid.robot.rotors import effect_gains, rotor_matrix
+from dynid.robot.rotors import effect_gains, is_rotor, rotor_matrix
 
 Engine: TypeAlias = Literal["auto", "mujoco", "own"]
 ENGINES: tuple[Engine, ...] = ("auto", "mujoco", "own")
@@ -251,8 +251,9 @@ def _smooth(robot: Robot) -> Robot:
 
 
 def _friction(robot: Robot) -> Callable[[Array, Array, Array], Array]:
-    """``friction(q, v, tau)`` over rows; where it depends on the transmitted torque, ``tau`` less itself."""
+    """``friction(q, v, tau)`` over rows, springs with it; where it depends on the transmitted torque, ``tau`` less friction."""
     gains = [(effect, gain) for effect, gain in effect_gains(robot) if effect.is_friction]
+    springs = [(effect, gain) for effect, gain in effect_gains(robot) if not effect.is_friction and not is_rotor(effect)]
     rounds = LOAD_ROUNDS if any(effect.loaded for effect, _ in gains) else 1
 
     def friction(q: Array, v: Array, tau: Array) -> Array:
@@ -262,6 +263,8 @@ def _friction(robot: Robot) -> Callable[[Array, Array, Array], Array]:
             total = np.zeros_like(v)
             for effect, gain in gains:
                 total = total + effect.signals(motion) @ gain.T
+        for effect, gain in springs:
+            total = total + effect.signals(Motion(q, v, still, tau)) @ gain.T
         return total
 
     return friction

@@ -10,10 +10,10 @@ import typer
 from dynid.cli.console import show, show_json
 from dynid.cli.options import AsJson, LogFile
 from dynid.cli.schema import takes_options
-from dynid.run.options import Reading
+from dynid.run.options import Model, Reading
 
 
-@takes_options(Reading)
+@takes_options(Reading, Model, without=("effects", "friction", "gravity", "lock", "keep_bodies", "motor_effects"))
 def data(
     log: LogFile,
     robot: Annotated[

@@ -118,6 +118,8 @@ def _end_without_answer(run: Run) -> None:
 
 def show_run(run: Run) -> None:
     """What a run found."""
+    from dynid.estimation.advice import advice_lines
+
     found = run.estimate
     for note in run.notes:
         show(f"note: {note}")
@@ -157,6 +159,8 @@ def show_run(run: Run) -> None:
         show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
     if "lower_bound" in found.details:
         show_retrieval(dict(found.details))
+    for line in advice_lines(run.advice):
+        show(f"advice: {line}")
     show_consistency(run)
 
 

@@ -40,6 +40,7 @@ from dynid.robot.effects import Coulomb, Effect, OnJoints
 from dynid.robot.effects.models import AUTO, START_TIME_S, friction_effects, tried_friction_models
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
+from dynid.robot.motors import without_motors
 
 ALIKE = 0.01
 """Models whose held-out errors differ by less than this part of the best predict alike."""
@@ -234,7 +235,7 @@ def _mixed(robot: Robot, models: Mapping[str, str], fits: Mapping[str, Fitted]) 
     """The robot with a friction model for each joint: every effect on the joints whose model has it."""
     where: dict[str, tuple[Effect, list[int]]] = {}
     for number, joint in enumerate(robot.joint_names, start=1):
-        for effect in fits[models[joint]].model.effects:
+        for effect in without_motors(fits[models[joint]].model.effects, robot.coupling):
             where.setdefault(effect.name, (effect, []))[1].append(number)
     effects = [
         effect if len(joints) == robot.n_joints else OnJoints(effect, tuple(joints)) for effect, joints in where.values()

@@ -28,7 +28,7 @@ from dynid.regression.source import Chunk, RowSource
 from dynid.regression.torque import inverse_dynamics
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Motion
-from dynid.robot.friction import without_friction
+from dynid.robot.friction import without_searched
 from dynid.robot.model import Robot
 from dynid.robot.rotors import driven_motion
 
@@ -155,10 +155,10 @@ class FrictionData:
             raise InputError("fitting friction needs at least one set of samples, got none")
         if any(one.torque is None for one in sets):
             raise InputError("samples hold motion but no torque, so there is nothing to fit friction to")
-        rigid = without_friction(robot)
+        rigid = without_searched(robot)
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in sets) / most_rows)))
         logs = tuple(Log(one, _by_columns(_motion(robot, one)), row_filter, every) for one in sets)
-        made = [_rigid_rows(rigid, log) for log in logs]
+        made = [torque_rows_of(rigid, log) for log in logs]
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
         measured = np.concatenate([torque for _, torque in made])
         if len(measured) * robot.n_dof < len(robot.parameters):
@@ -223,15 +223,8 @@ class FrictionData:
                 yield thin, thin.motion if load is None else replace(thin.motion, load=np.asfortranarray(load[thin.kept]))
 
     def blocks(self, n_blocks: int, gap_s: float) -> IntArray:
-        """Block of time of every row, each log cut into as many of as many rows; -1 for rows within half a gap of a cut."""
-        found = []
-        for log in self.logs:
-            time = log.times
-            edges = time[np.linspace(0, len(time) - 1, n_blocks + 1).astype(int)]  # by rows: a log may have gaps
-            block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, n_blocks - 1)
-            near = np.abs(time[:, None] - edges[None, 1:-1]).min(axis=1) < 0.5 * gap_s
-            found.append(np.where(near, -1, block))
-        return np.concatenate(found)
+        """Block of time of every row, see :func:`time_blocks`."""
+        return time_blocks(self.logs, n_blocks, gap_s)
 
 
 def _by_columns(motion: Motion) -> Motion:
@@ -244,10 +237,22 @@ def _motion(robot: Robot, samples: Samples) -> Motion:
     return driven_motion(robot, samples.position, samples.velocity, samples.acceleration, travel=samples.travel)
 
 
-def _rigid_rows(rigid: Robot, log: Log) -> tuple[list[Array], Array]:
-    """Rows of every joint without friction, and the measured torque in the same rows."""
+def time_blocks(logs: Sequence[Log], n_blocks: int, gap_s: float) -> IntArray:
+    """Block of time of every row, each log cut into as many of as many rows; -1 for rows within half a gap of a cut."""
+    found = []
+    for log in logs:
+        time = log.times
+        edges = time[np.linspace(0, len(time) - 1, n_blocks + 1).astype(int)]  # by rows: a log may have gaps
+        block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, n_blocks - 1)
+        near = np.abs(time[:, None] - edges[None, 1:-1]).min(axis=1) < 0.5 * gap_s
+        found.append(np.where(near, -1, block))
+    return np.concatenate(found)
+
+
+def torque_rows_of(robot: Robot, log: Log) -> tuple[list[Array], Array]:
+    """Rows of every joint of a robot, such as one without friction, and the measured torque in the same rows."""
     samples = log.samples if log.row_filter is not None else log.samples[:: log.every]
-    source: RowSource = TorqueRows(rigid, (samples,))
+    source: RowSource = TorqueRows(robot, (samples,))
     if log.row_filter is not None:
         source = FilteredRows(source, log.row_filter)
     parts = [[block.copy() for block in chunk.blocks] for chunk in source.passes()]

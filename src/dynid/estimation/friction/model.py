@@ -20,6 +20,7 @@ from dynid.estimation.friction.data import Basis, FrictionData
 from dynid.estimation.friction.search import Search, search
 from dynid.parameters import Parameters
 from dynid.robot.effects import Effect, NonlinearOption
+from dynid.robot.friction import is_searched
 from dynid.robot.model import Robot
 
 COARSE_GAIN, COARSE_STEP = 1e-4, 1e-2
@@ -69,10 +70,10 @@ class FrictionModel:
     """The friction of one robot over the rows of a fit."""
 
     def __init__(self, robot: Robot, data: FrictionData) -> None:
-        if not any(effect.is_friction for effect in robot.effects):
+        if not any(is_searched(effect) for effect in robot.effects):
             raise InputError(f"robot '{robot.name}' has no friction among its effects, so there is none to fit")
         self.robot, self.data = robot, data
-        self.effects = tuple(effect for effect in robot.effects if effect.is_friction)
+        self.effects = tuple(effect for effect in robot.effects if is_searched(effect))
         n = data.n_joints
         self.incidence = np.hstack([effect.incidence(n) for effect in self.effects])
         widths = [effect.incidence(n).shape[1] for effect in self.effects]
@@ -124,7 +125,7 @@ class FrictionModel:
     def robot_at(self, theta: Array) -> Robot:
         """The robot with these inner numbers."""
         found = iter(self.effects_at(theta))
-        return self.robot.with_effects([next(found) if effect.is_friction else effect for effect in self.robot.effects])
+        return self.robot.with_effects([next(found) if is_searched(effect) else effect for effect in self.robot.effects])
 
     def columns(self, theta: Array, loads: Sequence[Array] | None, *, changes: bool = True, coarse: bool = False) -> Columns:
         """Columns at some inner numbers; those without inner numbers and load are made once.

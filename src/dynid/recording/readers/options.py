@@ -15,8 +15,11 @@ from dynid.recording.quantities import COLUMN_OF_QUANTITY
 from dynid.recording.readers.formats.format import OpenOptions
 from dynid.recording.readers.mapping import Columns, read_mapping
 from dynid.recording.readers.presets import Preset, find_preset
+from dynid.robot.coupling import SIDES, Coupling
 
 KINDS = ("motion", "static", "wrench")
+SIDED = ("position", "reference_position", "velocity", "acceleration", "torque", "current")
+"""Quantities that are measured at the motors where a log is."""
 
 PerJoint = Sequence[float] | Mapping[str, float] | Array
 
@@ -37,6 +40,8 @@ class ReadOptions:
         kind: ``motion``, ``static`` (poses) or ``wrench`` (force/torque sensor); found by the columns otherwise.
         ignore: quantities to leave out, such as ``("velocity",)``.
         joints: the joints that numbered columns stand for, in order; joints of the robot that are not named are not read.
+        side: ``motor`` where positions, velocities and torques are those of the motors, before gears and coupling; ``joint``
+            where they are those of the joints; None for what the robot's coupling says. A mapping may say it by quantity.
 
     Values per joint are in the order of ``joints`` where that is given, else in the robot's order, or by joint name.
 
@@ -55,6 +60,7 @@ class ReadOptions:
     kind: str | None = None
     ignore: Collection[str] = ()
     joints: Sequence[str] | None = None
+    side: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind is not None and self.kind not in KINDS:
@@ -64,17 +70,23 @@ class ReadOptions:
                 raise UnknownNameError("quantity to ignore", name, [q for q in COLUMN_OF_QUANTITY if q != "position"])
         if self.rate_hz is not None and not (self.rate_hz > 0.0 and math.isfinite(self.rate_hz)):
             raise InputError(f"rate_hz is {self.rate_hz}, expected a positive number")
+        if self.side is not None and self.side not in SIDES:
+            raise UnknownNameError("side of the gearbox", self.side, SIDES)
         if self.joints is not None:
             names = checked_joint_names(self.joints)
             if not names:
                 raise InputError("joints names no joint, expected those of the log's columns in order")
             object.__setattr__(self, "joints", names)
 
-    def layout(self) -> Layout:
-        """The options together with their mapping and preset, which are read here."""
+    def layout(self, coupling: Coupling | None = None) -> Layout:
+        """The options together with their mapping and preset, which are read here, and the coupling of the robot."""
         said = read_mapping(self.mapping)
         chosen = self.preset if self.preset is not None else said.preset
         preset = find_preset(chosen) if isinstance(chosen, str) else chosen
+        side = self.side or (None if coupling is None else coupling.side)
+        ratios = self.gear_ratios if self.gear_ratios is not None else said.gear_ratios
+        if ratios is None and coupling is not None:
+            ratios = coupling.gear_ratios
         return Layout(
             options=self,
             preset=preset,
@@ -82,8 +94,12 @@ class ReadOptions:
             columns=said.columns,
             rename=said.rename,
             units={**(preset.units if preset else {}), **said.units, **(self.units or {})},
-            side={**(preset.side if preset else {}), **said.side},
-            gear_ratios=self.gear_ratios if self.gear_ratios is not None else said.gear_ratios,
+            side={
+                **(preset.side if preset else {}),
+                **(dict.fromkeys(SIDED, "motor") if side == "motor" else {}),
+                **said.side,
+            },
+            gear_ratios=ratios,
             drive_gains=self.drive_gains if self.drive_gains is not None else said.drive_gains,
             open_options=OpenOptions(self.topic if self.topic is not None else said.topic, said.header),
         )

@@ -25,6 +25,7 @@ from dynid.recording.readers.clock import make_clock
 from dynid.recording.readers.formats.registry import open_table
 from dynid.recording.readers.joints import HasJoints, joints_of
 from dynid.recording.readers.log_file import LogFile
+from dynid.recording.readers.motor_side import MotorSide, motor_side
 from dynid.recording.readers.options import PerJoint, ReadOptions
 from dynid.recording.readers.plan import make_plan
 from dynid.recording.readers.presets import Preset
@@ -34,6 +35,7 @@ from dynid.recording.readers.units import make_scales
 from dynid.recording.source import RecordingSource
 from dynid.recording.stream import RecordingStream
 from dynid.recording.wrench import WrenchRecording
+from dynid.robot.coupling import Coupling
 
 _BATCH_ROWS = 1 << 14
 
@@ -53,6 +55,7 @@ def read_recording(
     kind: str | None = None,
     ignore: Collection[str] = (),
     joints: Sequence[str] | None = None,
+    side: str | None = None,
 ) -> Recording | StaticRecording | WrenchRecording:
     r"""Read a log: motion, pose table (``q1.., M11, M21, .., g1..``) or force/torque sensor, by its columns.
 
@@ -74,6 +77,8 @@ def read_recording(
         kind: ``motion``, ``static`` (poses) or ``wrench`` (force/torque sensor); None to find it by the columns.
         ignore: quantities to leave out, such as ``("velocity",)``.
         joints: the joints that numbered columns stand for, in order.
+        side: ``motor`` where the log is measured at the motors: gear ratios and the robot's coupling then carry it to the
+            joints; None for what the robot's coupling says.
 
     Examples:
         >>> import dynid
@@ -98,6 +103,7 @@ def read_recording(
         kind=kind,
         ignore=ignore,
         joints=joints,
+        side=side,
     )
     return read_with(path, robot, options)
 
@@ -117,6 +123,7 @@ def open_recording(
     rate_hz: float | None = None,
     ignore: Collection[str] = (),
     joints: Sequence[str] | None = None,
+    side: str | None = None,
 ) -> RecordingStream:
     r"""A motion log read in chunks: parquet and CSV in constant memory, other formats from memory.
 
@@ -137,6 +144,7 @@ def open_recording(
         rate_hz: sampling rate of a log without a clock, Hz.
         ignore: quantities to leave out.
         joints: the joints that numbered columns stand for, in order.
+        side: ``motor`` where the log is measured at the motors.
 
     Examples:
         >>> import dynid
@@ -157,6 +165,7 @@ def open_recording(
         kind="motion",
         ignore=ignore,
         joints=joints,
+        side=side,
     )
     return open_with(path, robot, options, chunk_rows=chunk_rows)
 
@@ -228,15 +237,18 @@ class _Opened:
     decoder: Decoder
     drive_gains: Array | None
     source: RecordingSource
+    coupled: MotorSide | None
 
     def with_torque(self, recording: Recording) -> Recording:
-        return recording if self.drive_gains is None else recording.with_drive_gains(self.drive_gains)
+        made = recording if self.drive_gains is None else recording.with_drive_gains(self.drive_gains)
+        return made if self.coupled is None else self.coupled.at_joints(made)
 
 
 def _open(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions) -> _Opened:
     """Everything before the first row: joints, layout, table, plan, units and clock; last the hash, once."""
     joints = joints_of(robot, options.joints)
-    layout = options.layout()
+    coupling: Coupling | None = getattr(robot, "coupling", None)
+    layout = options.layout(coupling)
     where = str(file.path)
     table = open_table(file.path, replace(layout.open_options, file=file))
     plan = make_plan(where, table, joints, layout)
@@ -272,6 +284,7 @@ def _open(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions)
             preset=layout.preset.name if layout.preset else None,
             findings=(*table.findings, *plan.findings),
         ),
+        coupled=motor_side(coupling, getattr(robot, "joint_names", ()), plan.joint_names, layout.side),
     )
 
 

@@ -1,10 +1,12 @@
-"""Joint effects beside rigid-body dynamics: friction and rotor inertia, one effect a file.
+"""Joint effects beside rigid-body dynamics: friction, rotor inertia and springs, one effect a file.
 
 A new effect is a file and a line below; one of another package calls :func:`register`, see :mod:`dynid.robot.effects.registry`.
 """
 
 from dynid.robot.effects.armature import Armature
 from dynid.robot.effects.asymmetric_coulomb import AsymmetricCoulomb
+from dynid.robot.effects.cable import Cable
+from dynid.robot.effects.conservative import ConservativeEffect
 from dynid.robot.effects.coulomb import Coulomb
 from dynid.robot.effects.coupled import Coupled
 from dynid.robot.effects.effect import (
@@ -31,6 +33,8 @@ from dynid.robot.effects.models import (
 )
 from dynid.robot.effects.offset import Offset
 from dynid.robot.effects.on_joints import OnJoints
+from dynid.robot.effects.point_spring import PointSpring, spring_force
+from dynid.robot.effects.potential import Potential
 from dynid.robot.effects.registry import (
     effect_from_dict,
     effect_kinds,
@@ -43,6 +47,7 @@ from dynid.robot.effects.registry import (
 from dynid.robot.effects.sigmoid import Sigmoid
 from dynid.robot.effects.smooth_coulomb import SmoothCoulomb
 from dynid.robot.effects.stribeck import Stribeck
+from dynid.robot.effects.torsion_spring import TorsionSpring
 from dynid.robot.effects.viscous import Viscous
 from dynid.robot.effects.viscous_polynomial import ViscousPolynomial
 
@@ -57,6 +62,10 @@ register(Stribeck)
 register(Sigmoid)
 register(LoadCoulomb)
 register(LoadViscous)
+register(TorsionSpring)
+register(PointSpring)
+register(Potential)
+register(Cable)
 register(Coupled)
 register(OnJoints)
 
@@ -64,7 +73,9 @@ __all__ = [
     "PLACES",
     "Armature",
     "AsymmetricCoulomb",
+    "Cable",
     "Coefficient",
+    "ConservativeEffect",
     "Coulomb",
     "Coupled",
     "Effect",
@@ -82,9 +93,12 @@ __all__ = [
     "Offset",
     "OnJoints",
     "Place",
+    "PointSpring",
+    "Potential",
     "Sigmoid",
     "SmoothCoulomb",
     "Stribeck",
+    "TorsionSpring",
     "Value",
     "Viscous",
     "ViscousPolynomial",
@@ -98,6 +112,7 @@ __all__ = [
     "nonnegative_symbols",
     "register",
     "register_friction_model",
+    "spring_force",
     "tried_friction_models",
     "unregister",
     "unregister_friction_model",

@@ -73,6 +73,20 @@ class Coupled(Effect):
         return np.array(self.coupling)
 
     @property
+    def label(self) -> str:
+        return f"motor {self.effect.label}"
+
+    def kept(self, joints: Sequence[int]) -> Effect | None:
+        """A motor that turns with a locked joint turns with the others alone; motors of locked joints are gone."""
+        B = self.B[np.ix_(list(joints), list(joints))]
+        chosen = range(1, len(self.coupling) + 1) if self.motors is None else self.motors
+        motors = tuple(place + 1 for place, old in enumerate(joints) if old + 1 in chosen)
+        inner = self.effect.kept(joints)
+        if inner is None or not motors:
+            return None
+        return Coupled(inner, tuple(map(tuple, B.tolist())), motors)
+
+    @property
     def loaded(self) -> bool:
         return self.effect.loaded
 

@@ -137,6 +137,11 @@ class Effect(ABC):
     needs_load: ClassVar[bool] = False
     """Whether the signals depend on the torque that a joint transmits."""
 
+    @property
+    def label(self) -> str:
+        """What messages call this very effect; effects of one robot differ in it."""
+        return self.name
+
     # Columns ----------------------------------------------------------------------------------
 
     @abstractmethod
@@ -205,6 +210,10 @@ class Effect(ABC):
         new: Any = replace(self, **{option: tuple(float(x) for x in np.asarray(values))})  # type: ignore[type-var]
         assert isinstance(new, Effect)
         return new
+
+    def kept(self, joints: Sequence[int]) -> Effect | None:
+        """The effect on a robot of which only these joints still move, by their place from 0; None where nothing is left."""
+        return self
 
     def inner_numbers(self, joints: Sequence[Joint]) -> tuple[tuple[InnerValue, ...], ...]:
         """The numbers inside the formula, joint by joint, with their units."""

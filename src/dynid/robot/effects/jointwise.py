@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
@@ -166,7 +166,7 @@ class JointwiseEffect(Effect):
 
     def signals(self, motion: Motion) -> Array:
         shape = motion.velocity.shape
-        return _beside(self.formula(ARRAYS, self._motion(motion), self._inner(shape[1])), shape)
+        return beside(self.formula(ARRAYS, self._motion(motion), self._inner(shape[1])), shape)
 
     def signals_and_derivatives(self, motion: Motion, options: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         known = {number.name for number in self.inner}
@@ -178,14 +178,14 @@ class JointwiseEffect(Effect):
         for option in options:
             setattr(inner, option, Dual(getattr(inner, option), {option: 1.0}))
         found = [parts(part) for part in self.formula(DUALS, self._motion(motion), inner)]
-        slopes = {option: _beside([slope.get(option, 0.0) for _, slope in found], shape) for option in options}
-        return _beside([value for value, _ in found], shape), slopes
+        slopes = {option: beside([slope.get(option, 0.0) for _, slope in found], shape) for option in options}
+        return beside([value for value, _ in found], shape), slopes
 
     def motion_slopes(self, motion: Motion) -> MotionSlopes:
         shape, found = motion.velocity.shape, self._slopes(motion)
         return MotionSlopes(
             *(
-                _beside([slope.get(name, 0.0) for slope in found], shape) if any(name in slope for slope in found) else None
+                beside([slope.get(name, 0.0) for slope in found], shape) if any(name in slope for slope in found) else None
                 for name in MOTION
             )
         )
@@ -251,6 +251,13 @@ class JointwiseEffect(Effect):
 
     # Inner numbers ----------------------------------------------------------------------------
 
+    def kept(self, joints: Sequence[int]) -> Effect:
+        given = {number.name: getattr(self, number.name) for number in self.inner}
+        several = {name: values for name, values in given.items() if np.size(values) > 1}
+        made: Any = replace(self, **{name: tuple(values[j] for j in joints) for name, values in several.items()})  # type: ignore[type-var]
+        assert isinstance(made, Effect)
+        return made
+
     def nonlinear_options(self) -> tuple[NonlinearOption, ...]:
         """Inner numbers with limits that are in use: a width of zero is a sharp sign, and stays sharp."""
         found = [number.option() for number in self.inner]
@@ -289,7 +296,7 @@ class JointwiseEffect(Effect):
         return tuple(one.symbol for one in self.coefficients() if one.place is None)
 
 
-def _beside(values: Sequence[Value], shape: tuple[int, ...]) -> Array:
+def beside(values: Sequence[Value], shape: tuple[int, ...]) -> Array:
     """Arrays side by side, each as large as the motion."""
     full = [value if np.shape(value) == shape else np.full(shape, value) for value in values]
     return np.asarray(full[0] if len(full) == 1 else np.hstack(full))

@@ -44,6 +44,15 @@ class OnJoints(Effect):
             raise InputError(f"effect '{self.effect.effect.name}' is limited to joints twice")
         object.__setattr__(self, "joints", tuple(sorted(chosen)))
 
+    @property
+    def label(self) -> str:
+        return f"{self.effect.label} of joints {', '.join(map(str, self.joints))}"
+
+    def kept(self, joints: Sequence[int]) -> Effect | None:
+        inner = self.effect.kept(joints)
+        left = tuple(place + 1 for place, old in enumerate(joints) if old + 1 in self.joints)
+        return None if inner is None or not left else OnJoints(inner, left)
+
     def columns(self, numbers: Sequence[int], joints: Sequence[Joint]) -> tuple[Column, ...]:
         if max(self.joints) > len(joints):
             raise InputError(

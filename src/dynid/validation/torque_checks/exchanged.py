@@ -11,9 +11,8 @@ from dynid.recording.finding import Finding
 from dynid.recording.lag import longest_part
 from dynid.recording.motion import Recording
 from dynid.regression.torque import inverse_dynamics
-from dynid.robot.friction import without_friction
 from dynid.robot.model import Robot
-from dynid.validation.torque_checks.fit import ModelFit, regressor_columns, smooth_samples
+from dynid.validation.torque_checks.fit import ModelFit, regressor_columns, smooth_samples, with_rotors_alone
 
 _EXCHANGE_ROWS = 800  # rows on which pairs of joints are exchanged
 _EXCHANGE_JOINTS = 12  # of more joints only neighbours are tried
@@ -69,7 +68,7 @@ def _unexplained(robot: Robot, q: Array, v: Array, a: Array, tau: Array) -> tupl
     """
     still = np.zeros_like(v)
     gravity = inverse_dynamics(robot, q, still, still, effects=False)
-    inertia = inverse_dynamics(without_friction(robot), q, v, a) - gravity
+    inertia = inverse_dynamics(with_rotors_alone(robot), q, v, a) - gravity
     nothing = np.zeros(len(q))
     free, as_is = [], []
     for j in range(tau.shape[1]):

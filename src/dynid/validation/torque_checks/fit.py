@@ -4,7 +4,9 @@ Per joint, what the description predicts and friction are fitted to the recorded
 
     tau(t + lag) = c_g g(q) + c_m (M(q) a + c(q, v)) + f_v v + f_c sign(v) + f_o
 
-Both coefficients are near 1 where log and model agree.
+Both coefficients are near 1 where log and model agree. A counterbalance or spring takes part of the gravity of its axis; beside
+harmonics of the joint's own position only that part of gravity counts which other joints change, and its coefficient is near 1
+again. So a counterbalanced axis is told from torque in another unit, or without gravity.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ from dynid.recording.steps.differentiate import Differentiate
 from dynid.recording.steps.lowpass import LowPass
 from dynid.recording.steps.resample import Resample, nominal_period_s
 from dynid.regression.torque import inverse_dynamics
-from dynid.robot.friction import without_friction
 from dynid.robot.model import Robot
+from dynid.robot.rotors import is_rotor
 
 _LONGEST_LAG_S = 0.1
 _ROWS = 4000  # rows that the comparison is made on: more rows of the same motion add nothing
 _LAGS = 81  # lags that are tried
+_HARMONICS = (1, 2)  # of a joint's own position, which a counterbalance follows
+_NEAR_ONE = 1.6  # factor by which a coefficient may differ from 1 to count as nominal
 _NOTICED = 0.2  # share of the torque that nominal gravity must have before its absence is noticed
 
 
@@ -49,6 +53,8 @@ class ModelFit:
     """The lag of all joints, those weighing most that tell it best; NaN where torque is not explained well enough."""
     lag_error_s: float
     """Standard error of the common lag, from how the joints disagree."""
+    balanced: BoolArray
+    """Joints that carry nominal gravity beside a torque of their own position, but not without: a counterbalance or spring."""
 
     def as_values(self) -> dict[str, Array]:
         """The numbers that findings on sign, scale and gravity carry."""
@@ -65,8 +71,8 @@ def fit_nominal(recording: Recording, robot: Robot) -> ModelFit:
     rows = np.arange(reach, len(samples) - reach, every)
     q, v, a = samples.position[rows], samples.velocity[rows], samples.acceleration[rows]
     still = np.zeros_like(v)
-    # Rotor inertia that the description states is inertia; its friction is left to the fit.
-    carried = without_friction(robot)
+    # Rotor inertia that the description states is inertia; its friction and springs are left to the fit.
+    carried = with_rotors_alone(robot)
     gravity = inverse_dynamics(robot, q, still, still, effects=False)
     inertia = inverse_dynamics(carried, q, v, a) - gravity
     shifts = np.unique(np.round(np.linspace(-reach, reach, min(_LAGS, 2 * reach + 1))).astype(np.int64))
@@ -93,8 +99,41 @@ def fit_nominal(recording: Recording, robot: Robot) -> ModelFit:
     for j in range(n):
         y = samples.torque[rows + late, j]
         coefficients[j] = _coefficients(bases[j], names[j], y - y.mean(), bool(loaded[j]))
-    found, inertia_found, share = coefficients.T
-    return ModelFit(found, inertia_found, share, explained, lag_s, common, error)
+    found, inertia_found, share = coefficients.T.copy()
+    beside = np.full(n, np.nan)
+    for j in np.flatnonzero(loaded):
+        y = samples.torque[rows + late, j]
+        own = np.column_stack([bases[j], _own_position(q[:, j], robot.driven_joints[j].kind == "prismatic")])
+        beside[j] = _coefficients(own, names[j], y - y.mean(), False)[0]
+    sprung = _sprung(robot)
+    found[sprung], share[sprung] = beside[sprung], np.nan
+    balanced = _nominal(beside) & ~_nominal(found) & ~sprung
+    found[balanced], share[balanced] = beside[balanced], np.nan
+    return ModelFit(found, inertia_found, share, explained, lag_s, common, error, balanced)
+
+
+def with_rotors_alone(robot: Robot) -> Robot:
+    """The robot without friction and springs."""
+    return robot.with_effects([effect for effect in robot.effects if is_rotor(effect)])
+
+
+def _own_position(q: Array, prismatic: bool) -> Array:
+    """Columns that any counterbalance of one joint follows, about their mean."""
+    made = [q, q * q] if prismatic else [f(k * q) for k in _HARMONICS for f in (np.sin, np.cos)]
+    columns = np.column_stack(made)
+    return np.asarray(columns - columns.mean(axis=0))
+
+
+def _sprung(robot: Robot) -> BoolArray:
+    """Joints on which the robot has a spring already."""
+    columns = robot.parameters.columns
+    numbers = {column.number - 1 for column in columns if column.kind == "spring"}
+    return np.array([i in numbers for i, joint in enumerate(robot.joints) if joint.kind != "floating"])
+
+
+def _nominal(coefficient: Array) -> BoolArray:
+    with np.errstate(invalid="ignore"):
+        return np.asarray((coefficient > 1.0 / _NEAR_ONE) & (coefficient < _NEAR_ONE))
 
 
 def chosen_joints(recording: Recording, mask: BoolArray) -> tuple[str, ...]:

@@ -9,6 +9,26 @@ from dynid.recording.motion import Recording
 from dynid.validation.torque_checks.fit import ModelFit, chosen_joints
 
 
+def counterbalance(recording: Recording, fit: ModelFit) -> list[Finding]:
+    """Joints whose own position carries part of their gravity, which is no fault of the log."""
+    if not fit.balanced.any():
+        return []
+    joints = chosen_joints(recording, fit.balanced)
+    numbers = np.flatnonzero(fit.balanced) + 1
+    options = " ".join(f"--spring {number}=linear" for number in numbers.tolist())
+    return [
+        Finding(
+            "counterbalance",
+            "note",
+            f"torque of joint {', '.join(joints)} carries nominal gravity only beside a torque of the joint's own position: it is "
+            "likely counterbalanced",
+            f"put the spring into the model with {options}, or =potential for any other law",
+            joints,
+            fit.as_values(),
+        )
+    ]
+
+
 def absent_gravity(recording: Recording, fit: ModelFit) -> list[Finding]:
     """Torque of joints that gravity loads in which it has next to no share."""
     loaded = np.isfinite(fit.gravity_share)

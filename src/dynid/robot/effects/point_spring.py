@@ -1,0 +1,188 @@
+"""A spring between two points, one on each side of a turning joint: counterbalances, gas springs, constant-force springs.
+
+The distance of the points, with the joint's axis between them, is
+
+    l(q) = length sqrt(1 - ratio cos(q - phase))
+
+``length`` is the distance at a right angle, ``phase`` the position in which the points are nearest, ``ratio`` twice the product
+of their distances from the axis over ``length^2``. A force ``F(l)`` that pulls them together needs the torque ``F(l) dl/dq``:
+
+    linear      F = sk l + sf                 sk the stiffness, sf = -stiffness * free length
+    constant    F = sf
+    gas         F = sg (column / (column + s (l - length)))^exponent,   s = 1 where the gas expands as l grows, -1 where it is compressed
+
+A gas spring that pushes has a negative ``sg``. From torque alone the geometry shows in ``phase`` and ``ratio``; ``length`` only
+turns torques into forces and stays as given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, matrix
+from dynid.errors import InputError, UnknownNameError
+from dynid.robot.effects.conservative import ConservativeEffect
+from dynid.robot.effects.effect import FormulaMotion, NonlinearOption
+from dynid.robot.effects.jointwise import Coefficient, InnerNumber
+from dynid.robot.effects.mathematics import Mathematics, Value
+from dynid.robot.joint import Joint
+
+Form: TypeAlias = Literal["linear", "constant", "gas"]
+FORMS: tuple[Form, ...] = ("linear", "constant", "gas")
+ACTIONS = ("expands", "compressed")
+LEAST_VOLUME = 0.01
+LEAST_RATIO, MOST_RATIO = 0.02, 0.995
+_COEFFICIENTS: dict[Form, tuple[Coefficient, ...]] = {
+    "linear": (Coefficient("sk", "N/m"), Coefficient("sf", "N")),
+    "constant": (Coefficient("sf", "N"),),
+    "gas": (Coefficient("sg", "N"),),
+}
+
+
+@dataclass(frozen=True)
+class PointSpring(ConservativeEffect):
+    """A spring between a point on the link that carries a joint and a point on the link that it moves.
+
+    Every number is one value, or a tuple with one per joint; :meth:`between` finds them from the two points.
+
+    Args:
+        form: ``linear``, ``constant`` or ``gas``.
+        phase: position of the joint in which the points are nearest, rad.
+        ratio: how much their distance changes, between 0 and 1.
+        length: their distance at a right angle, m.
+        column: length of the gas column at that distance, m (``gas`` alone).
+        exponent: polytropic exponent of the gas.
+        action: ``compressed`` where the gas is compressed as the distance grows, or ``expands``.
+        fit: search for phase and ratio (and the gas column); otherwise the geometry is as given.
+
+    Examples:
+        >>> import dynid
+        >>> spring = dynid.PointSpring("linear", phase=0.3, ratio=0.6, length=0.8)
+        >>> robot = dynid.demo_robot(effects=[dynid.effects.OnJoints(spring, (2,))])
+        >>> robot.parameters.names[-2:], robot.parameters.units[-2:]
+        (('sk2', 'sf2'), ('N/m', 'N'))
+    """
+
+    name: ClassVar[str] = "point_spring"
+    inner: ClassVar[tuple[InnerNumber, ...]] = (
+        InnerNumber("phase", "rad", "any", low=-2.0 * np.pi, high=2.0 * np.pi, logarithmic=False),
+        InnerNumber("ratio", "1", "positive", low=LEAST_RATIO, high=MOST_RATIO, logarithmic=False),
+        InnerNumber("length", "m", "positive"),
+        InnerNumber("column", "m", "positive", low=1e-2, high=1e2),
+        InnerNumber("exponent", "1", "positive"),
+    )
+    form: Form = "linear"
+    phase: float | tuple[float, ...] = 0.0
+    ratio: float | tuple[float, ...] = 0.5
+    length: float | tuple[float, ...] = 1.0
+    column: float | tuple[float, ...] = 1.0
+    exponent: float | tuple[float, ...] = 1.0
+    action: Literal["expands", "compressed"] = "compressed"
+    fit: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.form not in FORMS:
+            raise UnknownNameError("form of a spring between points", self.form, FORMS)
+        if self.action not in ACTIONS:
+            raise UnknownNameError("action of a gas spring", self.action, ACTIONS)
+        if np.any(np.asarray(self.ratio) >= 1.0):
+            raise InputError(
+                f"ratio of a spring between points is {self.ratio}, expected less than 1: the points would meet"
+            )
+
+    @classmethod
+    def between(cls, joint: Joint, carrying: ArrayLike, moved: ArrayLike, **options: Any) -> PointSpring:
+        """The spring between a point in the frame of the link that carries the joint and one in that of the link it moves."""
+        phase, ratio, length = spring_geometry(joint, carrying, moved)
+        return cls(phase=phase, ratio=ratio, length=length, **options)
+
+    def coefficients(self) -> tuple[Coefficient, ...]:
+        return _COEFFICIENTS[self.form]
+
+    def columns(self, numbers: Sequence[int], joints: Sequence[Joint]) -> tuple[Any, ...]:
+        """Units are of the spring itself, whatever the joint."""
+        made = super().columns(numbers, joints)
+        units = [coefficient.unit for coefficient in self.coefficients() for _ in numbers]
+        return tuple(replace(column, unit=unit) for column, unit in zip(made, units, strict=True))
+
+    def nonlinear_options(self) -> tuple[NonlinearOption, ...]:
+        if not self.fit:
+            return ()
+        found = super().nonlinear_options()
+        return tuple(option for option in found if option.name != "column" or self.form == "gas")
+
+    def settled(self) -> PointSpring:
+        """The spring with the geometry that it has now."""
+        return replace(self, fit=False)
+
+    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+        turned = motion.position - inner.phase
+        lever = 0.5 * inner.ratio * inner.length * m.sin(turned)  # l dl/dq over length
+        relative = m.sqrt(1.0 - inner.ratio * m.cos(turned))
+        if self.form == "linear":
+            return inner.length * lever, lever / relative
+        if self.form == "constant":
+            return (lever / relative,)
+        return (lever / relative * self._expanded(m, inner, relative) ** (-inner.exponent),)
+
+    def potential(self, m: Mathematics, position: Value, inner: Any) -> tuple[Value, ...]:
+        distance = inner.length * m.sqrt(1.0 - inner.ratio * m.cos(position - inner.phase))
+        if self.form == "linear":
+            return 0.5 * distance * distance, distance
+        if self.form == "constant":
+            return (distance,)
+        x, sign = self._expanded(m, inner, distance / inner.length), self._sign
+        power = 1.0 - inner.exponent
+        safe = m.where(power == 0.0, 1.0, power)
+        return (sign * inner.column * m.where(power == 0.0, m.log(x), (x**safe - 1.0) / safe),)
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.action == "expands" else -1.0
+
+    def _expanded(self, m: Mathematics, inner: Any, relative: Value) -> Value:
+        """Volume of the gas over that at the right angle; never below a hundredth, which no piston reaches."""
+        return m.maximum(1.0 + self._sign * inner.length * (relative - 1.0) / inner.column, LEAST_VOLUME)
+
+
+def spring_geometry(joint: Joint, carrying: ArrayLike, moved: ArrayLike) -> tuple[float, float, float]:
+    """Phase, ratio and length of the distance between a point that carries a joint and one that it moves, each in its link's frame."""
+    if joint.kind not in ("revolute", "continuous"):
+        raise InputError(f"joint '{joint.name}' is {joint.kind}, a spring between two points acts on a joint that turns")
+    axis = joint.screw[3:]
+    centre = np.cross(axis, joint.screw[:3])
+    own = matrix(f"point of the spring on the link that joint '{joint.name}' moves", moved, (3,)) - centre
+    fixed = matrix(f"point of the spring on the link that carries joint '{joint.name}'", carrying, (3,))
+    other = joint.placement[:3, :3].T @ (fixed - joint.placement[:3, 3]) - centre
+    (a, a_height), (b, b_height) = ((r - (r @ axis) * axis, float(r @ axis)) for r in (other, own))
+    square = float(a @ a + b @ b + (a_height - b_height) ** 2)
+    reach = 2.0 * float(np.linalg.norm(a) * np.linalg.norm(b))
+    if reach < 1e-9 * max(square, 1e-300):
+        raise InputError(f"a point of the spring lies on the axis of joint '{joint.name}', where its force has no lever")
+    if reach >= MOST_RATIO * square:
+        raise InputError(
+            f"the points of the spring on joint '{joint.name}' meet as it turns, expected a distance between them"
+        )
+    phase = float(np.arctan2(np.cross(b, a) @ axis, b @ a))
+    return phase, reach / square, float(np.sqrt(square))
+
+
+def spring_force(spring: PointSpring, values: Array, q: ArrayLike) -> tuple[Array, Array]:
+    """Distance of the points and the force that pulls them together, at positions of one joint and values of the coefficients."""
+    turned = np.asarray(q, dtype=np.float64) - float(np.asarray(spring.phase))
+    length = float(np.asarray(spring.length))
+    relative = np.sqrt(1.0 - float(np.asarray(spring.ratio)) * np.cos(turned))
+    distance = length * relative
+    if spring.form == "linear":
+        return distance, values[0] * distance + values[1]
+    if spring.form == "constant":
+        return distance, np.full_like(distance, values[0])
+    sign = 1.0 if spring.action == "expands" else -1.0
+    volume = np.maximum(1.0 + sign * (distance - length) / float(np.asarray(spring.column)), LEAST_VOLUME)
+    return distance, values[0] * volume ** -float(np.asarray(spring.exponent))

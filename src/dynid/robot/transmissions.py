@@ -1,0 +1,91 @@
+"""Couplings and gear ratios from the ``<transmission>`` elements of a URDF, ROS's and ros2_control's.
+
+With ``n_a`` the reduction of an actuator and ``n_j`` that of a joint (1 where not stated), ROS defines
+
+    Simple              x_a = n_a n_j x_j
+    Differential        x_a1 = n_a1 (n_j1 x_j1 + n_j2 x_j2),    x_a2 = n_a2 (n_j1 x_j1 - n_j2 x_j2)
+    FourBarLinkage      x_a1 = n_a1 n_j1 x_j1,                  x_a2 = n_a2 (x_j1 + n_j2 x_j2)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynid.errors import InputError
+from dynid.robot.coupling import Coupling
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
+_KINDS = ("SimpleTransmission", "DifferentialTransmission", "FourBarLinkageTransmission")
+
+
+def coupling_from_transmissions(root: Element, joint_names: Sequence[str], where: str, notes: list[str]) -> Coupling | None:
+    """The coupling that the transmissions of a description state; None where every motor turns its own joint one to one."""
+    n = len(joint_names)
+    B, ratios = np.eye(n), np.full(n, np.nan)
+    for element in root.iter("transmission"):
+        name = element.get("name", "?")
+        kind = _kind(element)
+        joints = [one.get("name", "") for one in element.findall("joint")]
+        if not joints or any(joint not in joint_names for joint in joints):
+            continue  # of a joint that does not move, or of none
+        if kind not in _KINDS:
+            notes.append(f"transmission '{name}' is of the type '{kind}', which is not known: it is left out")
+            continue
+        place = f"transmission '{name}' in {where}"
+        expected = 1 if kind == "SimpleTransmission" else 2
+        actuators = element.findall("actuator")
+        if len(joints) != expected or len(actuators) != expected:
+            raise InputError(
+                f"{place} has {len(joints)} joints and {len(actuators)} actuators, a {kind} has {expected} of each"
+            )
+        places = [joint_names.index(joint) for joint in joints]
+        of_joint = [_reduction(one, place) for one in element.findall("joint")]
+        of_actuator = [_reduction(one, place) for one in actuators]
+        if kind == "SimpleTransmission":
+            whole = next((_reduction(element, place) for tag in _REDUCTIONS if element.find(tag) is not None), 1.0)
+            ratios[places[0]] = of_actuator[0] * of_joint[0] * whole
+            continue
+        ratios[places] = of_actuator
+        (i, j), (a, b) = places, of_joint
+        rows = [[a, b], [a, -b]] if kind == "DifferentialTransmission" else [[a, 0.0], [1.0, b]]
+        B[np.ix_([i, j], [i, j])] = rows
+    plain = bool((np.eye(n) == B).all())
+    if plain and np.all(np.isnan(ratios) | (ratios == 1.0)):
+        return None
+    lacking = [joint for joint, ratio in zip(joint_names, ratios, strict=True) if math.isnan(ratio)]
+    if lacking:
+        notes.append(
+            f"no transmission states the gear ratio of {', '.join(lacking)}: a log of the motors needs --gear-ratios"
+        )
+        if plain:
+            return None
+    return Coupling(tuple(map(tuple, B.tolist())), None if lacking else tuple(ratios.tolist()))
+
+
+def _kind(element: Element) -> str:
+    """Type of a transmission without the package that defines it."""
+    texts = [element.get("type"), *(one.text for tag in ("type", "plugin") for one in element.findall(tag))]
+    stated = next((text.strip() for text in texts if text and text.strip()), "SimpleTransmission")
+    return stated.replace("::", "/").rsplit("/", maxsplit=1)[-1]
+
+
+def _reduction(element: Element, place: str) -> float:
+    for tag in _REDUCTIONS:
+        found = element.find(tag)
+        if found is None:
+            continue
+        try:
+            value = float(found.text or "")
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or value == 0.0:
+            raise InputError(f"{place} has a mechanical reduction of '{found.text}', expected a number that is not zero")
+        return value
+    return 1.0
