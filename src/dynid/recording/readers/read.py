@@ -235,7 +235,7 @@ class _Opened:
 
 def _open(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions) -> _Opened:
     """Everything before the first row: joints, layout, table, plan, units and clock; last the hash, once."""
-    joints = joints_of(robot, options.joints)
+    joints = joints_of(robot, options.joints, needed=options.kind != "wrench")
     layout = options.layout()
     where = str(file.path)
     table = open_table(file.path, replace(layout.open_options, file=file))
