@@ -134,6 +134,7 @@ _OFFERED = Offered(
         "dynid.export.urdf": ("write_urdf",),
         "dynid.export.mjcf": ("write_mjcf",),
         "dynid.export.sdf": ("write_sdf",),
+        "dynid.export.vendors": ("vendor_text",),
         "dynid.export.c_source": ("write_c",),
         "dynid.export.sidecar": ("read_sidecar", "write_sidecar"),
         "dynid.run.compare": ("compare",),

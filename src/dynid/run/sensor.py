@@ -96,6 +96,8 @@ class SensorBody:
     notes: tuple[str, ...]
     samples: tuple[WrenchSamples, ...]
     regression: Regression
+    place: Frame | None = None
+    """The sensor's frame on the robot, where there is one."""
 
     @property
     def best(self) -> BodyEstimate:
@@ -218,6 +220,7 @@ def identify_sensor_body(
         (),
         samples,
         regression,
+        place,
     )
     return replace(found, notes=(*notes, *_notes(found, turning)))
 

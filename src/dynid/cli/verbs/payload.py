@@ -15,6 +15,8 @@ from dynid.run.options import Reading
 
 if TYPE_CHECKING:
     from dynid.estimation.body import BodyEstimate
+    from dynid.export.vendors import VendorText
+    from dynid.robot.model import Robot
     from dynid.run.sensor import SensorBody
 
 _SENSOR = "Body on a force/torque sensor"
@@ -123,6 +125,18 @@ def payload(
         ),
     ] = None,
     gravity: Gravity = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="Print the load in a vendor's form: franka, ur, kuka, abb, fanuc, yaskawa, urdf or mjcf.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write that form into a file too.", show_default=False)
+    ] = None,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -146,8 +160,13 @@ def payload(
             "tilt": tilt,
             "static": static,
         }
-        found = _sensor_body(sensor, robot, frame, mass, shape, typed, given or {})
-        _show_sensor(found, json)
+        found, model = _sensor_body(sensor, robot, frame, mass, shape, typed, given or {})
+        vendor = _vendor(form, found.best.phi, found.place, model, output)
+        if json:
+            show_json(found.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()})
+        else:
+            _show_sensor(found)
+            _show_vendor(vendor)
         return
     if run is None or not logs:
         raise InputError(
@@ -164,7 +183,7 @@ def _sensor_body(
     shape: str | None,
     typed: dict[str, Any],
     reading: dict[str, Any],
-) -> SensorBody:
+) -> tuple[SensorBody, Robot | None]:
     from dynid.robot.frames import frame_named, pose_from
     from dynid.robot.read import read_robot
     from dynid.run.known_load import known_load
@@ -183,13 +202,36 @@ def _sensor_body(
     options = SensorOptions(
         drift=typed["drift"], tilt=typed["tilt"], static=typed["static"], constraints=known_load(mass, shape)
     )
-    return identify_sensor_body(recordings, model, place, filtered=typed["filter"] or "auto", imu=imu, options=options)
+    found = identify_sensor_body(recordings, model, place, filtered=typed["filter"] or "auto", imu=imu, options=options)
+    return found, model
 
 
-def _show_sensor(found: SensorBody, json: bool) -> None:
-    if json:
-        show_json(found.as_dict())
+def _vendor(form: str | None, phi: Any, frame: Any, robot: Robot | None, output: Path | None) -> VendorText | None:
+    """The load in the form asked for, written where that was asked for."""
+    from dynid.files import write_text
+    from dynid.run.vendor import vendor_load
+
+    if form is None:
+        if output is not None:
+            raise InputError(f"-o {output} writes a vendor's form, expected --format NAME beside it")
+        return None
+    found = vendor_load(form, phi, frame, robot)
+    if output is not None:
+        write_text(output, found.text + "\n")
+    return found
+
+
+def _show_vendor(vendor: VendorText | None) -> None:
+    if vendor is None:
         return
+    show()
+    show(f"{vendor.form.title}, in '{vendor.frame}' ({vendor.form.units}):")
+    show(vendor.text)
+    for note in vendor.notes:
+        say(f"note: {note}")
+
+
+def _show_sensor(found: SensorBody) -> None:
     best = found.best
     show(f"body on the sensor, in frame '{found.frame}'; {found.filter.describe()}")
     show_body(best)
