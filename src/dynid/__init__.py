@@ -142,6 +142,7 @@ _OFFERED = Offered(
         "dynid.run.identify": ("identify",),
         "dynid.run.options": ("Settings",),
         "dynid.run.payload": ("identify_payload",),
+        "dynid.run.gains": ("identify_gains",),
         "dynid.run.sensor": ("SensorOptions", "identify_sensor_body"),
         "dynid.run.record": ("Run",),
         "dynid.run.rows": ("register_rows",),

@@ -117,7 +117,7 @@ def _list(values: ArrayLike) -> str:
     return ", ".join(_n(float(value)) for value in np.asarray(values).ravel())
 
 
-def _six(I: Array) -> list[float]:  # noqa: E741 - the letter of the trade
+def _six(I: Array) -> list[float]:
     return [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
 
 
@@ -192,7 +192,7 @@ def _abb(load: Load) -> tuple[str, dict[str, Any]]:
 
 
 def _fanuc(load: Load) -> tuple[str, dict[str, Any]]:
-    centre, I = (100.0 * load.com).tolist(), (np.diag(load.inertia) / KGF_CM_S2).tolist()  # noqa: E741
+    centre, I = (100.0 * load.com).tolist(), (np.diag(load.inertia) / KGF_CM_S2).tolist()
     lines = [f"PAYLOAD [kg] {_n(load.mass)}"]
     lines += [f"PAYLOAD CENTER {axis} [cm] {_n(value)}" for axis, value in zip("XYZ", centre, strict=True)]
     lines += [f"PAYLOAD INERTIA {axis} [kgfcms^2] {_n(value)}" for axis, value in zip("XYZ", I, strict=True)]
@@ -200,7 +200,7 @@ def _fanuc(load: Load) -> tuple[str, dict[str, Any]]:
 
 
 def _yaskawa(load: Load) -> tuple[str, dict[str, Any]]:
-    centre, I = (1e3 * load.com).tolist(), np.diag(load.inertia).tolist()  # noqa: E741
+    centre, I = (1e3 * load.com).tolist(), np.diag(load.inertia).tolist()
     lines = [f"W {_n(load.mass)} kg"]
     lines += [f"{axis}g {_n(value)} mm" for axis, value in zip("XYZ", centre, strict=True)]
     lines += [f"I{axis} {_n(value)} kg.m2" for axis, value in zip("xyz", I, strict=True)]

@@ -17,7 +17,9 @@ SAME_BODY = 1e-9
 """Largest relative difference of the carrying body's parameters after the change of frame."""
 
 
-def vendor_load(name: str, phi: ArrayLike, frame: str | Frame | None = None, robot: Robot | None = None, load: str = "load") -> VendorText:
+def vendor_load(
+    name: str, phi: ArrayLike, frame: str | Frame | None = None, robot: Robot | None = None, load: str = "load"
+) -> VendorText:
     """A load in a vendor's form; in the vendor's own frame where the robot's description has it on the same body.
 
     Args:
@@ -42,6 +44,8 @@ def vendor_load(name: str, phi: ArrayLike, frame: str | Frame | None = None, rob
     # the proof that the frame is right: body, and with it every mass matrix, is the same in both
     difference = float(np.abs(there.into_body @ carried - here.into_body @ np.asarray(phi)).max())
     if difference > SAME_BODY * float(np.abs(phi).max()):
-        raise InputError(f"the load in '{there.name}' differs from that in '{here.name}' by {difference:.2g}: the frames do not fit")
+        raise InputError(
+            f"the load in '{there.name}' differs from that in '{here.name}' by {difference:.2g}: the frames do not fit"
+        )
     found = vendor_text(name, carried, there.name, load)
     return replace(found, notes=(*found.notes, f"carried from '{here.name}' into the vendor's frame '{there.name}'"))

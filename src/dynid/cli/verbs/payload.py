@@ -135,7 +135,8 @@ def payload(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write that form into a file too.", show_default=False)
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write that form into a file too.", show_default=False),
     ] = None,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
