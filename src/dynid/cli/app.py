@@ -15,6 +15,7 @@ from dynid.cli.verbs.demo import demo
 from dynid.cli.verbs.doctor import doctor
 from dynid.cli.verbs.excite import excite
 from dynid.cli.verbs.export import export
+from dynid.cli.verbs.gains import gains
 from dynid.cli.verbs.identify import identify
 from dynid.cli.verbs.init import init
 from dynid.cli.verbs.payload import payload
@@ -64,6 +65,7 @@ for verb in (
     validate,
     compare,
     payload,
+    gains,
     export,
     report,
 ):

@@ -19,6 +19,7 @@ from dynid.recording.steps.resample import Resample
 from dynid.recording.steps.step import Extent, Step
 from dynid.recording.stream import RecordingStream
 from dynid.recording.wrench import WrenchRecording
+from dynid.recording.wrench_samples import WrenchSamples, wrench_samples, wrench_signals
 
 PIECE_ROWS = 16_384
 """Rows of a stream that are processed at a time, however many are read: steps hold a few such pieces each."""
@@ -28,15 +29,17 @@ PIECE_ROWS = 16_384
 def process(recording: Recording, steps: Sequence[Step], *, edge_s: float | None = None) -> Samples: ...
 @overload
 def process(recording: RecordingStream, steps: Sequence[Step], *, edge_s: float | None = None) -> ProcessedStream: ...
+@overload
+def process(recording: WrenchRecording, steps: Sequence[Step], *, edge_s: float | None = None) -> WrenchSamples: ...
 
 
 def process(
-    recording: Recording | RecordingStream, steps: Sequence[Step], *, edge_s: float | None = None
-) -> Samples | ProcessedStream:
+    recording: Recording | RecordingStream | WrenchRecording, steps: Sequence[Step], *, edge_s: float | None = None
+) -> Samples | ProcessedStream | WrenchSamples:
     """Samples of a recording after the steps, in their order; of a stream, samples that are made while they are read.
 
     Args:
-        recording: a log, or a stream of one.
+        recording: a log, a stream of one, or a log of a force/torque sensor; there ``torque`` of the steps is the wrench.
         steps: processing steps of ``dynid.steps``. Steps that need equally spaced samples get a ``Resample`` before them if
             there is none.
         edge_s: time dropped at both ends of every uninterrupted part, s; by default 0.3 s or three filter time constants,
@@ -56,23 +59,32 @@ def process(
     if isinstance(recording, RecordingStream):
         return ProcessedStream(recording, chain)
     tally = Tally()
+    if isinstance(recording, WrenchRecording):
+        with _naming(recording.source.path or "the force/torque recording"):
+            signals = _whole_signals(wrench_signals(recording), chain, tally)
+            return wrench_samples(recording, signals, (*recording.source.notes, *tally.notes))
     with _naming(recording.place):
-        pieces = list(_chained(_Whole(recording), chain).pieces(tally))
-        if not pieces:
-            raise InputError("no row is left after the processing steps")
-        signals = pieces[0]
-        for piece in pieces[1:]:
-            signals = joined(signals, piece)
+        signals = _whole_signals(_signals(recording, float(recording.time[0]), 0), chain, tally)
         return _samples(signals, (*recording.source.notes, *tally.notes))
 
 
+def _whole_signals(signals: Signals, chain: Sequence[Step], tally: Tally) -> Signals:
+    """All rows of a log in memory after the steps."""
+    pieces = list(_chained(_Whole(signals), chain).pieces(tally))
+    if not pieces:
+        raise InputError("no row is left after the processing steps")
+    found = pieces[0]
+    for piece in pieces[1:]:
+        found = joined(found, piece)
+    return found
+
+
 def _refuse_other_kinds(recording: object) -> None:
-    """Sensor logs and pose tables come out of the same reader, so a script may well pass one on to here."""
-    if isinstance(recording, (Recording, RecordingStream)):
+    """Pose tables come out of the same reader, so a script may well pass one on to here."""
+    if isinstance(recording, (Recording, RecordingStream, WrenchRecording)):
         return
-    kinds = {WrenchRecording: "a force/torque-sensor log", StaticRecording: "a table of poses"}
-    what = next((words for kind, words in kinds.items() if isinstance(recording, kind)), f"a {type(recording).__name__}")
-    path = recording.source.path if isinstance(recording, (WrenchRecording, StaticRecording)) else ""
+    what = "a table of poses" if isinstance(recording, StaticRecording) else f"a {type(recording).__name__}"
+    path = recording.source.path if isinstance(recording, StaticRecording) else ""
     raise InputError(
         f"{path or 'the recording'} is {what}, expected a motion log with joint positions: processing steps filter joint "
         "motion and torque (read_recording(..., kind='motion') refuses other logs)"
@@ -153,10 +165,10 @@ class ProcessedStream:
 class _Whole:
     """A recording in memory as one piece."""
 
-    recording: Recording
+    signals: Signals
 
     def pieces(self, tally: Tally) -> Iterator[Signals]:
-        yield _signals(self.recording, float(self.recording.time[0]), 0)
+        yield self.signals
 
 
 @dataclass(frozen=True, eq=False)

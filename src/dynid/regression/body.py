@@ -10,14 +10,16 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_finite
 from dynid.errors import InputError
+from dynid.robot.motion import ProperAcceleration, SpatialAcceleration
 
 
-def body_regressor(acceleration: ArrayLike, velocity: ArrayLike) -> Array:
+def body_regressor(acceleration: ArrayLike | SpatialAcceleration | ProperAcceleration, velocity: ArrayLike) -> Array:
     """Wrench regressor ``(..., 6, 10)`` of a body.
 
     Args:
-        acceleration: spatial acceleration ``(..., 6)`` (linear, angular) in the body's frame, that is the rate of the twist's
-            components, with gravity already subtracted, as Pinocchio's ``bodyRegressor`` takes it.
+        acceleration: :class:`~dynid.robot.motion.SpatialAcceleration` or :class:`~dynid.robot.motion.ProperAcceleration` in the
+            body's frame. A plain array ``(..., 6)`` (linear, angular) is taken as spatial: the rate of the twist's components, with
+            gravity already subtracted, as Pinocchio's ``bodyRegressor`` takes it. It is not what an accelerometer reads.
         velocity: twist ``(..., 6)`` in the body's frame.
 
     Examples:
@@ -26,7 +28,11 @@ def body_regressor(acceleration: ArrayLike, velocity: ArrayLike) -> Array:
         >>> (Y @ [2.0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).round(2).tolist()
         [0.0, 0.0, 19.62, 0.0, 0.0, 0.0]
     """
-    a, v = np.asarray(acceleration, dtype=np.float64), np.asarray(velocity, dtype=np.float64)
+    if isinstance(acceleration, (SpatialAcceleration, ProperAcceleration)):
+        a = np.concatenate([acceleration.linear, acceleration.angular], axis=-1)
+    else:
+        a = np.asarray(acceleration, dtype=np.float64)
+    v = np.asarray(velocity, dtype=np.float64)
     for name, array in (("acceleration", a), ("velocity", v)):
         if array.ndim == 0 or array.shape[-1] != 6:
             raise InputError(f"{name} has shape {array.shape}, expected (..., 6)")
@@ -36,6 +42,8 @@ def body_regressor(acceleration: ArrayLike, velocity: ArrayLike) -> Array:
     except ValueError:
         raise InputError(f"acceleration has shape {a.shape}, velocity has shape {v.shape}") from None
     w, alpha = v[..., 3:], a[..., 3:]
+    if isinstance(acceleration, ProperAcceleration):
+        return proper_body_regressor(a[..., :3], w, alpha)
     return proper_body_regressor(a[..., :3] + np.cross(w, v[..., :3]), w, alpha)
 
 

@@ -1,30 +1,284 @@
-"""``dynid payload``: a tool's or load's ten parameters."""
+"""``dynid payload``: a tool's or load's ten parameters, from joint torque or from a force/torque sensor."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import percent, show, show_json
-from dynid.cli.options import AsJson, LogFiles
+from dynid.cli.console import percent, say, show, show_json, show_table
+from dynid.cli.options import AsJson, Gravity, numbers, parsed_gravity
+from dynid.cli.schema import takes_options
+from dynid.errors import InputError
+from dynid.run.options import Reading
+
+if TYPE_CHECKING:
+    from dynid.estimation.body import BodyEstimate
+    from dynid.export.vendors import VendorText
+    from dynid.robot.model import Robot
+    from dynid.run.sensor import SensorBody
+
+_SENSOR = "Body on a force/torque sensor"
+_KNOWN = "What is known of the load"
 
 
+@takes_options(Reading)
 def payload(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Identification of the robot without the load.", show_default=False)
-    ],
-    logs: LogFiles,
-    link: Annotated[
-        str | None, typer.Option("--link", help="The link that carries the load; default: the last.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="[RUN]", help="Identification of the robot without the load.", show_default=False),
+    ] = None,
+    logs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[LOG...]", help="Logs with the load: CSV, parquet, npz, MCAP.", show_default=False),
+    ] = None,
+    sensor: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--sensor",
+            metavar="LOG",
+            help="Log of a force/torque sensor that carries the body; repeat for several.",
+            show_default=False,
+            rich_help_panel=_SENSOR,
+        ),
+    ] = None,
+    robot: Annotated[
+        Path | None,
+        typer.Option(
+            "--robot",
+            metavar="ROBOT",
+            help="Robot that moves the sensor, by the joints in its log.",
+            show_default=False,
+            rich_help_panel=_SENSOR,
+        ),
+    ] = None,
+    frame: Annotated[
+        str | None,
+        typer.Option(
+            "--frame",
+            "--link",
+            metavar="LINK",
+            help="Frame of the load or sensor: any link of the description, such as tool0; default: the last link.",
+            show_default=False,
+        ),
+    ] = None,
+    frame_pose: Annotated[
+        str | None,
+        typer.Option(
+            "--frame-pose",
+            metavar="X,Y,Z,R,P,Y",
+            help="Pose of the sensor in that frame: m, and roll, pitch, yaw in rad.",
+            show_default=False,
+            rich_help_panel=_SENSOR,
+        ),
+    ] = None,
+    imu_pose: Annotated[
+        str | None,
+        typer.Option(
+            "--imu-pose",
+            metavar="X,Y,Z,R,P,Y",
+            help="Pose in the sensor of the IMU that measured the motion; default: the sensor's own.",
+            show_default=False,
+            rich_help_panel=_SENSOR,
+        ),
+    ] = None,
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            "--filter",
+            metavar="FILTER",
+            help="auto, none, savgol:WINDOW,ORDER, butterworth:HZ, rows:HZ or polynomial:SECONDS. \\[default: auto]",
+            show_default=False,
+            rich_help_panel=_SENSOR,
+        ),
+    ] = None,
+    drift: Annotated[
+        bool, typer.Option("--drift", help="Estimate a linear drift of the six offsets.", rich_help_panel=_SENSOR)
+    ] = False,
+    tilt: Annotated[
+        bool,
+        typer.Option(
+            "--tilt", help="Estimate the direction of gravity: the robot is not mounted level.", rich_help_panel=_SENSOR
+        ),
+    ] = False,
+    static: Annotated[
+        bool | None,
+        typer.Option(
+            "--static/--dynamic",
+            help="Use the weight alone, or the whole motion. Default: the weight alone where the sensor hardly turns.",
+            show_default=False,
+            rich_help_panel=_SENSOR,
+        ),
+    ] = None,
+    mass: Annotated[
+        float | None, typer.Option("--mass", metavar="KG", help="Known mass.", show_default=False, rich_help_panel=_KNOWN)
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            "--shape",
+            metavar="SHAPE",
+            help="Shape that the load fills, in its frame: box:X0,Y0,Z0,X1,Y1,Z1, cylinder:X0,Y0,Z0,X1,Y1,Z1,RADIUS or mesh:FILE.",
+            show_default=False,
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None,
+    gravity: Gravity = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="Print the load in a vendor's form: franka, ur, kuka, abb, fanuc, yaskawa, urdf or mjcf.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write that form into a file too.", show_default=False),
     ] = None,
     json: AsJson = False,
+    given: dict[str, Any] | None = None,
 ) -> None:
-    """Mass, centre of mass and inertia of a load, from a run without it and logs with it.
+    """Mass, centre of mass and inertia of a load: from logs with it and a run without it, or from a force/torque sensor.
 
-    Example: [bold]dynid payload run loaded.parquet[/bold]
+    Examples: [bold]dynid payload run loaded.parquet --frame tool0[/bold]
+
+    [bold]dynid payload --sensor log.csv --robot arm.urdf --frame ft_sensor[/bold]
     """
+    if sensor:
+        if run is not None:
+            raise InputError(
+                f"--sensor takes the place of a run and its logs, '{run}' was given as well: give one of the two"
+            )
+        typed = {
+            "gravity": parsed_gravity(gravity),
+            "frame_pose": frame_pose,
+            "imu_pose": imu_pose,
+            "filter": filter,
+            "drift": drift,
+            "tilt": tilt,
+            "static": static,
+        }
+        found, model = _sensor_body(sensor, robot, frame, mass, shape, typed, given or {})
+        vendor = _vendor(form, found.best.phi, found.place, model, output)
+        if json:
+            show_json(found.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()})
+        else:
+            _show_sensor(found)
+            _show_vendor(vendor)
+        return
+    if run is None or not logs:
+        raise InputError(
+            "nothing to identify from: expected RUN LOG... (a run without the load, logs with it) or --sensor LOG"
+        )
+    _joint_payload(run, logs, frame, json)
+
+
+def _sensor_body(
+    logs: list[Path],
+    robot: Path | None,
+    frame: str | None,
+    mass: float | None,
+    shape: str | None,
+    typed: dict[str, Any],
+    reading: dict[str, Any],
+) -> tuple[SensorBody, Robot | None]:
+    from dynid.robot.frames import frame_named, pose_from
+    from dynid.robot.read import read_robot
+    from dynid.run.known_load import known_load
+    from dynid.run.sensor import SensorOptions, identify_sensor_body, read_sensor_logs
+
+    model = None if robot is None else read_robot(robot, "none", typed["gravity"])
+    recordings = read_sensor_logs(logs, model, **reading)
+    if model is not None and recordings[0].position is not None:
+        model = model if recordings[0].joint_names == model.joint_names else model.only(recordings[0].joint_names)
+    place: Any = frame
+    if typed["frame_pose"] is not None:
+        if model is None:
+            raise InputError("--frame-pose is a pose in a frame of the robot, expected --robot ROBOT beside it")
+        place = frame_named(model, frame).moved(pose_from(numbers(typed["frame_pose"], "--frame-pose")), "sensor")
+    imu = None if typed["imu_pose"] is None else pose_from(numbers(typed["imu_pose"], "--imu-pose"))
+    options = SensorOptions(
+        drift=typed["drift"], tilt=typed["tilt"], static=typed["static"], constraints=known_load(mass, shape)
+    )
+    found = identify_sensor_body(recordings, model, place, filtered=typed["filter"] or "auto", imu=imu, options=options)
+    return found, model
+
+
+def _vendor(form: str | None, phi: Any, frame: Any, robot: Robot | None, output: Path | None) -> VendorText | None:
+    """The load in the form asked for, written where that was asked for."""
+    from dynid.files import write_text
+    from dynid.run.vendor import vendor_load
+
+    if form is None:
+        if output is not None:
+            raise InputError(f"-o {output} writes a vendor's form, expected --format NAME beside it")
+        return None
+    found = vendor_load(form, phi, frame, robot)
+    if output is not None:
+        write_text(output, found.text + "\n")
+    return found
+
+
+def _show_vendor(vendor: VendorText | None) -> None:
+    if vendor is None:
+        return
+    show()
+    show(f"{vendor.form.title}, in '{vendor.frame}' ({vendor.form.units}):")
+    show(vendor.text)
+    for note in vendor.notes:
+        say(f"note: {note}")
+
+
+def _show_sensor(found: SensorBody) -> None:
+    best = found.best
+    show(f"body on the sensor, in frame '{found.frame}'; {found.filter.describe()}")
+    show_body(best)
+    force, moment = found.offsets[:3], found.offsets[3:]
+    show(f"offsets of the sensor: {numbers_text(force, 3)} N, {numbers_text(moment, 4)} N m")
+    if found.gravity is not None:
+        show(f"gravity in the base frame: {numbers_text(found.gravity, 4)} m/s^2")
+    show()
+    rows = [
+        (
+            body.method,
+            f"{body.mass:.4f} +- {1.96 * body.sigma[0]:.4f}",
+            numbers_text(1e3 * body.com, 1),
+            numbers_text(1e3 * body.inertia.diagonal(), 2),
+            "yes" if body.feasible else "no",
+        )
+        for body in found.bodies
+    ]
+    show_table(("method", "mass, kg (95 %)", "centre, mm", "inertia about it, g m^2: xx, yy, zz", "consistent"), rows)
+    for note in found.notes:
+        say(f"note: {note}")
+    for finding in found.findings:
+        say(f"{finding.severity}: {finding.sentence}; {finding.fix}")
+
+
+def numbers_text(values: Any, digits: int) -> str:
+    """Three numbers in a row."""
+    return ", ".join(f"{value:.{digits}f}" for value in values)
+
+
+def show_body(body: BodyEstimate) -> None:
+    """Mass, centre and inertia of a body with their 95 % intervals."""
+    show(f"mass {body.mass:.4f} +- {1.96 * body.sigma[0]:.4f} kg (95 %)")
+    show(f"centre of mass [{numbers_text(body.com, 4)}] +- [{numbers_text(1.96 * body.com_sigma, 4)}] m")
+    for row, spread in zip(body.inertia, body.inertia_sigma, strict=True):
+        show(
+            "inertia about it "
+            + "  ".join(f"{value: .5f}" for value in row)
+            + f"  +- {numbers_text(1.96 * spread, 5)} kg m^2"
+        )
+    show(f"physically consistent: {'yes' if body.feasible else 'no'}")
+    if body.unknown:
+        show(f"not determined by these data: {', '.join(body.unknown)}")
+
+
+def _joint_payload(run: Path, logs: list[Path], link: str | None, json: bool) -> None:
     from dynid.run.payload import identify_payload
     from dynid.run.store import load_run
 

@@ -187,11 +187,19 @@ def _bounded_step(H: Array, g: Array, size: Array, damping: float, lower: Array)
     return np.maximum(step, lower)
 
 
-def consistent_start(fit: WhitenedFit, depth: float = 1e-2) -> Array:
+START_DEPTH = 1e-2
+"""How far inside the margin a search begins, scaled."""
+
+
+def consistent_start(fit: WhitenedFit, depth: float = START_DEPTH) -> Array:
     """A point well inside the margin: the unconstrained solution with its eigenvalues lifted, or the prior if better."""
-    candidates = [fit.centre, fit.problem.prior.values / fit.consistent.scale]
+    candidates = [fit.centre, _at_prior(fit)]
     inside = [lifted(fit, x, depth) for x in candidates]
     return min(inside, key=fit.value)
+
+
+def _at_prior(fit: WhitenedFit) -> Array:
+    return np.asarray(fit.problem.prior.values / fit.consistent.scale)
 
 
 def lifted(fit: WhitenedFit, x: Array, depth: float) -> Array:
@@ -232,6 +240,8 @@ class ConsistentDescent(ABC):
     watch: Callable[[Parameters], bool | None] | None = None
     covariance: CovarianceKind = "corrected"
     tolerance: float = DATA_TOLERANCE
+    from_prior: bool = False
+    """Begin at the prior, as one does without an unconstrained solution; otherwise at that solution, which may be the answer."""
 
     def __post_init__(self) -> None:
         check_kind(self.covariance)
@@ -267,7 +277,7 @@ class ConsistentDescent(ABC):
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
         fit = self.whiten(problem)
-        if fit.entropic is None and fit.consistent.contains(fit.centre):
+        if not self.from_prior and fit.entropic is None and fit.consistent.contains(fit.centre):
             nothing = {"constraints_active": False, "iterations": 0, "objective": 0.0}
             return fit.finish(self.name, fit.centre, self.covariance, None, (), nothing, free=fit.data_only)
         began = time.perf_counter()
@@ -297,5 +307,6 @@ class ConsistentDescent(ABC):
         lower = np.full(fit.consistent.n - slots.size, -np.inf)
         lower[fit.consistent.single_bounds[:, 1].astype(int) - slots.size] = 0.0
         chart = self.chart(fit.consistent.margin * unit_body("full"), lower)
-        start = chart.state(consistent_start(fit), len(slots))
+        first = lifted(fit, _at_prior(fit), START_DEPTH) if self.from_prior else consistent_start(fit)
+        start = chart.state(first, len(slots))
         return descend(fit, chart, start, iterations=self.iterations, tolerance=self.settle, watch=watch)

@@ -130,7 +130,14 @@ def mapped_axes(columns: LogColumns, name: str, given: str | Sequence[str] | Map
     named = tuple(given)
     if isinstance(given, Mapping) or len(named) != n:
         raise InputError(f"{columns.where}: mapping of '{name}' has {len(named)} columns, expected a list of {n}")
-    for column in named:
-        if column not in columns.shapes:
-            raise UnknownNameError("column", column, columns.shapes, columns.where)
-    return tuple(Slot(column) for column in named)
+    slots = tuple(_signed(columns, column) for column in named)
+    for slot in slots:
+        if slot.column not in columns.shapes:
+            raise UnknownNameError("column", slot.column, columns.shapes, columns.where)
+    return slots
+
+
+def _signed(columns: LogColumns, name: str) -> Slot:
+    """A column, negated where its name follows a minus sign that is not its own."""
+    negated = name.startswith("-") and name not in columns.shapes
+    return Slot(name[1:].strip(), negated=True) if negated else Slot(name)

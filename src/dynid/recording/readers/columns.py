@@ -18,10 +18,11 @@ from dynid.recording.readers.names import EVERY_ALIAS, QUALIFIED, STEMS, aliases
 
 @dataclass(frozen=True)
 class Slot:
-    """One number per row: a column, or one element of a column that holds a list per row."""
+    """One number per row: a column, or one element of a column that holds a list per row; negated where a mapping says so."""
 
     column: str
     element: int | None = None
+    negated: bool = False
 
     def __str__(self) -> str:
         return self.column if self.element is None else f"{self.column}[{self.element}]"

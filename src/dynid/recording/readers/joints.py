@@ -113,10 +113,13 @@ class LogJoints:
         return f"numbered columns are taken for the joints in this order: {', '.join(self.numbered if self.given else self.names)}"
 
 
-def joints_of(robot: HasJoints | Sequence[str], given: Sequence[str] | None) -> LogJoints:
-    """The joints of a robot, or of a sequence of names; ``given`` are those of the log's columns, in order."""
+def joints_of(robot: HasJoints | Sequence[str], given: Sequence[str] | None, needed: bool = True) -> LogJoints:
+    """The joints of a robot, or of a sequence of names; ``given`` are those of the log's columns, in order.
+
+    Where joints are not ``needed``, as in the log of a sensor with its own motion, there may be none.
+    """
     names = tuple(robot.joint_names if isinstance(robot, HasJoints) else robot)
-    if isinstance(robot, str) or not names:
+    if isinstance(robot, str) or (needed and not names):
         raise InputError(f"robot is {robot!r}, expected a robot with joints or a sequence of joint names")
     described, locked = names, dict[str, float]()
     if isinstance(robot, HasLockedJoints):

@@ -5,11 +5,14 @@ time = "clock_ms"                        # or ["sec", "nanosec"]
 position = "axis{number}.angle"          # pattern with {joint}, {index} (from 0) or {number} (from 1)
 torque = ["load_a", "load_b"]            # or the columns in the robot's joint order
 velocity = {shoulder = "w1", elbow = "w2"}   # or by joint
+wrench = ["fx", "-fz", "fy", "mx", "-mz", "my"]   # force and moment of a sensor; a minus turns a column round
 drive_gains = [10.0, 8.5]                # N m per A at the joint side
 gear_ratios = [100, 100]                 # motor turns per joint turn
 [units]
 time = "ms"
 position = "deg"
+force = "kgf"                            # of a sensor: N, kN, kgf, lbf
+moment = "Nmm"                           # Nm, Nmm, Ncm, kgfm, kgfmm, lbfin
 [side]
 torque = "motor"
 [rename]                                 # column of the log = the name it should have

@@ -200,7 +200,7 @@ class _Planner:
             if name in self.layout.columns:
                 slots[name] = mapped_axes(self.columns.columns, name, self.layout.columns[name])
         taken = {slot.column for group in slots.values() for slot in group}
-        for name in ("position", "velocity", "acceleration"):
+        for name in ("position", "velocity", "acceleration") if self.columns.names else ():
             match = self.match(name)
             if name in self.layout.options.ignore or match is None or not self.columns.complete(match):
                 continue

@@ -246,7 +246,7 @@ class _Opened:
 
 def _open(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions) -> _Opened:
     """Everything before the first row: joints, layout, table, plan, units and clock; last the hash, once."""
-    joints = joints_of(robot, options.joints)
+    joints = joints_of(robot, options.joints, needed=options.kind != "wrench")
     coupling: Coupling | None = getattr(robot, "coupling", None)
     layout = options.layout(coupling)
     where = str(file.path)

@@ -217,4 +217,5 @@ class Decoder:
 
     def _column(self, batch: Batch, slot: Slot, n: int) -> NDArray[np.number]:
         column = numeric(self.where, slot.column, batch[slot.column])
-        return column if slot.element is None else column.reshape(n, -1)[:, slot.element]
+        found = column if slot.element is None else column.reshape(n, -1)[:, slot.element]
+        return -as_float(found) if slot.negated else found

@@ -24,7 +24,19 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "torque": {"Nm": 1.0, "mNm": 1e-3, "kNm": 1e3, "N": 1.0, "A": 1.0, "mA": 1e-3},
     "external_torque": {"Nm": 1.0, "mNm": 1e-3, "N": 1.0},
     "current": {"A": 1.0, "mA": 1e-3},
+    "force": {"N": 1.0, "kN": 1e3, "kgf": 9.80665, "lbf": 4.4482216152605},
+    "moment": {
+        "Nm": 1.0,
+        "Nmm": 1e-3,
+        "mNm": 1e-3,
+        "Ncm": 1e-2,
+        "kgfm": 9.80665,
+        "kgfmm": 9.80665e-3,
+        "lbfin": 0.1129848290276167,
+    },
 }
+_WRENCH = ("force", "moment")
+"""Quantities of a force/torque sensor, three columns each."""
 #: Power of the gear ratio (motor turns per joint turn) that brings a motor-side quantity to the joint.
 _GEAR_POWER = {"position": -1, "reference_position": -1, "velocity": -1, "acceleration": -1, "torque": 1}
 _AMPERES = ("A", "mA")
@@ -63,6 +75,10 @@ def make_scales(
     if torque_is_current and "current" in quantities:
         raise InputError(f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; ignore one")
     factors: dict[str, Array] = {}
+    if "wrench" in quantities:
+        six = np.concatenate([[UNITS[name][unit] for unit in _units_of(name, units.get(name), 3)] for name in _WRENCH])
+        if np.any(six != 1.0):
+            factors["wrench"] = six
     for name in scaled:
         scale = np.array([UNITS[name][unit] for unit in per_joint_units.get(name, ())] or np.ones(n))
         # Current is that of the motor in any case: the gearbox is part of the drive gain.
@@ -94,10 +110,12 @@ def _refuse_unknown(units: Mapping[str, Any], side: Mapping[str, str]) -> None:
 
 
 def _units_of(name: str, given: Any, n: int) -> list[str]:
-    """One unit per joint."""
+    """One unit per joint, or per axis of a sensor; none given is SI."""
+    given = next(iter(UNITS[name])) if given is None else given
     units = [given] * n if isinstance(given, str) else list(given)
     if len(units) != n:
-        raise InputError(f"{len(units)} units of {name} given, robot has {n} joints")
+        counted = f"a sensor has {n} axes" if name in _WRENCH else f"robot has {n} joints"
+        raise InputError(f"{len(units)} units of {name} given, {counted}")
     for unit in units:
         if unit not in UNITS[name]:
             raise UnknownNameError(f"unit of {name}", str(unit), UNITS[name])

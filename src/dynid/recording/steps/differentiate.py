@@ -57,6 +57,7 @@ class Differentiate(RowwiseStep):
             return {} if logged else {"velocity": first_derivative(window.time, window.values["position"])}
         if logged:
             return {"acceleration": first_derivative(window.time, window.values["velocity"])}
+        window.need(["position"], self)
         q = window.values["position"]
         return {"velocity": first_derivative(window.time, q), "acceleration": second_derivative(window.time, q)}
 

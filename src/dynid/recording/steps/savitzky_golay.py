@@ -65,6 +65,7 @@ class SavitzkyGolay(RowwiseStep):
             self._refuse_order(1)
             return smooth | {"acceleration": self._filtered(window, window.values["velocity"], 1)}
         self._refuse_order(2)
+        window.need(["position"], self)
         q = window.values["position"]
         return smooth | {"velocity": self._filtered(window, q, 1), "acceleration": self._filtered(window, q, 2)}
 

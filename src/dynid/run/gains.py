@@ -1,0 +1,425 @@
+"""Drive gains from logs of motor current with and without a load of known mass.
+
+    K_j i_j = (Y beta)_j                       without the load
+    K_j i_j = (Y beta + Y_L phi_L)_j           with it, its mass M known (Gautier and Briot 2014)
+
+Without the known mass all of it could be scaled together; with it every joint that feels the weight of the load has a scale. Three
+methods:
+
+* ``tls``: errors in the current alone. The current is predicted, ``i_j = g_j (Y beta + Y_L phi_L)_j`` with ``g = 1/K``, and the sum of
+  squares minimised over all of it by Gauss-Newton; each step is a linear regression.
+* ``sdp``: the same with every link and the load physically consistent.
+* ``ols``: the equations above by least squares, as published for the UR10e. The current is then part of the regressor, and its errors,
+  those of the friction model included, make the gains too small and dependent on the filter.
+
+A torque sensor in every joint has a gain too: the same with torque in place of current gives it, 1 where it is right.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Array, freeze
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints.constraints import MassBounds
+from dynid.estimation.linear import LinearProblem
+from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.estimation.methods.weighted import WeightedLeastSquares
+from dynid.estimation.seen import seen_parameters
+from dynid.estimation.uncertainty import uncertainty
+from dynid.inertia import phi_from_mass_com_inertia
+from dynid.parameters import Column, Parameters, inertial_columns
+from dynid.recording.recording import Recording, StaticRecording
+from dynid.recording.samples import Samples
+from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.factor import Regression, matrix_regression
+from dynid.regression.source import Chunk
+from dynid.regression.torque import torque_regressor
+from dynid.robot.frames import Frame, frame_named
+from dynid.robot.model import Robot
+from dynid.run.logs import read_logs
+from dynid.run.options import Settings
+from dynid.run.record import Run
+from dynid.run.signals import Filter, to_samples, velocity_sources, with_dead_zone
+
+METHODS = ("tls", "sdp", "ols")
+IDENTIFIABLE = 0.05
+"""Largest relative standard deviation of a gain that counts as identified."""
+STEPS = 30
+SETTLED = 1e-7
+BAND_HZ, SIGNAL_BAND_HZ = 5.0, 20.0
+"""Band of the rows, and of the motion that they are made of, where no run gives them."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The gain of one joint, N m per unit of its signal; its value is that of the data alone or, with a prior, of both."""
+
+    joint: str
+    value: float
+    sigma: float
+    identifiable: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        known = bool(np.isfinite(self.sigma))
+        return {
+            "joint": self.joint,
+            "value": self.value if known else None,
+            "sigma": self.sigma if known else None,
+            "identifiable": self.identifiable,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class DriveGains:
+    """Gains of all joints and the load that they were found with.
+
+    Args:
+        gains: one per joint.
+        covariance: of the gains.
+        load: ten parameters of the load in its frame.
+        unit: of the gains.
+        relative_error: ``||i - i_hat|| / ||i||`` over both logs.
+    """
+
+    gains: tuple[Gain, ...]
+    covariance: Array
+    load: Array
+    frame: str
+    unit: str
+    method: str
+    relative_error: float
+    notes: tuple[str, ...] = ()
+    least_squares: tuple[Gain, ...] = ()
+    """The same by ordinary least squares, beside another method."""
+
+    @property
+    def values(self) -> Array:
+        """The gains in order, NaN where they are not identifiable."""
+        return freeze([gain.value if gain.identifiable else np.nan for gain in self.gains])
+
+    def as_dict(self) -> dict[str, Any]:
+        """What ``dynid gains --json`` prints."""
+        return {
+            "gains": [gain.as_dict() for gain in self.gains],
+            "unit": self.unit,
+            "method": self.method,
+            "load": self.load.tolist(),
+            "frame": self.frame,
+            "relative_error": self.relative_error,
+            "ols": [gain.as_dict() for gain in self.least_squares] or None,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Logs:
+    """Rows of one log: ``[Y, Y_L, i]`` of every joint."""
+
+    rows: tuple[Array, ...]
+    time: Array
+
+
+def identify_gains(
+    robot: Robot | Run,
+    unloaded: Sequence[str | Path],
+    loaded: Sequence[str | Path],
+    mass: float,
+    *,
+    frame: str | Frame | None = None,
+    settings: Settings | None = None,
+    method: Literal["tls", "sdp", "ols"] = "tls",
+    prior: Sequence[float] | None = None,
+    prior_sigma: float = 0.1,
+) -> DriveGains:
+    """Drive gains from logs with and without a load of known mass.
+
+    Args:
+        robot: the robot with its friction, or a run of it, whose robot and filter are used.
+        unloaded: logs without the load, with motor current (or joint torque, for gains of torque sensors).
+        loaded: logs with it.
+        mass: of the load, kg.
+        frame: frame that carries the load; None for the last link.
+        settings: how logs are read and filtered; by default those of the run.
+        method: ``tls`` (errors in the current), ``sdp`` (the same with links and load physically consistent) or ``ols``.
+        prior: gains of a data sheet, one per joint, which are combined with what the data say.
+        prior_sigma: their relative standard deviation.
+
+    Examples:
+        >>> import dynid
+        >>> arm = dynid.demo_robot().only(["shoulder_yaw", "shoulder_pitch", "upper_arm_roll", "elbow"])
+        >>> heavy = arm.with_parameters({"m4": arm.parameters["m4"] + 3.0})
+        >>> for name, one in (("free", arm), ("loaded", heavy)):
+        ...     _ = dynid.write_recording(dynid.demo_recording(one, torque_noise=0.05), f"{name}.csv")
+        >>> found = dynid.identify_gains(arm, ["free.csv"], ["loaded.csv"], 3.0)
+        >>> [gain.identifiable for gain in found.gains]
+        [True, True, True, True]
+    """
+    run = robot if isinstance(robot, Run) else None
+    model = robot.robot if isinstance(robot, Run) else robot
+    if not (np.isfinite(mass) and mass > 0.0):
+        raise InputError(f"--mass is {mass:g}, expected the mass of the load, a positive number of kg")
+    if method not in METHODS:
+        raise UnknownNameError("method", method, METHODS)
+    chosen = settings or (Settings() if run is None else run.settings)
+    both = [_recordings(model, paths, chosen) for paths in (unloaded, loaded)]
+    unit = "N m/A" if both[0][0].current is not None else "N m per unit"
+    how = _filter(both[0], chosen) if run is None or run.filter is None else run.filter
+    model = with_dead_zone(model, both[0], how, chosen) if run is None else model
+    place = frame_named(model, frame)
+    logs = [
+        [_rows(model, place, to_samples(log, how, chosen.max_rows), how, loads) for log in kind]
+        for loads, kind in zip((False, True), both, strict=True)
+    ]
+    problem = _Problem.of(model, place, [*logs[0], *logs[1]], mass)
+    found = problem.gains(problem.solved(method), unit, method, prior, prior_sigma)
+    if method == "ols":
+        return replace(
+            found,
+            notes=(*found.notes, "least squares makes gains too small where the current has errors: compare --method tls"),
+        )
+    return replace(found, least_squares=problem.gains(problem.solved("ols"), unit, "ols", None, prior_sigma).gains)
+
+
+def _recordings(robot: Robot, paths: Sequence[str | Path], settings: Settings) -> tuple[Recording, ...]:
+    """Logs whose torque is the current as it is, where they have current."""
+    if not paths:
+        raise InputError("no log was given, expected one without and one with the load")
+    plain = replace(settings, drive_gains=(1.0,) * robot.n_joints)
+    try:
+        found = read_logs(robot, [Path(path) for path in paths], plain)
+    except InputError as error:
+        if "current" not in str(error):
+            raise
+        found = read_logs(robot, [Path(path) for path in paths], replace(settings, drive_gains=None))
+    if isinstance(found, StaticRecording):
+        raise InputError(f"{paths[0]} is a table of poses, expected a motion log with motor current")
+    if found.robot.joint_names != robot.joint_names:
+        missing = [name for name in robot.joint_names if name not in found.robot.joint_names]
+        raise InputError(f"{paths[0]} lacks joint {', '.join(missing)}, expected all {robot.n_joints}")
+    return found.recordings
+
+
+def _filter(recordings: Sequence[Recording], settings: Settings) -> Filter:
+    rate = min(recording.rate_hz for recording in recordings)
+    band = BAND_HZ if settings.cutoff_hz == "auto" else float(settings.cutoff_hz)
+    signals = SIGNAL_BAND_HZ if settings.signal_band_hz == "auto" else float(settings.signal_band_hz)
+    source = velocity_sources(recordings, settings)[0]
+    assert source in ("logged", "position")
+    if settings.signals:
+        return Filter(band, band, settings.filter_order, "logged" if source == "logged" else "position")
+    signals = min(max(signals, band), 0.4 * rate)
+    return Filter(signals, signals, settings.filter_order, "logged" if source == "logged" else "position", row_band_hz=band)
+
+
+def _rows(robot: Robot, place: Frame, samples: Samples, how: Filter, loaded: bool) -> _Logs:
+    assert samples.torque is not None
+    Y = torque_regressor(robot, samples.position, samples.velocity, samples.acceleration, samples.load)
+    body = slice(10 * place.body, 10 * place.body + 10)
+    of_load = Y[:, :, body] @ place.into_body if loaded else np.zeros((*Y.shape[:2], 10))
+    n = 10 * robot.n_joints
+    blocks = [
+        np.asfortranarray(np.column_stack([Y[:, j, :n], of_load[:, j], Y[:, j, n:], samples.torque[:, j]]))
+        for j in range(robot.n_dof)
+    ]
+    row_filter = how.row_filter
+    if row_filter is None:
+        return _Logs(tuple(blocks), samples.time)
+    chunks = list(row_filter.over(iter([Chunk(blocks, samples.time)])))
+    parts = zip(*(chunk.blocks for chunk in chunks), strict=True)
+    times = [chunk.time for chunk in chunks if chunk.time is not None]
+    return _Logs(tuple(np.concatenate(part) for part in parts), np.concatenate(times))
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Parameters ``(links, load, effects, g)`` and the rows of all logs."""
+
+    robot: Robot
+    place: Frame
+    logs: Sequence[_Logs]
+    mass: float
+    parameters: Parameters
+    base: BaseReduction
+
+    @classmethod
+    def of(cls, robot: Robot, place: Frame, logs: Sequence[_Logs], mass: float) -> _Problem:
+        n, known = robot.n_joints, robot.parameters
+        ball = phi_from_mass_com_inertia(mass, np.zeros(3), 0.4 * mass * 0.1**2 * np.eye(3))
+        gains = tuple(Column("g", j + 1, "actuator", "A/(N m)", name) for j, name in enumerate(robot.dof_names))
+        columns = (*known.columns[: 10 * n], *inertial_columns(n + 1, "load"), *known.columns[10 * n :], *gains)
+        values = np.concatenate([known.values[: 10 * n], ball, known.values[10 * n :], np.ones(n)])
+        K = reduce_to_base(robot).K
+        b, p = K.shape
+        whole = np.zeros((b + 10 + n, p + 10 + n))
+        whole[:b, : 10 * n], whole[:b, 10 * n + 10 : p + 10] = K[:, : 10 * n], K[:, 10 * n :]
+        whole[b : b + 10, 10 * n : 10 * n + 10] = np.eye(10)
+        whole[b + 10 :, p + 10 :] = np.eye(n)
+        names = [column.name for column in columns]
+        return cls(robot, place, logs, mass, Parameters(columns, values), BaseReduction.from_matrix(whole, names))
+
+    @property
+    def _n(self) -> int:
+        return self.robot.n_dof
+
+    def regression(self, phi: Array, g: Array) -> Regression:
+        """``[g0 Y, g0 Y_L, tau0 | i + g0 tau0]``: the current linearised at ``phi`` and ``g``."""
+        parts = []
+        for log in self.logs:
+            matrices = []
+            for j, rows in enumerate(log.rows):
+                tau = rows[:, :-1] @ phi
+                own = np.zeros((len(rows), self._n))
+                own[:, j] = tau
+                matrices.append(np.hstack([g[j] * rows[:, :-1], own, (rows[:, -1] + g[j] * tau)[:, None]]))
+            parts.append(matrix_regression(self.parameters, self.robot.dof_names, matrices, timed=True))
+        return reduce(operator.add, parts)
+
+    def start(self) -> tuple[Array, Array]:
+        """``K i = Y phi`` by ordinary least squares on scaled columns, the mass known: biased, and near enough to start from."""
+        b = self.base.n_base - self._n
+        lift = self.base.lift[: -self._n, :b]
+        place = self._mass_row
+        blocks, targets = [], []
+        for log in self.logs:
+            for j, rows in enumerate(log.rows):
+                W = rows[:, :-1] @ lift
+                own = np.zeros((len(rows), self._n))
+                own[:, j] = -rows[:, -1]
+                weight = 1.0 / max(float(np.linalg.norm(rows[:, -1])), 1e-12)
+                blocks.append(weight * np.hstack([np.delete(W, place, axis=1), own]))
+                targets.append(-weight * self.mass * W[:, place])
+        A, y = np.vstack(blocks), np.concatenate(targets)
+        scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+        x = np.linalg.lstsq(A / scale, y, rcond=1e-8)[0] / scale
+        beta = np.insert(x[: b - 1], place, self.mass)
+        K = x[b - 1 :]
+        typical = float(np.median(K[K > 0.0])) if (K > 0.0).any() else 1.0
+        return lift @ beta, 1.0 / np.where(0.05 * typical < K, K, typical)
+
+    @property
+    def _mass_row(self) -> int:
+        """Base value that is the mass of the load."""
+        return self.base.n_base - self._n - 10
+
+    def solved(self, method: str) -> tuple[Array, Array, Array, float]:
+        """Parameters, gains ``K``, their covariance and the relative error."""
+        if method == "ols":
+            return self.least_squares()
+        phi, g = self.start()
+        for _ in range(STEPS):
+            phi, new, *_ = self._step(phi, g, None)
+            change = float(np.abs(np.log(np.maximum(new, 1e-12) / g)).max())
+            g = np.clip(new, 0.3 * g, 3.0 * g)
+            if change < SETTLED:
+                break
+        if method == "sdp":
+            for _ in range(3):
+                phi, g, *_ = self._step(phi, g, "sdp")
+        phi, g, covariance, error = self._step(phi, g, method)
+        K = 1.0 / g
+        return phi, K, covariance * np.outer(K**2, K**2), error
+
+    def least_squares(self) -> tuple[Array, Array, Array, float]:
+        """``K i = Y phi`` with every row counting alike."""
+        parts = []
+        for log in self.logs:
+            matrices = []
+            for j, rows in enumerate(log.rows):
+                own = np.zeros((len(rows), self._n + 1))
+                own[:, j] = -rows[:, -1]
+                matrices.append(np.hstack([rows[:, :-1], own]))
+            parts.append(matrix_regression(self.parameters, self.robot.dof_names, matrices, timed=True))
+        problem = self._with_mass(reduce(operator.add, parts), self.parameters)
+        ones = np.ones(self._n)
+        beta = problem.solve(ones)
+        found = uncertainty(problem, beta, ones, problem.noise_sigma(beta, pooled=True), "corrected")
+        K = beta[-self._n :]
+        phi = self.base.lift[: -self._n, : -self._n] @ beta[: -self._n]
+        left = problem.residual_norms(beta) / np.maximum(np.abs(K), 1e-12)
+        return phi, K, found.covariance[-self._n :, -self._n :], self._relative(left)
+
+    def _with_mass(self, regression: Regression, prior: Parameters) -> LinearProblem:
+        """The linear problem with the mass of the load held at its value."""
+        problem = LinearProblem.of(regression, self.base, prior)
+        held = np.array(self.base.base_values(prior))
+        held[self._mass_row] = self.mass
+        # with the mass free all of it could be scaled together, and the last gain would count as not seen
+        stacked = np.delete(np.vstack(problem.channels)[:, :-1], self._mass_row, axis=1)
+        free = np.insert(seen_parameters(stacked).mask, self._mass_row, False)
+        return problem.estimating(free, held)
+
+    def _relative(self, left: Array) -> float:
+        """Root mean square over joints of ``||i - i_hat|| / ||i||``."""
+        current = [np.linalg.norm(np.concatenate([log.rows[j][:, -1] for log in self.logs])) for j in range(self._n)]
+        return float(np.linalg.norm(left / np.maximum(current, 1e-12)) / np.sqrt(self._n))
+
+    def _step(self, phi: Array, g: Array, method: str | None) -> tuple[Array, Array, Array, float]:
+        regression = self.regression(phi, g)
+        prior = self.parameters.with_values(np.concatenate([phi, g]))
+        problem = self._with_mass(regression, prior)
+        weights, beta, _ = WeightedLeastSquares()._iterate(problem)
+        covariance = np.zeros((self._n, self._n))
+        if method is not None:
+            sigma = problem.noise_sigma(beta, pooled=False)
+            found = uncertainty(problem, beta, weights, sigma, "corrected")
+            covariance = found.covariance[-self._n :, -self._n :]
+        if method == "sdp":
+            n = self.robot.n_joints
+            program = FeasibleSDP(
+                weighted=True, effects_positive=False, constraints=(MassBounds(n + 1, self.mass, self.mass),)
+            )
+            result = program.estimate(regression, self.base, self._consistent_prior(g))
+            if not result.outcome.usable:
+                raise InputError(f"no consistent links and load explain the logs: {'; '.join(result.notes)}")
+            values = result.standard.values
+        else:
+            values = np.concatenate([self.base.lift[: -self._n, : -self._n] @ beta[: -self._n], beta[-self._n :]])
+        return values[: -self._n], values[-self._n :], covariance, self._relative(problem.residual_norms(beta))
+
+    def _consistent_prior(self, g: Array) -> Parameters:
+        values = self.parameters.values.copy()
+        values[-self._n :] = g
+        return self.parameters.with_values(values)
+
+    def gains(
+        self, found: tuple[Array, Array, Array, float], unit: str, method: str, prior: Sequence[float] | None, spread: float
+    ) -> DriveGains:
+        """Gains with their uncertainty, joined with a prior where there is one."""
+        phi, K, C, error = found
+        sigma = np.sqrt(np.maximum(np.diag(C), 0.0))
+        seen = (sigma > 0.0) & np.isfinite(sigma)
+        sigma[~seen] = np.inf
+        known = sigma < IDENTIFIABLE * np.abs(K)
+        notes = []
+        names = [name for name, good in zip(self.robot.dof_names, known, strict=True) if not good]
+        if names:
+            notes.append(
+                f"not identifiable from these logs: the gain of {', '.join(names)}; the weight of the load hardly acts on "
+                f"{'it' if len(names) == 1 else 'them'} (a vertical axis carries none)"
+            )
+        if prior is not None:
+            K, sigma = self._with_prior(K, sigma, prior, spread)
+            notes.append(f"combined with given gains of {100.0 * spread:g} % standard deviation")
+        body = 10 * self.robot.n_joints
+        gains = tuple(
+            Gain(name, float(k), float(s), bool(good))
+            for name, k, s, good in zip(self.robot.dof_names, K, sigma, known, strict=True)
+        )
+        return DriveGains(
+            gains, freeze(C), freeze(phi[body : body + 10]), self.place.name, unit, method, error, tuple(notes)
+        )
+
+    def _with_prior(self, K: Array, sigma: Array, prior: Sequence[float], spread: float) -> tuple[Array, Array]:
+        given = np.asarray(prior, dtype=np.float64)
+        if given.shape != K.shape or not (np.isfinite(given) & (given > 0.0)).all():
+            raise InputError(f"--gains-prior has {given.size} numbers, expected {len(K)} positive ones, one per joint")
+        data, sheet = 1.0 / sigma**2, 1.0 / (spread * given) ** 2
+        return (data * np.nan_to_num(K) + sheet * given) / (data + sheet), 1.0 / np.sqrt(data + sheet)

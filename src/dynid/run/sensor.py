@@ -1,0 +1,346 @@
+"""The body on a force/torque sensor: ten parameters and six offsets from the sensor's log and its motion.
+
+    wrench = Y(b, w, alpha) phi + offsets (+ drift t),        b = a - R^T g the proper acceleration of the sensor
+
+The motion comes from the joints of a robot, from an IMU on the body or from the log itself. Where the mounting is not known to be
+level, the direction of gravity is estimated along, by Gauss-Newton: ``dwrench / dg = dY/db (-R^T) phi``, linear in ``g``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, freeze
+from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.body import METHODS, TEN, BodyEstimate, estimate_body, finite, known_mass
+from dynid.estimation.constraints.constraints import Constraint
+from dynid.parameters import Column, Parameters
+from dynid.recording.finding import Finding
+from dynid.recording.wrench import WrenchRecording
+from dynid.recording.wrench_samples import WrenchSamples
+from dynid.regression.body import proper_body_regressor
+from dynid.regression.factor import Regression, factorise, matrix_regression
+from dynid.regression.wrench_rows import AXES, WrenchRows
+from dynid.robot.frames import Frame, frame_named
+from dynid.robot.model import Robot
+from dynid.robot.motion import LinkMotion
+from dynid.run.sensor_signals import SensorFilter, chosen_sensor_filter, sensor_filter
+from dynid.validation.sensor_check import check_sensor
+
+STILL_RAD_S = 0.02
+"""A body that never turns faster is weighed as standing still, rad/s."""
+TILTS = 8
+"""Most steps of the search for the direction of gravity; it settles in three or four."""
+
+
+@dataclass(frozen=True)
+class SensorOptions:
+    """How the body on a sensor is identified.
+
+    Args:
+        offsets: estimate constant offsets of the six axes.
+        drift: estimate their linear change in time too.
+        tilt: estimate the direction of gravity in the base frame; its size is kept. Needs joint motion.
+        static: use the weight alone; None to decide by the motion.
+        methods: shown side by side; the answer is ``sdp`` where it is among them, else the last.
+        constraints: what is known of the body, such as its mass.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.SensorOptions(drift=True, methods=("sdp",)).offsets
+        True
+    """
+
+    offsets: bool = True
+    drift: bool = False
+    tilt: bool = False
+    static: bool | None = None
+    methods: tuple[str, ...] = METHODS
+    constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.methods:
+            raise InputError("no method was named for the body on the sensor, expected at least one")
+        for name in self.methods:
+            if name not in METHODS:
+                raise UnknownNameError("method", name, METHODS)
+
+
+@dataclass(frozen=True, eq=False)
+class SensorBody:
+    """The body on a sensor, in the sensor's frame.
+
+    Args:
+        frame: name of the sensor's frame.
+        bodies: the body by every method.
+        filter: how signals or rows were filtered.
+        static: whether only the weight was used.
+        gravity: in the base frame, where it was estimated or known.
+        findings: what looks wrong with the log.
+        notes: sentences for the user.
+        samples: what was identified on.
+    """
+
+    frame: str
+    bodies: tuple[BodyEstimate, ...]
+    filter: SensorFilter
+    static: bool
+    gravity: Array | None
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    samples: tuple[WrenchSamples, ...]
+    regression: Regression
+    place: Frame | None = None
+    """The sensor's frame on the robot, where there is one."""
+
+    @property
+    def best(self) -> BodyEstimate:
+        """The answer: the semidefinite estimate where there is one."""
+        return next((body for body in self.bodies if body.method == "sdp"), self.bodies[-1])
+
+    def by(self, method: str) -> BodyEstimate:
+        """The body by one method."""
+        for body in self.bodies:
+            if body.method == method:
+                return body
+        raise UnknownNameError("method", method, [body.method for body in self.bodies])
+
+    def _beside(self, words: str) -> tuple[Array, Array]:
+        found, names = self.best.estimate, self.best.estimate.standard.names
+        places = [names.index(f"{axis}_{words}1") for axis in AXES if f"{axis}_{words}1" in names]
+        return freeze(found.standard.values[places]), freeze(found.sigma[places])
+
+    @property
+    def offsets(self) -> Array:
+        """Of the six axes, N and N m; zero where they were not estimated."""
+        values, _ = self._beside("offset")
+        return values if len(values) else np.zeros(6)
+
+    @property
+    def relative_error(self) -> float:
+        """``||wrench - prediction|| / ||wrench||`` of the answer, each axis in units of its noise."""
+        return self.best.estimate.relative_error
+
+    def as_dict(self) -> dict[str, Any]:
+        """What ``dynid payload --sensor --json`` prints."""
+        best = self.best.as_dict()
+        _, offset_sigma = self._beside("offset")
+        drift, drift_sigma = self._beside("drift")
+        return best | {
+            "frame": self.frame,
+            "offsets": self.offsets.tolist(),
+            "offsets_sigma": finite(offset_sigma),
+            "drift": drift.tolist() or None,
+            "drift_sigma": finite(drift_sigma) or None,
+            "gravity": None if self.gravity is None else self.gravity.tolist(),
+            "static": self.static,
+            "filter": self.filter.describe(),
+            "residual_rms": dict(zip(AXES, self.best.estimate.residual_rms.tolist(), strict=True)),
+            "relative_error": self.relative_error,
+            "n_samples": self.best.estimate.n_samples,
+            "methods": [body.as_dict() for body in self.bodies],
+            "findings": [finding.as_dict() for finding in self.findings],
+            "notes": list(self.notes),
+        }
+
+
+def identify_sensor_body(
+    recordings: Sequence[WrenchRecording] | WrenchRecording,
+    robot: Robot | None = None,
+    frame: str | Frame | None = None,
+    *,
+    filtered: SensorFilter | str = "auto",
+    imu: ArrayLike | None = None,
+    options: SensorOptions | None = None,
+) -> SensorBody:
+    """The body on a force/torque sensor.
+
+    Args:
+        recordings: logs of the sensor, all with the same body and offsets.
+        robot: the robot that carries the sensor; None where the logs hold the sensor's own motion.
+        frame: the sensor's frame on the robot: a link by name, or a :class:`Frame`.
+        filtered: ``auto``, ``savgol:WINDOW,ORDER``, ``butterworth:HZ``, ``rows:HZ``, ``polynomial:SECONDS`` or ``none``.
+        imu: 4x4 pose in the sensor's frame of the IMU that measured the motion.
+        options: offsets, drift, tilt, static, methods, constraints.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> t, (w, b, turn) = np.arange(300) / 100.0, rng.normal(size=(3, 300, 3))
+        >>> Y = dynid.body_regressor(dynid.ProperAcceleration(b, turn), np.hstack([0 * w, w]))
+        >>> ball = [2.0, 0, 0, 0.2, 0.03, 0, 0.03, 0, 0, 0.01]
+        >>> log = dynid.WrenchRecording(
+        ...     t, Y @ ball + [3, -2, 1, 0, 0, 0], angular_velocity=w, linear_acceleration=b, angular_acceleration=turn
+        ... )
+        >>> found = dynid.identify_sensor_body(log, filtered="none")
+        >>> round(found.best.mass, 3), found.offsets[:3].round(3).tolist()
+        (2.0, [3.0, -2.0, 1.0])
+    """
+    chosen = options or SensorOptions()
+    logs = (recordings,) if isinstance(recordings, WrenchRecording) else tuple(recordings)
+    if not logs:
+        raise InputError("no log of a force/torque sensor was given, expected at least one")
+    place = _place(logs, robot, frame)
+    how = chosen_sensor_filter(logs, robot, place) if filtered == "auto" else filtered
+    how = sensor_filter(how) if isinstance(how, str) else how
+    moved = [how.samples(log, robot, place, imu) for log in logs]
+    samples, motions = tuple(one for one, _ in moved), [motion for _, motion in moved]
+    turning = max(float(np.quantile(np.linalg.norm(_velocity(one), axis=1), 0.99)) for one in samples)
+    static = turning < STILL_RAD_S if chosen.static is None else chosen.static
+    findings = check_sensor(samples, motions, None if robot is None else robot.gravity)
+    for finding in findings:
+        if finding.severity == "error":
+            raise InputError(f"{finding.sentence}; {finding.fix}")
+    gravity = None if robot is None else robot.gravity
+    notes = [note for one in samples for note in one.notes]
+    if chosen.tilt:
+        if robot is None or any(motion is None for motion in motions):
+            raise InputError(
+                "the direction of gravity needs the sensor's pose, expected --robot and joint positions in the log"
+            )
+        gravity, samples, tilted = _levelled(samples, motions, robot, place, chosen, static)
+        notes.append(tilted)
+    rows = WrenchRows(samples, chosen.offsets, chosen.drift, static)
+    regression = factorise(how.rows(rows))
+    bodies = estimate_body(regression, chosen.methods, chosen.constraints)
+    findings = (*findings, *_against_known_mass(bodies, chosen.constraints, samples[0].place))
+    found = SensorBody(
+        "sensor" if place is None else place.name,
+        bodies,
+        how,
+        static,
+        None if gravity is None else freeze(gravity),
+        findings,
+        (),
+        samples,
+        regression,
+        place,
+    )
+    return replace(found, notes=(*notes, *_notes(found, turning)))
+
+
+def _place(logs: Sequence[WrenchRecording], robot: Robot | None, frame: str | Frame | None) -> Frame | None:
+    if robot is not None:
+        return frame_named(robot, frame)
+    if frame is not None:
+        raise InputError("a frame was given without a robot, expected --robot ROBOT beside --frame")
+    for log in logs:
+        if log.angular_velocity is None or log.linear_acceleration is None:
+            lacks = "angular velocity" if log.angular_velocity is None else "proper acceleration"
+            raise InputError(
+                f"{log.source.path or 'the force/torque recording'} lacks the {lacks} of the sensor, expected its motion in columns "
+                "wx.. and ax.., or joint positions with --robot and --frame"
+            )
+    return None
+
+
+def _against_known_mass(
+    bodies: Sequence[BodyEstimate], constraints: Sequence[Constraint], place: str
+) -> tuple[Finding, ...]:
+    """A known mass that the unconstrained estimate contradicts, by the factor of a unit or by more than its noise."""
+    known = known_mass(constraints)
+    free = next((body for body in bodies if body.method in ("wls", "ols")), None)
+    if known is None or free is None or not free.mass > 0.0:
+        return ()
+    ratio = known / free.mass
+    if 8.0 < ratio < 12.0:
+        raise InputError(
+            f"{place}: the wrench weighs {free.mass:.3g} kg where {known:g} kg were given, {ratio:.3g} times less: it is in kgf, "
+            'expected N and N m; say so in a mapping (--mapping FILE): [units] force = "kgf", moment = "kgfm"'
+        )
+    if abs(ratio - 1.0) < 0.05:
+        return ()
+    return (
+        Finding(
+            "known_mass",
+            "warning",
+            f"{place}: the wrench weighs {free.mass:.3g} +- {1.96 * free.sigma[0]:.2g} kg where {known:g} kg were given",
+            "check the mass, the gain of the sensor and what else hangs on it (--mass)",
+            values={"mass": free.mass, "known": known},
+        ),
+    )
+
+
+def _velocity(samples: WrenchSamples) -> Array:
+    assert samples.angular_velocity is not None
+    return samples.angular_velocity
+
+
+def _notes(found: SensorBody, turning: float) -> list[str]:
+    notes = []
+    unknown = found.best.unknown
+    if found.static:
+        slow = f"the sensor turns at no more than {turning:.2g} rad/s, so " if turning < STILL_RAD_S else ""
+        notes.append(f"{slow}only the weight was used: the inertia ({', '.join(TEN[4:])}) cannot be known from it")
+        unknown = tuple(name for name in unknown if name in TEN[:4])
+    if unknown:
+        advice = (
+            "turn the sensor into more directions" if set(unknown) & set(TEN[:4]) else "move faster, about all three axes"
+        )
+        notes.append(f"this motion does not determine {', '.join(unknown)}: {advice}")
+    return notes
+
+
+def _levelled(
+    samples: Sequence[WrenchSamples],
+    motions: Sequence[LinkMotion | None],
+    robot: Robot,
+    place: Frame | None,
+    options: SensorOptions,
+    static: bool,
+) -> tuple[Array, tuple[WrenchSamples, ...], str]:
+    """The direction of gravity that explains the wrench best, and the samples under it."""
+    g = robot.gravity.copy()
+    size = float(np.linalg.norm(g))
+    logs = tuple(samples)
+    for _ in range(TILTS):
+        across = np.linalg.svd(g[None])[2][1:]  # two directions that turn gravity and keep its size
+        step, scale = _tilt_step(logs, motions, across, options, static)
+        g = g + step @ across
+        g *= size / np.linalg.norm(g)
+        logs = tuple(one.moved_by(robot, place, g)[0] for one in samples)
+        if float(np.linalg.norm(step)) < 1e-9 * scale:
+            break
+    angle = float(np.degrees(np.arccos(np.clip(g @ robot.gravity / size**2, -1.0, 1.0))))
+    direction = ",".join(f"{value:.5g}" for value in g)
+    return g, logs, f"gravity in the base frame is turned by {angle:.2f} degrees: --gravity={direction}"
+
+
+def _tilt_step(
+    logs: Sequence[WrenchSamples], motions: Sequence[LinkMotion | None], across: Array, options: SensorOptions, static: bool
+) -> tuple[Array, float]:
+    """Change of gravity along two directions, estimated with the body."""
+    rows = WrenchRows(logs, options.offsets, options.drift, static)
+    phi = estimate_body(factorise(rows), ("wls",))[0].phi
+    columns = tuple(Column(f"tilt{k + 1}", 1, "actuator", "m/s^2", "gravity") for k in range(2))
+    parameters = Parameters((*rows.parameters.columns, *columns), np.concatenate([rows.parameters.values, np.zeros(2)]))
+    parts = []
+    for log, motion in zip(logs, motions, strict=True):
+        assert motion is not None
+        fall = -np.einsum("nji,kj->nki", motion.rotation, across)  # change of the proper acceleration
+        still = np.zeros((len(log), 3))
+        change = np.stack([proper_body_regressor(fall[:, k], still, still) @ phi for k in range(2)], axis=-1)
+        blocks = [np.concatenate([chunk.blocks[i] for chunk in replace(rows, recording=log).passes()]) for i in range(6)]
+        parts.append([np.hstack([block[:, :-1], change[:, i], block[:, -1:]]) for i, block in enumerate(blocks)])
+    stacked = [np.concatenate(blocks) for blocks in zip(*parts, strict=True)]
+    found = estimate_body(matrix_regression(parameters, AXES, stacked), ("wls",))[0].estimate
+    return found.base_values[-2:], float(np.linalg.norm(across[0])) * 9.81
+
+
+def read_sensor_logs(paths: Sequence[str | Path], robot: Robot | None, **reading: Any) -> tuple[WrenchRecording, ...]:
+    """Logs of a force/torque sensor; ``reading`` are options of how they are read."""
+    from dynid.recording.readers.read import read_recording
+
+    found = []
+    for path in paths:
+        options = {name: value for name, value in reading.items() if value is not None}
+        recording = read_recording(path, () if robot is None else robot, kind="wrench", **options)
+        assert isinstance(recording, WrenchRecording)
+        found.append(recording)
+    return tuple(found)
