@@ -77,7 +77,7 @@ def _loaded(robot: Robot, path: str | os.PathLike[str]) -> tuple[Any, Element, s
     where = f"robot file '{description.path}'"
     root = parse_xml(description.content, where)
     model = _load(Path(path), robot, where)
-    for i in range(robot.n_joints):
+    for i in range(robot.n_bodies):
         _model_joint(model, robot, i, where)  # names what is missing before anything is held
     return _reduced(model, robot, root, where), root, where
 

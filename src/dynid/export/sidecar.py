@@ -125,7 +125,7 @@ def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate
 
 
 def _effect_record(robot: Robot, effect: Effect) -> dict[str, Any]:
-    driven = [(i + 1, joint) for i, joint in enumerate(robot.joints) if joint.kind != "floating"]
+    driven = [(i + 1, robot.joints[i]) for i in robot.effect_joints]
     columns = effect.columns([number for number, _ in driven], [joint for _, joint in driven])
     return {
         "name": effect.name,
