@@ -27,6 +27,7 @@ from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.effects import Effect, effect_from_dict, effect_to_dict
 from dynid.robot.files import read_description
 from dynid.robot.joint import Joint
+from dynid.robot.loops import Frame, Loop, Loops
 from dynid.robot.model import MergedLink, Robot, make_robot
 
 FORMAT = "dynid parameters 1"
@@ -103,6 +104,10 @@ def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate
         "effects": [_effect_record(robot, effect) for effect in robot.effects],
         "inconsistent_links": list(bad),
     }
+    if robot.loops:
+        record["loops"] = _loops_record(robot.loops)
+    if robot.absent:
+        record["absent"] = list(robot.absent)
     companions: tuple[Path, ...] = ()
     if estimate is not None:
         if estimate.standard.names != robot.parameters.names:
@@ -122,6 +127,37 @@ def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate
         write_atomically(arrays, lambda temporary: np.savez_compressed(temporary, allow_pickle=False, **content))
         companions = (arrays,)
     return WrittenModel(write_json(target, record), "json", False, tuple(notes), companions)
+
+
+def _loops_record(loops: Loops) -> dict[str, Any]:
+    return {
+        "actuated": list(loops.actuated),
+        "friction": list(loops.rubbing),
+        "start": loops.start,
+        "closures": [
+            {
+                "name": loop.name,
+                "closed": list(loop.closed),
+                "bodies": [loop.first.body, loop.second.body],
+                "placements": [loop.first.placement, loop.second.placement],
+            }
+            for loop in loops
+        ],
+    }
+
+
+def _loops(record: Mapping[str, Any] | None) -> Loops | None:
+    if record is None:
+        return None
+    closures = tuple(
+        Loop(
+            one["name"],
+            *(Frame(int(body), np.array(pose)) for body, pose in zip(one["bodies"], one["placements"], strict=True)),
+            tuple(one["closed"]),
+        )
+        for one in record["closures"]
+    )
+    return Loops(closures, tuple(record["actuated"]), tuple(record["friction"]), np.array(record["start"], dtype=float))
 
 
 def _effect_record(robot: Robot, effect: Effect) -> dict[str, Any]:
@@ -239,6 +275,8 @@ def robot_from_sidecar(path: str | os.PathLike[str]) -> Robot:
             effects=_effects(record),
             merged=merged,
             source=read_description(place).source("parameters"),
+            loops=_loops(record.get("loops")),
+            absent=record.get("absent", ()),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"'{place}' is damaged: it lacks or misstates {error}") from None
