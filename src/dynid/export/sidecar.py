@@ -149,15 +149,11 @@ def _loops_record(loops: Loops) -> dict[str, Any]:
 def _loops(record: Mapping[str, Any] | None) -> Loops | None:
     if record is None:
         return None
-    closures = tuple(
-        Loop(
-            one["name"],
-            *(Frame(int(body), np.array(pose)) for body, pose in zip(one["bodies"], one["placements"], strict=True)),
-            tuple(one["closed"]),
-        )
-        for one in record["closures"]
-    )
-    return Loops(closures, tuple(record["actuated"]), tuple(record["friction"]), np.array(record["start"], dtype=float))
+    closures = []
+    for one in record["closures"]:
+        first, second = (Frame(int(body), np.array(pose)) for body, pose in zip(one["bodies"], one["placements"], strict=True))
+        closures.append(Loop(one["name"], first, second, tuple(one["closed"])))
+    return Loops(tuple(closures), tuple(record["actuated"]), tuple(record["friction"]), np.array(record["start"], dtype=float))
 
 
 def _effect_record(robot: Robot, effect: Effect) -> dict[str, Any]:
