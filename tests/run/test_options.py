@@ -37,9 +37,9 @@ OTHER = Settings(
     from_s=0.5, to_s=-2.0, drive_gains=(1.0, 2.5), preset="rtde", mapping="my columns.toml",
     joints=("a", "b"), gear_ratios=(3.0, -4.0), rate_hz=100.0, episode=2, topic="/js",
     rows="energy", velocity="position", filter="savgol:11,2", cutoff_hz=8.0, torque_cutoff_hz=9.0,
-    signals=False, signal_band_hz=70.0, filter_order=3,
+    signals=True, signal_band_hz=70.0, filter_order=3,
     dead_zone=0.1, intervals="0.2", window=0.05, null_hz=50.0, order=2, product_order=3, composition="pointwise", alpha=4.0,
-    beta=5.0, max_rows=1000, method="wls", split=0.5, weighted=True, prior="none", prior_strength=2.0, bounds="b.csv",
+    beta=5.0, max_rows=1000, method="wls", split=0.5, weighted=False, prior="none", prior_strength=2.0, bounds="b.csv",
     coefficients="c.csv", drop_above=30.0, optimiser="annealing", starts=3, steps=5, growth=2.0, iterations=7, seed=4,
     form="literal", constraints={"total_mass": {"upper": 27.0}}, conditions=({"expression": "m1 > m2"},),
 )  # fmt: skip

@@ -151,9 +151,13 @@ def _loops(record: Mapping[str, Any] | None) -> Loops | None:
         return None
     closures = []
     for one in record["closures"]:
-        first, second = (Frame(int(body), np.array(pose)) for body, pose in zip(one["bodies"], one["placements"], strict=True))
+        first, second = (
+            Frame(int(body), np.array(pose)) for body, pose in zip(one["bodies"], one["placements"], strict=True)
+        )
         closures.append(Loop(one["name"], first, second, tuple(one["closed"])))
-    return Loops(tuple(closures), tuple(record["actuated"]), tuple(record["friction"]), np.array(record["start"], dtype=float))
+    return Loops(
+        tuple(closures), tuple(record["actuated"]), tuple(record["friction"]), np.array(record["start"], dtype=float)
+    )
 
 
 def _effect_record(robot: Robot, effect: Effect) -> dict[str, Any]:

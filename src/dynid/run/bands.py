@@ -21,10 +21,11 @@ from dynid.recording.check import HELD_OUT
 from dynid.recording.process import process
 from dynid.recording.recording import Recording
 from dynid.recording.steps.differentiate import Differentiate
+from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.resample import Resample
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
-from dynid.regression.row_filter import BandLimit, FilteredRows
+from dynid.regression.row_filter import ROWS_PER_BAND, BandLimit, FilteredRows
 from dynid.regression.source import RowSource
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects.models import REPLACED, friction_effects
@@ -68,7 +69,7 @@ def choose_bands(
 ) -> tuple[Filter, tuple[BandTrial, ...]]:
     """The bands and the velocity source of a run: what the settings fix, and the rest by the data."""
     rate_hz = min(recording.rate_hz for recording in recordings)
-    bands = _row_bands(recordings, settings, rate_hz)
+    bands = _row_bands(robot, recordings, settings, rate_hz)
     sources = velocity_sources(recordings, settings)
     tell("choosing the bands: noise of the positions")
     signals = _signal_bands(recordings, settings, rate_hz)
@@ -82,7 +83,8 @@ def choose_bands(
     first = list(dict.fromkeys(option(source, signal, middle) for source in sources for signal in signals))
     if len(first) * len(bands) == 1:
         return first[0], ()
-    parts = [split_recording(_shortened(recording), 1.0 - HELD_OUT) for recording in recordings]
+    names = ("part that bands are tried on", "part held out to choose the bands by")
+    parts = [split_recording(_shortened(recording), 1.0 - HELD_OUT, names) for recording in recordings]
     model = _trial_model(robot, parts, option(sources[-1], signals[-1], _nearest(bands, WIDTHS_HZ)))
     judged_hz = min(JUDGED_HZ, bands[-1])
     trials: dict[Filter, float] = {}
@@ -150,7 +152,8 @@ def _motion_band(position: Array, period_s: float) -> float:
     return max(above, default=LEAST_SIGNAL_HZ)
 
 
-def _row_bands(recordings: Sequence[Recording], settings: Rows, rate_hz: float) -> tuple[float, ...]:
+def _row_bands(robot: Robot, recordings: Sequence[Recording], settings: Rows, rate_hz: float) -> tuple[float, ...]:
+    """Row bands to try, the widest last: periods enough to hold some out, and rows enough for the parameters."""
     if settings.cutoff_hz != "auto":
         if settings.cutoff_hz >= MOST_ROWS * rate_hz:
             slowest = min(recordings, key=lambda recording: recording.rate_hz).place
@@ -159,10 +162,20 @@ def _row_bands(recordings: Sequence[Recording], settings: Rows, rate_hz: float) 
                 f"{MOST_ROWS:g} of its sampling rate"
             )
         return (float(settings.cutoff_hz),)
-    duration_s = min(recording.duration_s for recording in recordings)
-    usable = tuple(f for f in ROW_BANDS_HZ if f < 0.2 * rate_hz and f * duration_s * (1.0 - HELD_OUT) > 10.0)
+    shortest = min(recordings, key=lambda recording: recording.duration_s)
+    used_s = [(1.0 - HELD_OUT) * min(recording.duration_s, TRIAL_S) for recording in recordings]
+    asked = len(robot.parameters) / (ROWS_PER_BAND * robot.n_dof)
+
+    def is_usable(band_hz: float) -> bool:
+        left_s = sum(max(one - 2.0 * EDGE_S - 1.0 / band_hz, 0.0) for one in used_s)
+        return band_hz < 0.2 * rate_hz and band_hz * min(used_s) > 10.0 and band_hz * left_s > asked
+
+    usable = tuple(band_hz for band_hz in ROW_BANDS_HZ if is_usable(band_hz))
     if not usable:
-        raise InputError(f"logs of {duration_s:.3g} s at {rate_hz:.3g} Hz are too short to choose a band; give --cutoff-hz")
+        raise InputError(
+            f"{shortest.place}: {shortest.duration_s:.3g} s at {rate_hz:.3g} Hz are too short to choose a band for "
+            f"{len(robot.parameters)} parameters; give --cutoff-hz"
+        )
     return usable
 
 

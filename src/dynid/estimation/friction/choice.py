@@ -127,7 +127,11 @@ def choose_friction(
             chosen = fit_model(FrictionModel(chosen, data), weighted=weighted).robot
         return FrictionChoice(chosen, model)
     if too_short(data):
-        return FrictionChoice(candidate("linear"), "linear", reason="the logs are too short to compare friction models")
+        reason = "the logs are too short to compare friction models on held-out blocks"
+        smooth = fit_model(FrictionModel(candidate("smooth"), data), weighted=weighted)
+        hard = fit_model(FrictionModel(candidate("linear"), data), weighted=weighted, weights=smooth.weights, rounds=1)
+        turns = row_filter is not None and _information(smooth) < _information(hard)
+        return FrictionChoice(smooth.robot if turns else hard.robot, "smooth" if turns else "linear", reason=reason)
     fits: dict[str, Fitted] = {}
     trials: dict[str, FrictionTrial] = {}
     weights: Array | None = None
@@ -153,13 +157,21 @@ def choose_friction(
     return FrictionChoice(mixed.robot, best, (*trials.values(), together), own)
 
 
+def _information(fit: Fitted) -> float:
+    """Schwarz's criterion: what a fit leaves, and what its numbers cost."""
+    n_rows = fit.model.data.torque.size
+    return n_rows * float(np.log(max(fit.solution.cost, 1e-300))) + len(fit.model.start) * float(np.log(n_rows))
+
+
 def _chosen(trials: Sequence[FrictionTrial], joint: int | None = None) -> str:
     """Among models that predict about as well as the best, the one with the fewest columns.
 
-    Two models predict alike where their errors differ by less than ``ALIKE``, or by less than what the difference varies by
-    from block to block: one standard error of its mean.
+    Joints count by their own noise, which the best model of each shows: the friction of a wrist must not be decided by what
+    is left at the shoulder. Two models predict alike where their errors differ by less than ``ALIKE``, or by less than what
+    the difference varies by from block to block: one standard error of its mean.
     """
-    squares = [_block_squares(trial, joint) for trial in trials]
+    noise = np.min([trial.rmse for trial in trials], axis=0)
+    squares = [_block_squares(trial, joint, noise) for trial in trials]
     best = squares[int(np.argmin([own.sum() for own in squares]))]
     limit = ((1.0 + ALIKE) ** 2 - 1.0) * best.sum()
     alike = [
@@ -167,12 +179,16 @@ def _chosen(trials: Sequence[FrictionTrial], joint: int | None = None) -> str:
         for trial, own in zip(trials, squares, strict=True)
         if (own - best).sum() <= max(limit, np.sqrt(len(best)) * float(np.std(own - best, ddof=1)))
     ]
-    return min(alike, key=lambda trial: (trial.n_columns, _block_squares(trial, joint).sum())).model
+    return min(alike, key=lambda trial: (trial.n_columns, _block_squares(trial, joint, noise).sum())).model
 
 
-def _block_squares(trial: FrictionTrial, joint: int | None) -> Array:
+def _block_squares(trial: FrictionTrial, joint: int | None, noise: Array | None = None) -> Array:
+    """Squared error of each block: of one joint, or of all in units of their noise."""
     assert trial.squares is not None
-    return np.asarray(trial.squares.sum(axis=1) if joint is None else trial.squares[:, joint])
+    if joint is not None:
+        return np.asarray(trial.squares[:, joint])
+    scale = np.ones(trial.squares.shape[1]) if noise is None else np.maximum(noise, 1e-300) ** -2
+    return np.asarray(trial.squares @ scale)
 
 
 def _own_model(trials: Mapping[str, FrictionTrial], best: str, joint: int) -> str:

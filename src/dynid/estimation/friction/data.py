@@ -125,7 +125,8 @@ class FrictionData:
         measured = np.concatenate([torque for _, torque in made])
         if len(measured) * robot.n_dof < len(robot.parameters):
             raise InputError(
-                f"{len(measured)} rows of {robot.n_dof} joints are too few for {len(robot.parameters)} parameters"
+                f"{len(measured)} rows of {robot.n_dof} joints are left, too few for {len(robot.parameters)} parameters: give "
+                "longer logs or a higher --cutoff-hz"
             )
         base = reduce_to_base(rigid)
         channels = torque_channels(rigid)
@@ -174,11 +175,11 @@ class FrictionData:
             yield log, log.motion if loads is None else replace(log.motion, load=loads[i])
 
     def blocks(self, n_blocks: int, gap_s: float) -> IntArray:
-        """Block of time of every row, each log cut into as many; -1 for rows within half a gap of a cut."""
+        """Block of time of every row, each log cut into as many of as many rows; -1 for rows within half a gap of a cut."""
         found = []
         for log in self.logs:
             time = log.times
-            edges = np.linspace(time[0], time[-1], n_blocks + 1)
+            edges = time[np.linspace(0, len(time) - 1, n_blocks + 1).astype(int)]  # by rows: a log may have gaps
             block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, n_blocks - 1)
             near = np.abs(time[:, None] - edges[None, 1:-1]).min(axis=1) < 0.5 * gap_s
             found.append(np.where(near, -1, block))
