@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -90,3 +91,54 @@ def _symmetric(limits: Array) -> float:
     """The bound that holds in both directions, or the only one of an actuator that pulls one way."""
     lowest, highest = sorted(np.abs(limits).tolist())
     return float(lowest or highest)
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """A ``connect`` or ``weld`` of a compiled model: its name, the two bodies with a frame on each, whether turns are tied too."""
+
+    name: str
+    bodies: tuple[int, int]
+    placements: tuple[Array, Array]
+    rigid: bool
+
+
+def ties(model: Any) -> list[Tie]:
+    """The active ``connect`` and ``weld`` constraints between bodies or sites."""
+    import mujoco
+
+    found = []
+    for k in range(model.neq):
+        kind = int(model.eq_type[k])
+        if kind not in (int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD)) or not model.eq_active0[k]:
+            continue
+        rigid = kind == int(mujoco.mjtEq.mjEQ_WELD)
+        ends = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+        poses = np.eye(4), np.eye(4)
+        if int(model.eq_objtype[k]) == int(mujoco.mjtObj.mjOBJ_SITE):
+            poses = (
+                _placed(model.site_pos[ends[0]], model.site_quat[ends[0]]),
+                _placed(model.site_pos[ends[1]], model.site_quat[ends[1]]),
+            )
+            ends = int(model.site_bodyid[ends[0]]), int(model.site_bodyid[ends[1]])
+        elif rigid:
+            poses = _placed(model.eq_data[k, 3:6], model.eq_data[k, 6:10]), np.eye(4)
+        else:
+            straight = np.array([1.0, 0.0, 0.0, 0.0])
+            poses = _placed(model.eq_data[k, :3], straight), _placed(model.eq_data[k, 3:6], straight)
+        found.append(Tie(model.equality(k).name or f"equality{k + 1}", ends, poses, rigid))
+    return found
+
+
+def driven_by_actuators(model: Any) -> list[int]:
+    """Joints that an actuator acts on."""
+    return [j for j in range(model.njnt) if _on_joint(model, j).any()]
+
+
+def _placed(position: Array, quaternion: Array) -> Array:
+    import mujoco
+
+    pose, turn = np.eye(4), np.empty(9)
+    mujoco.mju_quat2Mat(turn, np.asarray(quaternion, dtype=np.float64))
+    pose[:3, :3], pose[:3, 3] = turn.reshape(3, 3), position
+    return pose

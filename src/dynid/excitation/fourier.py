@@ -351,7 +351,7 @@ def _within_torque(robot: Robot, trajectory: FourierTrajectory) -> FourierTrajec
         trajectory = trajectory.scaled(0.9)
     worst = int(np.argmax(excess))
     raise InputError(
-        f"joint '{robot.joints[worst].name}' needs {excess[worst] * limit[worst]:.4g} of torque near "
+        f"joint '{robot.moving_joints[worst].name}' needs {excess[worst] * limit[worst]:.4g} of torque near "
         f"q = {trajectory.offset[worst]:.3g} even when it hardly moves, its limit is "
         f"{limit[worst]:.4g}; try another seed"
     )

@@ -1,11 +1,13 @@
 """Derivatives of regressors by the motion, contracted with weights: what a gradient-based design needs.
 
 For ``g = sum_{s, d, c} G[s, d, c] Y[s, d, c](q, v, a)`` these functions give ``dg/dq``, ``dg/dv``, ``dg/da`` of every sample, exactly:
-the rigid bodies by the reverse sweep of :mod:`dynid.excitation.adjoint_kernel`, joint effects by their own derivatives.
+the rigid bodies by the reverse sweep of :mod:`dynid.excitation.adjoint_kernel`, joint effects by their own derivatives. Closed robots
+are differentiated numerically, see :func:`_differences`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,12 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_shape, frozen_view
 from dynid.errors import InputError
-from dynid.regression.torque import checked_motion
+from dynid.regression.energy import energy_regressor
+from dynid.regression.torque import checked_motion, torque_regressor
 from dynid.robot.effects import Effect, Motion
 from dynid.robot.model import Robot
+
+_STEP = 5e-6
 
 
 def torque_gradient(
@@ -28,6 +33,9 @@ def torque_gradient(
     q, v, a = checked_motion(robot, q, v, a)
     G = np.ascontiguousarray(weights, dtype=np.float64)
     check_shape("weights", G, (len(q), robot.n_dof, len(robot.parameters)))
+    if robot.loops:
+        by = _differences(lambda *motion: np.einsum("sdc,sdc->s", G, torque_regressor(robot, *motion)), (q, v, a))
+        return by[0], by[1], by[2]
     q_bar, v_bar, a_bar = (np.empty(v.shape) for _ in range(3))
     adjoint_kernel.torque_adjoint(q, v, a, robot.gravity, tree_tuple(robot), frozen_view(G), q_bar, v_bar, a_bar)
     if robot.effects:
@@ -88,9 +96,34 @@ def _energy_gradient(robot: Robot, q: ArrayLike, v: ArrayLike, weights: ArrayLik
     q, v, _ = checked_motion(robot, q, v, v)
     G = np.ascontiguousarray(weights, dtype=np.float64)
     check_shape("weights", G, (len(q), robot.parameters.n_inertial))
+    if robot.loops:
+        fallen = robot.with_gravity(gravity)
+        by = _differences(lambda q, v: np.einsum("sc,sc->s", G, energy_regressor(fallen, q, v)), (q, v))
+        return by[0], by[1]
     q_bar, v_bar = np.empty(v.shape), np.empty(v.shape)
     adjoint_kernel.energy_adjoint(q, v, frozen_view(gravity), tree_tuple(robot), frozen_view(G), q_bar, v_bar)
     return q_bar, v_bar
+
+
+def _differences(value: Callable[..., Array], motion: tuple[Array, ...]) -> list[Array]:
+    """Derivatives of a value per sample by every number of that sample's motion, by central differences.
+
+    A row of a closed robot depends on its own sample alone, so all samples are moved at once; the step is near the cube root of
+    rounding, which leaves about ten digits.
+    """
+    slopes = []
+    for k, part in enumerate(motion):
+        slope = np.empty(part.shape)
+        for j in range(part.shape[1]):
+            step = _STEP * max(1.0, float(np.abs(part[:, j]).max(initial=0.0)))
+            ends = []
+            for sign in (1.0, -1.0):
+                moved = part.copy()
+                moved[:, j] += sign * step
+                ends.append(value(*motion[:k], moved, *motion[k + 1 :]))
+            slope[:, j] = (ends[0] - ends[1]) / (2.0 * step)
+        slopes.append(slope)
+    return slopes
 
 
 def _add_effects(robot: Robot, q: Array, v: Array, a: Array, G: Array, bars: tuple[Array, Array, Array]) -> None:

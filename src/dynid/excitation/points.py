@@ -368,7 +368,7 @@ def _with_acceleration_limits(robot: Robot, limits: Limits | None) -> Limits:
 
 def _home(robot: Robot, home: ArrayLike | None) -> Array:
     if home is None:
-        return np.array([neutral_position(joint) for joint in robot.joints])
+        return np.array([neutral_position(joint) for joint in robot.moving_joints])
     resting = np.asarray(home, dtype=np.float64)
     check_shape("home", resting, (robot.n_joints,))
     return resting

@@ -16,7 +16,7 @@ def tool_place(robot: Robot, tool: str | None, point: ArrayLike | None = None) -
     if offset.shape != (3,) or not np.isfinite(offset).all():
         raise InputError(f"tool point has {offset.size} numbers, expected 3: x, y, z")
     if tool is None:
-        body = robot.n_joints - 1
+        body = robot.n_bodies - 1
         fixed = [link for link in robot.merged if link.body == body]
         if not fixed:
             return body, offset

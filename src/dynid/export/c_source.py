@@ -24,6 +24,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.export.expressions import Expression, inputs_of, straight_line
+from dynid.export.loops import refuse_loops
 from dynid.export.proof import SMALLEST_SHARE, largest_gap
 from dynid.export.symbolic import SymbolicRobot
 from dynid.export.written import WrittenModel, refuse_inconsistent
@@ -57,6 +58,7 @@ def write_c(robot: Robot, path: str | os.PathLike[str], prefix: str = "", allow_
         >>> [path.name for path in dynid.write_c(dynid.demo_robot(), "arm.c").companions]
         ['arm.h']
     """
+    refuse_loops(robot, "C source")
     bad = refuse_inconsistent(robot, allow_inconsistent)
     target = Path(path)
     if target.suffix != ".c":

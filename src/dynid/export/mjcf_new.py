@@ -9,6 +9,7 @@ import numpy as np
 from dynid.adapters.mujoco import motion_attributes, pose_attributes
 from dynid.adapters.xml import serialize_xml
 from dynid.export.links import links_taken_apart, own_inertials
+from dynid.export.loops import add_equalities
 from dynid.export.mjcf_body import ATTRIBUTE, body_inertial, solid_body
 from dynid.export.simulator_joint import joint_dynamics
 from dynid.export.written import number, untied, vector
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def new_mjcf(robot: Robot, notes: list[str], described: Robot | None) -> str:
-    """One body per link, merged links as bodies without joints, a motor on every joint, no shapes."""
+    """One body per link, merged links as bodies without joints, a motor on every driven joint, no shapes; closures as equalities."""
     from xml.etree.ElementTree import Element, SubElement, indent
 
     notes.extend(untied(robot))
@@ -49,6 +50,8 @@ def new_mjcf(robot: Robot, notes: list[str], described: Robot | None) -> str:
         body = SubElement(above, "body", {"name": called[link.name]} | pose_attributes(link.placement))
         if apart[link.name].any():
             SubElement(body, "inertial", body_inertial(apart[link.name]))
+    if robot.loops:
+        add_equalities(root, robot, bodies, world, notes)
     if robot.driven_joints:
         motors = SubElement(root, "actuator")
         for joint in robot.driven_joints:

@@ -73,16 +73,18 @@ def why_unequal(robot: Robot, path: str | os.PathLike[str], n_states: int = 100,
 
 def _loaded(robot: Robot, path: str | os.PathLike[str]) -> tuple[Any, Element, str]:
     """Pinocchio's model with the robot's joints alone, the file's elements, and what messages call it."""
+    robot = robot.opened
     description = read_description(path)
     where = f"robot file '{description.path}'"
     root = parse_xml(description.content, where)
     model = _load(Path(path), robot, where)
-    for i in range(robot.n_joints):
+    for i in range(robot.n_bodies):
         _model_joint(model, robot, i, where)  # names what is missing before anything is held
     return _reduced(model, robot, root, where), root, where
 
 
 def _parity(robot: Robot, model: Any, where: str, n_states: int, seed: int) -> float:
+    robot = robot.opened  # URDF holds the tree of a closed robot; its closures are in the side file
     model.gravity.linear = np.array(robot.gravity)
     model.armature[:] = 0.0
     order = _velocity_order(model, robot, where)

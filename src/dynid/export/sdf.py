@@ -18,6 +18,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.escaping import escape, quoteattr
 from dynid.export.links import links_taken_apart, own_inertials
+from dynid.export.loops import refuse_loops
 from dynid.export.proof import largest_gap
 from dynid.export.simulator_joint import FRICTION, as_held, joint_dynamics, left_out
 from dynid.export.urdf import rpy_from_rotation
@@ -63,6 +64,7 @@ def _text(robot: Robot, notes: list[str], described: Robot | None) -> str:
     apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
     called = _link_names(robot, notes)
     # a thread pitch in metres per turn came with version 1.10
+    refuse_loops(robot, "SDF")
     version = "1.10" if any(pitch(joint) != 0.0 for joint in robot.joints) else "1.8"
     lines = ['<?xml version="1.0"?>', f'<sdf version="{version}">', f"  <model name={quoteattr(robot.name)}>"]
     taken = {*robot.joint_names, *called.values()}

@@ -28,6 +28,7 @@ from dynid.robot.coupling import Coupling
 from dynid.robot.effects import Effect, effect_from_dict, effect_to_dict
 from dynid.robot.files import read_description
 from dynid.robot.joint import Joint
+from dynid.robot.loops import Frame, Loop, Loops
 from dynid.robot.model import MergedLink, Robot, make_robot
 
 FORMAT = "dynid parameters 1"
@@ -105,6 +106,10 @@ def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate
         "coupling": None if robot.coupling is None else robot.coupling.as_dict(),
         "inconsistent_links": list(bad),
     }
+    if robot.loops:
+        record["loops"] = _loops_record(robot.loops)
+    if robot.absent:
+        record["absent"] = list(robot.absent)
     companions: tuple[Path, ...] = ()
     if estimate is not None:
         if estimate.standard.names != robot.parameters.names:
@@ -126,8 +131,39 @@ def write_sidecar(robot: Robot, path: str | os.PathLike[str], estimate: Estimate
     return WrittenModel(write_json(target, record), "json", False, tuple(notes), companions)
 
 
+def _loops_record(loops: Loops) -> dict[str, Any]:
+    return {
+        "actuated": list(loops.actuated),
+        "friction": list(loops.rubbing),
+        "start": loops.start,
+        "closures": [
+            {
+                "name": loop.name,
+                "closed": list(loop.closed),
+                "bodies": [loop.first.body, loop.second.body],
+                "placements": [loop.first.placement, loop.second.placement],
+            }
+            for loop in loops
+        ],
+    }
+
+
+def _loops(record: Mapping[str, Any] | None) -> Loops | None:
+    if record is None:
+        return None
+    closures = []
+    for one in record["closures"]:
+        first, second = (
+            Frame(int(body), np.array(pose)) for body, pose in zip(one["bodies"], one["placements"], strict=True)
+        )
+        closures.append(Loop(one["name"], first, second, tuple(one["closed"])))
+    return Loops(
+        tuple(closures), tuple(record["actuated"]), tuple(record["friction"]), np.array(record["start"], dtype=float)
+    )
+
+
 def _effect_record(robot: Robot, effect: Effect) -> dict[str, Any]:
-    driven = [(i + 1, joint) for i, joint in enumerate(robot.joints) if joint.kind != "floating"]
+    driven = [(i + 1, robot.joints[i]) for i in robot.effect_joints]
     columns = effect.columns([number for number, _ in driven], [joint for _, joint in driven])
     return {
         "name": effect.name,
@@ -242,6 +278,8 @@ def robot_from_sidecar(path: str | os.PathLike[str]) -> Robot:
             merged=merged,
             source=read_description(place).source("parameters"),
             coupling=None if record.get("coupling") is None else Coupling.from_dict(record["coupling"]),
+            loops=_loops(record.get("loops")),
+            absent=record.get("absent", ()),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"'{place}' is damaged: it lacks or misstates {error}") from None

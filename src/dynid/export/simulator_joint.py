@@ -31,10 +31,10 @@ def joint_dynamics(robot: Robot, i: int, notes: list[str]) -> dict[Place, float]
     joint = robot.joints[i]
     total = held_by_joints(robot)
     own_friction = bool(set(FRICTION) & total.keys())
-    k = i - int(robot.floating)
+    k = robot.effect_joints.index(i) if i in robot.effect_joints else -1  # passive joints of a closed robot have none
     values: dict[Place, float] = {}
     for place in PLACES:
-        if place in total:
+        if place in total and k >= 0:
             value = float(total[place][k])
         elif SYMBOL[place] in joint.nominal:
             value = 0.0 if own_friction and place in FRICTION else joint.nominal[SYMBOL[place]]
@@ -51,7 +51,7 @@ def held_by_joints(robot: Robot) -> dict[Place, Array]:
     """The numbers of every place that effects of the robot have, one per driven joint."""
     total: dict[Place, Array] = {}
     for effect, _, values in _with_columns(robot):
-        for place, own in effect.simulator_joint(values, len(robot.driven)).items():
+        for place, own in effect.simulator_joint(values, len(robot.effect_joints)).items():
             total[place] = total.get(place, 0.0) + own
     return total
 
@@ -61,10 +61,9 @@ def as_held(robot: Robot, places: Collection[Place] = PLACES) -> Robot:
     simple = robot.with_effects((Viscous(), Coulomb(), Armature()))
     ignored: list[str] = []
     values: dict[str, float] = {}
-    for i, joint in enumerate(robot.joints):
-        if joint.kind != "floating":
-            own = joint_dynamics(robot, i, ignored)
-            values |= {f"{SYMBOL[place]}{i + 1}": own.get(place, 0.0) if place in places else 0.0 for place in PLACES}
+    for i in robot.effect_joints:
+        own = joint_dynamics(robot, i, ignored)
+        values |= {f"{SYMBOL[place]}{i + 1}": own.get(place, 0.0) if place in places else 0.0 for place in PLACES}
     return simple.with_parameters(values)
 
 
@@ -72,7 +71,7 @@ def left_out(robot: Robot, format: str, places: Collection[Place], *, gravity: b
     """What the robot has and a format with these places in its joints holds in part or not at all; perhaps also gravity."""
     lost: dict[str, str] = {}
     for effect, columns, values in _with_columns(robot):
-        reached = _reached(effect, len(columns), len(robot.driven))
+        reached = _reached(effect, len(columns), len(robot.effect_joints))
         for column, value, own in zip(columns, values.tolist(), reached, strict=True):
             symbol = column.symbol
             if value == 0.0:
@@ -93,7 +92,7 @@ def _with_columns(robot: Robot) -> Iterator[tuple[Effect, tuple[Column, ...], Ar
     """Every effect with its columns and their values."""
     first = robot.parameters.n_inertial
     for effect in robot.effects:
-        n = effect.incidence(len(robot.driven)).shape[1]
+        n = effect.incidence(len(robot.effect_joints)).shape[1]
         yield effect, robot.parameters.columns[first : first + n], robot.parameters.values[first : first + n]
         first += n
 
@@ -109,7 +108,7 @@ def _names(robot: Robot, place: Place, k: int) -> list[str]:
     names = []
     for effect, columns, _ in _with_columns(robot):
         for column, unit in zip(columns, np.eye(len(columns)), strict=True):
-            own = effect.simulator_joint(unit, len(robot.driven)).get(place)
+            own = effect.simulator_joint(unit, len(robot.effect_joints)).get(place)
             if own is not None and own[k]:
                 names.append(column.name)
     return names

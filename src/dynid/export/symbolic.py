@@ -49,7 +49,7 @@ class SymbolicRobot:
     @staticmethod
     def of(robot: Robot) -> SymbolicRobot:
         frames = [_frame_on_axis(joint) for joint in robot.joints]
-        placements, inertials = [], np.empty((robot.n_joints, 10))
+        placements, inertials = [], np.empty((robot.n_bodies, 10))
         for i, joint in enumerate(robot.joints):
             above = np.linalg.inv(frames[joint.parent]) if joint.parent >= 0 else np.eye(4)
             placements.append(_snapped(above @ joint.placement @ frames[i]))

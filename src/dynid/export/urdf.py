@@ -25,6 +25,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.escaping import quoteattr
 from dynid.export.links import links_taken_apart, own_inertials
+from dynid.export.loops import write_side_file
 from dynid.export.simulator_joint import FRICTION, joint_dynamics, left_out
 from dynid.export.written import WrittenModel, number, refuse_inconsistent, untied, vector
 from dynid.export.xml_text import ElementSpan, XmlText
@@ -79,7 +80,9 @@ def write_urdf(
         original, where = content
         text = _patched(robot, original, where, notes)
         _note_relative_meshes(original, where, Path(path), source or robot.source.path, notes)
-    return WrittenModel(write_bytes(path, text), "urdf", content is not None, tuple(notes))
+    written = write_bytes(path, text)
+    companions = (write_side_file(robot, Path(path)),) if robot.loops else ()
+    return WrittenModel(written, "urdf", content is not None, tuple(notes), companions)
 
 
 def _refuse_unwritable(robot: Robot) -> None:

@@ -46,7 +46,7 @@ def refuse_inconsistent(robot: Robot, allow_inconsistent: bool) -> tuple[str, ..
 
 def those_of(robot: Robot, bad: Sequence[str]) -> str:
     """How many links are inconsistent, and which."""
-    return f"robot '{robot.name}' has {len(bad)} of {robot.n_joints} links that no physical body could be: {', '.join(bad)}"
+    return f"robot '{robot.name}' has {len(bad)} of {robot.n_bodies} links that no physical body could be: {', '.join(bad)}"
 
 
 def untied(robot: Robot) -> list[str]:

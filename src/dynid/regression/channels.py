@@ -80,8 +80,11 @@ def find_torque_channels(robot: Robot) -> tuple[Channel, ...]:
     """The independent columns of every torque, from its rows at random states."""
     order = robot.parameters.grouping()
     # more states than any torque has columns: its bodies' ten each, and the effects that act on it
-    carried = 10 * np.bincount(robot.tree.support, minlength=robot.n_dof)
-    n_states = int((carried + np.count_nonzero(robot.effect_incidence, axis=1)).max()) + 40
+    if robot.loops:  # any motor may move any body
+        n_states = len(robot.parameters) + 40
+    else:
+        carried = 10 * np.bincount(robot.tree.support, minlength=robot.n_dof)
+        n_states = int((carried + np.count_nonzero(robot.effect_incidence, axis=1)).max()) + 40
     Y = torque_regressor(robot, *random_states(robot, n_states, seed=1))
     channels = []
     for d, name in enumerate(robot.dof_names):

@@ -11,10 +11,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array
+from dynid.arrays import Array, frozen_view
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
-from dynid.regression.torque import checked_motion, compiled, effect_signals, tree_arrays
+from dynid.regression.closed_motion import tree_motion
+from dynid.regression.torque import (
+    absent_columns,
+    checked_motion,
+    compiled,
+    effect_signals,
+    tree_arrays,
+    tree_effect_motion,
+)
 from dynid.robot.model import Robot
 from dynid.robot.rotors import effect_energy
 
@@ -24,9 +32,14 @@ def kinetic_and_potential(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Arr
     from dynid.regression import kernel
 
     q, v, _ = checked_motion(robot, q, v, v)
+    if robot.loops:
+        tree = tree_motion(robot, q, v, np.zeros_like(v))
+        q, v = frozen_view(tree.position), frozen_view(tree.velocity)
     kinetic = np.empty((len(q), robot.parameters.n_inertial))
     potential = np.empty_like(kinetic)
     compiled(kernel.energy_rows)(q, v, robot.gravity, tree_arrays(robot), kinetic, potential)
+    absent = absent_columns(robot)
+    kinetic[:, absent] = potential[:, absent] = 0.0
     return kinetic, potential
 
 
@@ -62,10 +75,16 @@ class WorkMeter:
             raise InputError("samples hold motion but no torque, so no work can be computed")
         robot, q, v = self._robot, samples.position, samples.velocity
         torque_power = (samples.torque * v).sum(axis=1, keepdims=True)
+        motion = None
         if robot.effects:
-            signals = effect_signals(robot, q, v, samples.acceleration, samples.load, samples.travel)
+            tree = tree_motion(robot, *checked_motion(robot, q, v, samples.acceleration)) if robot.loops.rubbing else None
+            signals = effect_signals(robot, q, v, samples.acceleration, samples.load, tree, travel=samples.travel)
             # power of a column: its signal times the speed it acts on
-            power = np.hstack([signals * (v @ robot.effect_incidence), torque_power])
+            speed = v @ robot.effect_incidence
+            if tree is not None:
+                motion = tree_effect_motion(robot, tree, samples.load)
+                speed = speed + motion.velocity[:, len(robot.driven) :] @ robot.passive_incidence
+            power = np.hstack([signals * speed, torque_power])
         else:
             power = torque_power
         time = samples.time
@@ -77,7 +96,9 @@ class WorkMeter:
         work = self._total + np.cumsum(steps, axis=0)
         self._total, self._last = work[-1].copy(), (float(time[-1]), power[-1].copy())
         if robot.effects:
-            energy, exact = effect_energy(robot, q, v)  # such as int a v dt = v^2 / 2, so that no acceleration is needed
+            energy, exact = effect_energy(
+                robot, q, v, motion
+            )  # such as int a v dt = v^2 / 2, so that no acceleration is needed
             work[:, :-1][:, exact] = energy[:, exact]
         return np.asarray(work)
 

@@ -119,7 +119,9 @@ class EnergyRows(Rows):
         h = energy_regressor(robot, q, v)
         rows = [h[1:] - h[:-1]]
         if robot.effects:
-            power = effect_signals(robot, q, v, a, np.ones_like(v)) * (v @ robot.effect_incidence)
+            load = None if robot.loops.rubbing else np.ones_like(v)
+            speed = v @ robot.effect_incidence + np.ones((len(v), len(robot.passive_incidence))) @ robot.passive_incidence
+            power = effect_signals(robot, q, v, a, load) * speed
             rows.append(self._typical_interval_s * power[1:])
         return (np.hstack(rows),)
 

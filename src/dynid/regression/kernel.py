@@ -365,6 +365,48 @@ def torque_rows(q, v, a, gravity, tree, target, step, out) -> None:  # type: ign
 
 
 @_compiled
+def _gathered_screw(x, body, first, count, support, gain, sample, a, scratch, lanes) -> None:  # type: ignore[no-untyped-def]
+    """The screw that moves a body per unit velocity of actuated joint ``a``: screws of its joints times their gains."""
+    for r in range(6):
+        for s in range(lanes):
+            _put1(x, scratch + r, s, 0.0)
+    for k in range(count):
+        screw = body + _SCREWS + 6 * k
+        for s in range(lanes):
+            _put1(x, scratch + 6, s, gain[sample + s, support[first + k], a])
+        for r in range(6):
+            for s in range(lanes):
+                _put1(x, scratch + r, s, _get1(x, scratch + r, s) + _get1(x, scratch + 6, s) * _get1(x, screw + r, s))
+
+
+@_compiled
+def projected_torque_rows(q, v, a, gain, gravity, tree, target, step, out) -> None:  # type: ignore[no-untyped-def]
+    """The rows of :func:`torque_rows` projected on actuated joints, ``G^T Y``, with ``gain[sample, d, k]`` of ``G``.
+
+    A body's force is multiplied with the screw that each actuated joint gives it through the loops. Parameter ``c`` of body
+    ``i`` in the torque of ``k`` goes to ``out[target[i * actuated + k, c] + sample * step]``.
+    """
+    support_start, support, body_rows = tree[5], tree[6], tree[8]
+    row = tree[9][3] + 2
+    gathered = tree[10].shape[0] // LANES
+    x = _start(tree, gravity, 7)
+    n_actuated = gain.shape[2]
+    for sample in range(0, q.shape[0], LANES):
+        lanes = min(LANES, q.shape[0] - sample)
+        _walk(x, sample, lanes, q, v, a, tree, True, False)
+        for i in range(tree[0].shape[0]):
+            body, first = body_rows[i + 1], support_start[i]
+            for k in range(n_actuated):
+                needed = False
+                for c in range(10):
+                    needed = needed or target[i * n_actuated + k, c] >= 0
+                if needed:
+                    _gathered_screw(x, body, first, support_start[i + 1] - first, support, gain, sample, k, gathered, lanes)
+                    _newton_euler_row(x, gathered, body, row, lanes)
+                    _store_ten(x, row, lanes, out, target, i * n_actuated + k, sample, step)
+
+
+@_compiled
 def inverse_dynamics_rows(q, v, a, gravity, tree, phi, out) -> None:  # type: ignore[no-untyped-def]
     """Rigid-body torque ``out[sample, d]`` of a chunk for one parameter set ``phi`` of shape (bodies, 10)."""
     support_start, support, body_rows = tree[5], tree[6], tree[8]

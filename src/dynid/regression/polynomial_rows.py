@@ -484,6 +484,11 @@ def _check_rows(robot: Robot, settings: PolynomialApproximation, composition: st
         raise InputError(f"every is {every}, expected a whole number of rows, 1 or more")
     # Kernels refuse exponents that are too small for the derivative they need: one here, two in the product rule.
     settings.kernel(1) if composition == "pointwise" else settings.kernel(2)
+    if robot.loops.rubbing and robot.effects:
+        raise InputError(
+            f"passive joints {', '.join(robot.loops.rubbing)} of robot '{robot.name}' have friction, which polynomial rows do not hold; "
+            "take torque or energy rows, or leave friction off these joints"
+        )
     still = np.zeros((1, robot.n_dof))
     for effect in robot.effects:
         is_rate = effect.momentum_signals(Motion(still, still, still, still)) is not None

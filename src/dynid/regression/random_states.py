@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.regression.closed_motion import feasible_positions
 from dynid.robot.model import Robot
 
 
 def random_states(robot: Robot, n: int, seed: int = 0) -> tuple[Array, Array, Array, Array]:
     """Positions, velocities, accelerations and loads of ``n`` states, without regard to limits.
 
-    Structure does not depend on limits; wide states show it best. Half of the speeds keep away from zero, where signs are
+    Structure does not depend on limits; wide states show it best. A closed robot keeps within them, where its loops close.
+    Half of the speeds keep away from zero, where signs are
     dead; the other half come from all orders of magnitude, down to those where friction peaks.
     """
     rng = np.random.default_rng(seed)
-    q = rng.uniform(-np.pi, np.pi, (n, robot.n_position))
+    q = feasible_positions(robot, n, rng) if robot.loops else rng.uniform(-np.pi, np.pi, (n, robot.n_position))
     if robot.floating:
         q[:, 3:7] = rng.normal(size=(n, 4))
         q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
@@ -33,7 +35,8 @@ def random_states_within_limits(robot: Robot, n: int, seed: int = 0) -> tuple[Ar
     first = robot.n_dof - len(robot.driven)
     low, high = robot.position_limits.T
     low, high = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
-    q[:, first + robot.floating :] = rng.uniform(low, high, (n, len(low)))
+    if not robot.loops:
+        q[:, first + robot.floating :] = rng.uniform(low, high, (n, len(low)))
     for array, quantity, ordinary in ((v, "dq_max", 2.0), (a, "ddq_max", 10.0)):
         bound = robot.limits(quantity)  # type: ignore[arg-type]
         bound = np.where(np.isfinite(bound), bound, ordinary)

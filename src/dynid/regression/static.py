@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, IntArray, check_finite
 from dynid.errors import InputError
-from dynid.regression.torque import checked_motion, compiled, tree_arrays
+from dynid.regression.torque import absent_columns, checked_motion, compiled, torque_regressor, tree_arrays
 from dynid.robot.model import Robot
 
 
@@ -32,10 +32,26 @@ def static_regressor(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
     array = np.atleast_2d(np.asarray(q, dtype=np.float64))
     still = np.zeros((len(array), robot.n_dof))
     poses, _, _ = checked_motion(robot, array, still, still)
+    if robot.loops:
+        return _closed_static(robot.with_effects(()), poses)
     n_inertial = robot.parameters.n_inertial
     inertia = np.zeros((len(poses), robot.n_dof, robot.n_dof, n_inertial))
     weight = np.zeros((len(poses), robot.n_dof, n_inertial))
     compiled(kernel.static_rows)(poses, robot.gravity, tree_arrays(robot), inertia, weight)
+    inertia[..., absent_columns(robot)] = 0.0
+    weight[..., absent_columns(robot)] = 0.0
+    return inertia, weight
+
+
+def _closed_static(rigid: Robot, poses: Array) -> tuple[Array, Array]:
+    """``G^T M G`` and ``G^T g`` of a closed robot: torques at rest, with and without a unit acceleration."""
+    still = np.zeros_like(poses)
+    weight = torque_regressor(rigid, poses, still, still)
+    inertia = np.empty((len(poses), rigid.n_dof, *weight.shape[1:]))
+    for k in range(rigid.n_dof):
+        unit = still.copy()
+        unit[:, k] = 1.0
+        inertia[:, :, k] = torque_regressor(rigid, poses, still, unit) - weight
     return inertia, weight
 
 

@@ -65,4 +65,5 @@ def _key(robot: Robot) -> Any:
     joints = tuple(
         (joint.name, joint.kind, joint.parent, joint.placement.tobytes(), joint.screw.tobytes()) for joint in robot.joints
     )
-    return joints, robot.gravity.tobytes(), robot.effects
+    limits = robot.position_limits.tobytes() if robot.loops else b""  # the branch of a closed robot is grown within them
+    return joints, robot.gravity.tobytes(), robot.effects, robot.loops.key, limits, robot.absent

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, frozen_view
 from dynid.errors import InputError
+from dynid.regression.closed_motion import TreeMotion, tree_motion
 from dynid.regression.structure import structure_of
+from dynid.robot.effects import Motion
 from dynid.robot.model import Robot
 from dynid.robot.rotors import driven_motion
 
@@ -34,6 +36,8 @@ def torque_regressor(
     reuse: Array | None = None,
 ) -> Array:
     """``Y`` of every sample, ``(samples, torques, parameters)``, columns named by ``robot.parameters.names``.
+
+    For a closed robot ``q``, ``v``, ``a`` and the torques are those of its actuated joints, and ``Y = G^T Y_tree``.
 
     Args:
         robot: the robot, with its effects.
@@ -57,7 +61,8 @@ def torque_regressor(
     shape = (len(q), robot.n_dof, len(robot.parameters))
     Y = np.zeros(shape) if reuse is None else _reusable(reuse, shape)
     targets, step = _dense_targets(robot), shape[1] * shape[2]
-    signals = frozen_view(effect_signals(robot, q, v, a, load, travel)) if robot.effects else None
+    tree = tree_motion(robot, q, v, a) if robot.loops else None
+    signals = frozen_view(effect_signals(robot, q, v, a, load, tree, travel=travel)) if robot.effects else None
     acts, effect = (freeze(index, np.int64) for index in np.nonzero(robot.effect_incidence))
     places = freeze(acts * shape[2] + robot.parameters.n_inertial + effect, np.int64)
     coefficients = freeze(robot.effect_incidence[acts, effect])
@@ -65,9 +70,14 @@ def torque_regressor(
     for start in range(0, len(q), sweep):
         part = slice(start, start + sweep)
         flat = Y[part].reshape(-1)
-        fill_torque_rows(robot, q[part], v[part], a[part], targets, step, flat)
+        if tree is None:
+            fill_torque_rows(robot, q[part], v[part], a[part], targets, step, flat)
+        else:
+            fill_projected_rows(robot, tree, part, targets, step, flat)
         if signals is not None:
             compiled(kernel.signal_rows)(signals[part], effect, coefficients, places, step, flat)
+    if tree is not None and signals is not None and robot.loops.rubbing:
+        Y[:, :, robot.parameters.n_inertial :] += passive_columns(robot, tree, signals)
     return Y
 
 
@@ -101,24 +111,46 @@ def inverse_dynamics(
     from dynid.regression import kernel
 
     q, v, a = checked_motion(robot, q, v, a)
-    tau = np.empty((len(q), robot.n_dof))
-    phi = frozen_view(np.ascontiguousarray(robot.parameters.inertials))
-    compiled(kernel.inverse_dynamics_rows)(q, v, a, robot.gravity, tree_arrays(robot), phi, tau)
+    phi = frozen_view(np.ascontiguousarray(present_inertials(robot)))
+    tree = tree_motion(robot, q, v, a) if robot.loops else None
+    if tree is None:
+        tau = np.empty((len(q), robot.n_dof))
+        compiled(kernel.inverse_dynamics_rows)(q, v, a, robot.gravity, tree_arrays(robot), phi, tau)
+    else:
+        of_tree = np.empty((len(q), robot.n_bodies))
+        motion = (frozen_view(part) for part in (tree.position, tree.velocity, tree.acceleration))
+        compiled(kernel.inverse_dynamics_rows)(*motion, robot.gravity, tree_arrays(robot), phi, of_tree)
+        tau = np.matmul(of_tree[:, None], tree.G)[:, 0]
     if effects and robot.effects:
         if load is None and any(effect.loaded for effect in robot.effects):
             # what the joints transmit: the torque of everything but friction
             frictionless = robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
             load = inverse_dynamics(frictionless, q, v, a)
         values = robot.parameters.values[robot.parameters.n_inertial :]
-        tau += (effect_signals(robot, q, v, a, load, travel) * values) @ robot.effect_incidence.T
+        signals = effect_signals(robot, q, v, a, load, tree, travel=travel)
+        tau += (signals * values) @ robot.effect_incidence.T
+        if tree is not None and robot.loops.rubbing:
+            tau += passive_columns(robot, tree, signals) @ values
     return tau
 
 
 def effect_signals(
-    robot: Robot, q: Array, v: Array, a: Array, load: ArrayLike | None = None, travel: Array | None = None
+    robot: Robot,
+    q: Array,
+    v: Array,
+    a: Array,
+    load: ArrayLike | None = None,
+    tree: TreeMotion | None = None,
+    *,
+    travel: Array | None = None,
 ) -> Array:
-    """Signals of all effect columns, ``(samples, effect columns)``."""
-    motion = driven_motion(robot, q, v, a, None if load is None else np.asarray(load, dtype=np.float64), travel)
+    """Signals of all effect columns, ``(samples, effect columns)``; ``tree`` is the motion of a closed robot where it is known."""
+    carried = None if load is None else np.asarray(load, dtype=np.float64)
+    if robot.loops.rubbing:
+        tree = tree_motion(robot, *checked_motion(robot, q, v, a)) if tree is None else tree
+        motion = tree_effect_motion(robot, tree, carried)
+    else:
+        motion = driven_motion(robot, q, v, a, carried, travel)
     # in rows, so that kernels are compiled for one layout only: hstack keeps columns where all its parts have them
     return np.ascontiguousarray(np.hstack([effect.signals(motion) for effect in robot.effects]))
 
@@ -134,9 +166,58 @@ def fill_torque_rows(robot: Robot, q: Array, v: Array, a: Array, targets: IntArr
     compiled(kernel.torque_rows)(q, v, a, robot.gravity, tree_arrays(robot), targets, step, out)
 
 
+def fill_projected_rows(robot: Robot, tree: TreeMotion, part: slice, targets: IntArray, step: int, out: Array) -> None:
+    """Inertial coefficients of a closed robot's actuated torques into a flat array.
+
+    ``targets`` names a place for the ten parameters of every body and actuated torque, bodies first.
+    """
+    from dynid.regression import kernel
+
+    motion = (frozen_view(values[part]) for values in (tree.position, tree.velocity, tree.acceleration, tree.G))
+    compiled(kernel.projected_torque_rows)(*motion, robot.gravity, tree_arrays(robot), targets, step, out)
+
+
+def passive_columns(robot: Robot, tree: TreeMotion, signals: Array) -> Array:
+    """What effects of passive joints add to the actuated torques, ``(samples, torques, effect columns)``: ``G^T C s``."""
+    rubbing = list(robot.effect_joints[len(robot.driven) :])
+    return np.asarray(np.einsum("srk,rc,sc->skc", tree.G[:, rubbing], robot.passive_incidence, signals, optimize=True))
+
+
+def tree_effect_motion(robot: Robot, tree: TreeMotion, load: Array | None) -> Motion:
+    """Motion of the joints that effects of a closed robot act on, passive ones that rub included."""
+    if any(effect.loaded for effect in robot.effects):
+        raise InputError(
+            f"friction of robot '{robot.name}' depends on the load of its joints, which is not known of passive joints "
+            f"{', '.join(robot.loops.rubbing)}; choose friction of velocity, or leave it off these joints"
+        )
+    own = list(robot.effect_joints)
+    return Motion(tree.position[:, own], tree.velocity[:, own], tree.acceleration[:, own], None)
+
+
+def present_inertials(robot: Robot) -> Array:
+    """Ten parameters of every body, those that the description leaves out at zero."""
+    values = robot.parameters.inertials
+    if not robot.absent:
+        return values
+    rows = values.copy()
+    rows.reshape(-1)[[robot.parameters.index(name) for name in robot.absent]] = 0.0
+    return rows
+
+
+def absent_columns(robot: Robot) -> IntArray:
+    """Columns that are no parameters of this robot."""
+    return freeze([robot.parameters.index(name) for name in robot.absent], np.int64)
+
+
 def support_pairs(robot: Robot) -> tuple[IntArray, IntArray]:
-    """Torque and body of every entry of the support list; the body's parameters enter that torque."""
+    """Torque and body of every entry of the support list; the body's parameters enter that torque.
+
+    For a closed robot every body with every actuated joint, bodies first.
+    """
     tree = robot.tree
+    if robot.loops:
+        torque, body = np.tile(np.arange(robot.n_dof), robot.n_bodies), np.repeat(np.arange(robot.n_bodies), robot.n_dof)
+        return freeze(torque, np.int64), freeze(body, np.int64)
     return tree.support, freeze(np.repeat(np.arange(len(tree.parent)), np.diff(tree.support_start)), np.int64)
 
 
@@ -183,7 +264,9 @@ def compiled(kernel: Any) -> Any:
 def _dense_targets(robot: Robot) -> IntArray:
     """Places of all coefficients in one sample's ``(torques, parameters)``."""
     torque, body = support_pairs(robot)
-    return freeze((torque * len(robot.parameters) + 10 * body)[:, None] + np.arange(10), np.int64)
+    places = (torque * len(robot.parameters) + 10 * body)[:, None] + np.arange(10)
+    absent = np.isin(10 * body[:, None] + np.arange(10), absent_columns(robot))
+    return freeze(np.where(absent, -1, places), np.int64)
 
 
 def _reusable(array: Array, shape: tuple[int, ...]) -> Array:

@@ -14,6 +14,7 @@ from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.channels import Channel, torque_channels
+from dynid.regression.closed_motion import TreeMotion, tree_motion
 from dynid.regression.memory import pieces_with_memory, with_memory
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
@@ -21,7 +22,9 @@ from dynid.regression.torque import (
     checked_motion,
     compiled,
     effect_signals,
+    fill_projected_rows,
     fill_torque_rows,
+    passive_columns,
     support_pairs,
     torque_regressor,
 )
@@ -140,6 +143,17 @@ def typical_torque_rows(robot: Robot) -> tuple[Array, ...]:
     return tuple(Y[:, d] for d in range(robot.n_dof))
 
 
+@dataclass(frozen=True, eq=False)
+class _Stretch:
+    """Checked motion of some samples, the signals beside it, and the motion of the tree of a closed robot."""
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    signals: Array
+    tree: TreeMotion | None
+
+
 class _Places:
     """Where every coefficient of one sample's torque rows goes in a flat array, and the torque beside them."""
 
@@ -149,33 +163,44 @@ class _Places:
         n_inertial, n_effects = robot.parameters.n_inertial, robot.effect_incidence.shape[1]
         support, body = support_pairs(robot)
         self.inertial = column[support[:, None], 10 * body[:, None] + np.arange(10)]
-        # columns that are signals: effects where they act, then the torques
+        # columns that are signals: effects where they act, the torques, then effects of passive joints through the loops
         acts, effect = np.nonzero((robot.effect_incidence != 0.0) & (column[:, n_inertial:] >= 0))
-        self._signal = freeze(np.concatenate([effect, n_effects + np.arange(robot.n_dof)]), np.int64)
-        self._coefficient = freeze(np.concatenate([robot.effect_incidence[acts, effect], np.ones(robot.n_dof)]))
-        self.signals = np.concatenate([column[acts, n_inertial + effect], torque])
+        self._rubbing = np.flatnonzero(robot.passive_incidence.any(axis=0))
+        through = column[:, n_inertial + self._rubbing].ravel()
+        used = np.flatnonzero(through >= 0)
+        torques = n_effects + np.arange(robot.n_dof)
+        self._signal = freeze(np.concatenate([effect, torques, n_effects + robot.n_dof + used]), np.int64)
+        ones = np.ones(robot.n_dof + len(used))
+        self._coefficient = freeze(np.concatenate([robot.effect_incidence[acts, effect], ones]))
+        self.signals = np.concatenate([column[acts, n_inertial + effect], torque, through[used]])
 
-    def motion(self, samples: Samples) -> tuple[Array, Array, Array, Array]:
-        """Position, velocity and acceleration, checked, and the signals of effects and torques."""
+    def motion(self, samples: Samples) -> _Stretch:
+        """The motion, checked, that of the whole tree for a closed robot, and the signals of effects and torques."""
         if samples.torque is None:
             raise InputError("samples hold motion but no torque, so there is nothing to identify from")
         robot = self._robot
         q, v, a = checked_motion(robot, samples.position, samples.velocity, samples.acceleration)
         check_shape("torque", samples.torque, (len(q), robot.n_dof))
+        tree = tree_motion(robot, q, v, a) if robot.loops else None
         signals = samples.torque
         if robot.effects:
-            signals = np.hstack([effect_signals(robot, q, v, a, samples.load, samples.travel), signals])
-        return q, v, a, frozen_view(signals)
+            own = effect_signals(robot, q, v, a, samples.load, tree, travel=samples.travel)
+            signals = np.hstack([own, signals])
+            if tree is not None and len(self._rubbing):
+                through = passive_columns(robot, tree, own)[:, :, self._rubbing]
+                signals = np.hstack([signals, through.reshape(len(q), -1)])
+        return _Stretch(q, v, a, frozen_view(signals), tree)
 
-    def fill(
-        self, motion: tuple[Array, Array, Array, Array], inertial: IntArray, signals: IntArray, step: int, out: Array
-    ) -> None:
-        """Rows of motion into ``out`` at these places of the first sample; each further sample is ``step`` away."""
+    def fill(self, motion: _Stretch, part: slice, inertial: IntArray, signals: IntArray, step: int, out: Array) -> None:
+        """Rows of a part of the motion into ``out`` at these places of its first sample; each further sample is ``step`` away."""
         from dynid.regression import kernel
 
-        q, v, a, values = motion
-        fill_torque_rows(self._robot, q, v, a, inertial, step, out)
-        compiled(kernel.signal_rows)(values, self._signal, self._coefficient, signals, step, out)
+        if motion.tree is None:
+            q, v, a = motion.position[part], motion.velocity[part], motion.acceleration[part]
+            fill_torque_rows(self._robot, q, v, a, inertial, step, out)
+        else:
+            fill_projected_rows(self._robot, motion.tree, part, inertial, step, out)
+        compiled(kernel.signal_rows)(motion.signals[part], self._signal, self._coefficient, signals, step, out)
 
 
 class TorqueRowMaker:
@@ -204,15 +229,14 @@ class TorqueRowMaker:
         motion = self._places.motion(samples)
         weights = None if self._weights is None else np.asarray(self._weights(samples), dtype=np.float64)
         if weights is not None:
-            check_shape("weights", weights, motion[1].shape)
+            check_shape("weights", weights, motion.velocity.shape)
             check_finite("weights", weights)
         for start in range(0, len(samples), chunk_rows):
             part = slice(start, min(start + chunk_rows, len(samples)))
             n = part.stop - part.start
             if len(self._buffer) != n * self._firsts[-1]:
                 self._resize(n)
-            q, v, a, signals = motion
-            self._places.fill((q[part], v[part], a[part], signals[part]), self._inertial, self._signals, 1, self._buffer)
+            self._places.fill(motion, part, self._inertial, self._signals, 1, self._buffer)
             blocks = []
             for d, width in enumerate(self._widths):
                 block = self._buffer[self._firsts[d] * n :][: width * n].reshape(width, n)
@@ -236,5 +260,6 @@ class ChosenTorqueRows:
         """The rows of some samples, ``(samples, torques, columns + 1)``."""
         motion = self._places.motion(samples)
         made = np.zeros((len(samples), self._n_dof, self._width))
-        self._places.fill(motion, self._inertial, self._signals, self._n_dof * self._width, made.reshape(-1))
+        step = self._n_dof * self._width
+        self._places.fill(motion, slice(0, len(samples)), self._inertial, self._signals, step, made.reshape(-1))
         return made

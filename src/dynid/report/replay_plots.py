@@ -40,7 +40,7 @@ def drift_figure(robot: Robot, replay: Replay) -> Figure:
     milliseconds = 1e3 * replay.time
     error = np.sqrt(((replay.position - replay.measured) ** 2).mean(axis=0))
     panels = []
-    for j, joint in enumerate(robot.joints):
+    for j, joint in enumerate(robot.moving_joints):
         unit, scale = ("mm", 1e3) if joint.kind == "prismatic" else ("mrad", 1e3)
         curve = Curve("drift", milliseconds, scale * error[:, j], "residual")
         panels.append(Panel(joint.name, Axis("ms"), Axis(unit, low=0.0), (curve,)))

@@ -16,6 +16,7 @@ import numpy as np
 from dynid.arrays import Array, freeze
 from dynid.inertia import is_consistent, principal_form
 from dynid.recording.samples import Samples
+from dynid.regression.closed_motion import closures_of, tree_positions
 from dynid.robot.model import Robot, joint_polynomial, neutral_position
 
 _FRAMES_PER_SECOND = 20.0
@@ -35,7 +36,7 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A robot, what it weighs, how its description has it, and a motion to play: ``(frames, driven joints)``."""
+    """A robot, what it weighs, how its description has it, and a motion to play: ``(frames, joints of the tree)``."""
 
     robot: Robot
     boxes: tuple[Box | None, ...]
@@ -47,6 +48,8 @@ class Scene:
 def make_scene(robot: Robot, identified: Robot, samples: Samples | None) -> Scene:
     """The scene of an identified robot; without samples it stands at its neutral position."""
     neutral = np.array([[neutral_position(joint) for joint in robot.driven_joints]])
+    if robot.loops:
+        neutral = closures_of(robot).seeds.actuated[:1]
     frames, frame_s = neutral, 0.0
     if samples is not None and len(samples) > 1:
         count = int(np.clip(samples.duration_s * _FRAMES_PER_SECOND, 2, _MOST_FRAMES))
@@ -54,6 +57,7 @@ def make_scene(robot: Robot, identified: Robot, samples: Samples | None) -> Scen
         instants = np.linspace(samples.time[0], samples.time[-1], count)
         frames = np.column_stack([np.interp(instants, samples.time, q) for q in samples.position[:, first:].T])
         frame_s = float(samples.duration_s / (count - 1))
+    frames = tree_positions(robot, frames) if robot.loops else frames
     return Scene(
         robot,
         inertia_boxes(identified.parameters.inertials),

@@ -56,7 +56,7 @@ def predicted(name: str, identified: Robot, samples: Samples, band_hz: float | N
     values = _friction_values(identified)
     if values.any():
         signals = effect_signals(
-            identified, samples.position, samples.velocity, samples.acceleration, samples.load, samples.travel
+            identified, samples.position, samples.velocity, samples.acceleration, samples.load, travel=samples.travel
         )
         friction = (signals * values) @ identified.effect_incidence.T
     judged, in_band = band_limited(samples, prediction, band_hz)

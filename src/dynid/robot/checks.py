@@ -37,8 +37,11 @@ def require_limits(robot: Robot, limits: Iterable[Limit] = ("position", "velocit
 def require_simulatable(robot: Robot) -> None:
     """Refuse a robot with a joint that moves no mass: its acceleration under a torque would be infinite.
 
-    A massless link that carries others, or a joint with rotor inertia, is no obstacle.
+    A massless link that carries others, or a joint with rotor inertia, is no obstacle. In a closed robot the loops carry mass to
+    joints from elsewhere; its inertia matrix itself is looked at where it is simulated.
     """
+    if robot.loops:
+        return
     masses = carried_masses(robot)
     values = robot.parameters.as_dict()
     massless = [
@@ -56,7 +59,7 @@ def require_simulatable(robot: Robot) -> None:
 def carried_masses(robot: Robot) -> Array:
     """Mass that each joint moves: its link and all links beyond."""
     masses = robot.parameters.inertials[:, 0].copy()
-    for i in range(robot.n_joints - 1, -1, -1):
+    for i in range(robot.n_bodies - 1, -1, -1):
         if robot.joints[i].parent >= 0:
             masses[robot.joints[i].parent] += masses[i]
     return masses

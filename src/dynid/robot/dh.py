@@ -7,11 +7,17 @@ A revolute joint adds q to theta, a prismatic one adds q to d. With ``T(0)`` the
 screw is the link frame's own z axis in the modified convention and ``Ad(T(0)^-1)`` of the z axis in the
 standard one.
 Inertials are given about the centre of mass along the axes of the link's DH frame.
+
+An inertial may also state some of ``m mx my mz Ixx Ixy Iyy Ixz Iyz Izz`` about the origin of the link's frame; the rest are zero.
+
+A joint may state ``position`` and ``rpy`` of its frame in its parent instead of ``a``, ``alpha`` and ``d``: it then turns about, or
+slides along, the z axis of that frame, where the link's frame is. Closed chains add ``[[loop]]`` tables
+(:mod:`dynid.robot.loop_file`), ``actuated`` names, and of a joint ``start`` (a position near a closed one) and ``friction = true``
+(a passive joint that rubs). ``parameters = ["mx", "Izz"]`` states that a link has these inertial parameters and no others.
 """
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -22,12 +28,22 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.inertia import phi_from_mass_com_inertia, skew
+from dynid.parameters import INERTIAL_SYMBOLS
 from dynid.robot.checks import limit_notes
 from dynid.robot.coupling import Coupling, coupling_from_table
 from dynid.robot.files import Description, read_description
 from dynid.robot.joint import Joint, JointKind
+from dynid.robot.loop_file import loops_from_table, with_loops
 from dynid.robot.model import MergedLink, Robot, Source, make_robot
 from dynid.robot.springs import with_springs
+from dynid.robot.toml_values import check_keys as _check_keys
+from dynid.robot.toml_values import cosine_sine as _cosine_sine
+from dynid.robot.toml_values import limit as _limit
+from dynid.robot.toml_values import number as _number
+from dynid.robot.toml_values import pose_of
+from dynid.robot.toml_values import table_of as _table
+from dynid.robot.toml_values import text as _text
+from dynid.robot.toml_values import vector as _vector
 
 Convention: TypeAlias = Literal["standard", "modified"]
 
@@ -37,9 +53,13 @@ BASE: Final = "base"
 _LIMITS = ("q_min", "q_max", "dq_max", "ddq_max", "tau_max")
 _NOMINAL = {"fv": "fv", "fc": "fc", "fo": "fo", "armature": "Ia"}
 _ROBOT_KEYS = ("name", "gravity", "dh_convention", "joint")
-_ROBOT_OPTIONAL = ("n_joints", "flange", "coupling", "spring")
-_JOINT_KEYS = ("name", "type", "a", "alpha", "d")
-_JOINT_OPTIONAL = ("theta_offset", *_LIMITS, *_NOMINAL, "inertial", "link", "parent", "motor")
+_ROBOT_OPTIONAL = ("n_joints", "flange", "coupling", "spring", "loop", "actuated")
+_DH_KEYS = ("a", "alpha", "d")
+_PLACED_KEYS = ("position", "rpy")
+_JOINT_KEYS = ("name", "type")
+_JOINT_OPTIONAL = (
+    "theta_offset", *_LIMITS, *_NOMINAL, "inertial", "link", "parent", "motor", "start", "friction", "parameters"
+)  # fmt: skip
 _MOTOR = {"fv": "fvm", "fc": "fcm", "armature": "Iam"}
 """Friction and rotor inertia of the motor itself, where it drives several joints: ``motor = { fv = .. }``."""
 _INERTIAL_KEYS = ("mass", "com", "inertia")
@@ -96,7 +116,9 @@ def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: 
         merged=merged,
         source=source or Source(format="dh"),
         coupling=_coupling(table, [names[i] for i in order], where),
+        absent=[one for new, old in enumerate(order) for one in _absent(rows[old], new + 1, names[old], where)],
     )
+    robot = _closed(robot, table, rows, names, where)
     return _with_springs(robot, table, where).with_notes(_notes(robot))
 
 
@@ -111,6 +133,44 @@ def _with_springs(robot: Robot, table: Mapping[str, Any], where: str) -> Robot:
     return with_springs(robot, entries, where)
 
 
+def _closed(
+    robot: Robot, table: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], names: list[str], where: str
+) -> Robot:
+    """The robot with the closures of the file, if it has any."""
+    rubbing = [name for row, name in zip(rows, names, strict=True) if _rubs(row, name, where)]
+    starts = {
+        name: _number(row["start"], f"start of joint '{name}' in {where}")
+        for row, name in zip(rows, names, strict=True)
+        if "start" in row
+    }
+    if "loop" in table:
+        return with_loops(robot, loops_from_table(table, robot, starts, rubbing, where))
+    stray = "actuated" if "actuated" in table else "start" if starts else "friction" if rubbing else ""
+    if stray:
+        raise InputError(f"{where} has the key '{stray}' and no [[loop]] tables, which it belongs to")
+    return robot
+
+
+def _rubs(row: Mapping[str, Any], name: str, where: str) -> bool:
+    value = row.get("friction", False)
+    if not isinstance(value, bool):
+        raise InputError(f"friction of joint '{name}' in {where} is {value!r}, expected true or false")
+    return value
+
+
+def _absent(row: Mapping[str, Any], number: int, name: str, where: str) -> list[str]:
+    """Parameters that a link lacks because the file lists those it has."""
+    if "parameters" not in row:
+        return []
+    present, what = row["parameters"], f"parameters of joint '{name}' in {where}"
+    if not isinstance(present, list):
+        raise InputError(f"{what} is {present!r}, expected a list such as ['m', 'mx', 'Izz']")
+    for symbol in present:
+        if symbol not in INERTIAL_SYMBOLS:
+            raise UnknownNameError("parameter", str(symbol), INERTIAL_SYMBOLS, what)
+    return [f"{symbol}{number}" for symbol in INERTIAL_SYMBOLS if symbol not in present]
+
+
 def dh_pose(convention: Convention, a: float, alpha: float, d: float, theta: float) -> Array:
     """4x4 pose of one DH row in its convention."""
     (ca, sa), (ct, st) = _cosine_sine(alpha), _cosine_sine(theta)
@@ -120,20 +180,17 @@ def dh_pose(convention: Convention, a: float, alpha: float, d: float, theta: flo
     return pose
 
 
-def _cosine_sine(angle: float) -> tuple[float, float]:
-    """Exact at right angles, so that no 6e-17 leaks into expressions of base parameters."""
-    cosine, sine = math.cos(angle), math.sin(angle)
-    return (0.0 if abs(cosine) < 1e-15 else cosine), (0.0 if abs(sine) < 1e-15 else sine)
-
-
 def _joint(row: Mapping[str, Any], name: str, parent: int, convention: Convention, where: str) -> Joint:
     place = f"joint '{name}' in {where}"
-    a, alpha, d = (_number(row[key], f"{key} of {place}") for key in ("a", "alpha", "d"))
     theta = _number(row.get("theta_offset", 0.0), f"theta_offset of {place}")
     kind = row["type"]
     if kind not in _KINDS:
         raise UnknownNameError("joint type", str(kind), _KINDS, place)
-    placement = dh_pose(convention, a, alpha, d, theta)
+    if any(key in row for key in _PLACED_KEYS):
+        placement, convention = pose_of(row, place) @ dh_pose("modified", 0.0, 0.0, 0.0, theta), "modified"
+    else:
+        a, alpha, d = (_number(row[key], f"{key} of {place}") for key in _DH_KEYS)
+        placement = dh_pose(convention, a, alpha, d, theta)
     return Joint(
         name=name,
         kind=_KINDS[kind],
@@ -171,6 +228,8 @@ def _inertial(row: Mapping[str, Any], name: str, where: str) -> Array:
         return np.zeros(10)
     place = f"inertial of joint '{name}' in {where}"
     inertial = _table(row["inertial"], place)
+    if inertial and all(key in INERTIAL_SYMBOLS for key in inertial):  # the ten themselves, about the link's frame
+        return np.array([_number(inertial.get(key, 0.0), f"{key} in {place}") for key in INERTIAL_SYMBOLS])
     _check_keys(inertial, _INERTIAL_KEYS, (), place)
     tensor = _table(inertial["inertia"], f"inertia in {place}")
     _check_keys(tensor, _TENSOR_KEYS, (), f"inertia in {place}")
@@ -195,7 +254,9 @@ def _flange(row: Any, body: int, convention: Convention, where: str) -> MergedLi
 def _joint_name(row: Mapping[str, Any], number: int, where: str) -> str:
     label = row.get("name")
     shown = f"'{label}'" if isinstance(label, str) else f"number {number}"
-    _check_keys(row, _JOINT_KEYS, _JOINT_OPTIONAL, f"joint {shown} in {where}")
+    placed = any(key in row for key in _PLACED_KEYS)
+    required, optional = ((), _PLACED_KEYS) if placed else (_DH_KEYS, ())
+    _check_keys(row, (*_JOINT_KEYS, *required), (*_JOINT_OPTIONAL, *optional), f"joint {shown} in {where}")
     return _text(label, f"name of joint number {number} in {where}")
 
 
@@ -226,14 +287,13 @@ def _base_to_tip(parents: Sequence[int], names: Sequence[str], where: str) -> li
 
 
 def _notes(robot: Robot) -> list[str]:
-    notes = limit_notes(robot.joints)
-    massless = [link for link, phi in zip(robot.links, robot.parameters.inertials, strict=True) if not np.any(phi)]
+    notes = limit_notes(robot.moving_joints)
+    given = np.isin(robot.parameters.names[: robot.parameters.n_inertial], robot.absent, invert=True).reshape(-1, 10)
+    inertials = zip(robot.links, robot.parameters.inertials, given, strict=True)
+    massless = [link for link, phi, has in inertials if has.any() and not np.any(phi)]
     if massless:
         notes.append(f"links without inertials, taken as zero: {', '.join(massless)}")
     return notes
-
-
-# What a TOML value must be ----------------------------------------------------------------------
 
 
 def _convention(value: Any, where: str) -> Convention:
@@ -241,44 +301,3 @@ def _convention(value: Any, where: str) -> Convention:
         if value == convention:
             return convention  # type: ignore[no-any-return]
     raise UnknownNameError("dh_convention", str(value), get_args(Convention), where)
-
-
-def _check_keys(table: Mapping[str, Any], required: Sequence[str], optional: Sequence[str], where: str) -> None:
-    for key in required:
-        if key not in table:
-            raise InputError(f"{where} lacks the key '{key}'")
-    for key in table:
-        if key not in required and key not in optional:
-            raise UnknownNameError("key", key, (*required, *optional), where)
-
-
-def _table(value: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"{what} is {value!r}, expected a table")
-    return value
-
-
-def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise InputError(f"{what} is {value!r}, expected a name")
-    return value
-
-
-def _limit(value: Any, what: str) -> float:
-    """A number that may be infinite."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise InputError(f"{what} is {value!r}, expected a number")
-    return float(value)
-
-
-def _number(value: Any, what: str) -> float:
-    number = _limit(value, what)
-    if not math.isfinite(number):
-        raise InputError(f"{what} is {value!r}, expected a finite number")
-    return number
-
-
-def _vector(value: Any, what: str) -> Array:
-    if not isinstance(value, list) or len(value) != 3:
-        raise InputError(f"{what} is {value!r}, expected three numbers")
-    return np.array([_number(entry, what) for entry in value])

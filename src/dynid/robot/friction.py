@@ -56,7 +56,7 @@ def friction_numbers(robot: Robot) -> tuple[FrictionNumber, ...]:
 
     Numbers that stand inside several effects of a joint, such as the width of the sign, are listed with each of them.
     """
-    driven = [(i + 1, joint) for i, joint in enumerate(robot.joints) if joint.kind != "floating"]
+    driven = [(i + 1, robot.joints[i]) for i in robot.effect_joints]
     numbers, joints = [number for number, _ in driven], [joint for _, joint in driven]
     listed: list[FrictionNumber] = []
     per_effect = [

@@ -4,6 +4,7 @@ The text and what it includes are vetted, cut to what dynamics needs and compile
 the MJCF body frames; a joint's axis may pass beside them. Geometry counts only where a moving body has no
 ``<inertial>``, so a missing mesh stops nothing unless that body's mass would have come from it. Bodies
 without joints are merged and remembered; several joints on one body become a chain with massless links.
+Closed loops (``connect``, ``weld``) become closures.
 Inertias that MuJoCo does not take, because no physical body has them, are read as the text states them and noted.
 """
 
@@ -25,6 +26,7 @@ from dynid.inertia import change_of_frame, phi_from_mass_com_inertia, skew
 from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
 from dynid.robot.joint import Joint, JointKind
+from dynid.robot.mjcf_loops import cut_equalities, cut_site, first_key, with_ties
 from dynid.robot.model import MergedLink, Robot, make_robot
 
 if TYPE_CHECKING:
@@ -32,11 +34,10 @@ if TYPE_CHECKING:
 
     from dynid.adapters.mujoco import StatedInertia
 
-_KEPT_SECTIONS = ("compiler", "option", "default", "asset", "worldbody", "actuator")
+_KEPT_SECTIONS = ("compiler", "option", "default", "asset", "worldbody", "actuator", "equality")
 _NOT_RIGID = ("composite", "flexcomp", "attach")
-_LOOKS = ("site", "camera", "light", "plugin")
+_LOOKS = ("camera", "light", "plugin")
 _IGNORED = {
-    "equality": "equality constraints (closed loops, coupled joints)",
     "tendon": "tendons",
     "contact": "contacts",
     "deformable": "deformable bodies",
@@ -75,6 +76,9 @@ def compiled_robot(description: Description) -> CompiledRobot:
     folder = description.path.resolve().parent
     expand_includes(root, folder, folder, {description.path.resolve()}, where)
     notes = [f"not modelled: {what}" for tag, what in _IGNORED.items() if any(len(e) for e in root.findall(tag))]
+    if any(child.tag not in ("connect", "weld") for equality in root.findall("equality") for child in equality):
+        notes.append("not modelled: equality constraints of joints and tendons")
+    key = first_key(root)
     needs_mesh = cut_to_dynamics(root, folder, where)
     try:
         model, stated = compile_stated(serialize_xml(root), where)
@@ -88,7 +92,9 @@ def compiled_robot(description: Description) -> CompiledRobot:
     phi = np.array([_body_phi(model, b, stated.get(b)) for b in range(model.nbody)])
     name = root.get("model") or description.path.stem
     notes.extend(_refusal_notes({body_names[b]: phi[b] for b in stated}))
-    robot = _assemble(name, model, body_names, phi, description, notes, where)
+    robot = with_ties(_assemble(name, model, body_names, phi, description, notes, where), model, body_names, key, where)
+    if robot.floating and model.neq:
+        robot = robot.with_notes(["not modelled: closed loops (equality) of a robot on a floating base"])
     return CompiledRobot(robot, model, frozenset(body_names[b] for b in stated))
 
 
@@ -272,12 +278,14 @@ def cut_to_dynamics(root: Element, folder: Path, where: str) -> list[str]:
     for child in list(root):
         if child.tag not in _KEPT_SECTIONS:
             root.remove(child)
+    sites = cut_equalities(root)
     from_geoms = [c.get("inertiafromgeom", "auto") for c in root.findall("compiler") if "inertiafromgeom" in c.attrib]
     always_geoms = bool(from_geoms) and from_geoms[-1] == "true"
     needs_mesh: list[str] = []
     meshes: set[str] = set()
     for world in root.findall("worldbody"):
         _cut_body(world, False, False, always_geoms, needs_mesh, meshes)
+        _cut_sites(world, sites)
     for geom in root.iter("geom"):
         geom.attrib.pop("material", None)
     for actuators in root.findall("actuator"):
@@ -308,6 +316,17 @@ def _cut_body(
             below = moving or _has(child, ("joint", "freejoint"))
             weighed = _has(child, ("inertial",)) and not always_geoms
             _cut_body(child, below, below and not weighed, always_geoms, needs_mesh, meshes)
+
+
+def _cut_sites(element: Element, needed: set[str]) -> None:
+    """Sites that closed loops name stay, as places; the others are looks."""
+    for child in list(element):
+        if child.tag != "site":
+            _cut_sites(child, needed)
+        elif child.get("name", "") in needed:
+            cut_site(child)
+        else:
+            element.remove(child)
 
 
 def _has(body: Element, tags: tuple[str, ...]) -> bool:

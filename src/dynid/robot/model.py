@@ -23,6 +23,7 @@ from dynid.parameters import Column, Parameters, inertial_columns
 from dynid.robot.coupling import Coupling
 from dynid.robot.effects import Effect
 from dynid.robot.joint import JOINT_KINDS, Joint, JointKind, joint_polynomial, neutral_position
+from dynid.robot.loops import OPEN_CHAIN, Frame, Loops, checked_loops
 from dynid.robot.tree import KinematicTree, kinematic_tree
 
 __all__ = [
@@ -80,6 +81,9 @@ class Robot:
         merged: links that are fixed to a body and were merged into it.
         source: file, format and notes of the description.
         coupling: how motors drive the joints.
+        loops: closures of a closed robot. Its ``joints``, ``links`` and ``parameters`` are those of its tree; its motion, torques,
+            limits and names (``joint_names``, ``n_joints``, ``n_dof``, ``limits``) are those of its actuated joints.
+        absent: parameters that are zero by the description and are not identified: massless links, lumped models.
 
     Examples:
         >>> import dynid
@@ -102,36 +106,66 @@ class Robot:
     """Names of all joints of the description in order, those locked included: what a log may number its columns by."""
     coupling: Coupling | None = None
     """How motors drive the joints; None for one motor per joint."""
+    loops: Loops = OPEN_CHAIN
+    absent: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", matrix("gravity", self.gravity, (3,)))
-        object.__setattr__(self, "described_joints", self.described_joints or self.joint_names)
         if not self.joints:
             raise InputError(f"robot '{self.name}' has no moving joint")
+        if self.loops:
+            checked_loops(self.loops, self.joints, self.name)
+        object.__setattr__(self, "described_joints", self.described_joints or self.joint_names)
         if len(self.links) != len(self.joints):
             raise InputError(f"robot '{self.name}' has {len(self.links)} links for {len(self.joints)} joints")
-        _refuse_duplicates("joint", self.joint_names, self.name)
+        _refuse_duplicates("joint", tuple(joint.name for joint in self.joints), self.name)
         _refuse_duplicates("link", self.links, self.name)
         for index, joint in enumerate(self.joints):
             if not -1 <= joint.parent < index:
                 raise InputError(f"parent of joint '{joint.name}' must come before it in robot '{self.name}'")
             if joint.kind == "floating" and index > 0:
                 raise InputError(f"joint '{joint.name}' floats inside the tree; only the first joint may")
-        expected = tuple(column.name for column in _columns(self.joints, self.effects))
+        expected = tuple(column.name for column in _columns(self.joints, self.effects, self.loops))
         if self.parameters.names != expected:
             raise InputError(
                 f"parameters of robot '{self.name}' do not match its joints and effects: "
                 f"{len(self.parameters)} given, {len(expected)} expected"
             )
+        for name in self.absent:
+            if self.parameters.index(name) >= self.parameters.n_inertial:
+                raise InputError(f"parameter '{name}' of robot '{self.name}' is no inertial one, so it cannot be left out")
+
+    @property
+    def n_bodies(self) -> int:
+        """Number of links that move, and of joints of the tree."""
+        return len(self.joints)
+
+    @cached_property
+    def moving_joints(self) -> tuple[Joint, ...]:
+        """The joints whose motion describes the robot's: all of an open chain, the actuated ones of a closed one."""
+        if not self.loops:
+            return self.joints
+        by_name = {joint.name: joint for joint in self.joints}
+        return tuple(by_name[name] for name in self.loops.actuated)
 
     @property
     def n_joints(self) -> int:
-        return len(self.joints)
+        """Number of joints that a log or a motion of this robot has."""
+        return len(self.moving_joints)
 
     @cached_property
     def n_dof(self) -> int:
         """Number of velocities, and of torque rows per sample."""
-        return sum(joint.n_dof for joint in self.joints)
+        return sum(joint.n_dof for joint in self.moving_joints)
+
+    @cached_property
+    def opened(self) -> Robot:
+        """The tree of a closed robot alone: all its joints move on their own, and it has no effects."""
+        if not self.loops:
+            return self
+        n = self.parameters.n_inertial
+        bare = Parameters(self.parameters.columns[:n], self.parameters.values[:n])
+        return replace(self, loops=OPEN_CHAIN, effects=(), parameters=bare, described_joints=(), absent=())
 
     @cached_property
     def n_position(self) -> int:
@@ -143,13 +177,13 @@ class Robot:
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
-        return tuple(joint.name for joint in self.joints)
+        return tuple(joint.name for joint in self.moving_joints)
 
     @cached_property
     def dof_names(self) -> tuple[str, ...]:
         """One name per torque row: the joint's, or six for a floating joint."""
         names: list[str] = []
-        for joint in self.joints:
+        for joint in self.moving_joints:
             if joint.kind == "floating":
                 names.extend(f"{joint.name}.{axis}" for axis in ("x", "y", "z", "rx", "ry", "rz"))
             else:
@@ -163,7 +197,19 @@ class Robot:
 
     @cached_property
     def driven_joints(self) -> tuple[Joint, ...]:
-        return tuple(joint for joint in self.joints if joint.kind != "floating")
+        return tuple(joint for joint in self.moving_joints if joint.kind != "floating")
+
+    @cached_property
+    def driven_numbers(self) -> tuple[int, ...]:
+        """Numbers of the driven joints in the tree, from 1: what the names of their parameters end with."""
+        place = {joint.name: i + 1 for i, joint in enumerate(self.joints)}
+        return tuple(place[joint.name] for joint in self.driven_joints)
+
+    @cached_property
+    def effect_joints(self) -> tuple[int, ...]:
+        """Bodies whose joints effects act on: the driven ones, and passive ones of a closed robot that rub."""
+        numbers = [number - 1 for number in self.driven_numbers]
+        return tuple(numbers + [self.body_index(name) for name in self.loops.rubbing])
 
     @cached_property
     def position_limits(self) -> Array:
@@ -180,13 +226,28 @@ class Robot:
 
     @cached_property
     def effect_incidence(self) -> Array:
-        """``C`` of all effects side by side, ``(dof, effect columns)``."""
-        n_driven = len(self.driven)
-        blocks = [effect.incidence(n_driven) for effect in self.effects]
-        incidence = np.zeros((self.n_dof, sum(block.shape[1] for block in blocks)))
-        if blocks:
-            incidence[self.driven] = np.hstack(blocks)
+        """``C`` of all effects side by side, ``(dof, effect columns)``; without effects of passive joints, see below."""
+        incidence = np.zeros((self.n_dof, self._all_incidence.shape[1]))
+        incidence[self.driven] = self._all_incidence[: len(self.driven)]
         return freeze(incidence)
+
+    @cached_property
+    def passive_incidence(self) -> Array:
+        """The same of the passive joints that rub, ``(rubbing joints, effect columns)``; they act through the loops."""
+        return freeze(self._all_incidence[len(self.driven) :])
+
+    @cached_property
+    def _all_incidence(self) -> Array:
+        n = len(self.effect_joints)
+        blocks = [effect.incidence(n) for effect in self.effects]
+        return np.hstack(blocks) if blocks else np.zeros((n, 0))
+
+    def body_index(self, joint: str) -> int:
+        """Place in the tree of a joint, actuated or passive, and of the link it moves."""
+        names = [one.name for one in self.joints]
+        if joint not in names:
+            raise UnknownNameError("joint", joint, names, f"robot '{self.name}'")
+        return names.index(joint)
 
     def joint_index(self, name: str) -> int:
         try:
@@ -206,7 +267,7 @@ class Robot:
     def with_effects(self, effects: Iterable[Effect]) -> Robot:
         """The same robot with other effects; values of columns that stay are kept, new ones are the description's."""
         chosen = tuple(effects)
-        columns = _columns(self.joints, chosen)
+        columns = _columns(self.joints, chosen, self.loops)
         known = self.parameters.as_dict()
         nominal = dict(zip(_names(columns), _nominal(columns, self.joints), strict=True))
         values = [known.get(column.name, nominal[column.name]) for column in columns]
@@ -221,8 +282,12 @@ class Robot:
     def lock(self, positions: Mapping[str, float]) -> Robot:
         """Hold joints at the given positions: their links are merged into the bodies that carry them."""
         for name in positions:
-            if self.joints[self.joint_index(name)].kind == "floating":
+            if self.joints[self.body_index(name)].kind == "floating":
                 raise InputError(f"floating joint '{name}' cannot be locked at one number")
+            if self.loops and name not in self.loops.actuated:
+                raise InputError(
+                    f"joint '{name}' of robot '{self.name}' is passive, its loops move it; lock actuated joints only"
+                )
         if not positions:
             return self
         return _locked(self, dict(positions))
@@ -235,7 +300,9 @@ class Robot:
         kept = {self.joint_names[self.joint_index(name)] for name in joints}
         given = dict(positions or {})
         rest = {
-            joint.name: given.get(joint.name, neutral_position(joint)) for joint in self.joints if joint.name not in kept
+            joint.name: given.get(joint.name, neutral_position(joint))
+            for joint in self.moving_joints
+            if joint.name not in kept
         }
         stray = [name for name in given if name in kept]
         if stray:
@@ -254,6 +321,8 @@ def make_robot(
     merged: Sequence[MergedLink] = (),
     source: Source | None = None,
     coupling: Coupling | None = None,
+    loops: Loops | None = None,
+    absent: Sequence[str] = (),
 ) -> Robot:
     """A robot from its joints and one row of ten inertial parameters per body.
 
@@ -267,6 +336,8 @@ def make_robot(
         merged: links that are fixed to a body and were merged into it.
         source: where the robot came from.
         coupling: how motors drive the joints; None for one motor per joint.
+        loops: closures of a closed chain; None for an open one.
+        absent: names of inertial parameters that are zero and are not identified.
 
     Examples:
         >>> import dynid, numpy as np
@@ -278,7 +349,8 @@ def make_robot(
     rows = freeze(inertials)
     check_shape(f"inertials of robot '{name}'", rows, (len(joints), 10))
     check_finite(f"inertials of robot '{name}'", rows)
-    columns = _columns(tuple(joints), tuple(effects))
+    closed = loops or OPEN_CHAIN
+    columns = _columns(tuple(joints), tuple(effects), closed)
     values = np.concatenate([rows.ravel(), _nominal(columns, tuple(joints))[rows.size :]])
     return Robot(
         name=name,
@@ -290,12 +362,17 @@ def make_robot(
         merged=tuple(merged),
         source=source or Source(),
         coupling=coupling,
+        loops=closed,
+        absent=tuple(absent),
     )
 
 
-def _columns(joints: tuple[Joint, ...], effects: tuple[Effect, ...]) -> tuple[Column, ...]:
+def _columns(joints: tuple[Joint, ...], effects: tuple[Effect, ...], loops: Loops) -> tuple[Column, ...]:
     columns = [column for i, joint in enumerate(joints) for column in inertial_columns(i + 1, joint.name)]
     driven = [(i + 1, joint) for i, joint in enumerate(joints) if joint.kind != "floating"]
+    if loops:  # effects act on actuated joints, then on the passive ones that rub
+        place = {joint.name: (number, joint) for number, joint in driven}
+        driven = [place[name] for name in (*loops.actuated, *loops.rubbing)]
     for effect in effects:
         columns.extend(effect.columns([number for number, _ in driven], [joint for _, joint in driven]))
     return tuple(columns)
@@ -339,10 +416,35 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
         merged=merged,
         source=replace(robot.source, notes=(*robot.source.notes, note)),
         coupling=None if robot.coupling is None else robot.coupling.kept(moving, held),
+        loops=_locked_loops(robot, positions, carried),
+        absent=[
+            f"{column.symbol}{carried.number[column.number - 1] + 1}"
+            for column in robot.parameters.columns
+            if column.name in robot.absent and column.number - 1 in carried.number
+        ],
     )
     return replace(
         cut.with_parameters(values), locked={**robot.locked, **positions}, described_joints=robot.described_joints
     )
+
+
+def _locked_loops(robot: Robot, positions: Mapping[str, float], carried: _Carried) -> Loops:
+    """The closures on the bodies that still move."""
+
+    def moved(frame: Frame) -> Frame:
+        if frame.body < 0:
+            return frame
+        return Frame(carried.number[carried.carrier[frame.body]], carried.pose[frame.body] @ frame.placement)
+
+    loops = robot.loops
+    if not loops:
+        return loops
+    start = np.array(loops.start)
+    for name, value in positions.items():
+        start[robot.body_index(name)] = value
+    actuated = tuple(name for name in loops.actuated if name not in positions)
+    closures = tuple(replace(loop, first=moved(loop.first), second=moved(loop.second)) for loop in loops)
+    return replace(loops, closures=closures, actuated=actuated, start=start[carried.kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +463,7 @@ class _Carried:
     @classmethod
     def of(cls, robot: Robot, positions: Mapping[str, float]) -> _Carried:
         carrier: list[int] = []
-        pose = np.tile(np.eye(4), (robot.n_joints, 1, 1))
+        pose = np.tile(np.eye(4), (robot.n_bodies, 1, 1))
         for i, joint in enumerate(robot.joints):
             if joint.name not in positions:
                 carrier.append(i)

@@ -95,9 +95,10 @@ def _read_by_format(description: Description, floating: bool) -> Robot:
 
     root = parse_xml(description.content, f"robot file '{description.path}'").tag
     if root == "robot":
+        from dynid.robot.loop_file import with_side_file
         from dynid.robot.urdf import robot_from_urdf
 
-        return robot_from_urdf(description, floating=floating)
+        return with_side_file(robot_from_urdf(description, floating=floating), description.path)
     if root == "mujoco":
         from dynid.robot.mjcf import robot_from_mjcf
 

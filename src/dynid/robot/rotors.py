@@ -16,7 +16,7 @@ def effect_gains(robot: Robot) -> list[tuple[Effect, Array]]:
     gains: list[tuple[Effect, Array]] = []
     start = robot.parameters.n_inertial
     for effect in robot.effects:
-        incidence = effect.incidence(len(robot.driven))
+        incidence = effect.incidence(len(robot.effect_joints))
         gains.append((effect, incidence * robot.parameters.values[start : start + incidence.shape[1]]))
         start += incidence.shape[1]
     return gains
@@ -31,12 +31,13 @@ def driven_motion(
     return Motion(q[:, first + robot.floating :], v[:, first:], a[:, first:], load, travel)
 
 
-def effect_energy(robot: Robot, q: Array, v: Array) -> tuple[Array, BoolArray]:
+def effect_energy(robot: Robot, q: Array, v: Array, motion: Motion | None = None) -> tuple[Array, BoolArray]:
     """Energy per unit of every effect column, ``(samples, columns)``, and which columns have one; zero where there is none.
 
-    Differences of it are the exact work of rotor inertia, offsets and springs, without an integral over samples.
+    Differences of it are the exact work of rotor inertia, offsets and springs, without an integral over samples. ``motion`` is that
+    of all joints that effects act on, where passive ones rub.
     """
-    return _stored(robot, q, v, lambda effect, motion: effect.energy_signals(motion))
+    return _stored(robot, q, v, lambda effect, own: effect.energy_signals(own), motion)
 
 
 def effect_momentum(robot: Robot, q: Array, v: Array) -> tuple[Array, BoolArray]:
@@ -44,13 +45,19 @@ def effect_momentum(robot: Robot, q: Array, v: Array) -> tuple[Array, BoolArray]
     return _stored(robot, q, v, lambda effect, motion: effect.momentum_signals(motion))
 
 
-def _stored(robot: Robot, q: Array, v: Array, quantity: Callable[[Effect, Motion], Array | None]) -> tuple[Array, BoolArray]:
-    motion = driven_motion(robot, q, v, np.zeros_like(v))
+def _stored(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    quantity: Callable[[Effect, Motion], Array | None],
+    motion: Motion | None = None,
+) -> tuple[Array, BoolArray]:
+    motion = driven_motion(robot, q, v, np.zeros_like(v)) if motion is None else motion
     values = np.zeros((len(q), robot.effect_incidence.shape[1]))
     has = np.zeros(values.shape[1], dtype=bool)
     column = 0
     for effect in robot.effects:
-        first, column = column, column + effect.incidence(len(robot.driven)).shape[1]
+        first, column = column, column + effect.incidence(len(robot.effect_joints)).shape[1]
         own = quantity(effect, motion)
         if own is not None:
             values[:, first:column], has[first:column] = own, True

@@ -89,7 +89,7 @@ def identify_payload(run: Run, logs: Sequence[str | Path], link: str | None = No
         raise InputError(f"{files[0]} is a table of poses, expected a motion log with the load")
     refuse_same(files, found.hashes, seen=[digest for _, digest in run.logs])
     samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
-    body = run.robot.n_joints - 1 if link is None else run.robot.links.index(link)
+    body = run.robot.n_bodies - 1 if link is None else run.robot.links.index(link)
     return payload_from_samples(run, under_load(run, samples), body)
 
 

@@ -66,7 +66,7 @@ def _outside(robot: Robot, motion: Samples, where: str) -> list[str]:
     notes: list[str] = []
     if robot.floating:  # which the simulation itself refuses
         return notes
-    for j, joint in enumerate(robot.joints):
+    for j, joint in enumerate(robot.moving_joints):
         q = motion.position[:, j]
         beyond = np.maximum(q - joint.q_max, joint.q_min - q)
         worst = int(np.argmax(beyond))

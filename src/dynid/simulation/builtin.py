@@ -39,7 +39,7 @@ def demo_samples(robot: Robot | None = None, *, seconds: float = 10.0, rate_hz: 
     sine, cosine = np.sin(np.outer(time, w)), np.cos(np.outer(time, w))
     q, v, acceleration = sine @ a + cosine @ b, cosine * w @ a - sine * w @ b, -(sine * w**2 @ a + cosine * w**2 @ b)
     low, high, *limits = (
-        np.array([getattr(joint, name) for joint in robot.joints]) for name in ("q_min", "q_max", "dq_max", "ddq_max")
+        np.array([getattr(joint, name) for joint in robot.moving_joints]) for name in ("q_min", "q_max", "dq_max", "ddq_max")
     )
     bounded = np.isfinite(low) & np.isfinite(high)
     with np.errstate(invalid="ignore"):

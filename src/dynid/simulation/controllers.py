@@ -9,12 +9,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dynid.adapters.recursions import gravity_torque, inverse_dynamics, mobility
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.robot.model import Robot
 from dynid.simulation.friction import friction_law
-from dynid.simulation.stepping import integration_model
+from dynid.simulation.stepping import gravity_law, mobility_law, torque_law
 
 ControlLaw: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
 """``tau = law(q, v, q_ref, v_ref, a_ref)``."""
@@ -46,7 +45,7 @@ class ComputedTorque(Controller):
         _check_gains(self.bandwidth_hz, self.damping, self.model_error)
 
     def law(self, robot: Robot, middle: Array, rng: np.random.Generator) -> ControlLaw:
-        model_torque = inverse_dynamics(integration_model(_misjudged(robot, self.model_error, rng)))
+        model_torque = torque_law(_misjudged(robot, self.model_error, rng))
         friction = friction_law(robot)
         w = 2.0 * np.pi * self.bandwidth_hz
         stiffness, damping, share = w * w, 2.0 * self.damping * w, self.friction_compensation
@@ -74,9 +73,9 @@ class GravityPD(Controller):
         _check_gains(self.bandwidth_hz, self.damping, self.model_error)
 
     def law(self, robot: Robot, middle: Array, rng: np.random.Generator) -> ControlLaw:
-        model = integration_model(_misjudged(robot, self.model_error, rng))
-        gravity = gravity_torque(model)
-        inertia = np.diag(np.linalg.inv(mobility(model, middle)))
+        model = _misjudged(robot, self.model_error, rng)
+        gravity = gravity_law(model)
+        inertia = np.diag(np.linalg.inv(mobility_law(model)(middle)))
         w = 2.0 * np.pi * self.bandwidth_hz
         kp, kd = w * w * inertia, 2.0 * self.damping * w * inertia
 
@@ -95,7 +94,7 @@ def _check_gains(bandwidth_hz: float, damping: float, model_error: float) -> Non
 
 def _misjudged(robot: Robot, error: float, rng: np.random.Generator) -> Robot:
     """The robot as its controller believes it to be; scaling all ten parameters of a link keeps it consistent."""
-    factor = 1.0 + error * rng.uniform(-1.0, 1.0, robot.n_joints)
+    factor = 1.0 + error * rng.uniform(-1.0, 1.0, robot.n_bodies)
     values = robot.parameters.values.copy()
     for i, column in enumerate(robot.parameters.columns):
         if column.kind != "friction":

@@ -124,7 +124,7 @@ def refuse_acceleration_effects(robot: Robot) -> None:
 
 def _joint_values(robot: Robot, symbol: str) -> Array:
     values = robot.parameters.as_dict()
-    return np.array([values.get(f"{symbol}{number + 1}", 0.0) for number in range(robot.n_joints)])
+    return np.array([values.get(f"{symbol}{number}", 0.0) for number in robot.driven_numbers])
 
 
 def _coulomb_width(robot: Robot) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.adapters.recursions import OfState, forward_dynamics
+from dynid.adapters.recursions import OfState
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
@@ -14,7 +14,7 @@ from dynid.robot.model import Robot
 from dynid.robot.rotors import coupled_rotors
 from dynid.simulation.controllers import ControlLaw
 from dynid.simulation.friction import friction_law
-from dynid.simulation.stepping import integration_model
+from dynid.simulation.stepping import acceleration_law
 
 VELOCITY_CUTOFF_HZ = 80.0
 """First-order low-pass on the encoder's difference that the feedback uses."""
@@ -71,7 +71,7 @@ def track(robot: Robot, reference: Samples, law: ControlLaw, tick_s: float, step
 
 
 def _with_friction(robot: Robot) -> OfState:
-    dynamics, friction = with_coupled_rotors(robot, forward_dynamics(integration_model(robot))), friction_law(robot)
+    dynamics, friction = with_coupled_rotors(robot, acceleration_law(robot)), friction_law(robot)
     return lambda q, v, tau: dynamics(q, v, tau - friction(q, v, tau))
 
 

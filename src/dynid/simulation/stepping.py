@@ -5,17 +5,19 @@ Friction alone decays as ``M v' = -D v``; a step must resolve the largest eigenv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dynid.adapters.pinocchio import pinocchio_model
-from dynid.adapters.recursions import mobility
+from dynid.adapters.recursions import OfState, forward_dynamics, gravity_torque, inverse_dynamics, mobility
 from dynid.arrays import Array
 from dynid.errors import InconsistentModelError, InputError
 from dynid.inertia import is_consistent
 from dynid.recording.samples import Samples
+from dynid.regression.closed_dynamics import ClosedDynamics
 from dynid.robot.model import Robot
 from dynid.robot.rotors import coupled_rotors
 from dynid.simulation.friction import COULOMB_WIDTH, friction_slope, refuse_acceleration_effects, smoothed
@@ -57,6 +59,29 @@ def stable_steps(
     return moving, notes, steps
 
 
+def acceleration_law(robot: Robot) -> OfState:
+    """``a(q, v, tau)`` of rigid bodies and rotors."""
+    return ClosedDynamics(robot).acceleration if robot.loops else forward_dynamics(integration_model(robot))
+
+
+def torque_law(robot: Robot) -> OfState:
+    """``tau(q, v, a)`` of rigid bodies and rotors."""
+    return ClosedDynamics(robot).torque if robot.loops else inverse_dynamics(integration_model(robot))
+
+
+def gravity_law(robot: Robot) -> Callable[[Array], Array]:
+    """``g(q)``."""
+    return ClosedDynamics(robot).gravity if robot.loops else gravity_torque(integration_model(robot))
+
+
+def mobility_law(robot: Robot) -> Callable[[Array], Array]:
+    """``M(q)^-1``, rotors included."""
+    if robot.loops:
+        return ClosedDynamics(robot).mobility
+    model = integration_model(robot)
+    return lambda q: mobility(model, q)
+
+
 def integration_model(robot: Robot) -> Any:
     """Pinocchio's model with one number per joint position, continuous joints included."""
     joints = tuple(replace(joint, kind="revolute") if joint.kind == "continuous" else joint for joint in robot.joints)
@@ -65,8 +90,8 @@ def integration_model(robot: Robot) -> Any:
 
 def _mobilities(robot: Robot, reference: Samples) -> Array:
     """``M^-1`` at poses along the reference; a robot that has none there is refused with the links at fault."""
-    model = integration_model(robot)
-    inverses = np.array([mobility(model, q) for q in reference.position[:: max(1, len(reference) // _POSES)]])
+    inverse = mobility_law(robot)
+    inverses = np.array([inverse(q) for q in reference.position[:: max(1, len(reference) // _POSES)]])
     rotors = coupled_rotors(robot)
     if rotors.any() and np.isfinite(inverses).all():
         inverses = np.linalg.inv(np.linalg.inv(inverses) + rotors)

@@ -146,7 +146,7 @@ def _encoder_count(robot: Robot, encoder_counts: ArrayLike | None) -> Array | No
     """Angle or length of one count of each joint's encoder."""
     if encoder_counts is None:
         return None
-    turn = np.array([1.0 if joint.kind == "prismatic" else 2.0 * np.pi for joint in robot.joints])
+    turn = np.array([1.0 if joint.kind == "prismatic" else 2.0 * np.pi for joint in robot.moving_joints])
     return turn / _per_joint("encoder_counts", encoder_counts, robot, positive=True)
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from dynid.arrays import Array, IntArray, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.recording.samples import Samples
+from dynid.regression.closed_motion import tree_positions
 from dynid.regression.energy import energy_regressor
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.checks import require_simulatable
@@ -150,8 +151,8 @@ def replay(
     position, velocity = run(robot, measured[:, 0], speed[:, 0], driven, step_s)
     _refuse_runaway(robot, velocity)
     tip, body, placement = _end_effector(robot, frame)
-    R, p = _pose(robot, body, placement, measured.reshape(-1, robot.n_joints))
-    R_hat, p_hat = _pose(robot, body, placement, position.reshape(-1, robot.n_joints))
+    R, p = _pose(robot, body, placement, tree_positions(robot, measured.reshape(-1, robot.n_joints)))
+    R_hat, p_hat = _pose(robot, body, placement, tree_positions(robot, position.reshape(-1, robot.n_joints)))
     shape = measured.shape[:2]
     distance = np.linalg.norm(p_hat - p, axis=1).reshape(shape)
     # |R - R_hat| = 2 sqrt(2) sin(angle / 2), exact for small angles too
@@ -192,6 +193,11 @@ def _check(robot: Robot, samples: Samples, window_s: float, engine: str) -> None
     if not window_s > 0.0:
         raise InputError(f"window is {window_s:g} s, expected a positive number")
     require_simulatable(robot)
+    if robot.loops.rubbing:
+        raise InputError(
+            f"passive joints {', '.join(robot.loops.rubbing)} of robot '{robot.name}' have friction, which is not replayed yet; "
+            "leave it off these joints"
+        )
 
 
 def _windows(samples: Samples, window_s: float) -> tuple[IntArray, int, float]:
@@ -286,6 +292,8 @@ def _engine(robot: Robot, wanted: Engine) -> tuple[str, tuple[str, ...]]:
     held = (Viscous, Coulomb, SmoothCoulomb, Offset, Armature)
     others = [effect.name for effect in robot.effects if not isinstance(effect, held)]
     reason = f"it has no friction such as {', '.join(others)}" if others else ""
+    if robot.loops:  # MuJoCo holds closures softly, ours are exact
+        reason = "its loops are closed by projection on the actuated joints"
     if not reason:
         from dynid.adapters.mujoco import mujoco_model
 
@@ -313,7 +321,7 @@ def _run_mujoco(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) 
     model.dof_solref[:] = 2.0 * model.opt.timestep, 1.0
     model.dof_solimp[:, :2] = 0.99
     values = robot.parameters.as_dict()
-    offset = np.array([values.get(f"{Offset.linear[0].symbol}{j + 1}", 0.0) for j in range(robot.n_joints)])
+    offset = np.array([values.get(f"{Offset.linear[0].symbol}{number}", 0.0) for number in robot.driven_numbers])
     driving = _between(torque - offset, n_sub)
     n_windows, n_steps = torque.shape[0], torque.shape[1] - 1
     flat = driving.reshape(-1, robot.n_joints)
@@ -430,7 +438,7 @@ def _end_effector(robot: Robot, frame: str | None) -> tuple[str, int, Array]:
         if frame not in frames:
             raise UnknownNameError("frame", frame, frames, f"robot '{robot.name}'")
         return frame, *frames[frame]
-    depth = np.zeros(robot.n_joints, dtype=int)
+    depth = np.zeros(robot.n_bodies, dtype=int)
     for i, joint in enumerate(robot.joints):
         depth[i] = 1 + (depth[joint.parent] if joint.parent >= 0 else 0)
     last = int(np.flatnonzero(depth == depth.max())[-1])

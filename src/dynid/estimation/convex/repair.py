@@ -187,7 +187,7 @@ def _consistent(phi: Array) -> BoolArray:
 
 def _assembly(robot: Robot, links: Sequence[Link]) -> Array:
     """``(10 bodies, 10 links)``: the parameters of every moving body from those of its links."""
-    T = np.zeros((10 * robot.n_joints, 10 * len(links)))
+    T = np.zeros((10 * robot.n_bodies, 10 * len(links)))
     merged = iter(robot.merged)
     for i, link in enumerate(links):
         X = np.eye(10)

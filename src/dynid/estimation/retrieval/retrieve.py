@@ -88,7 +88,7 @@ class Retrieval:
 
     def _parameters(self, robot: Robot) -> Parameters:
         if self.bodies.shape != robot.parameters.inertials.shape:
-            raise InputError(f"{len(self.bodies)} links were retrieved, robot '{robot.name}' has {robot.n_joints}")
+            raise InputError(f"{len(self.bodies)} links were retrieved, robot '{robot.name}' has {robot.n_bodies}")
         values = robot.parameters.values.copy()
         values[: robot.parameters.n_inertial] = self.bodies.ravel()
         return robot.parameters.with_values(values)
@@ -463,7 +463,7 @@ Motion: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
 
 def largest_joint_wrench(robot: Robot, motions: Iterable[Motion]) -> list[dict[str, Any]]:
     """Largest force, N, and moment, N m, that each joint carries along some motions, or in poses with zeros for the rest."""
-    force, moment = np.zeros(robot.n_joints), np.zeros(robot.n_joints)
+    force, moment = np.zeros(robot.n_bodies), np.zeros(robot.n_bodies)
     for motion in motions:
         wrench = joint_wrenches(robot, *motion)
         force = np.maximum(force, np.linalg.norm(wrench[..., :3], axis=-1).max(axis=0))

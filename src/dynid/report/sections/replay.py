@@ -33,7 +33,7 @@ def replay_section(shown: Shown) -> Section | None:
     rows = tuple(
         (joint.name, f"{torque:.3g}", unit, f"{1e3 * drift:.3g}", "mm" if joint.kind == "prismatic" else "mrad")
         for joint, torque, unit, drift in zip(
-            run.robot.joints, found.torque_error, torque_units(run.robot), found.position_drift, strict=True
+            run.robot.moving_joints, found.torque_error, torque_units(run.robot), found.position_drift, strict=True
         )
     )
     table = Table(("joint", "mean torque error", "", "drift at the end of a window", ""), rows, numeric=(1, 3))

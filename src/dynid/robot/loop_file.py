@@ -1,0 +1,178 @@
+"""``[[loop]]`` tables: the closures of a robot as its own TOML file, or a side file of a URDF, states them.
+
+    actuated = ["crank"]                     # optional: deduced where it is left out
+
+    [[loop]]
+    name = "coupler"
+    closed = ["x", "y", "z", "rx", "ry"]     # a hinge about z
+    first = { link = "coupler", position = [0.4, 0.0, 0.0], rpy = [0.0, 0.0, 0.0] }
+    second = { link = "rocker", position = [0.3, 0.0, 0.0] }
+
+A side file ``arm.loops.toml`` beside ``arm.urdf`` may also hold ``[start]`` (joint = position) and ``friction`` (names of passive
+joints that rub); in a robot's own TOML file these are keys of its joints.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError, UnknownNameError
+from dynid.robot.joint import Joint, neutral_position
+from dynid.robot.loops import Frame, Loop, Loops, independent_joints
+from dynid.robot.model import Robot
+from dynid.robot.toml_values import check_keys, number, pose_of, table_of, text
+
+SIDE_FILE: Final = ".loops.toml"
+GROUND: Final = "base"
+_STEP = 1e-6
+
+
+def with_side_file(robot: Robot, path: Path) -> Robot:
+    """The robot of a URDF with the loops of the file ``NAME.loops.toml`` beside it, if there is one."""
+    side = path.with_name(path.stem + SIDE_FILE)
+    if not side.is_file():
+        return robot
+    where = f"loop file '{side}'"
+    try:
+        table = tomllib.loads(side.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{where} is not valid TOML: {error}") from None
+    check_keys(table, ("loop",), ("actuated", "start", "friction"), where)
+    start = {
+        name: number(value, f"start of joint '{name}' in {where}")
+        for name, value in table_of(table.get("start", {}), f"[start] of {where}").items()
+    }
+    loops = loops_from_table(table, robot, start, names_of(table.get("friction", []), f"friction in {where}"), where)
+    return with_loops(robot, loops).with_notes([f"loops read from {side.name}"])
+
+
+def with_loops(robot: Robot, loops: Loops) -> Robot:
+    """An open robot with closures; it has no effects yet."""
+    n = robot.parameters.n_inertial
+    if len(robot.parameters) != n:
+        raise InputError(f"robot '{robot.name}' has effects already; give it loops first")
+    return replace(robot, loops=loops, described_joints=())
+
+
+def loops_from_table(
+    table: Mapping[str, Any], robot: Robot, start: Mapping[str, float], rubbing: Sequence[str], where: str
+) -> Loops:
+    """Closures, actuated joints and start of an open robot from a parsed file."""
+    rows = table["loop"]
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{where} has no [[loop]] tables, expected one per closure")
+    closures = tuple(_loop(row, k, robot, where) for k, row in enumerate(rows, start=1))
+    names = [joint.name for joint in robot.joints]
+    for name in start:
+        if name not in names:
+            raise UnknownNameError("joint", name, names, f"start in {where}")
+    guess = np.array([start.get(joint.name, neutral_position(joint)) for joint in robot.joints])
+    if "actuated" in table:
+        actuated = names_of(table["actuated"], f"actuated in {where}")
+    else:
+        actuated = deduced_joints(robot.joints, closures, guess, where)
+    return Loops(closures, actuated, tuple(rubbing), guess)
+
+
+def names_of(value: Any, what: str) -> tuple[str, ...]:
+    """A list of names."""
+    if not isinstance(value, list):
+        raise InputError(f"{what} is {value!r}, expected a list of joint names")
+    return tuple(text(one, what) for one in value)
+
+
+def deduced_joints(
+    joints: Sequence[Joint], closures: Sequence[Loop], start: Array, where: str = "the description"
+) -> tuple[str, ...]:
+    """Actuated joints where none are named: those with a torque limit if they are as many as can move on their own, else those
+    nearest to the base that leave the rest determined."""
+    q = _closed_from(joints, closures, start, where)
+    jacobian = _jacobian(joints, closures, q)
+    n_free = len(joints) - int(np.linalg.matrix_rank(jacobian, tol=1e-6))
+    strong = [i for i, joint in enumerate(joints) if np.isfinite(joint.tau_max)]
+    if len(strong) == n_free:
+        return tuple(joints[i].name for i in strong)
+    depth = [0] * len(joints)
+    for i, joint in enumerate(joints):
+        depth[i] = depth[joint.parent] + 1 if joint.parent >= 0 else 0
+    preference = sorted(range(len(joints)), key=lambda i: (i not in strong, depth[i], i))
+    return tuple(joints[i].name for i in independent_joints(jacobian, preference))
+
+
+def residual_of(joints: Sequence[Joint], closures: Sequence[Loop], q: Array) -> Array:
+    """What stays open of all closures at one position of the tree: metres, and sines of angles."""
+    poses: list[Array] = []
+    for joint, position in zip(joints, q, strict=True):
+        above = poses[joint.parent] if joint.parent >= 0 else np.eye(4)
+        poses.append(above @ joint.pose(position))
+    found: list[float] = []
+    for loop in closures:
+        first, second = (
+            (poses[frame.body] if frame.body >= 0 else np.eye(4)) @ frame.placement for frame in (loop.first, loop.second)
+        )
+        relative = np.linalg.inv(first) @ second
+        R, turns = relative[:3, :3], [i for i in range(3) if f"r{'xyz'[i]}" in loop.closed]
+        found.extend(relative[i, 3] for i in range(3) if "xyz"[i] in loop.closed)
+        for i in turns:
+            j, k = (i + 1) % 3, (i + 2) % 3
+            if len(turns) == 3:
+                found.append(0.5 * (R[k, j] - R[j, k]))
+            else:
+                found.append(-R[j, k] if len(turns) == 2 and j in turns else R[k, j])
+    return np.array(found)
+
+
+def _jacobian(joints: Sequence[Joint], closures: Sequence[Loop], q: Array) -> Array:
+    columns = []
+    for step in _STEP * np.eye(len(q)):
+        ahead, behind = residual_of(joints, closures, q + step), residual_of(joints, closures, q - step)
+        columns.append((ahead - behind) / (2.0 * _STEP))
+    return np.array(columns).T
+
+
+def _closed_from(joints: Sequence[Joint], closures: Sequence[Loop], start: Array, where: str) -> Array:
+    """The nearest closed position to the start, all joints free to move."""
+    q = np.array(start)
+    for _ in range(60):
+        r = residual_of(joints, closures, q)
+        if np.abs(r).max() < 1e-9:
+            return q
+        step = np.linalg.lstsq(_jacobian(joints, closures, q), -r, rcond=1e-8)[0]
+        q = q + step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-300))
+    raise InputError(
+        f"the loops of {where} do not close near the start position: {np.abs(r).max():.3g} m or rad stay open; "
+        "state `start` of the joints nearer to a closed position, and check the loops' frames"
+    )
+
+
+def _loop(row: Mapping[str, Any], k: int, robot: Robot, where: str) -> Loop:
+    place = f"loop {row.get('name', k)!r} in {where}"
+    check_keys(row, ("closed", "first", "second"), ("name",), place)
+    closed = names_of(row["closed"], f"closed of {place}")
+    first, second = (_frame(row[key], robot, f"{key} of {place}") for key in ("first", "second"))
+    return Loop(text(row.get("name", f"loop{k}"), f"name of {place}"), first, second, closed)
+
+
+def _frame(value: Any, robot: Robot, what: str) -> Frame:
+    frame = table_of(value, what)
+    check_keys(frame, ("link",), ("position", "rpy"), what)
+    name = text(frame["link"], f"link in {what}")
+    body, placement = frame_on(robot, name, what)
+    return Frame(body, placement @ pose_of(frame, what))
+
+
+def frame_on(robot: Robot, link: str, what: str) -> tuple[int, Array]:
+    """Body and pose in it of a link, be it merged into another one; the ground is called ``base``."""
+    places = {name: (i, np.eye(4)) for i, name in enumerate(robot.links)}
+    places |= {merged.name: (merged.body, np.array(merged.placement)) for merged in robot.merged}
+    places.setdefault(GROUND, (-1, np.eye(4)))
+    if link not in places:
+        raise UnknownNameError("link", link, places, what)
+    return places[link]

@@ -1,0 +1,79 @@
+"""Closed loops of MJCF: ``connect`` and ``weld`` between bodies or sites.
+
+Driven joints are those with actuators, or deduced where there are none. The assembly mode is that of the first keyframe, or of
+the file's own reference pose. Equalities of joints and tendons are not modelled, nor are loops of a robot on a floating base.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.adapters.mujoco_joints import driven_by_actuators, ties
+from dynid.arrays import Array
+from dynid.robot.loop_file import deduced_joints, frame_on, with_loops
+from dynid.robot.loops import Frame, Loop, Loops
+from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_TIES = ("connect", "weld")
+_PLACE = ("name", "pos", "quat", "axisangle", "xyaxes", "zaxis", "euler")
+
+
+def first_key(root: Element) -> list[float]:
+    """Positions of the first keyframe, empty where there is none."""
+    for key in root.iterfind("keyframe/key"):
+        try:
+            return [float(value) for value in key.get("qpos", "").split()]
+        except ValueError:
+            return []
+    return []
+
+
+def cut_equalities(root: Element) -> set[str]:
+    """Keep ties between bodies or sites alone; names of the sites that they need."""
+    sites: set[str] = set()
+    for equality in root.findall("equality"):
+        for child in list(equality):
+            if child.tag not in _TIES:
+                equality.remove(child)
+            sites |= {child.get(end, "") for end in ("site1", "site2")} - {""}
+    return sites
+
+
+def cut_site(site: Element) -> None:
+    """A site is a place and nothing else."""
+    for attribute in list(site.attrib):
+        if attribute not in _PLACE:
+            del site.attrib[attribute]
+
+
+def with_ties(robot: Robot, model: Any, body_names: list[str], key: list[float], where: str) -> Robot:
+    """The robot with the closures of its file, if it has any and stands on a fixed base."""
+    found = ties(model)
+    if not found or robot.floating:
+        return robot
+    closures = []
+    for tie in found:
+        first, second = (
+            _frame(robot, body_names[b], b, pose, where) for b, pose in zip(tie.bodies, tie.placements, strict=True)
+        )
+        if first.body == second.body:
+            continue  # both were merged into one link
+        closures.append(Loop(tie.name, first, second, ("x", "y", "z", "rx", "ry", "rz") if tie.rigid else ("x", "y", "z")))
+    if not closures:
+        return robot
+    start = np.array(key) if len(key) == model.nq else np.array(model.qpos0)
+    names = [joint.name for joint in robot.joints]
+    actuated = tuple(names[j] for j in driven_by_actuators(model)) or deduced_joints(robot.joints, closures, start, where)
+    return with_loops(robot, Loops(tuple(closures), actuated, (), start))
+
+
+def _frame(robot: Robot, name: str, number: int, pose: Array, where: str) -> Frame:
+    if number == 0:
+        return Frame(-1, pose)
+    body, placement = frame_on(robot, name, where)
+    return Frame(body, placement @ pose)
