@@ -47,12 +47,19 @@ def actuators(
     forms = _forms(export)
     with Stages(json) as stages:
         run = identify_actuators(robot, logs, settings, validate_on=validate or (), tell=stages.tell)
-        files = _written(run, robot, forms, output, report)
+        written = _written(run, forms, output, report)
     if json:
-        show_json(run.as_json() | {"files": files})
+        show_json(run.as_json() | written)
         return
     _show(run)
-    for name in files:
+    if "mujoco_rollout" in written:
+        proof = written["mujoco_rollout"]
+        show(
+            f"MuJoCo with the written file: {proof['rms']:.5f} rad RMS from the log, {proof['difference']:.5f} rad from the rollout above"
+        )
+    for note in written.get("export_notes", ()):
+        show(f"note: {note}")
+    for name in written["files"]:
         show(f"written: {name}")
 
 
@@ -67,8 +74,17 @@ def _forms(text: str | None) -> tuple[str, ...]:
     return forms
 
 
-def _written(run: ActuatorRun, robot: Path, forms: tuple[str, ...], folder: Path, report: bool) -> list[str]:
-    return []
+def _written(run: ActuatorRun, forms: tuple[str, ...], folder: Path, report: bool) -> dict[str, Any]:
+    """Files, and what is known of them."""
+    from dynid.run.actuator_export import export_actuators
+
+    found: dict[str, Any] = {"files": []}
+    if forms:
+        exported = export_actuators(run, forms, folder)
+        found = {"files": [str(path) for path in exported.files], "export_notes": list(exported.notes)}
+        if exported.mujoco_rms is not None:
+            found["mujoco_rollout"] = {"rms": exported.mujoco_rms, "difference": exported.mujoco_difference}
+    return found
 
 
 def _show(run: ActuatorRun) -> None:

@@ -34,7 +34,7 @@ from dynid.simulation.position_loop import simulate_commands
 LONGEST_DELAY_S = 0.1
 SCAN_S = 0.004
 """Step of the scan; the minimum is refined between."""
-WIDTHS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+WIDTHS = (0.005, 0.01, 0.02, 0.05, 0.1)
 """Speeds over which friction may turn that the linear fit compares, rad/s."""
 SIGNAL_SHARE, ROW_SHARE = 0.3, 0.2
 """Bands of signals and of rows, as shares of the sampling rate, at most those below."""

@@ -35,7 +35,8 @@ SETTLED = 1e-4
 """Relative change of the sum of squares at which the steps end."""
 FIRST_POSITION, FIRST_VELOCITY = 0.02, 0.5
 """How far a first state may be from the one that the filtered log has, rad and rad/s: much further than it is."""
-WIDEST = 1.0
+WIDEST = 0.1
+"""Speed over which dry friction turns at most, rad/s: wider would be viscous friction under another name, and no simulator holds it."""
 LONGEST_DELAY_S = 0.2
 WIDTH_SPREAD = 1.5
 """Deviation of the logarithm of the width before the data speak."""
