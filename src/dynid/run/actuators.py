@@ -32,6 +32,8 @@ from dynid.run.logs import read_logs
 SYMBOL_OF = {"armature": "Ia", "viscous": "fv", "coulomb": "fc", "offset": "fo", "kp": "kp", "kd": "kd"}
 BODY_SPREAD = 0.3
 """Deviation of a freed body's parameters before the data speak, as a share of the body's own size."""
+PRIOR_SIZES = 3.0
+"""Deviation of friction and rotor inertia about the description, in sizes that matter in the joint."""
 BEYOND = 0.02
 """Share of commands beyond the description's limits, or of drives at their torque limit, that is worth a note."""
 
@@ -323,25 +325,36 @@ def _estimated(
     if settings.method == "iv":
         return None, instrumental_actuators(problem, linear).model
     tell("output error on simulated positions")
-    refined = output_error(problem, linear.model, window_s=settings.window, prior=_body_prior(problem))
+    stated = ActuatorModel.described(problem.robot)
+    moved = replace(linear.model, values={**linear.model.values, **{s: stated.values[s] for s in ("Ia", "fv", "fc", "fo")}})
+    refined = output_error(problem, (linear.model, moved), window_s=settings.window, prior=_prior(problem, linear))
     return refined, refined.model
 
 
-def _body_prior(problem: ActuatorProblem) -> tuple[Array, Array] | None:
-    """The description as prior of freed bodies: a share of the size that the body's ten numbers have together."""
-    centre = np.array([ActuatorModel.described(problem.robot).value(u) for u in problem.unknowns])
-    spread = np.full(len(centre), np.inf)
+def _prior(problem: ActuatorProblem, linear: LinearActuators) -> tuple[Array, Array]:
+    """The description, wide: it decides where the data do not, and nothing else.
+
+    Friction and rotor inertia may be off by several times what matters in the joint; freed bodies by a share of the size that
+    their ten numbers have together. Gains and delays have no such prior.
+    """
+    stated = ActuatorModel.described(problem.robot)
+    centre = np.array([stated.value(u) for u in problem.unknowns])
+    spread = PRIOR_SIZES * typical_sizes(problem, linear.model)
     inertials = problem.robot.parameters.inertials
     for k, unknown in enumerate(problem.unknowns):
-        if unknown.symbol in INERTIAL_SYMBOLS:
+        if unknown.symbol in ("width", "delay", "kp", "kd"):
+            spread[k] = np.inf
+        elif unknown.symbol in INERTIAL_SYMBOLS:
             mass, first, second = inertials[unknown.joint, 0], inertials[unknown.joint, 1:4], inertials[unknown.joint, 4:]
-            size = {"m": mass, "mx": 0.0}.get(unknown.symbol, 0.0)
-            if unknown.symbol in ("mx", "my", "mz"):
-                size = max(float(np.linalg.norm(first)), 0.02 * mass)
-            elif unknown.symbol != "m":
-                size = float(np.abs(second).max())
-            spread[k] = BODY_SPREAD * max(float(size), 1e-5)
-    return (centre, spread) if np.isfinite(spread).any() else None
+            size = float(np.abs(second).max())
+            if unknown.symbol == "m":
+                size = float(mass)
+            elif unknown.symbol in ("mx", "my", "mz"):
+                size = max(float(np.linalg.norm(first)), 0.02 * float(mass))
+            spread[k] = BODY_SPREAD * max(size, 1e-5)
+        else:
+            spread[k] = max(spread[k], PRIOR_SIZES * abs(centre[k]))
+    return centre, spread
 
 
 def _separated(problem: ActuatorProblem, linear: LinearActuators, refined: OutputError | None) -> Separability:

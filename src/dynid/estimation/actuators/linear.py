@@ -36,6 +36,8 @@ SCAN_S = 0.004
 """Step of the scan; the minimum is refined between."""
 WIDTHS = (0.005, 0.01, 0.02, 0.05, 0.1)
 """Speeds over which friction may turn that the linear fit compares, rad/s."""
+SHARED = 1e-2
+"""Weight that keeps a start small where columns are nearly dependent; well-determined values change by its square."""
 SIGNAL_SHARE, ROW_SHARE = 0.3, 0.2
 """Bands of signals and of rows, as shares of the sampling rate, at most those below."""
 SIGNAL_HZ, ROW_HZ = 40.0, 20.0
@@ -123,7 +125,9 @@ def _physical(regression: Regression, estimate: Estimate) -> Array:
     size[size == 0.0] = 1.0
     signed = [column.kind == "inertial" or column.symbol == "fo" for column in regression.parameters.columns]
     low = np.where(signed, -np.inf, 0.0)
-    return np.asarray(scipy.optimize.lsq_linear(A / size, b, (low, np.inf)).x / size)
+    # columns that the motion hardly tells apart (friction and offset of a joint that did not turn back) share what is there
+    A, b = np.vstack([A / size, SHARED * np.eye(len(size))]), np.concatenate([b, np.zeros(len(size))])
+    return np.asarray(scipy.optimize.lsq_linear(A, b, (low, np.inf)).x / size)
 
 
 def _left(R: Array) -> float:

@@ -18,6 +18,7 @@ import scipy.linalg
 import scipy.optimize
 
 from dynid.arrays import Array, BoolArray, freeze
+from dynid.errors import InputError
 from dynid.estimation.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem, first_state
 from dynid.regression.independence import triangle_of
 from dynid.simulation.position_loop import NARROWEST, LoopMotion, Unknown, position_sensitivities, simulate_commands
@@ -40,6 +41,8 @@ WIDEST = 0.1
 LONGEST_DELAY_S = 0.2
 WIDTH_SPREAD = 1.5
 """Deviation of the logarithm of the width before the data speak."""
+RUNAWAY = 1e3
+"""Error of position that no model near the answer has, rad or m."""
 NEAREST_LAGS_S = 0.25
 """Time over which residuals may depend on one another, s."""
 
@@ -98,7 +101,7 @@ def windows_of(log: ActuatorLog, window_s: float = WINDOW_S) -> tuple[Window, ..
 
 def output_error(
     problem: ActuatorProblem,
-    start: ActuatorModel,
+    start: ActuatorModel | Sequence[ActuatorModel],
     *,
     window_s: float = WINDOW_S,
     iterations: int = ITERATIONS,
@@ -108,7 +111,7 @@ def output_error(
 
     Args:
         problem: logs, robot and what is asked for.
-        start: a model near the answer, such as the linear one.
+        start: a model near the answer, such as the linear one; of several the one whose motion is nearest to the log.
         window_s: length of a window, s.
         iterations: limit of the steps.
         prior: values and deviations that the unknowns are drawn to; None for none but that of the widths.
@@ -116,9 +119,8 @@ def output_error(
     windows = tuple(w for log in problem.logs for w in windows_of(log, window_s))
     unknowns, p = problem.unknowns, len(problem.unknowns)
     low, high = _bounds(unknowns)
-    x = np.clip([start.value(u) for u in unknowns], low, high)
+    here, x = _start([start] if isinstance(start, ActuatorModel) else start, problem, windows, low, high)
     centre, weight = _prior(unknowns, x, prior)
-    here = _Point.at(problem, windows, start.with_values(unknowns, x), [w.first for w in windows])
     scale = np.ones(problem.robot.n_joints)
     steps: list[float] = []
     converged = False
@@ -157,6 +159,24 @@ def output_error(
     )
 
 
+def _start(
+    models: Sequence[ActuatorModel], problem: ActuatorProblem, windows: Sequence[Window], low: Array, high: Array
+) -> tuple[_Point, Array]:
+    """The model whose motion is nearest to the log, and its unknowns within their bounds."""
+    states = [w.first for w in windows]
+    found = []
+    for model in models:
+        x = np.clip([model.value(u) for u in problem.unknowns], low, high)
+        point = _Point.at(problem, windows, model.with_values(problem.unknowns, x), states)
+        found.append((point.cost(windows, np.ones(problem.robot.n_joints), np.zeros(0)), point, x))
+    cost, best, x = min(found, key=lambda one: one[0])
+    if not np.isfinite(cost):
+        raise InputError(
+            f"the simulated motion of robot '{problem.robot.name}' grows without bound: check gains, delay and units of the commands"
+        )
+    return best, x
+
+
 @dataclass(frozen=True, eq=False)
 class _Point:
     """A model, the first states of the windows, and the residuals of both."""
@@ -188,18 +208,22 @@ class _Point:
 
     def cost(self, windows: Sequence[Window], scale: Array, pulled: Array) -> float:
         """Weighted sum of squares, with what draws first states and unknowns to where they came from."""
+        if not all(np.isfinite(r).all() and np.abs(r).max() < RUNAWAY for r in self.residuals):
+            return np.inf
         total = sum(float(np.sum((r * scale) ** 2)) for r in self.residuals) + float(pulled @ pulled)
         for (q, v), w in zip(self.states, windows, strict=True):
             total += float(
                 np.sum(((q - w.first[0]) / FIRST_POSITION) ** 2) + np.sum(((v - w.first[1]) / FIRST_VELOCITY) ** 2)
             )
-        return total if np.isfinite(total) else np.inf
+        return total
 
 
 def _simulated(problem: ActuatorProblem, model: ActuatorModel, window: Window, state: State) -> LoopMotion:
     log = window.log
     drives = model.drives(log.control)
-    return simulate_commands(model.robot, drives, log.command, log.time, state, tick_s=problem.tick_s, rate=log.control.rate)
+    return simulate_commands(
+        model.robot, drives, log.command, log.time, state, tick_s=problem.tick_s, rate=log.control.rate, refuse=False
+    )
 
 
 def _bounds(unknowns: Sequence[Unknown]) -> tuple[Array, Array]:
