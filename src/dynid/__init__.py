@@ -88,6 +88,8 @@ _OFFERED = Offered(
         "dynid.regression.factor": ("Regression", "build_regression"),
         "dynid.regression.row_filter": ("FilterAndDecimate", "FilteredRows"),
         "dynid.regression.polynomial_rows": ("OnlinePolynomialRows", "PolynomialRows", "polynomial_regression"),
+        "dynid.run.actuator_options": ("ActuatorSettings",),
+        "dynid.run.actuators": ("identify_actuators",),
         "dynid.simulation": ("simulate",),
         "dynid.simulation.builtin": ("demo_recording", "demo_samples"),
         "dynid.excitation.design": ("Excitation", "design_excitation"),

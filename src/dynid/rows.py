@@ -40,6 +40,8 @@ _OFFERED = Offered(
     {
         "dynid.parameters": ("Column",),
         "dynid.regression.channels": ("Channel", "full_channel"),
+        "dynid.recording.commands": ("Command", "PositionControl"),
+        "dynid.regression.command_rows": ("CommandRows", "CommandSamples"),
         "dynid.regression.energy_rows": ("EnergyRows",),
         "dynid.regression.factor": ("factorise",),
         "dynid.regression.matrix_rows": ("MatrixRows",),

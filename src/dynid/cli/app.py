@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.console import log_to_stderr, show
+from dynid.cli.verbs.actuators import actuators
 from dynid.cli.verbs.base import base
 from dynid.cli.verbs.check import check
 from dynid.cli.verbs.compare import compare
@@ -66,6 +67,7 @@ for verb in (
     compare,
     payload,
     gains,
+    actuators,
     export,
     report,
 ):

@@ -570,6 +570,7 @@ def is_cached(kernel: Any) -> bool:
     """Whether a kernel was compiled before, in this process or on this machine."""
     if kernel.signatures:
         return True
-    changed = Path(__file__).stat().st_mtime  # what was compiled before that is compiled again
-    entries = Path(kernel.stats.cache_path).glob(f"kernel.{kernel.py_func.__name__}-*.nbi")
+    file = Path(kernel.py_func.__code__.co_filename)
+    changed = file.stat().st_mtime  # what was compiled before that is compiled again
+    entries = Path(kernel.stats.cache_path).glob(f"{file.stem}.{kernel.py_func.__name__}-*.nbi")
     return any(entry.stat().st_mtime >= changed for entry in entries)

@@ -43,8 +43,11 @@ def read_unseen(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs:
     return found
 
 
-def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs | StaticRecording:
-    """Read every log; joints that none of them has are locked at neutral and merged into the robot."""
+def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading, *, torque: bool = True) -> Logs | StaticRecording:
+    """Read every log; joints that none of them has are locked at neutral and merged into the robot.
+
+    ``torque`` refuses logs without any; position-controlled joints are identified without.
+    """
     if not paths:
         raise InputError("no log was given, expected at least one")
     notes: list[str] = []
@@ -65,7 +68,7 @@ def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs | 
     cut = tuple(windowed(recording, settings) for recording in recordings)
     for path, recording in zip(paths, cut, strict=True):
         notes.extend(f"{path.name}: {note}" for note in (*recording.source.notes, *repair_notes(recording)))
-        if recording.torque is None:
+        if torque and recording.torque is None:
             hint = " It has motor current: give --drive-gains." if recording.current is not None else ""
             raise InputError(f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
     return Logs(robot, cut, tuple(str(path) for path in paths), tuple(hashes), tuple(notes))

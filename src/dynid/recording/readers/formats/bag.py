@@ -20,6 +20,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
 from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.ros2_control import CONTROLLER_STATE, DYNAMIC_STATE, controller_columns, dynamic_columns
 from dynid.recording.readers.formats.table import ArrayTable
 from dynid.recording.readers.log_file import LogFile
 
@@ -65,11 +66,19 @@ def open_bag(log: LogFile, topic: str | None = None) -> ArrayTable:
     ):
         joints = [name for name, kind in bag.topics.items() if kind in _JOINT_STATE]
         wrenches = [name for name, kind in bag.topics.items() if kind in _WRENCH]
-        chosen = _choose(where, bag.topics, joints, wrenches, topic)
+        controls = [name for name, kind in bag.topics.items() if kind in (*CONTROLLER_STATE, *DYNAMIC_STATE)]
+        chosen = _choose(where, bag.topics, joints, wrenches, controls, topic)
         form = path.suffix.lower().lstrip(".") or "rosbag2"
         if chosen in joints:
             states = _JointStates.read(where, chosen, bag.messages(chosen))
             return ArrayTable(form, states.columns(), units={"stamp_ns": "ns"}, notes=states.notes)
+        if chosen in controls:
+            read = controller_columns if bag.topics[chosen] in CONTROLLER_STATE else dynamic_columns
+            made, stamps_ns = read(where, chosen, bag.messages(chosen))
+            clock, notes = _clock([header for header, _ in stamps_ns], [logged for _, logged in stamps_ns])
+            return ArrayTable(
+                form, {"stamp_ns": clock, **made}, units={"stamp_ns": "ns"}, notes=(f"topic '{chosen}'", *notes)
+            )
         columns, notes = _read_wrench(where, chosen, bag.messages(chosen))
         if len(joints) == 1:
             states = _JointStates.read(where, joints[0], bag.messages(joints[0]))
@@ -78,15 +87,20 @@ def open_bag(log: LogFile, topic: str | None = None) -> ArrayTable:
         return ArrayTable(form, columns, units={"stamp_ns": "ns"}, notes=notes)
 
 
-def _choose(where: str, topics: Mapping[str, str], joints: list[str], wrenches: list[str], topic: str | None) -> str:
+def _choose(
+    where: str, topics: Mapping[str, str], joints: list[str], wrenches: list[str], controls: list[str], topic: str | None
+) -> str:
     listed = [f"{name} ({kind})" for name, kind in topics.items()]
     if topic is not None:
         if topic not in topics:
             raise UnknownNameError("topic", topic, listed, where)
-        if topic not in joints and topic not in wrenches:
-            raise InputError(f"{where}: topic '{topic}' is {topics[topic]}, expected JointState or WrenchStamped")
+        if topic not in (*joints, *wrenches, *controls):
+            raise InputError(
+                f"{where}: topic '{topic}' is {topics[topic]}, expected JointState, WrenchStamped, JointTrajectoryControllerState or "
+                "DynamicJointState"
+            )
         return topic
-    for kind, found in (("JointState", joints), ("WrenchStamped", wrenches)):
+    for kind, found in (("JointState", joints), ("WrenchStamped", wrenches), ("ros2_control state", controls)):
         if len(found) == 1:
             return found[0]
         if found:

@@ -17,10 +17,12 @@ from dynid.recording.readers.formats.csv import CsvFormat
 from dynid.recording.readers.formats.format import Format, OpenOptions
 from dynid.recording.readers.formats.npz import NpzFormat
 from dynid.recording.readers.formats.parquet import ParquetFormat
+from dynid.recording.readers.formats.sage import SageFormat
 from dynid.recording.readers.formats.table import ArrayTable, Table
+from dynid.recording.readers.formats.torch_archive import TorchFormat
 from dynid.recording.readers.log_file import LogFile
 
-_BUILT_IN: tuple[Format, ...] = (CsvFormat(), ParquetFormat(), NpzFormat(), BagFormat())
+_BUILT_IN: tuple[Format, ...] = (CsvFormat(), ParquetFormat(), TorchFormat(), NpzFormat(), BagFormat(), SageFormat())
 _registered: list[Format] = []
 
 

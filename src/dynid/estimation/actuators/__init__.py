@@ -1,0 +1,1 @@
+"""Actuators of position-controlled joints: linear start, output error, separability."""

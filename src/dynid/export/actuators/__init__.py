@@ -1,0 +1,1 @@
+"""Actuators for simulators: MJCF, Isaac Lab, Newton, URDF, JSON."""

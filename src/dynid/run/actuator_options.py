@@ -1,0 +1,149 @@
+"""Every option of ``dynid actuators``, written once; flags, help and the stored settings are made from these fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from dynid.errors import InputError
+from dynid.run.kinds import Choice, Kind, Names, Number, Numbers, Positions, Switch, number_of, refusal
+from dynid.run.options import Reading, option
+
+EFFECTS = ("armature", "viscous", "coulomb", "offset")
+EXPORTS = ("mjcf", "isaac", "newton", "urdf", "json")
+METHODS = ("output-error", "iv", "linear")
+
+
+@dataclass(frozen=True)
+class Gains(Kind):
+    """Gains: one number for all joints or one per joint; logs with gains of their own separated by ``/``; ``auto`` if not known."""
+
+    def parse(self, text: Any, flag: str) -> Any:
+        if str(text).strip() == "auto":
+            return "auto"
+        expected = "numbers separated by commas (joints) and / (logs), or 'auto'"
+        return tuple(tuple(number_of(x, flag, expected) for x in log.split(",")) for log in str(text).split("/"))
+
+    def check(self, value: Any, name: str) -> Any:
+        if value == "auto":
+            return value
+        if isinstance(value, int | float):
+            value = ((float(value),),)
+        if value and all(isinstance(x, int | float) for x in value):
+            value = (tuple(value),)
+        good = isinstance(value, tuple | list) and value and all(isinstance(log, tuple | list) and log for log in value)
+        if not good or not all(isinstance(x, int | float) and x >= 0.0 for log in value for x in log):
+            raise refusal(name, value, "gains of zero or more, one or one per joint, or 'auto'")
+        return tuple(tuple(float(x) for x in log) for log in value)
+
+    def text(self, value: Any) -> str:
+        return value if isinstance(value, str) else "/".join(",".join(repr(x) for x in log) for log in value)
+
+
+@dataclass(frozen=True)
+class Control:
+    """What is known of the controller."""
+
+    kp: tuple[tuple[float, ...], ...] | str = option(
+        "auto",
+        "Position gain of the drives, N m/rad or N/m: one, or one per joint (20,20,30), logs apart by / (20/40); auto: not known.",
+        Gains("K"),
+    )
+    kd: tuple[tuple[float, ...], ...] | str = option(
+        "auto", "Velocity gain, N m s/rad or N s/m, given like --kp.", Gains("K")
+    )
+    gains: Literal["known", "scale"] = option(
+        "known",
+        "Whether the gains given are true (known), or right up to one unknown factor per joint (scale): two logs with different "
+        "gains then separate gains from friction.",
+        Choice("WHICH", ("known", "scale"), what="knowledge of gains"),
+    )
+    delay: float | str = option(
+        "auto",
+        "Delay from the stamp of a command to its effect, s; auto: found, one for all joints; joint: found for every joint.",
+        Number("SECONDS", 0.0, words_taken=("auto", "joint"), unit="s"),
+    )
+    command: Literal["held", "linear"] = option(
+        "held",
+        "Between two stamps a command is held (digital interface) or linear (the drive interpolates).",
+        Choice("HOW", ("held", "linear"), what="interpolation of commands"),
+    )
+    control_hz: float | None = option(
+        None,
+        "Rate of a digital controller that holds its torque from tick to tick, Hz; default: the drive acts at every instant.",
+        Number("HZ", 0.0, open_low=True, unit="Hz"),
+        example=200.0,
+    )
+    limit: tuple[float, ...] | None = option(
+        None,
+        "Largest torque of the drives, one or one per joint; default: that of the description.",
+        Numbers("T1,T2,.."),
+        example=(23.7,),
+    )
+    command_rate: bool = option(
+        False, "The drive damps the speed relative to that of the command, not the speed itself.", Switch()
+    )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is identified, and how."""
+
+    effects: tuple[str, ...] = option(EFFECTS, "Values asked of every joint.", Names("NAMES"))
+    hold: tuple[str, ...] = option(
+        ("all",),
+        "Bodies held at the description: all, or links and joints by name, * for any part; the others are freed.",
+        Names("NAMES"),
+    )
+    free: tuple[str, ...] = option(
+        (),
+        "Bodies that are identified too, by name, * for any part; the description is their prior.",
+        Names("NAMES"),
+        example=("thigh*",),
+    )
+    method: Literal["output-error", "iv", "linear"] = option(
+        "output-error",
+        "Final estimate: output-error (simulated positions), iv (instrumental variables) or linear (rows alone); the linear one is "
+        "always reported beside it.",
+        Choice("NAME", METHODS, what="method"),
+    )
+    window: float = option(2.0, "Length of the windows that output error simulates, s.", Number("SECONDS", 0.1, unit="s"))
+    split: float | None = option(
+        None,
+        "Identify on this share of each log, from its start; roll out the rest.",
+        Number("SHARE", 0.0, 1.0, open_low=True, open_high=True),
+        example=0.65,
+    )
+    gravity: tuple[float, float, float] | None = option(
+        None, "Gravity in the base frame; default: that of the description.", Numbers("X,Y,Z", 3)
+    )
+    lock: Mapping[str, float] = option(
+        {}, "Hold a joint and merge what it carries; repeat for several.", Positions("JOINT=VALUE")
+    )
+
+
+@dataclass(frozen=True)
+class ActuatorSettings(Asked, Control, Reading):
+    """Options of an actuator identification; the defaults are those of the command line.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.ActuatorSettings(kp=20.0, kd=1.5).kp
+        ((20.0,),)
+    """
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is None and one.default is None:
+                continue
+            object.__setattr__(self, one.name, one.metadata["kind"].check(value, one.name))
+        for name in self.effects:
+            if name not in EFFECTS:
+                raise InputError(f"--effects has '{name}', expected some of {', '.join(EFFECTS)}")
+        if self.gains == "scale" and "auto" in (self.kp, self.kd):
+            raise InputError("--gains scale needs --kp and --kd: the numbers that the true gains are multiples of")
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)

@@ -1,0 +1,433 @@
+"""Actuators of position-controlled joints from commands and positions: read, ask, estimate, roll out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.estimation.actuators.linear import LinearActuators, actuator_robot, instrumental_actuators, linear_actuators
+from dynid.estimation.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem, unknowns_of
+from dynid.estimation.actuators.output_error import OutputError, output_error
+from dynid.estimation.actuators.rollout import Rollout, roll_out, total_rms
+from dynid.estimation.actuators.separability import Separability, separability, typical_sizes
+from dynid.inertia import is_consistent
+from dynid.parameters import INERTIAL_SYMBOLS
+from dynid.progress import Tell, silent
+from dynid.recording.checks.commands import command_problem, still_joints
+from dynid.recording.commands import Command, PositionControl
+from dynid.recording.recording import Recording, StaticRecording
+from dynid.robot.model import Robot
+from dynid.robot.read import read_robot
+from dynid.run.actuator_options import ActuatorSettings
+from dynid.run.logs import read_logs
+
+SYMBOL_OF = {"armature": "Ia", "viscous": "fv", "coulomb": "fc", "offset": "fo", "kp": "kp", "kd": "kd"}
+BODY_SPREAD = 0.3
+"""Deviation of a freed body's parameters before the data speak, as a share of the body's own size."""
+PRIOR_SIZES = 3.0
+"""Deviation of friction and rotor inertia about the description, in sizes that matter in the joint."""
+BEYOND = 0.02
+"""Share of commands beyond the description's limits, or of drives at their torque limit, that is worth a note."""
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorRun:
+    """What an actuator identification did and found.
+
+    Args:
+        settings: the options.
+        robot: cut to the joints of the logs.
+        problem: what was asked of which logs.
+        linear: the estimate from rows.
+        refined: the estimate from simulated positions; None where only the linear one was asked for.
+        model: the final values.
+        sigma: deviation of every unknown, by name; infinite where the data do not determine it.
+        separability: what cannot be told apart.
+        rollouts: of the final model, on the logs identified on and on the unseen ones.
+        described: the same with the values of the description.
+        notes: sentences for the user.
+        seconds: time spent, s.
+    """
+
+    settings: ActuatorSettings
+    robot: Robot
+    problem: ActuatorProblem
+    unseen: tuple[ActuatorLog, ...]
+    linear: LinearActuators
+    refined: OutputError | None
+    model: ActuatorModel
+    sigma: dict[str, float]
+    separability: Separability
+    rollouts: tuple[tuple[Rollout, ...], tuple[Rollout, ...]]
+    described: tuple[tuple[Rollout, ...], tuple[Rollout, ...]]
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def value(self, joint: int, symbol: str) -> tuple[float, float] | None:
+        """Value and deviation of one quantity of a joint; None where it was not asked or cannot be told apart."""
+        name = f"{symbol}{joint + 1}"
+        scale = 1.0
+        if symbol in ("kp", "kd"):
+            scale = float(getattr(self.problem.logs[0].control, symbol)[joint])
+        if name in self.separability.entangled:
+            return None
+        if name not in self.sigma:
+            return (scale, 0.0) if symbol in ("kp", "kd") and name not in self.problem.names else None
+        return float(self.model.values[symbol][joint]) * scale, self.sigma[name] * scale
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys that scripts rely on, and more."""
+
+        def pair(found: tuple[float, float] | None) -> dict[str, float] | None:
+            return None if found is None else {"value": found[0], "sigma": found[1]}
+
+        joints = [
+            {"name": name} | {word: pair(self.value(j, symbol)) for word, symbol in SYMBOL_OF.items()}
+            for j, name in enumerate(self.robot.joint_names)
+        ]
+        delays = self.model.values["delay"]
+        shared = "delay" in self.problem.names or not self.problem.asks("delay")
+        found: dict[str, Any] = {
+            "joints": joints,
+            "delay_s": {"value": float(np.median(delays)), "sigma": self.sigma.get("delay", 0.0)},
+            "inseparable": [list(names) for names in self.separability.inseparable],
+            "undetermined": [
+                {"names": list(g.names), "determined": g.determined, "experiment": g.experiment}
+                for g in self.separability.groups
+            ],
+            "rollout": self._rms(self.rollouts),
+            "rollout_description": self._rms(self.described),
+            "method": self.settings.method,
+            "linear": self._linear_json(),
+            "notes": list(self.notes),
+            "seconds": self.seconds,
+        }
+        if not shared:
+            found["delay_s"]["joints"] = delays.tolist()
+        return found
+
+    def _rms(self, parts: tuple[tuple[Rollout, ...], tuple[Rollout, ...]]) -> dict[str, float | None]:
+        return {
+            name: total_rms(part) if part else None
+            for name, part in zip(("identification", "validation"), parts, strict=True)
+        }
+
+    def _linear_json(self) -> dict[str, Any]:
+        names, base = self.linear.estimate.base.names, self.linear.estimate
+        values = {
+            n: {"value": float(v), "sigma": float(s)} for n, v, s in zip(names, base.base_values, base.sigma, strict=True)
+        }
+        return {"values": values, "delay_s": float(np.median(self.linear.model.values["delay"]))}
+
+
+def identify_actuators(
+    robot: Robot | str | Path,
+    logs: Sequence[str | Path] | str | Path,
+    settings: ActuatorSettings | None = None,
+    *,
+    validate_on: Sequence[str | Path] = (),
+    tell: Tell = silent,
+) -> ActuatorRun:
+    """Armature, friction, delay and gains of position-controlled joints, from commands and positions.
+
+    Args:
+        robot: the robot, or the path of its description; its bodies are held unless the settings free some.
+        logs: one log or several, with positions and commanded positions.
+        settings: the options; by default those of the command line.
+        validate_on: unseen logs to roll out.
+        tell: called with a short text before each step.
+
+    Examples:
+        >>> import dynid
+        >>> arm = dynid.demo_robot(effects="none")
+        >>> motion = dynid.demo_samples(arm, rate_hz=200.0)
+        >>> friction = 0.5 * motion.velocity
+        >>> u = motion.position + (motion.torque + friction) / 100.0  # what drives with kp = 100 were sent
+        >>> log = dynid.Recording(motion.time, motion.position, arm.joint_names, reference_position=u)
+        >>> _ = dynid.write_urdf(arm, "arm.urdf"), dynid.write_recording(log, "log.csv")
+        >>> settings = dynid.ActuatorSettings(kp=100.0, kd=0.0, delay=0.0, command="linear", method="linear")
+        >>> run = dynid.identify_actuators("arm.urdf", "log.csv", settings)
+        >>> round(run.value(0, "fv")[0], 2)
+        0.5
+    """
+    started = time.perf_counter()
+    chosen = settings or ActuatorSettings()
+    paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
+    if chosen.split is not None and validate_on:
+        raise InputError("a split and validation logs were both given, expected one of the two")
+    described = robot if isinstance(robot, Robot) else read_robot(robot, "none", chosen.gravity, chosen.lock)
+    if described.floating:
+        raise InputError(
+            f"robot '{described.name}' has a floating base: hold the base while recording, and remove the free joint from the description"
+        )
+    tell("reading the logs")
+    cut, recordings, notes = _recordings(described, paths, chosen)
+    unseen_paths = [Path(path) for path in validate_on]
+    _, unseen, more = _recordings(cut, unseen_paths, chosen) if unseen_paths else (cut, (), ())
+    model_robot = actuator_robot(cut)
+    control = _controls(cut, chosen, len(recordings))
+    made = [_log(r, c, chosen) for r, c in zip(recordings, control, strict=True)]
+    later = [_log(r, control[0], chosen) for r in unseen]
+    if chosen.split is not None:
+        edges = [round(chosen.split * len(log.time)) for log in made]
+        later = [log.part(edge, len(log.time)) for log, edge in zip(made, edges, strict=True)]
+        made = [log.part(0, edge) for log, edge in zip(made, edges, strict=True)]
+    still = set.intersection(*(set(still_joints(r)) for r in recordings))
+    notes = (*notes, *more, *_still_notes(cut, still), *_limit_notes(cut, made))
+    start = ActuatorModel.described(model_robot, delay_s=0.0 if isinstance(chosen.delay, str) else chosen.delay)
+    problem = _problem(model_robot, made, chosen, still)
+    guessed = tuple(symbol for symbol in ("kp", "kd") if getattr(chosen, symbol) == "auto")
+    tell("linear estimate from command rows")
+    linear = linear_actuators(problem, start)
+    if guessed:  # the first estimate is the number that the gain is a multiple of, so that all unknowns have a size of one
+        made, later = ([_with_guess(log, linear.model, guessed) for log in part] for part in (made, later))
+        problem = replace(problem, logs=tuple(made))
+        linear = linear_actuators(problem, start)
+    refined, final = _estimated(problem, linear, chosen, tell)
+    apart = _separated(problem, linear, refined)
+    sigma = _sigma(problem, linear, refined)
+    tell("rolling out")
+    description = ActuatorModel.described(model_robot)
+    groups = (made, later)
+    ran, told = (
+        tuple(tuple(roll_out(m, log, problem.tick_s) for log in group) for group in groups) for m in (final, description)
+    )
+    notes = (*notes, *_answer_notes(problem, final, refined, chosen))
+    return ActuatorRun(
+        settings=chosen,
+        robot=cut,
+        problem=problem,
+        unseen=tuple(later),
+        linear=linear,
+        refined=refined,
+        model=final,
+        sigma=sigma,
+        separability=apart,
+        rollouts=(ran[0], ran[1]),
+        described=(told[0], told[1]),
+        notes=notes,
+        seconds=time.perf_counter() - started,
+    )
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def _recordings(
+    robot: Robot, paths: Sequence[Path], settings: ActuatorSettings
+) -> tuple[Robot, tuple[Recording, ...], tuple[str, ...]]:
+    found = read_logs(robot, paths, settings, torque=False)
+    if isinstance(found, StaticRecording):
+        raise InputError(f"{paths[0]} is a table of poses, expected a motion log with commands")
+    for recording in found.recordings:
+        problem = command_problem(recording)
+        if problem:
+            raise InputError(problem)
+    return found.robot, found.recordings, found.notes
+
+
+def _controls(robot: Robot, settings: ActuatorSettings, n_logs: int) -> list[PositionControl]:
+    """The controller of every log."""
+    limit = robot.limits("tau_max") if settings.limit is None else _per_joint(robot, settings.limit, "--limit")
+
+    def gains(name: str) -> list[Array]:
+        given = getattr(settings, name)
+        if given == "auto":
+            return [np.ones(robot.n_joints)] * n_logs
+        if len(given) not in (1, n_logs):
+            raise InputError(
+                f"--{name} has gains of {len(given)} logs, {n_logs} logs were given; expected one set, or one per log"
+            )
+        return [_per_joint(robot, one, f"--{name}") for one in (given * n_logs if len(given) == 1 else given)]
+
+    return [PositionControl(kp, kd, limit, settings.command_rate) for kp, kd in zip(gains("kp"), gains("kd"), strict=True)]
+
+
+def _per_joint(robot: Robot, values: Sequence[float], flag: str) -> Array:
+    if len(values) not in (1, robot.n_joints):
+        raise InputError(
+            f"{flag} has {len(values)} numbers, expected 1, or {robot.n_joints}: one per joint ({', '.join(robot.joint_names)})"
+        )
+    return np.broadcast_to(np.asarray(values, dtype=float), (robot.n_joints,)).copy()
+
+
+def _log(recording: Recording, control: PositionControl, settings: ActuatorSettings) -> ActuatorLog:
+    assert recording.reference_position is not None
+    command = Command(recording.time, recording.reference_position, settings.command)
+    return ActuatorLog(recording.place, recording.time, recording.position, command, control)
+
+
+def _with_guess(log: ActuatorLog, model: ActuatorModel, symbols: Sequence[str]) -> ActuatorLog:
+    guess = {symbol: np.maximum(model.values[symbol], 1e-3 * model.values[symbol].max() + 1e-6) for symbol in symbols}
+    return replace(log, control=replace(log.control, **guess))
+
+
+# Asking -------------------------------------------------------------------------------------------
+
+
+def _problem(robot: Robot, logs: Sequence[ActuatorLog], settings: ActuatorSettings, still: set[int]) -> ActuatorProblem:
+    gains = tuple(s for s in ("kp", "kd") if getattr(settings, s) == "auto" or settings.gains == "scale")
+    delay = {"auto": "shared", "joint": "joint"}.get(str(settings.delay), "known")
+    unknowns = unknowns_of(
+        robot.n_joints,
+        [SYMBOL_OF[name] for name in settings.effects],
+        gains=gains,
+        delay=delay,
+        bodies=_freed(robot, settings),
+        still=sorted(still),
+    )
+    tick_s = None if settings.control_hz is None else 1.0 / settings.control_hz
+    return ActuatorProblem(robot, tuple(logs), unknowns, tick_s)
+
+
+def _freed(robot: Robot, settings: ActuatorSettings) -> list[int]:
+    """Bodies that are identified: those that are not held, and those that are freed by name."""
+    held = _named(robot, settings.hold, "--hold")
+    return sorted((set(range(robot.n_joints)) - held) | _named(robot, settings.free, "--free"))
+
+
+def _named(robot: Robot, patterns: Sequence[str], flag: str) -> set[int]:
+    found: set[int] = set()
+    for pattern in patterns:
+        if pattern == "all":
+            return set(range(robot.n_joints))
+        if pattern == "none":
+            continue
+        matching = {
+            i
+            for i in range(robot.n_joints)
+            if any(fnmatch(name, pattern) for name in (robot.links[i], robot.joint_names[i]))
+        }
+        if not matching:
+            raise InputError(
+                f"{flag} names '{pattern}', which no link or joint is called; available: {', '.join(robot.links)}"
+            )
+        found |= matching
+    return found
+
+
+# Answering ----------------------------------------------------------------------------------------
+
+
+def _estimated(
+    problem: ActuatorProblem, linear: LinearActuators, settings: ActuatorSettings, tell: Tell
+) -> tuple[OutputError | None, ActuatorModel]:
+    if settings.method == "linear":
+        return None, linear.model
+    if settings.method == "iv":
+        return None, instrumental_actuators(problem, linear).model
+    tell("output error on simulated positions")
+    stated = ActuatorModel.described(problem.robot)
+    moved = replace(linear.model, values={**linear.model.values, **{s: stated.values[s] for s in ("Ia", "fv", "fc", "fo")}})
+    refined = output_error(problem, (linear.model, moved), window_s=settings.window, prior=_prior(problem, linear))
+    return refined, refined.model
+
+
+def _prior(problem: ActuatorProblem, linear: LinearActuators) -> tuple[Array, Array]:
+    """The description, wide: it decides where the data do not, and nothing else.
+
+    Friction and rotor inertia may be off by several times what matters in the joint; freed bodies by a share of the size that
+    their ten numbers have together. Gains and delays have no such prior.
+    """
+    stated = ActuatorModel.described(problem.robot)
+    centre = np.array([stated.value(u) for u in problem.unknowns])
+    spread = PRIOR_SIZES * typical_sizes(problem, linear.model)
+    inertials = problem.robot.parameters.inertials
+    for k, unknown in enumerate(problem.unknowns):
+        if unknown.symbol in ("width", "delay", "kp", "kd"):
+            spread[k] = np.inf
+        elif unknown.symbol in INERTIAL_SYMBOLS:
+            mass, first, second = inertials[unknown.joint, 0], inertials[unknown.joint, 1:4], inertials[unknown.joint, 4:]
+            size = float(np.abs(second).max())
+            if unknown.symbol == "m":
+                size = float(mass)
+            elif unknown.symbol in ("mx", "my", "mz"):
+                size = max(float(np.linalg.norm(first)), 0.02 * float(mass))
+            spread[k] = BODY_SPREAD * max(size, 1e-5)
+        else:
+            spread[k] = max(spread[k], PRIOR_SIZES * abs(centre[k]))
+    return centre, spread
+
+
+def _separated(problem: ActuatorProblem, linear: LinearActuators, refined: OutputError | None) -> Separability:
+    if refined is not None:
+        return separability(problem, refined.model, refined.information, refined.inflation)
+    p, names = len(problem.unknowns), linear.regression.parameters.names
+    information = np.zeros((p, p))
+    places = [problem.names.index(name) for name in names]
+    weights = 1.0 / np.maximum(linear.estimate.residual_rms, 1e-12)
+    stacked = linear.regression.stacked(weights=weights)[:, :-1]
+    information[np.ix_(places, places)] = stacked.T @ stacked
+    sizes = typical_sizes(problem, linear.model)
+    for k, unknown in enumerate(problem.unknowns):
+        if unknown.symbol in ("delay", "width"):
+            information[k, k] = 1.0 / max(linear.delay_sigma_s if unknown.symbol == "delay" else sizes[k], 1e-6) ** 2
+    return separability(problem, linear.model, information)
+
+
+def _sigma(problem: ActuatorProblem, linear: LinearActuators, refined: OutputError | None) -> dict[str, float]:
+    if refined is not None:
+        return dict(zip(problem.names, refined.sigma.tolist(), strict=True))
+    found = dict(zip(linear.regression.parameters.names, np.asarray(linear.estimate.sigma).tolist(), strict=True))
+    return {name: found.get(name, linear.delay_sigma_s) for name in problem.names}
+
+
+# Notes --------------------------------------------------------------------------------------------
+
+
+def _still_notes(robot: Robot, still: set[int]) -> tuple[str, ...]:
+    return tuple(
+        f"joint {robot.joint_names[j]} does not move in any log: nothing of it is identified; move it, or lock it with --lock"
+        for j in sorted(still)
+    )
+
+
+def _limit_notes(robot: Robot, logs: Sequence[ActuatorLog]) -> tuple[str, ...]:
+    notes = []
+    low, high = robot.position_limits.T
+    for log in logs:
+        sent = log.command.at(log.time, np.zeros(robot.n_joints))
+        share = np.mean((sent < low - 1e-6) | (sent > high + 1e-6), axis=0)
+        assert log.control.limit is not None
+        torque = log.control.kp * (sent - log.position)
+        full = np.mean(np.abs(torque) > log.control.limit, axis=0)
+        for j, name in enumerate(robot.joint_names):
+            if share[j] > BEYOND:
+                notes.append(
+                    f"{log.place}: {100 * share[j]:.0f} % of the commands of joint {name} lie beyond its limits "
+                    f"[{low[j]:.3g}, {high[j]:.3g}]: if it rests on its stop there, cut that part with --from and --to"
+                )
+            if full[j] > BEYOND:
+                notes.append(
+                    f"{log.place}: the drive of joint {name} is at its torque limit of {log.control.limit[j]:.4g} in "
+                    f"{100 * full[j]:.0f} % of the rows, where gains and friction hardly show: "
+                    "record smaller steps, or give the true --limit"
+                )
+    return tuple(notes)
+
+
+def _answer_notes(
+    problem: ActuatorProblem, model: ActuatorModel, refined: OutputError | None, settings: ActuatorSettings
+) -> tuple[str, ...]:
+    notes = []
+    if refined is not None:
+        bound = [
+            n for n, b, u in zip(problem.names, refined.at_bound, problem.unknowns, strict=True) if b and u.symbol != "width"
+        ]
+        if bound:
+            notes.append(f"at the bound of what is physical (zero): {', '.join(bound)}")
+        if not refined.converged:
+            notes.append(f"output error stopped after {len(refined.steps)} steps before it settled")
+    freed = _freed(problem.robot, settings)
+    bad = [problem.robot.links[b] for b in freed if not is_consistent(model.robot.parameters.inertials[b])]
+    if bad:
+        notes.append(f"freed bodies that are not physically consistent: {', '.join(bad)}; hold them, or record more motion")
+    return tuple(notes)

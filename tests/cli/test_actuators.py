@@ -1,0 +1,150 @@
+"""``dynid actuators`` from files: keys, bad input in one sentence each."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dynid.adapters.mujoco import mjcf_text
+from dynid.arrays import Array
+from dynid.cli.app import app
+from dynid.errors import InputError
+from dynid.robot.builtin import demo_robot
+from dynid.run.actuator_options import ActuatorSettings
+from dynid.run.actuators import identify_actuators
+from position_logs import DELAY_S, TRUTH, position_log, small_arm, true_model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A description and a log of the small arm."""
+    where = tmp_path_factory.mktemp("actuators")
+    arm = demo_robot()
+    (where / "arm.xml").write_text(mjcf_text(arm.only(arm.joint_names[:3]).with_effects(()), limits=False))
+    log = position_log(true_model(small_arm()), seconds=8.0)
+    write(where / "log.csv", log.time, log.position, log.command.values)
+    return where
+
+
+def write(path: Path, t: Array, q: Array, u: Array) -> Path:
+    names = arm_joints()
+    header = ",".join(["t", *(f"q.{n}" for n in names), *(f"q_cmd.{n}" for n in names)])
+    np.savetxt(path, np.column_stack([t, q, u]), delimiter=",", header=header, comments="")
+    return path
+
+
+def arm_joints() -> tuple[str, ...]:
+    return small_arm().joint_names
+
+
+GAINS = ("--kp", "400,400,200", "--kd", "30,30,15")
+
+
+def test_the_keys_hold_values_near_the_truth(folder: Path) -> None:
+    called = CliRunner().invoke(
+        app,
+        [
+            "actuators",
+            str(folder / "arm.xml"),
+            str(folder / "log.csv"),
+            *GAINS,
+            "--delay",
+            "auto",
+            "--split",
+            "0.7",
+            "--json",
+        ],
+    )
+    assert called.exit_code == 0, called.output
+    found = json.loads(called.stdout)
+    for word, symbol in {"armature": "Ia", "viscous": "fv", "coulomb": "fc"}.items():
+        for joint, true in zip(found["joints"], TRUTH[symbol], strict=True):
+            assert abs(joint[word]["value"] / true - 1.0) < 0.05
+            assert 0.0 < joint[word]["sigma"] < 0.05 * true
+    assert [joint["kp"] for joint in found["joints"]] == [{"value": k, "sigma": 0.0} for k in (400.0, 400.0, 200.0)]
+    assert abs(found["delay_s"]["value"] - DELAY_S) < 1e-3
+    assert found["inseparable"] == []
+    assert found["rollout"]["validation"] < 0.1 * found["rollout_description"]["validation"]
+
+
+def test_unknown_gains_give_no_value_to_what_cannot_be_told_apart(folder: Path) -> None:
+    run = identify_actuators(folder / "arm.xml", folder / "log.csv", ActuatorSettings())
+    found = run.as_json()
+    assert sorted(map(sorted, found["inseparable"])) == [["fv1", "kd1"], ["fv2", "kd2"], ["fv3", "kd3"]]
+    for joint, kp in zip(found["joints"], (400.0, 400.0, 200.0), strict=True):
+        assert joint["viscous"] is None
+        assert joint["kd"] is None
+        assert abs(joint["kp"]["value"] / kp - 1.0) < 0.05
+    assert all(group["experiment"] for group in found["undetermined"])
+
+
+def test_only_the_linear_estimate_can_be_asked_for(folder: Path) -> None:
+    for method in ("linear", "iv"):
+        settings = ActuatorSettings(kp=((400.0, 400.0, 200.0),), kd=((30.0, 30.0, 15.0),), method=method)
+        run = identify_actuators(folder / "arm.xml", folder / "log.csv", settings)
+        assert run.refined is None
+        assert np.abs(run.model.values["fc"] / np.array(TRUTH["fc"]) - 1.0).max() < 0.1
+
+
+def refused(folder: Path, t: Array, q: Array, u: Array, **options: object) -> str:
+    path = write(folder / "bad.csv", t, q, u)
+    settings = ActuatorSettings(**({"kp": 400.0, "kd": 30.0} | options))  # type: ignore[arg-type]
+    with pytest.raises(InputError) as refusal:
+        identify_actuators(folder / "arm.xml", path, settings)
+    assert "bad.csv" in str(refusal.value) or options
+    return str(refusal.value)
+
+
+def test_commands_in_degrees_are_refused(folder: Path) -> None:
+    log = position_log(true_model(small_arm()), seconds=4.0)
+    text = refused(folder, log.time, log.position, np.rad2deg(log.command.values))
+    assert "commands look like degrees" in text
+
+
+def test_clocks_that_are_apart_are_refused_with_the_seconds(folder: Path) -> None:
+    log = position_log(true_model(small_arm()), seconds=12.0)
+    late = 300  # rows of 5 ms
+    text = refused(folder, log.time[late:], log.position[late:], log.command.values[:-late])
+    # the command column lags by 1.5 s, less what the drive itself is late
+    said = re.search(r"positions come ([\d.]+) s before their commands", text)
+    assert said is not None
+    assert 1.2 < float(said[1]) < 1.5
+
+
+def test_a_log_without_motion_or_without_commands_is_refused(folder: Path) -> None:
+    t = np.arange(400) / 200.0
+    assert "no joint moves" in refused(folder, t, np.zeros((400, 3)), np.zeros((400, 3)))
+    path = folder / "no_command.csv"
+    header = ",".join(["t", *(f"q.{n}" for n in arm_joints())])
+    np.savetxt(path, np.column_stack([t, np.sin(t)[:, None] * np.ones(3)]), delimiter=",", header=header, comments="")
+    with pytest.raises(InputError, match=r"no_command\.csv has no commanded positions, expected columns q_cmd1"):
+        identify_actuators(folder / "arm.xml", path, ActuatorSettings(kp=400.0, kd=30.0))
+
+
+def test_a_joint_that_rests_is_named_and_left_out(folder: Path) -> None:
+    log = position_log(true_model(small_arm()), seconds=4.0)
+    q, u = log.position.copy(), log.command.values.copy()
+    q[:, 2] = u[:, 2] = 0.3
+    path = write(folder / "resting.csv", log.time, q, u)
+    run = identify_actuators(folder / "arm.xml", path, ActuatorSettings(kp=400.0, kd=30.0, method="linear"))
+    assert run.as_json()["joints"][2]["armature"] is None
+    assert any(arm_joints()[2] in note and "does not move" in note for note in run.notes)
+
+
+def test_a_drive_at_its_limit_is_noted(folder: Path) -> None:
+    settings = ActuatorSettings(kp=400.0, kd=30.0, limit=(10.0,), method="linear")
+    run = identify_actuators(folder / "arm.xml", folder / "log.csv", settings)
+    assert any("torque limit of 10" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(
+    ("option", "word"), [({"kp": "many"}, "gains"), ({"gains": "scale"}, "--kp"), ({"free": ("wing*",)}, "wing")]
+)
+def test_wrong_options_are_refused_by_name(folder: Path, option: dict[str, object], word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        identify_actuators(folder / "arm.xml", folder / "log.csv", ActuatorSettings(**option))  # type: ignore[arg-type]
