@@ -37,10 +37,10 @@ def actuators_of(run: ActuatorRun, log: int = 0) -> tuple[JointActuator, ...]:
     return tuple(
         JointActuator(
             joint.name,
-            *(
-                float(getattr(drives, name)[j])
+            **{
+                name: float(getattr(drives, name)[j])
                 for name in ("kp", "kd", "limit", "armature", "viscous", "coulomb", "offset", "delay_s")
-            ),
+            },
             turns=joint.kind != "prismatic",
         )
         for j, joint in enumerate(run.robot.joints)
