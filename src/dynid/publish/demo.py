@@ -55,7 +55,7 @@ def run_demo(folder: str | Path, *, seed: int = 0, say: Tell = silent) -> Demo:
     target.mkdir(parents=True, exist_ok=True)
     truth = demo_robot()
     description = target / "arm.urdf"
-    drawn = _misjudged(truth, seed)
+    drawn = drawn_robot(truth, seed)
     write_urdf(drawn, description)
     nominal = read_robot(description)
     say(
@@ -114,7 +114,7 @@ def _condition(robot: Robot, design: Excitation, samples: Samples) -> float:
     return float(np.linalg.cond(Y.reshape(-1, Y.shape[2]) @ design.base.lift))
 
 
-def _misjudged(robot: Robot, seed: int, spread: float = 0.2) -> Robot:
+def drawn_robot(robot: Robot, seed: int, spread: float = 0.2) -> Robot:
     """The robot as its maker's drawings have it: every link a physical body, but not quite the real one, and no friction."""
     rng = np.random.default_rng(seed)
     theta = log_cholesky(robot.parameters.inertials)
