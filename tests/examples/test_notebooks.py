@@ -30,9 +30,13 @@ def _code(notebook):
 
 
 def _kinds(notebook):
-    """What every cell puts out: names of streams, types of displays."""
+    """What every cell puts out: names of streams, types of displays; but for what kernels say when they are first compiled."""
     return [
-        [output.get("name") or tuple(sorted(output.get("data", ()))) or output.output_type for output in cell.outputs]
+        [
+            output.get("name") or tuple(sorted(output.get("data", ()))) or output.output_type
+            for output in cell.outputs
+            if not (output.get("name") == "stderr" and all(line.startswith("compiling ") for line in output.text.splitlines()))
+        ]
         for cell in _code(notebook)
     ]
 
