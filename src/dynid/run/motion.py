@@ -137,7 +137,9 @@ def chosen_filter(
     if settings.signals or settings.filter != "butterworth":
         return choose_filter(robot, reduce_to_base(robot), recordings, settings, tell)
     if settings.torque_cutoff_hz is not None:
-        raise InputError("--torque-cutoff-hz is a cut-off of signals, but --no-signals filters rows: give one of the two")
+        raise InputError(
+            "--torque-cutoff-hz is a cut-off of signals, but rows are filtered: add --signals to filter signals instead"
+        )
     return choose_bands(robot, recordings, settings, tell)
 
 

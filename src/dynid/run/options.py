@@ -54,8 +54,9 @@ class Model:
     friction: str | None = option(
         None,
         "Friction model in place of viscous, coulomb, offset: linear, smooth, polynomial, sigmoid, gaz, stribeck, load, "
-        "load_polynomial, or auto, the one that predicts held-out blocks of time best, for each joint. Default: the effects "
-        "as given, with --no-signals auto.",
+        "load_polynomial, presliding (a joint at rest keeps the friction of its last motion), presliding_polynomial, "
+        "presliding_load, or auto, the one that predicts held-out blocks of time best, for each joint. Default: auto; the "
+        "effects as given where --effects names others, or with --signals.",
         Choice("MODEL", where="dynid.robot.effects:friction_choices", what="friction model"),
         example="auto",
     )
@@ -140,26 +141,26 @@ class Rows:
         example="savgol:11,2",
     )
     signals: bool = option(
-        True,
-        "Filter signals, as the papers do: position, velocity and torque at one cut-off. With --no-signals rows are made of "
-        "lightly filtered signals and then filtered together with torque, which keeps friction right at reversals.",
+        False,
+        "Filter signals, as the papers do: position, velocity and torque at one cut-off. Default: rows are made of lightly "
+        "filtered signals and then filtered together with torque, which keeps friction right at reversals.",
         Switch(),
     )
     cutoff_hz: float | Literal["auto"] = option(
         "auto",
-        "Low-pass of all signals, Hz; auto: the cut-off that predicts held-out raw torque best. With --no-signals the band of "
-        "the rows, in which torque is fitted and judged.",
+        "Band of the rows, in which torque is fitted and judged, Hz; auto: the band that predicts held-out torque best. With "
+        "--signals the low-pass of all signals; auto: the cut-off that predicts held-out raw torque best.",
         Number("HZ", 0.0, open_low=True, words_taken=("auto",), unit="Hz"),
     )
     signal_band_hz: float | Literal["auto"] = option(
         "auto",
-        "With --no-signals the low-pass of position and velocity before rows are made of them, Hz; auto: where the spectrum of "
-        "position meets its noise, or below.",
+        "Low-pass of position and velocity before rows are made of them, Hz; auto: where the spectrum of position meets its "
+        "noise, or below. Not with --signals.",
         Number("HZ", 0.0, open_low=True, words_taken=("auto",), unit="Hz"),
     )
     torque_cutoff_hz: float | None = option(
         None,
-        "Cut-off for torque alone, Hz; default: the same. Not with --no-signals.",
+        "Cut-off for torque alone, Hz; default: the same. Needs --signals.",
         Number("HZ", 0.0, open_low=True, unit="Hz"),
         example=20.0,
     )
@@ -219,7 +220,7 @@ class Fit:
         example=0.65,
     )
     weighted: bool = option(
-        False,
+        True,
         "Count joints by their own noise in sdp, bpfc, manifold and logcholesky; otherwise every row counts the same.",
         Switch(off="--unweighted"),
     )

@@ -6,6 +6,7 @@ import hashlib
 import math
 import platform
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,11 @@ def read_model(path: str | Path) -> Robot:
 
 def versions() -> dict[str, str]:
     """Versions of what the numbers depend on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in ("dynid", "numpy", "scipy", "numba", "pin"):
         try:

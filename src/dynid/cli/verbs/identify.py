@@ -63,7 +63,6 @@ def identify(
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
     from dynid.publish.publish import publish_run
-    from dynid.run.compare import compare_on
     from dynid.run.export import known_formats
     from dynid.run.identify import identify as identify_robot
     from dynid.run.runfile import RunFile, read_run_file
@@ -83,6 +82,8 @@ def identify(
         unseen = validate or list(file.validate)
         run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
         if compare is not None:
+            from dynid.run.compare import compare_on
+
             found = compare_on(run, settings, [name.strip() for name in compare.split(",")], tell=stages.tell)
             run = replace(run, comparisons=tuple(one.as_dict() for one in found))
         published = publish_run(run, target, formats=formats, tell=stages.tell)

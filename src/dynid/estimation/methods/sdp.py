@@ -137,7 +137,18 @@ class FeasibleSDP:
 
 @dataclass(frozen=True)
 class WeightedFeasibleSDP(FeasibleSDP):
-    """The same with joints weighted by their own noise (Sousa and Cortesao 2014, 5.2: FBPE-WLS)."""
+    """:class:`FeasibleSDP` with joints weighted by their own noise (Sousa and Cortesao 2014, 5.2: FBPE-WLS).
+
+    The options ``condition``, ``margin``, ``absolute``, ``constraints``, ``effects_positive``, ``weighted``, ``prior``,
+    ``strength``, ``pull``, ``covariance`` and ``tolerance`` are those of :class:`FeasibleSDP`.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> dynid.estimate(data, base, dynid.methods.WeightedFeasibleSDP()).feasible
+        True
+    """
 
     name: ClassVar[str] = "fbpe-wls"
     weighted: bool = True
