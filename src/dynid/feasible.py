@@ -1,4 +1,4 @@
-"""Physical consistency of bodies, and feasibility of base values.
+r"""Physical consistency of bodies, and feasibility of base values.
 
 A body is consistent when its pseudo-inertia is positive definite; base values are feasible when a robot with consistent
 bodies has them.
@@ -24,11 +24,28 @@ for ``feasibility``.
     True
 
 ``repair``: the nearest consistent model of a ``robot``: its motion is kept where possible, else its torque as near as possible
-at ``n_states`` random states (``seed``); ``margin`` is the smallest eigenvalue of every link relative to its size.
+at ``n_states`` random states (``seed``); ``margin`` is the smallest eigenvalue of every link relative to its size, ``constraints`` are
+further ones on its bodies.
 
     >>> broken = robot.with_parameters({"Ixx3": -0.01})
     >>> dynid.check_model(dynid.repair(broken).robot).feasible
     True
+
+``read_base_values``: base values from a CSV file at ``path``, grouped by expressions beside them, by a matrix in the file ``grouping``
+or by a ``robot``; the page on feasibility shows the files.
+
+    >>> with open("beta.csv", "w") as file:
+    ...     _ = file.write("expression,value\nm1 + m2,-3.0\n")
+    >>> values = dynid.feasible.read_base_values("beta.csv")
+    >>> values.labels
+    ('m1 + m2',)
+
+``check_base``: what is proven of the values ``given``, and the nearest feasible ones; ``condition``, ``margin`` and ``constraints`` are
+as for ``feasibility``.
+
+    >>> found = dynid.feasible.check_base(values)
+    >>> found.verdict.decision, round(found.distance, 3)
+    ('infeasible', 3.0)
 
 ``write_sdpa``: writes the semidefinite program of a ``fit`` to a file ``path`` in SDPA format, for other solvers.
 
@@ -52,6 +69,7 @@ _OFFERED = Offered(
         "dynid.estimation.convex.repair": ("repair",),
         "dynid.estimation.convex.sdpa": ("write_sdpa",),
         "dynid.inertia": ("consistency", "is_consistent"),
+        "dynid.run.base_check": ("check_base", "read_base_values"),
         "dynid.validation.consistency": ("check_model",),
     },
 )

@@ -40,8 +40,10 @@ NEARLY, WELL_INSIDE = 1e-8, 1e-2
 SHARES = tuple(10.0**power for power in range(-13, 0, 2))
 """Of a point well inside its cones that are mixed in, so that the mixture is safely inside; then finer around the best."""
 FINER = (0.1, 0.2, 0.4, 0.55, 0.75, 1.0, 1.3, 2.0, 4.0)
+BOUNDED = (5e4, 2e3)
+"""Sizes of which priced programs are asked for a proof, where the reduced form proves too little."""
 AS_LARGE = 2.0
-"""Bodies of which a priced program is asked for a proof, in sizes of its own."""
+"""The last of them, in sizes of the bodies that such a program found itself."""
 GAP, ENOUGH = 1e-7, 5e-7
 """Gaps relative to the length of the base values above which more is tried: other bodies, larger ones."""
 
@@ -74,10 +76,7 @@ def nearest(question: Question, below: Below | None = None) -> Nearest:
         found.append(Nearest(x, distance, min(lower, distance), made, largest * question.unit))
         if distance - lower <= ENOUGH * max(question.length, lower):
             return found[-1]
-    for price in PRICES:  # larger bodies first: of those more is said
-        largest = AS_LARGE * bodies.size(price)
-        if not np.isfinite(largest):
-            continue
+    for price, largest in bodies.sizes(found[0].distance / question.length):
         made, lower = bodies.bound(price, largest)
         (x, distance), (other, nearer) = bodies.nearest(largest), below.body(largest)
         x, distance = (other, nearer) if nearer < distance else (x, distance)
@@ -226,7 +225,17 @@ class _Bodies:
         """What the multipliers at a price prove of bodies up to a size."""
         return self._priced(price).bound(largest)
 
-    def size(self, price: float) -> float:
+    def sizes(self, share: float) -> list[tuple[float, float]]:
+        """Prices, and sizes up to which more may be proven at each; the larger ones first, since of those more is said.
+
+        A price costs the bound ``price size / share`` of the length, with the distance as a ``share`` of it.
+        """
+        own = {price: AS_LARGE * self._size(price) for price in PRICES}
+        pairs = [(price, size) for price, smallest in own.items() for size in (*BOUNDED, smallest) if smallest <= size]
+        useful = [(price, size) for price, size in pairs if np.isfinite(size) and price * size <= 2.0 * ENOUGH * share]
+        return sorted(useful, key=lambda pair: (-pair[1], pair[0]))
+
+    def _size(self, price: float) -> float:
         """Of the nearest bodies at a price, in units of the question; infinite where none were found."""
         x = self._at(price)
         return np.inf if x is None else self._question.consistent.size(x) / self._question.unit
