@@ -49,7 +49,8 @@ def additions(held: HeldOut, drive_gains: Sequence[float] | None = None) -> Iter
     yield from _springs(held, q)
     yield from _gains(held, drive_gains)
     yield from _times(held, v)
-    if not any(effect.is_sharp for effect in held.robot.effects):  # a sharp sign leaves its own error at reversals
+    if not any(effect.is_sharp or effect.remembers for effect in held.robot.effects):
+        # a sharp sign leaves its own error at reversals, friction with a memory of them has its column already
         yield from _backlash(held, q, v)
 
 
@@ -132,7 +133,7 @@ def _backlash(held: HeldOut, q: list[Array], v: list[Array]) -> Iterator[Additio
     made = held.rows(after)
     for j, joint in enumerate(held.robot.joints):
         cause = f"the residual of {joint.name} follows the way since its last reversal: backlash or a gear that winds up"
-        yield Addition((j,), cause, None, {j: made[:, j : j + 1]})
+        yield Addition((j,), cause, "--friction presliding", {j: made[:, j : j + 1]})
 
 
 def reversal_columns(q: Array, v: Array) -> Array:

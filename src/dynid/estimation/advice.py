@@ -219,4 +219,5 @@ def _reread(one: Samples, own: Coupling, other: Coupling) -> Samples:
         acceleration=one.acceleration @ back,
         torque=torque,
         load=None,
+        travel=None,
     )

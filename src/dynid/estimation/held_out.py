@@ -20,6 +20,7 @@ from dynid.estimation.friction.data import Log, time_blocks, torque_rows_of
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import torque_channels
+from dynid.regression.memory import with_memory
 from dynid.regression.row_filter import RowFilter
 from dynid.robot.model import Robot
 from dynid.robot.rotors import driven_motion
@@ -109,8 +110,13 @@ class HeldOut:
         """The rows of a robot; None where there are too few for blocks."""
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in samples) / MOST_ROWS)))
         logs = tuple(
-            Log(one, driven_motion(robot, one.position, one.velocity, one.acceleration, one.load), row_filter, every)
-            for one in samples
+            Log(
+                one,
+                driven_motion(robot, one.position, one.velocity, one.acceleration, one.load, one.travel),
+                row_filter,
+                every,
+            )
+            for one in (with_memory(robot, given) for given in samples)
         )
         made = [torque_rows_of(robot, log) for log in logs]
         lift = reduce_to_base(robot).lift
