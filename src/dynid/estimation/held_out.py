@@ -135,7 +135,7 @@ class HeldOut:
 
     def rows(self, values: Sequence[Array]) -> Array:
         """Columns over the samples of every log as columns over rows, ``(rows, columns)``, not weighted."""
-        return np.concatenate([log.rows(own) for log, own in zip(self.logs, values, strict=True)])
+        return np.concatenate([log.rows([own]) for log, own in zip(self.logs, values, strict=True)])
 
     @property
     def n_joints(self) -> int:
