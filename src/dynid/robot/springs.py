@@ -133,7 +133,7 @@ def _between(form: str) -> Callable[[_Entry, Joint], tuple[Effect, dict[str, flo
                 raise InputError(
                     f"{entry.place} is on a joint that slides, a spring between two points acts on one that turns"
                 )
-            made = PointSpring(**options, **entry.numbers("phase", "ratio", "length"))
+            made = PointSpring(**(options | entry.numbers("phase", "ratio", "length")))
         return made, _nominal_force(entry, form)
 
     return make

@@ -67,7 +67,7 @@ def _with_motors(robot: Robot, drag: Callable[[Array], Array]) -> Callable[[Arra
 
     def total(v: Array) -> Array:
         speed = B @ v
-        return drag(v) + (fv * speed + fc * np.tanh(k * speed)) @ B
+        return np.asarray(drag(v) + (fv * speed + fc * np.tanh(k * speed)) @ B)
 
     return total
 

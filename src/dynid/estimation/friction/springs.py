@@ -77,7 +77,7 @@ def _best_on_grid(model: FrictionModel, springs: Sequence[Effect]) -> dict[str, 
         joints = [joint - 1 for joint in effect.joints] if isinstance(effect, OnJoints) else list(range(n))
         gas = COLUMNS if spring.form == "gas" else (None,)
         for joint in joints:
-            tried = []
+            tried: list[tuple[float, int, Array]] = []
             for phase in np.linspace(-np.pi, np.pi, PHASES, endpoint=False):
                 for ratio in RATIOS:
                     for column in gas:

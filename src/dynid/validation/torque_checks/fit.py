@@ -101,7 +101,7 @@ def fit_nominal(recording: Recording, robot: Robot) -> ModelFit:
         coefficients[j] = _coefficients(bases[j], names[j], y - y.mean(), bool(loaded[j]))
     found, inertia_found, share = coefficients.T.copy()
     beside = np.full(n, np.nan)
-    for j in np.flatnonzero(loaded):
+    for j in np.flatnonzero(loaded).tolist():
         y = samples.torque[rows + late, j]
         own = np.column_stack([bases[j], _own_position(q[:, j], robot.driven_joints[j].kind == "prismatic")])
         beside[j] = _coefficients(own, names[j], y - y.mean(), False)[0]
