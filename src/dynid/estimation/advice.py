@@ -202,7 +202,7 @@ def _coupled_motors(held: HeldOut, samples: Sequence[Samples], row_filter: RowFi
 
 
 def _motor_pairs(robot: Robot, own: Coupling) -> list[tuple[int, int, float]]:
-    turning = [k for k, joint in enumerate(robot.joints) if joint.kind != "prismatic"]
+    turning = [k for k, joint in enumerate(robot.driven_joints) if joint.kind != "prismatic"]
     near = [(i, j) for i in turning for j in turning if 1 <= i - j <= 2 and j >= 1 and own.B[i, j] == own.B[j, i] == 0.0]
     return [(i, j, sign) for i, j in near for sign in (1.0, -1.0)]
 
