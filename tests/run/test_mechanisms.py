@@ -12,17 +12,21 @@ from typer.testing import CliRunner
 
 from dynid.cli.app import app
 from dynid.recording.recording import Recording, write_recording
+from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Motion, OnJoints, PointSpring, spring_force
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
+from dynid.robot.springs import with_springs
 from dynid.run.identify import identify
 from dynid.run.inspect import inspect_log
 from dynid.run.options import Settings
 from dynid.run.record import Run
 from dynid.run.simulation import simulate_log
 from dynid.run.store import load_run, save_run
+from dynid.simulation import simulate
 from dynid.simulation.builtin import demo_samples
 from dynid.simulation.friction import smoothed
+from dynid.validation.replay import replay
 
 ROBOTS = Path(__file__).parents[2] / "examples" / "robots"
 RATIOS = (120.0, 120.0, 110.0, -100.0, 80.0, 50.0)
@@ -177,6 +181,33 @@ def test_a_simulated_log_is_measured_where_the_robot_says(folder: Path) -> None:
     _, log = simulate_log(robot, path, folder / "simulated.csv", torque_noise=0.0, encoder_bits=0, rate_hz=100.0)
     assert robot.coupling is not None
     np.testing.assert_allclose(log.position[0], robot.coupling.at_motors(reference.position[:1])[0])
+
+
+def test_simulated_torque_is_that_of_the_model_with_coupled_rotors_and_springs() -> None:
+    robot = with_springs(
+        read_robot(ROBOTS / "coupled_wrist.toml"),
+        [{"joint": 5, "kind": "torsion", "rest_angle": 0.1, "stiffness": 9.0}],
+        "test",
+    )
+    reference = demo_samples(robot, seconds=20.0, rate_hz=100.0)[:15]
+    result = simulate(robot, reference, rate_hz=100.0, torque_noise=0.0, encoder_counts=None)
+    truth = result.truth
+    expected = inverse_dynamics(result.robot, truth.position, truth.velocity, truth.acceleration)
+    np.testing.assert_allclose(truth.torque, expected, atol=1e-8 * np.abs(expected).max())
+
+
+def test_replay_follows_springs_and_coupled_rotors() -> None:
+    robot = with_springs(
+        read_robot(ROBOTS / "coupled_wrist.toml"),
+        [{"joint": 5, "kind": "torsion", "rest_angle": 0.1, "stiffness": 40.0}],
+        "test",
+    )
+    moving = smoothed(robot, 0.05)
+    samples = demo_samples(moving, seconds=10.0, rate_hz=500.0)[1000:1200]
+    followed = replay(moving, samples, window_s=0.2, engine="own")
+    slack = replay(moving.with_parameters({"ks5": 0.0, "Iam6": 0.0}), samples, window_s=0.2, engine="own")
+    assert np.max(followed.position_rmse) < 1e-5
+    assert np.max(slack.position_rmse[4:]) > 1e-3
 
 
 @pytest.mark.slow
