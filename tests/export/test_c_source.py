@@ -21,6 +21,7 @@ from dynid.regression.static import static_regressor
 from dynid.robot.effects import (
     Armature,
     AsymmetricCoulomb,
+    Cable,
     Coefficient,
     Coulomb,
     Coupled,
@@ -29,9 +30,12 @@ from dynid.robot.effects import (
     LoadCoulomb,
     LoadViscous,
     Offset,
+    PointSpring,
+    Potential,
     Sigmoid,
     SmoothCoulomb,
     Stribeck,
+    TorsionSpring,
     Viscous,
     ViscousPolynomial,
 )
@@ -97,6 +101,8 @@ def test_any_tree_equals_python(tmp_path, seed, floating):
         [Sigmoid(slope=(1.0, 2.0, 3.0, 4.0), shift=0.1)],
         [LoadCoulomb(), LoadViscous(), Armature()],
         [Coupled(Armature(), COUPLING, (3, 4)), Coupled(Coulomb(), COUPLING), Viscous()],
+        [PointSpring("gas", 0.3, (0.2, 0.4, 0.6, 0.8), exponent=1.3), Potential((1, 2))],
+        [PointSpring("linear", 0.3, 0.5), TorsionSpring(0.2, find_rest=True), Cable(centre=0.1)],
     ],
     ids=lambda effects: "-".join(effect.name for effect in effects),
 )

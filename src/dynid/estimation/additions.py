@@ -49,14 +49,15 @@ def additions(held: HeldOut, drive_gains: Sequence[float] | None = None) -> Iter
     yield from _springs(held, q)
     yield from _gains(held, drive_gains)
     yield from _times(held, v)
-    if not any(effect.is_sharp for effect in held.robot.effects):  # a sharp sign leaves its own error at reversals
+    if not any(effect.is_sharp or effect.remembers for effect in held.robot.effects):
+        # a sharp sign leaves its own error at reversals, friction with a memory of them has its column already
         yield from _backlash(held, q, v)
 
 
 def _couplings(held: HeldOut, v: list[Array], a: list[Array]) -> Iterator[Addition]:
     robot = held.robot
     known = np.eye(held.n_joints) if robot.coupling is None else robot.coupling.B
-    turning = [j for j, joint in enumerate(robot.joints) if joint.kind != "prismatic"]
+    turning = [j for j, joint in enumerate(robot.driven_joints) if joint.kind != "prismatic"]
     pairs = [(i, j) for j, i in combinations(turning, 2) if i - j <= COUPLED_WITHIN and known[i, j] == known[j, i] == 0.0]
     speeds = [(i, j, sign) for i, j in pairs for sign in (1.0, -1.0)]
     if not speeds:
@@ -83,7 +84,7 @@ def _couplings(held: HeldOut, v: list[Array], a: list[Array]) -> Iterator[Additi
 def _springs(held: HeldOut, q: list[Array]) -> Iterator[Addition]:
     robot = held.robot
     taken = _joints_with_springs(robot.effects, held.n_joints)
-    for j, joint in enumerate(robot.joints):
+    for j, joint in enumerate(robot.driven_joints):
         if j in taken or all(np.ptp(own[:, j]) < 1e-3 for own in q):
             continue
         x = held.rows([np.column_stack([own[:, j], own[:, j] ** 3]) for own in q])
@@ -107,7 +108,7 @@ def _joints_with_springs(effects: Sequence[Effect], n_joints: int) -> set[int]:
 
 def _gains(held: HeldOut, drive_gains: Sequence[float] | None) -> Iterator[Addition]:
     predicted = held.predicted()
-    for j, joint in enumerate(held.robot.joints):
+    for j, joint in enumerate(held.robot.driven_joints):
         option = None
         if drive_gains is not None:
             share = float(predicted[j] @ held.torque[j]) * held.weights[j] / float(held.torque[j] @ held.torque[j])
@@ -119,7 +120,7 @@ def _gains(held: HeldOut, drive_gains: Sequence[float] | None) -> Iterator[Addit
 
 def _times(held: HeldOut, v: list[Array]) -> Iterator[Addition]:
     spans = [(log.samples.time - log.samples.time.mean()) / max(log.samples.duration_s, 1e-9) for log in held.logs]
-    for j, joint in enumerate(held.robot.joints):
+    for j, joint in enumerate(held.robot.driven_joints):
         columns = held.rows(
             [np.column_stack([t, t * own[:, j], t * np.tanh(own[:, j] / WIDTH)]) for t, own in zip(spans, v, strict=True)]
         )
@@ -130,9 +131,9 @@ def _times(held: HeldOut, v: list[Array]) -> Iterator[Addition]:
 def _backlash(held: HeldOut, q: list[Array], v: list[Array]) -> Iterator[Addition]:
     after = [reversal_columns(own_q, own_v) for own_q, own_v in zip(q, v, strict=True)]
     made = held.rows(after)
-    for j, joint in enumerate(held.robot.joints):
+    for j, joint in enumerate(held.robot.driven_joints):
         cause = f"the residual of {joint.name} follows the way since its last reversal: backlash or a gear that winds up"
-        yield Addition((j,), cause, None, {j: made[:, j : j + 1]})
+        yield Addition((j,), cause, "--friction presliding", {j: made[:, j : j + 1]})
 
 
 def reversal_columns(q: Array, v: Array) -> Array:

@@ -26,7 +26,7 @@ LEAST_GAIN = 0.1
 WORTH = 5e-4
 """Part of the torque of its joints by which the error must fall: less is not worth an option."""
 SURE = 2.0
-"""Standard errors, over blocks, by which the fall of the squared error must differ from zero."""
+"""Standard errors, over blocks, by which the relative fall of the squared error must differ from zero."""
 MOST = 2
 """Additions that are advised."""
 CANCELS = 3.0
@@ -89,7 +89,8 @@ class _Judged:
     def convinces(self) -> bool:
         """Whether the error falls noticeably, in every block, by more than blocks differ, and by an amount that matters."""
         own = list(self.addition.joints)
-        falls = (self.before - self.after)[:, own].sum(axis=1)
+        # ratios, because one block may have far more error than the others
+        falls = -np.log(self.after[:, own].sum(axis=1) / np.maximum(self.before[:, own].sum(axis=1), 1e-300))
         spread = float(np.std(falls, ddof=1)) / np.sqrt(len(falls))
         errors = [np.sqrt(squares[:, own].sum() / self.size[own].sum()) for squares in (self.before, self.after)]
         return bool(
@@ -133,6 +134,8 @@ def advise(
             break
         found.extend(_told(held.robot, best))
         held = held.with_columns(best.addition.columns)
+        # what is left on the same joints may be that the addition is not quite the right one
+        tried = [one for one in tried if not set(one.joints) & set(best.addition.joints)]
     return tuple(found)
 
 
@@ -199,7 +202,7 @@ def _coupled_motors(held: HeldOut, samples: Sequence[Samples], row_filter: RowFi
 
 
 def _motor_pairs(robot: Robot, own: Coupling) -> list[tuple[int, int, float]]:
-    turning = [k for k, joint in enumerate(robot.joints) if joint.kind != "prismatic"]
+    turning = [k for k, joint in enumerate(robot.driven_joints) if joint.kind != "prismatic"]
     near = [(i, j) for i in turning for j in turning if 1 <= i - j <= 2 and j >= 1 and own.B[i, j] == own.B[j, i] == 0.0]
     return [(i, j, sign) for i, j in near for sign in (1.0, -1.0)]
 
@@ -216,4 +219,5 @@ def _reread(one: Samples, own: Coupling, other: Coupling) -> Samples:
         acceleration=one.acceleration @ back,
         torque=torque,
         load=None,
+        travel=None,
     )

@@ -20,18 +20,21 @@ from dynid.estimation.friction.data import Log, time_blocks, torque_rows_of
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import torque_channels
+from dynid.regression.memory import with_memory
 from dynid.regression.row_filter import RowFilter
 from dynid.robot.model import Robot
 from dynid.robot.rotors import driven_motion
 
 BLOCKS = 5
-GAP_S = 0.3
-LEAST_ROWS = 8
+PIECES = 3
+"""Stretches of time in every block: blocks of one stretch would ask for what other stretches never showed."""
+GAP_S = 0.2
+LEAST_ROWS = 20
 """Rows that a block must have of each joint."""
 MOST_ROWS = 3_000
 """Rows of each joint that are kept where no row filter thins them."""
 NEW = 1e-4
-"""Part of a column's square that the model's own columns must leave, for the column to be a new one."""
+"""Part of its square that the model's own columns must leave of a direction, for the direction to be a new one."""
 ROUNDS = 3
 
 
@@ -79,11 +82,13 @@ class _Fit:
         self._right = gram.Cy - self.inside.T @ gram.Xy
 
     def values(self, part: slice) -> Array | None:
-        """Values of some of the columns beside the model; None where the model has them already."""
-        size, S = self._size[part], self._S[part, part]
-        if (np.linalg.eigvalsh(S / np.outer(size, size)) < NEW).any():
+        """Values of some of the columns beside the model, along what is new of them; None where the model has them already."""
+        size = self._size[part]
+        left, V = np.linalg.eigh(self._S[part, part] / np.outer(size, size))
+        new = left > NEW
+        if not new.any():
             return None
-        return np.asarray(np.linalg.solve(S, self._right[part]))
+        return np.asarray(V[:, new] @ ((V[:, new].T @ (self._right[part] / size)) / left[new]) / size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +110,13 @@ class HeldOut:
         """The rows of a robot; None where there are too few for blocks."""
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in samples) / MOST_ROWS)))
         logs = tuple(
-            Log(one, driven_motion(robot, one.position, one.velocity, one.acceleration, one.load), row_filter, every)
-            for one in samples
+            Log(
+                one,
+                driven_motion(robot, one.position, one.velocity, one.acceleration, one.load, one.travel),
+                row_filter,
+                every,
+            )
+            for one in (with_memory(robot, given) for given in samples)
         )
         made = [torque_rows_of(robot, log) for log in logs]
         lift = reduce_to_base(robot).lift
@@ -114,7 +124,8 @@ class HeldOut:
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
         A = np.stack([own @ (channel.expansion @ lift) for own, channel in zip(columns, channels, strict=True)])
         y = np.concatenate([torque for _, torque in made]).T
-        block = time_blocks(logs, BLOCKS, GAP_S)
+        pieces = time_blocks(logs, PIECES * BLOCKS, GAP_S)
+        block = np.where(pieces >= 0, pieces % BLOCKS, -1)
         counts = np.bincount(block[block >= 0], minlength=BLOCKS)
         if counts.min() < LEAST_ROWS or (counts.sum() - counts.max()) * robot.n_dof < 2 * A.shape[2]:
             return None

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from dynid.errors import InputError
 from dynid.robot.coupling import Coupling
 from dynid.robot.effects import Armature, Coulomb, Coupled, Effect, OnJoints, SmoothCoulomb, Viscous, effects_from_names
@@ -75,5 +77,6 @@ def _dry(effects: Sequence[Effect]) -> Effect | None:
         return Coulomb(dead_zone=sharp.dead_zone, smooth_width=sharp.smooth_width)
     smooth = next((effect for effect in effects if isinstance(effect, SmoothCoulomb)), None)
     if smooth is not None:
-        return SmoothCoulomb(smooth_width=smooth.smooth_width, smooth_time_s=smooth.smooth_time_s)
+        width = smooth.smooth_width if np.all(np.asarray(smooth.smooth_width) > 0.0) else START_WIDTH
+        return SmoothCoulomb(smooth_width=width, smooth_time_s=smooth.smooth_time_s)
     return SmoothCoulomb(smooth_width=START_WIDTH) if any(effect.dry for effect in effects) else None

@@ -72,7 +72,9 @@ def is_rotor(effect: Effect) -> bool:
 
 def coupled_rotors(robot: Robot) -> Array:
     """The part of :func:`rotor_matrix` that is not the rotor inertia of joints one by one."""
-    own = np.array([robot.parameters.as_dict().get(f"Ia{number}", 0.0) for number in range(1, robot.n_joints + 1)])
+    values = zip(robot.parameters.columns, robot.parameters.values.tolist(), strict=True)
+    of_joint = {column.joint: value for column, value in values if column.symbol == "Ia"}
+    own = np.array([of_joint.get(name, 0.0) for name in robot.dof_names])
     rest = rotor_matrix(robot) - np.diag(own)
     rest[np.abs(rest) <= 1e-12 * max(float(own.max(initial=0.0)), 1e-300)] = 0.0
     return rest

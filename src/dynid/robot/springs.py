@@ -46,17 +46,14 @@ def with_springs(robot: Robot, tables: Sequence[Mapping[str, Any]], where: str) 
     if not tables:
         return robot
     springs = [spring_from_table(table, robot.driven_joints, where) for table in tables]
-    effects, values = list(robot.effects), dict[str, float]()
+    effects, values = list(robot.effects), dict[tuple[str, str], float]()
     for spring in springs:
         new = spring.on_joint()
         effects = [effect for effect in effects if effect.label != new.label] + [new]
-        values |= {f"{symbol}{_number(robot, spring.joint)}": value for symbol, value in spring.values.items()}
-    return robot.with_effects(effects).with_parameters(values)
-
-
-def _number(robot: Robot, place: int) -> int:
-    """Number of a joint's columns: a floating base counts, effects do not act on it."""
-    return place + int(robot.floating)
+        values |= {(symbol, robot.driven_joints[spring.joint - 1].name): value for symbol, value in spring.values.items()}
+    made = robot.with_effects(effects)
+    named = {(column.symbol, column.joint): column.name for column in made.parameters.columns}
+    return made.with_parameters({named[place]: value for place, value in values.items()})
 
 
 def spring_from_table(table: Mapping[str, Any], joints: Sequence[Joint], where: str) -> Spring:
@@ -133,8 +130,7 @@ def _between(form: str) -> Callable[[_Entry, Joint], tuple[Effect, dict[str, flo
                 raise InputError(
                     f"{entry.place} is on a joint that slides, a spring between two points acts on one that turns"
                 )
-            options |= entry.numbers("phase", "ratio", "length")
-            made = PointSpring(**options)
+            made = PointSpring(**(options | entry.numbers("phase", "ratio", "length")))
         return made, _nominal_force(entry, form)
 
     return make

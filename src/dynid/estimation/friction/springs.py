@@ -68,7 +68,7 @@ def _best_on_grid(model: FrictionModel, springs: Sequence[Effect]) -> dict[str, 
     weights = _joint_weights(model)
 
     def cost(place: Array) -> float:
-        columns = model.columns(place.ravel(), None, changes=False)
+        columns = model.columns(place.ravel(), None, changes=False, coarse=True)
         return model.solve(data.basis, model.coordinates(data.basis, columns, data.torque), weights).cost
 
     for effect in springs:

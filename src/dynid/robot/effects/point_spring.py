@@ -173,8 +173,22 @@ def spring_geometry(joint: Joint, carrying: ArrayLike, moved: ArrayLike) -> tupl
     return phase, reach / square, float(np.sqrt(square))
 
 
-def spring_force(spring: PointSpring, values: Array, q: ArrayLike) -> tuple[Array, Array]:
-    """Distance of the points and the force that pulls them together, at positions of one joint and values of the coefficients."""
+def spring_force(spring: PointSpring, values: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
+    """Distance of the points and the force that pulls them together, at positions of one joint.
+
+    Args:
+        spring: with one number each for phase, ratio and length.
+        values: of its coefficients: ``sk, sf`` of a linear spring, ``sf`` of a constant force, ``sg`` of a gas spring.
+        q: positions of the joint, rad.
+
+    Examples:
+        >>> import dynid
+        >>> spring = dynid.PointSpring("linear", phase=0.0, ratio=0.6, length=0.5)
+        >>> distance, force = dynid.effects.spring_force(spring, [1000.0, -200.0], [0.0, 1.5707963])
+        >>> distance.round(3).tolist(), force.round(1).tolist()
+        ([0.316, 0.5], [116.2, 300.0])
+    """
+    values = np.asarray(values, dtype=np.float64)
     turned = np.asarray(q, dtype=np.float64) - float(np.asarray(spring.phase))
     length = float(np.asarray(spring.length))
     relative = np.sqrt(1.0 - float(np.asarray(spring.ratio)) * np.cos(turned))

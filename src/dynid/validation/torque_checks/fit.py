@@ -126,9 +126,8 @@ def _own_position(q: Array, prismatic: bool) -> Array:
 
 def _sprung(robot: Robot) -> BoolArray:
     """Joints on which the robot has a spring already."""
-    columns = robot.parameters.columns
-    numbers = {column.number - 1 for column in columns if column.kind == "spring"}
-    return np.array([i in numbers for i, joint in enumerate(robot.joints) if joint.kind != "floating"])
+    names = {column.joint for column in robot.parameters.columns if column.kind == "spring"}
+    return np.array([joint.name in names for joint in robot.driven_joints])
 
 
 def _nominal(coefficient: Array) -> BoolArray:
