@@ -124,6 +124,30 @@ def payload(
             rich_help_panel=_KNOWN,
         ),
     ] = None,
+    tool: Annotated[
+        Path | None,
+        typer.Option(
+            "--tool",
+            metavar="FILE",
+            help="What holds the load and is not in the run: JSON of an earlier payload in the same frame; it is taken off.",
+            show_default=False,
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None,
+    gain_percent: Annotated[
+        float | None,
+        typer.Option(
+            "--gain-percent",
+            metavar="PERCENT",
+            help="Standard deviation of the drive gains, part of the interval; default: 10 where torque is made of current.",
+            show_default=False,
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None,
+    each: Annotated[bool, typer.Option("--each", help="Every log has a load of its own.")] = False,
+    page: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write a report of the load, HTML.", show_default=False)
+    ] = None,
     gravity: Gravity = None,
     form: Annotated[
         str | None,
@@ -173,7 +197,8 @@ def payload(
         raise InputError(
             "nothing to identify from: expected RUN LOG... (a run without the load, logs with it) or --sensor LOG"
         )
-    _joint_payload(run, logs, frame, json)
+    known = {"mass": mass, "shape": shape, "tool": tool, "gain_percent": gain_percent, "each": each}
+    _joint_payload(run, logs, frame, known, form, output, page, json)
 
 
 def _sensor_body(
@@ -278,32 +303,64 @@ def show_body(body: BodyEstimate) -> None:
         show(f"not determined by these data: {', '.join(body.unknown)}")
 
 
-def _joint_payload(run: Path, logs: list[Path], link: str | None, json: bool) -> None:
+def _joint_payload(
+    run: Path,
+    logs: list[Path],
+    frame: str | None,
+    known: dict[str, Any],
+    form: str | None,
+    output: Path | None,
+    page: Path | None,
+    json: bool,
+) -> None:
+    from dynid.run.known_load import known_load
     from dynid.run.payload import identify_payload
     from dynid.run.store import load_run
 
-    found = identify_payload(load_run(run), logs, link)
+    model = load_run(run)
+    options: dict[str, Any] = {
+        "constraints": known_load(known["mass"], known["shape"]),
+        "tool": _tool(known["tool"]),
+        "gain_sigma": None if known["gain_percent"] is None else known["gain_percent"] / 100.0,
+    }
+    groups = [[log] for log in logs] if known["each"] else [logs]
+    found = [identify_payload(model, group, frame, **options) for group in groups]
+    vendors = [_vendor(form, one.phi, one.frame, model.robot, output) for one in found]
+    if page is not None:
+        from dynid.report.load_report import report_payload
+
+        report_payload(model, found[0], page)
+    records = [
+        one.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()}
+        for one, vendor in zip(found, vendors, strict=True)
+    ]
     if json:
-        show_json(
-            {
-                "link": found.link,
-                "mass": found.mass,
-                "com": found.com,
-                "inertia": found.inertia,
-                "sigma": found.sigma,
-                "phi": found.phi,
-                "feasible": found.feasible,
-                "relative_error": {"without": found.relative_error_without, "with": found.relative_error_with},
-            }
-        )
+        logged = [{"log": str(group[0])} | record for group, record in zip(groups, records, strict=True)]
+        show_json(records[0] | ({"loads": logged} if known["each"] else {}))
         return
-    com = ", ".join(f"{value:.4f}" for value in found.com)
-    show(f"load on link '{found.link}', in its frame")
-    show(f"mass {found.mass:.4f} kg (sigma {found.sigma[0]:.4f}), centre of mass [{com}] m")
-    for row in found.inertia:
-        show("inertia about it " + "  ".join(f"{value: .5f}" for value in row) + " kg m^2")
-    show(f"physically consistent: {'yes' if found.feasible else 'no'}")
-    show(
-        f"torque error on the loaded logs: {percent(found.relative_error_without)} without the load, "
-        f"{percent(found.relative_error_with)} with it"
-    )
+    for group, one, vendor in zip(groups, found, vendors, strict=True):
+        show(f"load on '{one.link}', in its frame" + (f", from {group[0].name}" if known["each"] else ""))
+        show_body(one.body)
+        if one.gain_sigma:
+            show(f"the intervals include {100.0 * one.gain_sigma:g} % for the drive gains (--gain-percent)")
+        show(
+            f"torque error on the loaded logs: {percent(one.relative_error_without)} without the load, "
+            f"{percent(one.relative_error_with)} with it"
+        )
+        for warning in one.warnings:
+            say(f"warning: {warning}")
+        _show_vendor(vendor)
+    if page is not None:
+        show(f"report written to {page}")
+
+
+def _tool(path: Path | None) -> list[float] | None:
+    """Ten parameters of a tool from the JSON that an earlier payload printed."""
+    from dynid.files import read_json
+
+    if path is None:
+        return None
+    phi = read_json(path, "file of --tool").get("phi")
+    if not isinstance(phi, list) or len(phi) != 10 or not all(isinstance(value, int | float) for value in phi):
+        raise InputError(f"'{path}' has no ten numbers under 'phi', expected what 'dynid payload ... --json' prints")
+    return [float(value) for value in phi]
