@@ -134,3 +134,11 @@ def test_by_command_with_report_and_vendor_form(folder: Path, loaded_log: Path, 
     refused = dynid("payload", folder, loaded_log, "-o", tmp_path / "x.txt")
     assert refused.returncode == 2
     assert "--format" in refused.stderr
+
+
+def test_online(folder: Path, loaded_log: Path) -> None:
+    done = dynid("payload", folder, loaded_log, "--online", "--json")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[-1]["values"]["m1"] == pytest.approx(2.0, rel=0.08)
+    assert "m1" in lines[-1]["known"]

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import freeze
-from dynid.estimation.body import TEN
+from dynid.estimation.body import TEN, BodyEstimate
 from dynid.files import write_text
+from dynid.regression.wrench_rows import AXES, WrenchRows
 from dynid.report.envelope import envelope_rows
 from dynid.report.figure import Figure
 from dynid.report.page import Item, Section, Table, Tile, Verdict, page
@@ -17,6 +18,7 @@ from dynid.report.scene import Scene, inertia_boxes, make_scene
 from dynid.report.torque_plots import torque_units
 from dynid.run.payload import Payload
 from dynid.run.record import Run
+from dynid.run.sensor import SensorBody
 
 MOST_POINTS = 1500
 _UNITS = ("kg", *["kg m"] * 3, *["kg m²"] * 6)
@@ -37,6 +39,73 @@ def report_payload(run: Run, load: Payload, path: str | Path) -> Path:
     return target
 
 
+def report_sensor(found: SensorBody, path: str | Path) -> Path:
+    """Write the report of the body on a sensor as one HTML page.
+
+    Args:
+        found: what was found.
+        path: HTML file to write.
+    """
+    target, body = Path(path), found.best
+    tiles = (
+        Tile(f"{body.mass:.4g} kg", "mass", f"± {1.96 * body.sigma[0]:.2g} kg (95 %)"),
+        Tile(f"{1e3 * float(np.linalg.norm(body.com)):.4g} mm", "distance of its centre from the sensor"),
+        Tile(f"{100.0 * found.relative_error:.2f} %", "wrench unexplained"),
+    )
+    doubts = [Item("warning", finding.sentence, finding.fix) for finding in found.findings]
+    doubts += [Item("note", note) for note in found.notes]
+    known = "The whole body is known" if not body.unknown else f"Known but for {', '.join(body.unknown)}"
+    verdict = Verdict("good" if not (body.unknown or found.findings) else "warning", known, tuple(doubts), tiles)
+    sections = (_body_section(body, found.frame), _methods(found), _wrench(found))
+    subtitle = f"in frame '{found.frame}', {body.estimate.n_samples} rows; {found.filter.describe()}"
+    write_text(target, page("Body on a force/torque sensor", subtitle, verdict, sections))
+    return target
+
+
+def _methods(found: SensorBody) -> Section:
+    rows = tuple(
+        (
+            body.method,
+            f"{body.mass:.4f} ± {1.96 * body.sigma[0]:.4f}",
+            ", ".join(f"{1e3 * value:.1f}" for value in body.com),
+            ", ".join(f"{1e3 * value:.2f}" for value in np.diag(body.inertia)),
+            "yes" if body.feasible else "no",
+        )
+        for body in found.bodies
+    )
+    header = ("method", "mass, kg (95 %)", "centre, mm", "inertia about it, g m²: xx, yy, zz", "consistent")
+    offsets = tuple(
+        (axis, f"{value:.4g}", "N" if axis[0] == "f" else "N m") for axis, value in zip(AXES, found.offsets, strict=True)
+    )
+    return Section(
+        "Methods and offsets",
+        "The same rows by every method, and the offsets of the sensor.",
+        (Table(header, rows, numeric=(1, 2, 3)), Table(("axis", "offset", "unit"), offsets, numeric=(1,))),
+        "Methods",
+    )
+
+
+def _wrench(found: SensorBody) -> Section:
+    figures = []
+    values = found.best.estimate.standard.values
+    for number, log in enumerate(found.samples, start=1):
+        rows = WrenchRows(log, len(values) > 10, len(values) > 16, found.static)
+        blocks = [np.concatenate(parts) for parts in zip(*(chunk.blocks for chunk in rows.passes()), strict=True)]
+        panels = []
+        for axis, block in zip(AXES, blocks, strict=True):
+            predicted = block[:, :-1] @ values
+            kept = envelope_rows(np.column_stack([block[:, -1], predicted]), MOST_POINTS)
+            t = freeze(log.time[kept] - log.time[0])
+            curves = (
+                Curve("measured", t, block[kept, -1], "measured", width=1.6),
+                Curve("predicted", t, predicted[kept], "predicted", width=1.0),
+            )
+            panels.append(Panel(axis, Axis("time, s"), Axis("N" if axis[0] == "f" else "N m"), curves))
+        caption = "Measured wrench, and that of the body found with the offsets of the sensor."
+        figures.append(Figure(f"wrench_{number}", f"Wrench, log {number}", caption, tuple(panels), "strips", 96))
+    return Section("Wrench", "", tuple(figures))
+
+
 def _verdict(load: Payload) -> Verdict:
     tiles = (
         Tile(f"{load.mass:.4g} kg", "mass", f"± {1.96 * load.sigma[0]:.2g} kg (95 %)"),
@@ -54,7 +123,11 @@ def _verdict(load: Payload) -> Verdict:
 
 
 def _numbers(load: Payload) -> Section:
-    body = load.body
+    gains = f" The intervals include {100.0 * load.gain_sigma:g} % for the drive gains." if load.gain_sigma else ""
+    return _body_section(load.body, load.link, gains)
+
+
+def _body_section(body: BodyEstimate, frame: str, remark: str = "") -> Section:
     interval = body.interval()
     rows = tuple(
         (name, f"{value:.5g}", f"{low:.5g} to {high:.5g}" if known else "not determined", unit)
@@ -75,10 +148,9 @@ def _numbers(load: Payload) -> Section:
             for axis, row, spread in zip("xyz", body.inertia, body.inertia_sigma, strict=True)
         ),
     )
-    gains = f" The intervals include {100.0 * load.gain_sigma:g} % for the drive gains." if load.gain_sigma else ""
     return Section(
         "Parameters",
-        f"Ten parameters about the origin of frame '{load.link}', by the semidefinite program: physically consistent.{gains}",
+        f"Ten parameters about the origin of frame '{frame}', by method {body.method}.{remark}",
         (
             Table(("parameter", "value", "95 % interval", "unit"), rows, numeric=(1, 2)),
             Table(("quantity", "value", "95 %"), plain, numeric=(1, 2)),

@@ -13,8 +13,8 @@ Where torque is motor current times drive gains, a common error of the gains sca
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,12 @@ from dynid.arrays import Array, freeze, matrix
 from dynid.errors import InputError
 from dynid.estimation.body import BodyEstimate, estimate_body, known_mass
 from dynid.estimation.constraints.constraints import Constraint
+from dynid.estimation.online_body import OnlineBody, OnlineBodyState
 from dynid.estimation.result import Estimate
 from dynid.parameters import Parameters, inertial_columns
 from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
-from dynid.regression.factor import Regression, matrix_regression
+from dynid.regression.factor import matrix_regression
 from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.regression.wrench_rows import GUESS
@@ -144,9 +145,18 @@ def identify_payload(
         >>> 1.8 < dynid.identify_payload(run, ["loaded.csv"]).mass < 2.2
         True
     """
+    place = frame_named(run.robot, link)
+    samples, from_current = _loaded_samples(run, logs)
+    spread = (GAIN_SIGMA if from_current else 0.0) if gain_sigma is None else float(gain_sigma)
+    if not (np.isfinite(spread) and spread >= 0.0):
+        raise InputError(f"uncertainty of the gains is {spread:g}, expected zero or a positive share")
+    return payload_from_samples(run, samples, place, constraints, tool, spread)
+
+
+def _loaded_samples(run: Run, logs: Sequence[str | Path]) -> tuple[tuple[Samples, ...], bool]:
+    """Samples of loaded logs, filtered as the run was, and whether their torque is made of motor current."""
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter and no friction for a loaded log")
-    place = frame_named(run.robot, link)
     files = [Path(log) for log in logs]
     found = read_logs(run.robot, files, run.settings)
     if isinstance(found, StaticRecording):
@@ -156,10 +166,7 @@ def identify_payload(
     from_current = (
         any(recording.current is not None for recording in found.recordings) or run.settings.drive_gains is not None
     )
-    spread = (GAIN_SIGMA if from_current else 0.0) if gain_sigma is None else float(gain_sigma)
-    if not (np.isfinite(spread) and spread >= 0.0):
-        raise InputError(f"uncertainty of the gains is {spread:g}, expected zero or a positive share")
-    return payload_from_samples(run, under_load(run, samples), place, constraints, tool, spread)
+    return under_load(run, samples), from_current
 
 
 def payload_from_samples(
@@ -173,50 +180,88 @@ def payload_from_samples(
     """The same from samples that were filtered as the run was."""
     robot = run.robot
     place = Frame(robot.links[place], place, np.eye(4)) if isinstance(place, int) else place
-    held = np.zeros(10) if tool is None else matrix("tool", tool, (10,))
-    n = 10 * robot.n_joints
-    friction = [i for i, column in enumerate(robot.parameters.columns) if column.kind == "friction"]
-    changes = tuple(robot.parameters.columns[i] for i in friction)
-    guess = np.concatenate([np.array(GUESS), np.zeros(len(friction))])
-    parameters = Parameters((*inertial_columns(1, place.name), *changes), guess)
-    parts: list[Regression] = []
-    rows_of: list[tuple[Array, list[Array]]] = []
-    total = 0.0
-    for one in samples:
-        assert one.torque is not None
-        Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load)
-        of_load = Y[:, :, 10 * place.body : 10 * place.body + 10] @ place.into_body
-        rest = one.torque - predict(robot, run.estimate.standard, one) - of_load @ held
-        of_friction = Y[:, :, [i for i in friction if i >= n]]
-        blocks = [
-            *(np.column_stack([of_load[:, j], of_friction[:, j], rest[:, j]]) for j in range(robot.n_dof)),
-            np.column_stack([one.torque, one.time]),
-        ]
-        *rows, torque = _filtered(blocks, one.time, run.filter)
-        parts.append(matrix_regression(parameters, robot.dof_names, rows, timed=True))
-        total += float((torque[:, :-1] ** 2).sum())
-        rows_of.append((torque[:, -1], rows))
-    regression = reduce(operator.add, parts)
-    (body,) = estimate_body(regression, ("sdp",), constraints)
+    parameters = _parameters(run, place)
+    logs = [_rows(run, one, place, tool) for one in samples]
+    parts = [matrix_regression(parameters, robot.dof_names, log.rows, timed=True) for log in logs]
+    (body,) = estimate_body(reduce(operator.add, parts), ("sdp",), constraints)
     body = _with_gains(body, gain_sigma, known_mass(constraints) is not None)
     values = body.estimate.standard.values
-    residuals = [
+    residuals = tuple(
         (
-            time,
-            np.column_stack([block[:, -1] for block in rows]),
-            np.column_stack([b[:, -1] - b[:, :-1] @ values for b in rows]),
+            log.time,
+            np.column_stack([block[:, -1] for block in log.rows]),
+            np.column_stack([block[:, -1] - block[:, :-1] @ values for block in log.rows]),
         )
-        for time, rows in rows_of
-    ]
+        for log in logs
+    )
+    total = sum(float((log.torque**2).sum()) for log in logs)
     before, after = (float(sum((log[k] ** 2).sum() for log in residuals)) for k in (1, 2))
     without, within = float(np.sqrt(before / total)), float(np.sqrt(after / total))
-    return Payload(place, body, without, within, gain_sigma, _warnings(run, body, without, within), tuple(residuals))
+    return Payload(place, body, without, within, gain_sigma, _warnings(run, body, without, within), residuals)
+
+
+def online_payload(
+    run: Run,
+    logs: Sequence[str | Path],
+    link: str | Frame | None = None,
+    *,
+    tool: ArrayLike | None = None,
+    block_s: float = 1.0,
+) -> Iterator[OnlineBodyState]:
+    """The load block by block, as if the logs came in now; rows are counted by the noise of each joint in the run.
+
+    Args:
+        run: identified without the load.
+        logs: logs with the load.
+        link: frame that carries it.
+        tool: ten parameters in the same frame of what is not in the run either.
+        block_s: length of a block, s.
+    """
+    if not (np.isfinite(block_s) and block_s > 0.0):
+        raise InputError(f"a block of {block_s:g} s was asked for, expected a positive length")
+    place = frame_named(run.robot, link)
+    online = OnlineBody(_parameters(run, place), np.maximum(run.estimate.residual_rms, 1e-9))
+    for one in _loaded_samples(run, logs)[0]:
+        log = _rows(run, one, place, tool)
+        period_s = float(np.median(np.diff(log.time)))
+        step = max(1, round(block_s / period_s))
+        for start in range(0, len(log.time), step):
+            part = slice(start, start + step)
+            yield online.update_rows([block[part] for block in log.rows], float(log.time[part][-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class _LoadRows:
+    """``[Y_F, Y_f, rest]`` of every joint over one log, and its torque, all filtered as the run's rows."""
+
+    time: Array
+    rows: tuple[Array, ...]
+    torque: Array
+
+
+def _parameters(run: Run, place: Frame) -> Parameters:
+    """Ten parameters of the load and the change of every friction coefficient."""
+    changes = tuple(column for column in run.robot.parameters.columns if column.kind == "friction")
+    return Parameters(
+        (*inertial_columns(1, place.name), *changes), np.concatenate([np.array(GUESS), np.zeros(len(changes))])
+    )
+
+
+def _rows(run: Run, one: Samples, place: Frame, tool: ArrayLike | None) -> _LoadRows:
+    robot = run.robot
+    assert one.torque is not None
+    held = np.zeros(10) if tool is None else matrix("tool", tool, (10,))
+    friction = [i for i, column in enumerate(robot.parameters.columns) if column.kind == "friction"]
+    Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load)
+    of_load = Y[:, :, 10 * place.body : 10 * place.body + 10] @ place.into_body
+    rest = one.torque - predict(robot, run.estimate.standard, one) - of_load @ held
+    blocks = [np.column_stack([of_load[:, j], Y[:, j, friction], rest[:, j]]) for j in range(robot.n_dof)]
+    *rows, beside = _filtered([*blocks, np.column_stack([one.torque, one.time])], one.time, run.filter)
+    return _LoadRows(beside[:, -1], tuple(rows), beside[:, :-1])
 
 
 def _with_gains(body: BodyEstimate, gain_sigma: float, mass_known: bool) -> BodyEstimate:
     """The covariance with the share of the drive gains; a known mass stays known."""
-    from dataclasses import replace
-
     if gain_sigma == 0.0:
         return body
     scaled = np.outer(body.phi, body.phi) * gain_sigma**2
