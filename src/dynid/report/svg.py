@@ -205,7 +205,8 @@ def _draw_spread(frame: _Frame, curve: Curve, x: Array, colour: str) -> list[str
 
 def _draw_points(frame: _Frame, curve: Curve, x: Array, y: Array, colour: str) -> list[str]:
     # strokes without length and with round ends are dots, and one path holds them all
-    dots = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
+    seen = np.isfinite(x) & np.isfinite(y)
+    dots = _places(x[seen], y[seen], "M%.1f %.1fh0")
     stroke = f"stroke='{colour}' stroke-width='{curve.width:.1f}' stroke-linecap='round' stroke-opacity='0.75'"
     return [f"<path d='{dots}' fill='none' {stroke}/>"]
 
@@ -213,10 +214,15 @@ def _draw_points(frame: _Frame, curve: Curve, x: Array, y: Array, colour: str) -
 def _draw_line(frame: _Frame, curve: Curve, x: Array, y: Array, colour: str) -> list[str]:
     dash = " stroke-dasharray='5 3'" if curve.dashed else ""
     return [
-        f"<polyline points='{' '.join(f'{a:.1f},{b:.1f}' for a, b in zip(x[part], y[part], strict=True))}' fill='none' "
+        f"<polyline points='{_places(x[part], y[part], '%.1f,%.1f ')[:-1]}' fill='none' "
         f"stroke='{colour}' stroke-width='{curve.width:.1f}'{dash} stroke-linejoin='round'/>"
         for part in _finite_parts(x, y)
     ]
+
+
+def _places(x: Array, y: Array, form: str) -> str:
+    """Every point in this form, in one formatting: curves of a report have many."""
+    return (form * len(x)) % tuple(np.column_stack([x, y]).ravel().tolist())
 
 
 def _finite_parts(x: Array, y: Array) -> list[slice]:

@@ -8,7 +8,8 @@ held-out torque best, judged in one fixed band for all, so that no band is prefe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -18,11 +19,14 @@ from dynid.estimation.friction.choice import with_own_numbers
 from dynid.estimation.linear import LinearProblem
 from dynid.progress import Tell, silent
 from dynid.recording.check import HELD_OUT
+from dynid.recording.parts import uninterrupted_parts
 from dynid.recording.process import process
 from dynid.recording.recording import Recording
+from dynid.recording.samples import Samples, joined_samples
 from dynid.recording.steps.differentiate import Differentiate
 from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.resample import Resample
+from dynid.recording.steps.zero_phase import filter_window
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
 from dynid.regression.row_filter import ROWS_PER_BAND, BandLimit, FilteredRows
@@ -50,6 +54,8 @@ MOST_ROWS = 0.4
 """Of the sampling rate: the widest band that can be asked for."""
 MOST_SIGNAL = 0.2
 """Of the sampling rate: differences over fewer samples are mostly noise, whatever the spectrum says."""
+SAMPLES_PER_BAND, SAMPLES_PER_SIGNAL = 40.0, 5.0
+"""Samples kept per period of the row band, and of the signal band, while bands are compared."""
 WIDTHS_HZ = 12.0
 """Band in which the width of friction's turn is found before bands are compared."""
 TRIAL_S = 40.0
@@ -89,10 +95,15 @@ def choose_bands(
     judged_hz = min(JUDGED_HZ, bands[-1])
     trials: dict[Filter, float] = {}
 
+    made: dict[tuple[float, str], _Halves] = {}  # what is tried on: row bands share their signals
+
     def tried(chosen: Filter) -> float:
         if chosen not in trials:
             tell(f"choosing the bands: {chosen.describe()}")
-            trials[chosen] = _held_out_error(model, parts, chosen, judged_hz)
+            signals_of = chosen.cutoff_hz, chosen.velocity
+            if signals_of not in made:
+                made[signals_of] = _Halves.of(parts, chosen)
+            trials[chosen] = _held_out_error(model, made[signals_of], chosen, judged_hz)
         return trials[chosen]
 
     # signal band and velocity source at one row band, then the row band: each has one valley
@@ -185,7 +196,7 @@ def _trial_model(robot: Robot, parts: Sequence[tuple[Recording, Recording]], opt
         return robot
     smooth = with_friction(robot, friction_effects("smooth", time_s=0.0))
     known = hold_still([to_samples(first, option, 0) for first, _ in parts])
-    return with_own_numbers(smooth, known, option.row_filter)
+    return with_own_numbers(smooth, known, option.row_filter, finish=False)
 
 
 def _nearest(bands: Sequence[float], wanted: float) -> float:
@@ -202,19 +213,49 @@ def _shortened(recording: Recording) -> Recording:
     return recording.rows(int(first), int(last))
 
 
-def _held_out_error(robot: Robot, parts: Sequence[tuple[Recording, Recording]], option: Filter, judged_hz: float) -> float:
+@dataclass(frozen=True, eq=False)
+class _Halves:
+    """Samples to fit to and samples held out, under one signal band."""
+
+    known: tuple[Samples, ...]
+    unseen: tuple[Samples, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[Recording, Recording]], option: Filter) -> _Halves:
+        known = hold_still([to_samples(first, option, 0) for first, _ in parts])
+        return cls(known, tuple(to_samples(rest, option, 0) for _, rest in parts))
+
+
+def _held_out_error(robot: Robot, halves: _Halves, option: Filter, judged_hz: float) -> float:
     """Error of the fit in its own band on the held-out parts in the fixed band."""
     base = reduce_to_base(robot)
-    known = hold_still([to_samples(first, option, 0) for first, _ in parts])
-    unseen = [to_samples(rest, option, 0) for _, rest in parts]
-    problem = LinearProblem.of(factorise(_rows(robot, known, option.band_hz)), base, robot.parameters)
+    problem = LinearProblem.of(factorise(_rows(robot, halves.known, option, option.band_hz)), base, robot.parameters)
     beta = problem.solve(np.ones(len(problem.channels)))
     values = np.concatenate([base.lift @ beta, [-1.0]])
-    held_out = factorise(_rows(robot, unseen, judged_hz))
+    held_out = factorise(_rows(robot, halves.unseen, option, judged_hz))
     left = [held_out.channel_matrix(j) @ values for j in range(len(held_out.factors))]
     error = float(np.sqrt(sum(float(r @ r) for r in left)) / np.linalg.norm(held_out.torque_norms))
     return error if np.isfinite(error) else float("inf")
 
 
-def _rows(robot: Robot, samples: Sequence[object], band_hz: float) -> RowSource:
-    return FilteredRows(TorqueRows(robot, tuple(samples)), BandLimit(band_hz))  # type: ignore[arg-type]
+def _rows(robot: Robot, samples: Sequence[Samples], option: Filter, band_hz: float) -> RowSource:
+    """Filtered rows of as many samples as hold both bands: comparing bands needs no more."""
+    rate_hz = max(SAMPLES_PER_BAND * band_hz, SAMPLES_PER_SIGNAL * option.cutoff_hz)
+    thinned = tuple(part for one in samples for part in _thinned(one, rate_hz))
+    return FilteredRows(TorqueRows(robot, thinned), BandLimit(band_hz))
+
+
+def _thinned(samples: Samples, rate_hz: float) -> list[Samples]:
+    """Parts without a gap with one sample of several, so that at least ``rate_hz`` is left.
+
+    Motion is within the signal band already; torque is as recorded, so it is filtered for the lower rate first.
+    """
+    found = []
+    for period_s, pieces in uninterrupted_parts([samples], lambda one, rows: one[rows], joined_samples):
+        part = reduce(joined_samples, pieces)
+        every = int(1.0 / (rate_hz * period_s) + 1e-9)
+        if every > 1 and part.torque is not None:
+            torque = filter_window(part.torque, 4, 0.6 / every, True, True, "a part of the samples without a gap")
+            part = replace(part, torque=torque)[::every]
+        found.append(part)
+    return found

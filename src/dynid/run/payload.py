@@ -32,6 +32,7 @@ from dynid.parameters import Parameters, inertial_columns
 from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.factor import matrix_regression
+from dynid.regression.memory import with_memory
 from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.regression.wrench_rows import GUESS
@@ -249,10 +250,11 @@ def _parameters(run: Run, place: Frame) -> Parameters:
 
 def _rows(run: Run, one: Samples, place: Frame, tool: ArrayLike | None) -> _LoadRows:
     robot = run.robot
+    one = with_memory(robot, one)
     assert one.torque is not None
     held = np.zeros(10) if tool is None else matrix("tool", tool, (10,))
     friction = [i for i, column in enumerate(robot.parameters.columns) if column.kind == "friction"]
-    Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load)
+    Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load, travel=one.travel)
     of_load = Y[:, :, 10 * place.body : 10 * place.body + 10] @ place.into_body
     rest = one.torque - predict(robot, run.estimate.standard, one) - of_load @ held
     blocks = [np.column_stack([of_load[:, j], Y[:, j, friction], rest[:, j]]) for j in range(robot.n_dof)]

@@ -20,6 +20,7 @@ from dynid.estimation.convex.consistent_set import MARGIN
 from dynid.estimation.convex.metrics import METRICS, Metric
 from dynid.estimation.convex.whitened import channel_weights
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.methods.registry import options_given
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
@@ -78,8 +79,7 @@ class CorrectedLeastSquares:
     @classmethod
     def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> CorrectedLeastSquares:
         """The method of a run."""
-        names = ("condition", "margin", "weighted")
-        chosen = {name: options[name] for name in names if options.get(name) is not None}
+        chosen = options_given(options, ("condition", "margin", "weighted"))
         return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:

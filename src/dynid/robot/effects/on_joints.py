@@ -71,6 +71,10 @@ class OnJoints(Effect):
         return self.effect.loaded
 
     @property
+    def remembers(self) -> bool:
+        return self.effect.remembers
+
+    @property
     def dry(self) -> bool:
         return self.effect.dry
 
