@@ -8,6 +8,7 @@ no iterate.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,24 @@ def test_least_squares_breaks_at_slow_speeds_only(urdf):
         broken[move_s] = np.mean(verdicts)
     assert min(broken[10.0], broken[5.0]) > 0.5
     assert max(broken[2.0], broken[1.0], broken[0.5]) < 0.5
+
+
+def test_a_sensor_log_goes_the_whole_way(urdf, tmp_path):
+    """``data`` looks into it, ``payload`` identifies and reports; ``identify`` names the command that does."""
+    log = write_log(sensor_log(1.0, duration_s=10.0), tmp_path / "log.csv")
+    looked = dynid("data", log, "--robot", urdf, "--frame", "ft_sensor", "--json")
+    assert looked.returncode == 0, looked.stderr
+    assert json.loads(looked.stdout)["quantities"] == ["wrench", "position"]
+    wrong = sensor_log(1.0, duration_s=10.0)
+    spoiled = write_log(replace(wrong, wrench=wrong.wrench * [1, 1, 1, 1e3, 1e3, 1e3]), tmp_path / "wrong.csv")
+    looked = dynid("data", spoiled, "--robot", urdf, "--frame", "ft_sensor", "--json")
+    assert json.loads(looked.stdout)["findings"][0]["code"] == "moment_unit"
+    done = dynid(
+        "payload", "--sensor", log, "--robot", urdf, "--frame", "ft_sensor", "--filter", "savgol:9,2",
+        "--report", tmp_path / "body.html",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Wrench" in (tmp_path / "body.html").read_text("utf-8")
+    refused = dynid("identify", urdf, log, "-o", tmp_path / "run")
+    assert refused.returncode == 2
+    assert "payload --sensor" in refused.stderr

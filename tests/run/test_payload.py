@@ -1,21 +1,30 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import dynid as front
 from bench import Bench
+from cli_program import dynid
 from dynid.bodies import phi_of_cuboid
 from dynid.errors import InputError
 from dynid.excitation.fourier import random_fourier
+from dynid.inertia import change_of_frame
 from dynid.recording.recording import write_recording
+from dynid.robot.frames import Frame, pose_from
 from dynid.run.identify import identify
+from dynid.run.known_load import known_load
 from dynid.run.options import Settings
 from dynid.run.payload import identify_payload
+from dynid.run.store import save_run
 from dynid.simulation import simulate
+from messages import facts
 
 LOAD = phi_of_cuboid(2.0, [0.06, 0.05, 0.08], [0.02, -0.03, 0.12], np.eye(3))
+CENTRE = [0.02, -0.03, 0.12]
 
 
 @pytest.fixture(scope="module")
@@ -33,27 +42,103 @@ def run(bench: Bench):
     return identify(bench.urdf, [bench.log, bench.other_log], Settings(cutoff_hz=15.0))
 
 
+@pytest.fixture(scope="module")
+def folder(run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_run(run, tmp_path_factory.mktemp("payload") / "run")
+
+
 def test_finds_the_load(run, loaded_log: Path) -> None:
     load = identify_payload(run, [loaded_log])
     assert load.mass == pytest.approx(2.0, rel=0.05)
-    np.testing.assert_allclose(load.com, [0.02, -0.03, 0.12], atol=0.01)
+    np.testing.assert_allclose(load.com, CENTRE, atol=0.01)
     assert load.feasible
     assert load.relative_error_with < 0.3 * load.relative_error_without
-    # neighbouring rows of a log share some of their noise, and sigma knows it
+    # what noise neighbouring rows share is counted
     assert load.estimate.details["covariance"] == "corrected"
-    classical = load.estimate.details["classical_sigma"]
-    assert load.sigma[0] > classical[0]
+    assert load.sigma[0] > load.estimate.details["classical_sigma"][0]
     assert abs(load.mass - 2.0) < 5.0 * load.sigma[0]
+    assert load.warnings == ()
 
 
-def test_no_load_weighs_nothing(run, bench: Bench, tmp_path: Path) -> None:
+def test_on_any_frame(run, loaded_log: Path) -> None:
+    """The same load in a frame that is turned and shifted on the same link."""
+    pose = pose_from([0.05, -0.02, 0.1, 0.3, -0.4, 1.0])
+    flange = Frame("flange", run.robot.n_joints - 1, pose)
+    there, here = identify_payload(run, [loaded_log], flange), identify_payload(run, [loaded_log])
+    back = change_of_frame(pose[:3, :3], pose[:3, 3]) @ there.phi
+    np.testing.assert_allclose(back[:4], here.phi[:4], atol=2e-3)
+    assert there.link == "flange"
+
+
+def test_a_known_mass_makes_the_centre_surer(run, loaded_log: Path) -> None:
+    free = identify_payload(run, [loaded_log])
+    known = identify_payload(run, [loaded_log], constraints=known_load(2.0))
+    assert known.mass == pytest.approx(2.0, rel=1e-6)
+    assert np.linalg.norm(known.body.com_sigma) < np.linalg.norm(free.body.com_sigma)
+    assert np.linalg.norm(known.com - CENTRE) < np.linalg.norm(free.com - CENTRE) + 1e-3
+
+
+def test_a_known_shape_holds(run, loaded_log: Path) -> None:
+    corners = "box:-0.04,-0.08,0.04,0.08,0.02,0.2"
+    inside = identify_payload(run, [loaded_log], constraints=known_load(2.0, corners))
+    assert front.is_consistent(inside.phi)
+    low, high = np.array([-0.04, -0.08, 0.04]), np.array([0.08, 0.02, 0.2])
+    assert (inside.com >= low - 1e-6).all()
+    assert (inside.com <= high + 1e-6).all()
+    with pytest.raises(InputError, match=facts("--shape", "ball:1", "cylinder")):
+        known_load(2.0, "ball:1")
+
+
+def test_a_tool_that_is_known_is_taken_off(run, loaded_log: Path) -> None:
+    tool = phi_of_cuboid(0.5, [0.03, 0.03, 0.03], [0.0, 0.0, 0.05], np.eye(3))
+    whole, rest = identify_payload(run, [loaded_log]), identify_payload(run, [loaded_log], tool=tool)
+    assert rest.mass == pytest.approx(whole.mass - 0.5, abs=0.02)
+
+
+def test_gains_widen_the_interval(run, loaded_log: Path) -> None:
+    sure = identify_payload(run, [loaded_log])
+    unsure = identify_payload(run, [loaded_log], gain_sigma=0.1)
+    assert sure.gain_sigma == 0.0
+    assert unsure.sigma[0] == pytest.approx(np.hypot(sure.sigma[0], 0.1 * sure.mass), rel=1e-6)
+
+
+def test_no_load_is_said(run, bench: Bench, tmp_path: Path) -> None:
     motion = random_fourier(bench.truth, 6.0, 4, seed=6).samples(250.0)
     log = write_recording(simulate(bench.truth, motion, rate_hz=250.0, seed=6).recording, tmp_path / "free.parquet")
-    assert identify_payload(run, [log]).mass < 0.1
+    nothing = identify_payload(run, [log])
+    assert nothing.mass < 0.1
+    assert any("noise" in warning for warning in nothing.warnings)
 
 
 def test_bad_input_is_said(run, bench: Bench, loaded_log: Path) -> None:
-    with pytest.raises(InputError, match="unknown link 'hand'"):
-        identify_payload(run, [loaded_log], "hand")
+    with pytest.raises(InputError, match="unknown frame 'palm'"):
+        identify_payload(run, [loaded_log], "palm")
     with pytest.raises(InputError, match="same content"):
         identify_payload(run, [bench.log])
+
+
+def test_by_command_with_report_and_vendor_form(folder: Path, loaded_log: Path, tmp_path: Path) -> None:
+    done = dynid("payload", folder, loaded_log, "--format", "ur", "--report", tmp_path / "load.html", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    for key in ("mass", "com", "inertia", "sigma", "feasible", "vendor", "relative_error", "frame"):
+        assert key in found
+    assert found["vendor"]["fields"]["mass"] == pytest.approx(found["mass"])
+    page = (tmp_path / "load.html").read_text("utf-8")
+    assert "What the load explains" in page
+    assert "Content-Security-Policy" in page
+    (tmp_path / "tool.json").write_text(done.stdout)
+    again = dynid("payload", folder, loaded_log, "--tool", tmp_path / "tool.json", "--each", "--json")
+    assert again.returncode == 0, again.stderr
+    assert abs(json.loads(again.stdout)["loads"][0]["mass"]) < 0.05
+    refused = dynid("payload", folder, loaded_log, "-o", tmp_path / "x.txt")
+    assert refused.returncode == 2
+    assert "--format" in refused.stderr
+
+
+def test_online(folder: Path, loaded_log: Path) -> None:
+    done = dynid("payload", folder, loaded_log, "--online", "--json")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[-1]["values"]["m1"] == pytest.approx(2.0, rel=0.08)
+    assert "m1" in lines[-1]["known"]

@@ -67,6 +67,12 @@ class WrenchRecording:
         return int(self.time.size)
 
     @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of what the log holds."""
+        names = (*COLUMN_OF_BODY_MOTION, "position", "velocity", "acceleration")
+        return ("wrench", *(name for name in names if getattr(self, name) is not None))
+
+    @property
     def n_joints(self) -> int:
         """Number of joints whose motion is known."""
         return len(self.joint_names)

@@ -40,6 +40,7 @@ from dynid.recording.recording import Recording, StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import Regression, matrix_regression
+from dynid.regression.memory import with_memory
 from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.robot.frames import Frame, frame_named
@@ -220,8 +221,11 @@ def _filter(recordings: Sequence[Recording], settings: Settings) -> Filter:
 
 
 def _rows(robot: Robot, place: Frame, samples: Samples, how: Filter, loaded: bool) -> _Logs:
+    samples = with_memory(robot, samples)
     assert samples.torque is not None
-    Y = torque_regressor(robot, samples.position, samples.velocity, samples.acceleration, samples.load)
+    Y = torque_regressor(
+        robot, samples.position, samples.velocity, samples.acceleration, samples.load, travel=samples.travel
+    )
     body = slice(10 * place.body, 10 * place.body + 10)
     of_load = Y[:, :, body] @ place.into_body if loaded else np.zeros((*Y.shape[:2], 10))
     n = 10 * robot.n_joints

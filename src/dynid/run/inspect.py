@@ -6,12 +6,56 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
-from dynid.recording.finding import DataCheck
-from dynid.recording.recording import Recording
+from dynid.recording.finding import DataCheck, Finding
+from dynid.recording.readers.joints import MissingJointsError
+from dynid.recording.readers.log_file import LogFile
+from dynid.recording.readers.options import ReadOptions
+from dynid.recording.readers.read import read_log
+from dynid.recording.recording import Recording, WrenchRecording
+from dynid.robot.frames import frame_named
+from dynid.robot.model import Robot
 from dynid.run.described import described_robot
-from dynid.run.logs import read_first, windowed
+from dynid.run.logs import READ_NAMES, read_first, windowed
 from dynid.run.options import Settings
+from dynid.run.sensor_signals import SensorFilter
 from dynid.validation.data_check import check_recording
+from dynid.validation.sensor_check import check_sensor
+
+
+def inspect_any(
+    log: str | Path, robot: str | Path, frame: str | None = None, **reading: Any
+) -> tuple[Recording | WrenchRecording, DataCheck]:
+    """The recording of a motion or sensor log and all findings on it; ``frame`` is that of the sensor."""
+    settings = Settings(**reading)
+    model = described_robot(robot, settings)
+    options = ReadOptions(**{name: getattr(settings, name) for name in READ_NAMES})
+    with LogFile(Path(log)) as file:
+        try:
+            found = read_log(file, model, options)
+        except MissingJointsError:
+            found = None  # a motion log of some joints; sensor logs need none
+    if not isinstance(found, WrenchRecording):
+        return inspect_log(log, robot, **reading)
+    return found, check_wrench(found, model, frame)
+
+
+def check_wrench(recording: WrenchRecording, robot: Robot, frame: str | None = None) -> DataCheck:
+    """Findings on the log of a force/torque sensor: axes, units, gravity; what can be judged without a frame where none is known."""
+    facts = {"rows": recording.n_samples, "duration_s": recording.duration_s, "rate_hz": recording.rate_hz}
+    by_joints = recording.position is not None
+    if not by_joints and (recording.angular_velocity is None or recording.linear_acceleration is None):
+        missing = Finding(
+            "no_motion",
+            "error",
+            f"{recording.source.path or 'the log'} holds a wrench and no motion of the sensor",
+            "log joint positions, or angular velocity (wx..) and proper acceleration (ax..) of the sensor",
+        )
+        return DataCheck((missing,), facts)
+    window = max(5, round(0.1 * recording.rate_hz) // 2 * 2 + 1)
+    model = robot if not by_joints or recording.joint_names == robot.joint_names else robot.only(recording.joint_names)
+    place = frame_named(model, frame) if by_joints else None
+    samples, motion = SensorFilter("savgol", window, 2).samples(recording, model if by_joints else None, place)
+    return DataCheck(check_sensor([samples], [motion], model.gravity if by_joints else None), facts)
 
 
 def inspect_log(

@@ -17,7 +17,7 @@ from dynid.robot.model import Robot
 from dynid.run.options import Reading
 from dynid.run.signals import repair_notes
 
-_READ = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "side", "rate_hz", "episode", "topic")
+READ_NAMES = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "side", "rate_hz", "episode", "topic")
 """Options of a run that the reader takes as they are."""
 
 
@@ -108,10 +108,13 @@ def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) ->
 
 
 def _read(robot: Robot, file: LogFile, settings: Reading) -> Recording | StaticRecording:
-    options = ReadOptions(**{name: getattr(settings, name) for name in _READ})
+    options = ReadOptions(**{name: getattr(settings, name) for name in READ_NAMES})
     recording = read_log(file, robot, options)
     if isinstance(recording, WrenchRecording):
-        raise InputError(f"{file.path} is a force/torque-sensor log, expected joint torque or a table of poses")
+        raise InputError(
+            f"{file.path} is a force/torque-sensor log, expected joint torque or a table of poses: the body on the sensor is identified by "
+            f"'dynid payload --sensor {file.path} --robot ROBOT --frame SENSOR_FRAME'"
+        )
     return recording
 
 

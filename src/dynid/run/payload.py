@@ -1,71 +1,140 @@
 """A tool's or load's ten parameters: what torque with the load has more than the model without it.
 
-    tau_loaded - tau_model(q, v, a) = Y_n(q, v, a) phi_load + Y_f(q, v) d_friction,
+    tau_loaded - tau_model(q, v, a) = Y_F(q, v, a) phi_load + Y_f(q, v) d_friction,
 
-``Y_n`` the columns of the link that carries the load. The model is that of an earlier run without the load. Friction changes with
-load and temperature, so its change is estimated along; rotor inertia does not change.
+``Y_F`` the columns of the body that carries the load, in the load's frame. The model is that of an earlier run without the load.
+Friction changes with load and temperature, so its change is estimated along; rotor inertia does not change. A body that is known
+already, such as the tool that holds the load, is taken off first.
+
+Where torque is motor current times drive gains, a common error of the gains scales the load as it scales the model: its share
+``(sigma_K / K)^2 phi phi^T`` is part of the covariance.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, freeze
+from dynid.arrays import Array, freeze, matrix
 from dynid.errors import InputError
-from dynid.estimation.estimate import estimate
-from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.estimation.body import BodyEstimate, estimate_body, known_mass
+from dynid.estimation.constraints.constraints import Constraint
+from dynid.estimation.online_body import OnlineBody, OnlineBodyState
 from dynid.estimation.result import Estimate
-from dynid.inertia import is_consistent, mass_com_inertia
 from dynid.parameters import Parameters, inertial_columns
 from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
-from dynid.regression.base import BaseReduction
-from dynid.regression.factor import Regression, matrix_regression
+from dynid.regression.factor import matrix_regression
 from dynid.regression.memory import with_memory
 from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
+from dynid.regression.wrench_rows import GUESS
+from dynid.robot.frames import Frame, frame_named
 from dynid.run.logs import read_logs, refuse_same
 from dynid.run.motion import under_load
 from dynid.run.record import Run
 from dynid.run.signals import Filter, to_samples
 from dynid.validation.torque import predict
 
-_GUESS = np.array([1.0, 0.0, 0.0, 0.0, 2e-3, 0.0, 2e-3, 0.0, 0.0, 2e-3])
-"""A kilogram of a few centimetres: what is not seen of the load stays near it."""
+GAIN_SIGMA = 0.1
+"""Relative standard deviation of drive gains of which nothing is said: estimates of one robot's gains differ by that and more."""
+LARGE_SHARE = 0.05
+"""Share of the torque that may stay unexplained with the load before it is a warning, or twice what the run itself leaves."""
 
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A load in the frame of the link that carries it."""
+    """A load in the frame that it was asked for.
 
-    link: str
-    mass: float
-    com: Array
-    inertia: Array
-    """About the load's own centre of mass, in the link's axes."""
-    sigma: Array
-    """Standard deviation of the ten parameters ``m mx my mz Ixx Ixy Iyy Ixz Iyz Izz``."""
-    phi: Array
-    feasible: bool
+    Args:
+        frame: where it is.
+        body: the ten parameters with their uncertainty.
+        relative_error_without: torque error on the loaded logs of the model without the load.
+        relative_error_with: the same with it.
+        gain_sigma: relative uncertainty of the drive gains that is part of the interval; zero for measured torque.
+        warnings: what makes the result doubtful.
+        residuals: time, residual without and with the load, ``(rows, joints)``, for each log.
+    """
+
+    frame: Frame
+    body: BodyEstimate
     relative_error_without: float
-    """Torque error on the loaded log of the model without the load."""
     relative_error_with: float
-    estimate: Estimate
+    gain_sigma: float
+    warnings: tuple[str, ...] = ()
+    residuals: tuple[tuple[Array, Array, Array], ...] = ()
+
+    @property
+    def link(self) -> str:
+        """Name of the frame."""
+        return self.frame.name
+
+    @property
+    def mass(self) -> float:
+        return self.body.mass
+
+    @property
+    def com(self) -> Array:
+        return self.body.com
+
+    @property
+    def inertia(self) -> Array:
+        """About the load's own centre of mass, in the frame's axes."""
+        return self.body.inertia
+
+    @property
+    def sigma(self) -> Array:
+        """Standard deviation of the ten parameters ``m mx my mz Ixx Ixy Iyy Ixz Iyz Izz``."""
+        return self.body.sigma
+
+    @property
+    def phi(self) -> Array:
+        return self.body.phi
+
+    @property
+    def feasible(self) -> bool:
+        return self.body.feasible
+
+    @property
+    def estimate(self) -> Estimate:
+        return self.body.estimate
+
+    def as_dict(self) -> dict[str, Any]:
+        """What ``dynid payload --json`` prints."""
+        return self.body.as_dict() | {
+            "link": self.link,
+            "frame": self.link,
+            "relative_error": {"without": self.relative_error_without, "with": self.relative_error_with},
+            "gain_sigma": self.gain_sigma,
+            "warnings": list(self.warnings),
+        }
 
 
-def identify_payload(run: Run, logs: Sequence[str | Path], link: str | None = None) -> Payload:
+def identify_payload(
+    run: Run,
+    logs: Sequence[str | Path],
+    link: str | Frame | None = None,
+    *,
+    constraints: Sequence[Constraint] = (),
+    tool: ArrayLike | None = None,
+    gain_sigma: float | None = None,
+) -> Payload:
     """The load that a robot carries in some logs, from a run without it.
 
     Args:
         run: identified without the load.
         logs: logs with the load.
-        link: link that carries it; None for the last one.
+        link: frame that carries it: any link of the description, or a :class:`Frame`; None for the last link.
+        constraints: what is known of the load, see :func:`dynid.run.known_load.known_load`.
+        tool: ten parameters in the same frame of what carries the load and is not in the run either.
+        gain_sigma: relative standard deviation of the drive gains; None for 10 % where torque is made of motor current.
 
     Examples:
         >>> import dynid
@@ -77,63 +146,148 @@ def identify_payload(run: Run, logs: Sequence[str | Path], link: str | None = No
         >>> 1.8 < dynid.identify_payload(run, ["loaded.csv"]).mass < 2.2
         True
     """
+    place = frame_named(run.robot, link)
+    samples, from_current = _loaded_samples(run, logs)
+    spread = (GAIN_SIGMA if from_current else 0.0) if gain_sigma is None else float(gain_sigma)
+    if not (np.isfinite(spread) and spread >= 0.0):
+        raise InputError(f"uncertainty of the gains is {spread:g}, expected zero or a positive share")
+    return payload_from_samples(run, samples, place, constraints, tool, spread)
+
+
+def _loaded_samples(run: Run, logs: Sequence[str | Path]) -> tuple[tuple[Samples, ...], bool]:
+    """Samples of loaded logs, filtered as the run was, and whether their torque is made of motor current."""
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter and no friction for a loaded log")
-    if link is not None and link not in run.robot.links:
-        from dynid.errors import UnknownNameError
-
-        raise UnknownNameError("link", link, run.robot.links, f"robot '{run.robot.name}'")
     files = [Path(log) for log in logs]
     found = read_logs(run.robot, files, run.settings)
     if isinstance(found, StaticRecording):
         raise InputError(f"{files[0]} is a table of poses, expected a motion log with the load")
     refuse_same(files, found.hashes, seen=[digest for _, digest in run.logs])
     samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
-    body = run.robot.n_bodies - 1 if link is None else run.robot.links.index(link)
-    return payload_from_samples(run, under_load(run, samples), body)
+    from_current = (
+        any(recording.current is not None for recording in found.recordings) or run.settings.drive_gains is not None
+    )
+    return under_load(run, samples), from_current
 
 
-def payload_from_samples(run: Run, samples: Sequence[Samples], body: int) -> Payload:
+def payload_from_samples(
+    run: Run,
+    samples: Sequence[Samples],
+    place: Frame | int,
+    constraints: Sequence[Constraint] = (),
+    tool: ArrayLike | None = None,
+    gain_sigma: float = 0.0,
+) -> Payload:
     """The same from samples that were filtered as the run was."""
     robot = run.robot
+    place = Frame(robot.links[place], place, np.eye(4)) if isinstance(place, int) else place
+    parameters = _parameters(run, place)
+    logs = [_rows(run, one, place, tool) for one in samples]
+    parts = [matrix_regression(parameters, robot.dof_names, log.rows, timed=True) for log in logs]
+    (body,) = estimate_body(reduce(operator.add, parts), ("sdp",), constraints)
+    body = _with_gains(body, gain_sigma, known_mass(constraints) is not None)
+    values = body.estimate.standard.values
+    residuals = tuple(
+        (
+            log.time,
+            np.column_stack([block[:, -1] for block in log.rows]),
+            np.column_stack([block[:, -1] - block[:, :-1] @ values for block in log.rows]),
+        )
+        for log in logs
+    )
+    total = sum(float((log.torque**2).sum()) for log in logs)
+    before, after = (float(sum((log[k] ** 2).sum() for log in residuals)) for k in (1, 2))
+    without, within = float(np.sqrt(before / total)), float(np.sqrt(after / total))
+    return Payload(place, body, without, within, gain_sigma, _warnings(run, body, without, within), residuals)
+
+
+def online_payload(
+    run: Run,
+    logs: Sequence[str | Path],
+    link: str | Frame | None = None,
+    *,
+    tool: ArrayLike | None = None,
+    block_s: float = 1.0,
+) -> Iterator[OnlineBodyState]:
+    """The load block by block, as if the logs came in now; rows are counted by the noise of each joint in the run.
+
+    Args:
+        run: identified without the load.
+        logs: logs with the load.
+        link: frame that carries it.
+        tool: ten parameters in the same frame of what is not in the run either.
+        block_s: length of a block, s.
+    """
+    if not (np.isfinite(block_s) and block_s > 0.0):
+        raise InputError(f"a block of {block_s:g} s was asked for, expected a positive length")
+    place = frame_named(run.robot, link)
+    online = OnlineBody(_parameters(run, place), np.maximum(run.estimate.residual_rms, 1e-9))
+    for one in _loaded_samples(run, logs)[0]:
+        log = _rows(run, one, place, tool)
+        period_s = float(np.median(np.diff(log.time)))
+        step = max(1, round(block_s / period_s))
+        for start in range(0, len(log.time), step):
+            part = slice(start, start + step)
+            yield online.update_rows([block[part] for block in log.rows], float(log.time[part][-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class _LoadRows:
+    """``[Y_F, Y_f, rest]`` of every joint over one log, and its torque, all filtered as the run's rows."""
+
+    time: Array
+    rows: tuple[Array, ...]
+    torque: Array
+
+
+def _parameters(run: Run, place: Frame) -> Parameters:
+    """Ten parameters of the load and the change of every friction coefficient."""
+    changes = tuple(column for column in run.robot.parameters.columns if column.kind == "friction")
+    return Parameters(
+        (*inertial_columns(1, place.name), *changes), np.concatenate([np.array(GUESS), np.zeros(len(changes))])
+    )
+
+
+def _rows(run: Run, one: Samples, place: Frame, tool: ArrayLike | None) -> _LoadRows:
+    robot = run.robot
+    one = with_memory(robot, one)
+    assert one.torque is not None
+    held = np.zeros(10) if tool is None else matrix("tool", tool, (10,))
     friction = [i for i, column in enumerate(robot.parameters.columns) if column.kind == "friction"]
-    columns = [*range(10 * body, 10 * body + 10), *friction]
-    changes = tuple(robot.parameters.columns[i] for i in friction)
-    guess = np.concatenate([_GUESS, np.zeros(len(friction))])
-    parameters = Parameters((*inertial_columns(1, robot.links[body]), *changes), guess)
-    parts: list[Regression] = []
-    total, before = 0.0, 0.0
-    for one in samples:
-        one = with_memory(robot, one)
-        assert one.torque is not None
-        rest = one.torque - predict(robot, run.estimate.standard, one)
-        Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load, travel=one.travel)[:, :, columns]
-        blocks = [*(np.column_stack([Y[:, j], rest[:, j]]) for j in range(robot.n_dof)), one.torque]
-        *rows, torque = _filtered(blocks, one.time, run.filter)
-        parts.append(matrix_regression(parameters, robot.dof_names, rows, timed=True))
-        total += float((torque**2).sum())
-        before += sum(float((block[:, -1] ** 2).sum()) for block in rows)
-    regression = reduce(operator.add, parts)
-    base = BaseReduction.from_matrix(np.eye(len(parameters)), parameters.names)
-    result = estimate(regression, base, FeasibleSDP(weighted=True, effects_positive=False))
-    phi = result.standard.values[:10]
-    mass, com, inertia = mass_com_inertia(phi)
-    left = sum(
-        float(np.linalg.norm(matrix[:, -1] - matrix[:, :-1] @ result.standard.values) ** 2)
-        for matrix in (regression.channel_matrix(j) for j in range(robot.n_dof))
-    )
-    return Payload(
-        link=robot.links[body],
-        mass=float(mass),
-        com=freeze(com),
-        inertia=freeze(inertia),
-        sigma=freeze(result.sigma[:10]),
-        phi=freeze(phi),
-        feasible=bool(is_consistent(phi)),
-        relative_error_without=float(np.sqrt(before / total)),
-        relative_error_with=float(np.sqrt(left / total)),
-        estimate=result,
-    )
+    Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load, travel=one.travel)
+    of_load = Y[:, :, 10 * place.body : 10 * place.body + 10] @ place.into_body
+    rest = one.torque - predict(robot, run.estimate.standard, one) - of_load @ held
+    blocks = [np.column_stack([of_load[:, j], Y[:, j, friction], rest[:, j]]) for j in range(robot.n_dof)]
+    *rows, beside = _filtered([*blocks, np.column_stack([one.torque, one.time])], one.time, run.filter)
+    return _LoadRows(beside[:, -1], tuple(rows), beside[:, :-1])
+
+
+def _with_gains(body: BodyEstimate, gain_sigma: float, mass_known: bool) -> BodyEstimate:
+    """The covariance with the share of the drive gains; a known mass stays known."""
+    if gain_sigma == 0.0:
+        return body
+    scaled = np.outer(body.phi, body.phi) * gain_sigma**2
+    if mass_known:
+        scaled[0, :] = scaled[:, 0] = 0.0
+    return replace(body, covariance=freeze(body.covariance + scaled))
+
+
+def _warnings(run: Run, body: BodyEstimate, without: float, within: float) -> tuple[str, ...]:
+    """What makes a load doubtful: torque that it leaves unexplained, or that it does not explain at all."""
+    found = []
+    own = run.identification.relative_error if run.identification is not None else run.estimate.relative_error
+    limit = max(LARGE_SHARE, 2.0 * own)
+    if within > limit:
+        found.append(
+            f"with the load {100.0 * within:.1f} % of the torque stay unexplained, {100.0 * own:.1f} % in the run itself: "
+            "the load may be on another frame (--frame), or the robot has changed since the run"
+        )
+    if body.mass < 2.0 * body.sigma[0] or without < 1.05 * within:
+        found.append(
+            f"no load can be told from noise: {body.mass:.3g} +- {1.96 * body.sigma[0]:.2g} kg, and the torque error falls only from "
+            f"{100.0 * without:.2f} to {100.0 * within:.2f} %"
+        )
+    return tuple(found)
 
 
 def _filtered(blocks: list[Array], time: Array, filtered: Filter | None) -> list[Array]:

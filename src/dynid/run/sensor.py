@@ -8,7 +8,7 @@ level, the direction of gravity is estimated along, by Gauss-Newton: ``dwrench /
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from dynid.arrays import Array, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.body import METHODS, TEN, BodyEstimate, estimate_body, finite, known_mass
 from dynid.estimation.constraints.constraints import Constraint
+from dynid.estimation.online_body import OnlineBody, OnlineBodyState
 from dynid.parameters import Column, Parameters
 from dynid.recording.finding import Finding
 from dynid.recording.wrench import WrenchRecording
@@ -344,3 +345,22 @@ def read_sensor_logs(paths: Sequence[str | Path], robot: Robot | None, **reading
         assert isinstance(recording, WrenchRecording)
         found.append(recording)
     return tuple(found)
+
+
+SENSOR_NOISE = (0.5, 0.5, 0.5, 0.03, 0.03, 0.03)
+"""N and N m: how force and moment are weighed against one another before anything is known of their noise."""
+
+
+def online_sensor_body(samples: WrenchSamples, block_s: float = 1.0) -> Iterator[OnlineBodyState]:
+    """The body on a sensor block by block, as if the samples came in now.
+
+    Args:
+        samples: with the motion of the sensor.
+        block_s: length of a block, s.
+    """
+    if not (np.isfinite(block_s) and block_s > 0.0):
+        raise InputError(f"a block of {block_s:g} s was asked for, expected a positive length")
+    online = OnlineBody(WrenchRows(samples).parameters, np.array(SENSOR_NOISE))
+    rows = max(1, round(block_s * samples.rate_hz))
+    for start in range(0, len(samples), rows):
+        yield online.update(WrenchRows(samples[start : start + rows]))

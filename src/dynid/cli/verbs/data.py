@@ -22,6 +22,15 @@ def data(
             "--robot", metavar="ROBOT", help="Its description: names, limits and torque are compared.", show_default=False
         ),
     ],
+    frame: Annotated[
+        str | None,
+        typer.Option(
+            "--frame",
+            metavar="LINK",
+            help="Frame of the sensor, for a log of a force/torque sensor; default: the last link.",
+            show_default=False,
+        ),
+    ] = None,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -29,9 +38,9 @@ def data(
 
     Example: [bold]dynid data run.csv --robot arm.urdf[/bold]
     """
-    from dynid.run.inspect import inspect_log
+    from dynid.run.inspect import inspect_any
 
-    recording, check = inspect_log(log, robot, **(given or {}))
+    recording, check = inspect_any(log, robot, frame, **(given or {}))
     if json:
         show_json(
             {

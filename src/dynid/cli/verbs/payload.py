@@ -14,7 +14,10 @@ from dynid.errors import InputError
 from dynid.run.options import Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dynid.estimation.body import BodyEstimate
+    from dynid.estimation.online_body import OnlineBodyState
     from dynid.export.vendors import VendorText
     from dynid.robot.model import Robot
     from dynid.run.sensor import SensorBody
@@ -124,6 +127,36 @@ def payload(
             rich_help_panel=_KNOWN,
         ),
     ] = None,
+    tool: Annotated[
+        Path | None,
+        typer.Option(
+            "--tool",
+            metavar="FILE",
+            help="What holds the load and is not in the run: JSON of an earlier payload in the same frame; it is taken off.",
+            show_default=False,
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None,
+    gain_percent: Annotated[
+        float | None,
+        typer.Option(
+            "--gain-percent",
+            metavar="PERCENT",
+            help="Standard deviation of the drive gains, part of the interval; default: 10 where torque is made of current.",
+            show_default=False,
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None,
+    online: Annotated[
+        bool,
+        typer.Option(
+            "--online", help="Go through the log as if it came in now: one line a second, and which values are known yet."
+        ),
+    ] = False,
+    each: Annotated[bool, typer.Option("--each", help="Every log has a load of its own.")] = False,
+    page: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write a report of the load, HTML.", show_default=False)
+    ] = None,
     gravity: Gravity = None,
     form: Annotated[
         str | None,
@@ -148,6 +181,8 @@ def payload(
     [bold]dynid payload --sensor log.csv --robot arm.urdf --frame ft_sensor[/bold]
     """
     if sensor:
+        if tool is not None or each or gain_percent is not None:
+            raise InputError("--tool, --each and --gain-percent belong to a run and its logs, not to --sensor")
         if run is not None:
             raise InputError(
                 f"--sensor takes the place of a run and its logs, '{run}' was given as well: give one of the two"
@@ -161,8 +196,15 @@ def payload(
             "tilt": tilt,
             "static": static,
         }
+        if online:
+            _show_online(_sensor_online(sensor, robot, frame, typed, given or {}), json)
+            return
         found, model = _sensor_body(sensor, robot, frame, mass, shape, typed, given or {})
         vendor = _vendor(form, found.best.phi, found.place, model, output)
+        if page is not None:
+            from dynid.report.load_report import report_sensor
+
+            report_sensor(found, page)
         if json:
             show_json(found.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()})
         else:
@@ -173,7 +215,18 @@ def payload(
         raise InputError(
             "nothing to identify from: expected RUN LOG... (a run without the load, logs with it) or --sensor LOG"
         )
-    _joint_payload(run, logs, frame, json)
+    alone = {"--robot": robot, "--frame-pose": frame_pose, "--imu-pose": imu_pose, "--filter": filter, "--gravity": gravity}
+    for flag, value in (alone | {"--drift": drift or None, "--tilt": tilt or None, "--static": static}).items():
+        if value is not None:
+            raise InputError(f"{flag} belongs to --sensor LOG; with a run its robot, filter and gravity are used")
+    if online:
+        from dynid.run.payload import online_payload
+        from dynid.run.store import load_run
+
+        _show_online(online_payload(load_run(run), logs, frame, tool=_tool(tool)), json)
+        return
+    known = {"mass": mass, "shape": shape, "tool": tool, "gain_percent": gain_percent, "each": each}
+    _joint_payload(run, logs, frame, known, form, output, page, json)
 
 
 def _sensor_body(
@@ -185,10 +238,24 @@ def _sensor_body(
     typed: dict[str, Any],
     reading: dict[str, Any],
 ) -> tuple[SensorBody, Robot | None]:
+    from dynid.run.known_load import known_load
+    from dynid.run.sensor import SensorOptions, identify_sensor_body
+
+    recordings, model, place, imu = _sensor_logs(logs, robot, frame, typed, reading)
+    options = SensorOptions(
+        drift=typed["drift"], tilt=typed["tilt"], static=typed["static"], constraints=known_load(mass, shape)
+    )
+    found = identify_sensor_body(recordings, model, place, filtered=typed["filter"] or "auto", imu=imu, options=options)
+    return found, model
+
+
+def _sensor_logs(
+    logs: list[Path], robot: Path | None, frame: str | None, typed: dict[str, Any], reading: dict[str, Any]
+) -> tuple[Any, Robot | None, Any, Any]:
+    """Recordings, robot, frame of the sensor and pose of the IMU."""
     from dynid.robot.frames import frame_named, pose_from
     from dynid.robot.read import read_robot
-    from dynid.run.known_load import known_load
-    from dynid.run.sensor import SensorOptions, identify_sensor_body, read_sensor_logs
+    from dynid.run.sensor import read_sensor_logs
 
     model = None if robot is None else read_robot(robot, "none", typed["gravity"])
     recordings = read_sensor_logs(logs, model, **reading)
@@ -200,11 +267,35 @@ def _sensor_body(
             raise InputError("--frame-pose is a pose in a frame of the robot, expected --robot ROBOT beside it")
         place = frame_named(model, frame).moved(pose_from(numbers(typed["frame_pose"], "--frame-pose")), "sensor")
     imu = None if typed["imu_pose"] is None else pose_from(numbers(typed["imu_pose"], "--imu-pose"))
-    options = SensorOptions(
-        drift=typed["drift"], tilt=typed["tilt"], static=typed["static"], constraints=known_load(mass, shape)
-    )
-    found = identify_sensor_body(recordings, model, place, filtered=typed["filter"] or "auto", imu=imu, options=options)
-    return found, model
+    return recordings, model, place, imu
+
+
+def _sensor_online(
+    logs: list[Path], robot: Path | None, frame: str | None, typed: dict[str, Any], reading: dict[str, Any]
+) -> Iterator[OnlineBodyState]:
+    from dynid.robot.frames import frame_named
+    from dynid.run.sensor import online_sensor_body
+    from dynid.run.sensor_signals import sensor_filter
+
+    recordings, model, place, imu = _sensor_logs(logs, robot, frame, typed, reading)
+    how = sensor_filter(typed["filter"] or "savgol:21,2")
+    for recording in recordings:
+        samples, _ = how.samples(recording, model, None if model is None else frame_named(model, place), imu)
+        yield from online_sensor_body(samples)
+
+
+def _show_online(states: Iterator[OnlineBodyState], json: bool) -> None:
+    """One line per block."""
+    from json import dumps
+
+    for state in states:
+        if json:
+            show(dumps(state.as_dict()))
+            continue
+        known = ", ".join(state.known) or "nothing yet"
+        m = float(state.values[0])
+        centre = numbers_text(1e3 * state.values[1:4] / m, 1) if m > 0.0 else "-"
+        show(f"t {state.time_s:8.2f} s  mass {m:8.4f} kg  centre [{centre}] mm  known: {known}")
 
 
 def _vendor(form: str | None, phi: Any, frame: Any, robot: Robot | None, output: Path | None) -> VendorText | None:
@@ -278,32 +369,64 @@ def show_body(body: BodyEstimate) -> None:
         show(f"not determined by these data: {', '.join(body.unknown)}")
 
 
-def _joint_payload(run: Path, logs: list[Path], link: str | None, json: bool) -> None:
+def _joint_payload(
+    run: Path,
+    logs: list[Path],
+    frame: str | None,
+    known: dict[str, Any],
+    form: str | None,
+    output: Path | None,
+    page: Path | None,
+    json: bool,
+) -> None:
+    from dynid.run.known_load import known_load
     from dynid.run.payload import identify_payload
     from dynid.run.store import load_run
 
-    found = identify_payload(load_run(run), logs, link)
+    model = load_run(run)
+    options: dict[str, Any] = {
+        "constraints": known_load(known["mass"], known["shape"]),
+        "tool": _tool(known["tool"]),
+        "gain_sigma": None if known["gain_percent"] is None else known["gain_percent"] / 100.0,
+    }
+    groups = [[log] for log in logs] if known["each"] else [logs]
+    found = [identify_payload(model, group, frame, **options) for group in groups]
+    vendors = [_vendor(form, one.phi, one.frame, model.robot, output) for one in found]
+    if page is not None:
+        from dynid.report.load_report import report_payload
+
+        report_payload(model, found[0], page)
+    records = [
+        one.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()}
+        for one, vendor in zip(found, vendors, strict=True)
+    ]
     if json:
-        show_json(
-            {
-                "link": found.link,
-                "mass": found.mass,
-                "com": found.com,
-                "inertia": found.inertia,
-                "sigma": found.sigma,
-                "phi": found.phi,
-                "feasible": found.feasible,
-                "relative_error": {"without": found.relative_error_without, "with": found.relative_error_with},
-            }
-        )
+        logged = [{"log": str(group[0])} | record for group, record in zip(groups, records, strict=True)]
+        show_json(records[0] | ({"loads": logged} if known["each"] else {}))
         return
-    com = ", ".join(f"{value:.4f}" for value in found.com)
-    show(f"load on link '{found.link}', in its frame")
-    show(f"mass {found.mass:.4f} kg (sigma {found.sigma[0]:.4f}), centre of mass [{com}] m")
-    for row in found.inertia:
-        show("inertia about it " + "  ".join(f"{value: .5f}" for value in row) + " kg m^2")
-    show(f"physically consistent: {'yes' if found.feasible else 'no'}")
-    show(
-        f"torque error on the loaded logs: {percent(found.relative_error_without)} without the load, "
-        f"{percent(found.relative_error_with)} with it"
-    )
+    for group, one, vendor in zip(groups, found, vendors, strict=True):
+        show(f"load on '{one.link}', in its frame" + (f", from {group[0].name}" if known["each"] else ""))
+        show_body(one.body)
+        if one.gain_sigma:
+            show(f"the intervals include {100.0 * one.gain_sigma:g} % for the drive gains (--gain-percent)")
+        show(
+            f"torque error on the loaded logs: {percent(one.relative_error_without)} without the load, "
+            f"{percent(one.relative_error_with)} with it"
+        )
+        for warning in one.warnings:
+            say(f"warning: {warning}")
+        _show_vendor(vendor)
+    if page is not None:
+        show(f"report written to {page}")
+
+
+def _tool(path: Path | None) -> list[float] | None:
+    """Ten parameters of a tool from the JSON that an earlier payload printed."""
+    from dynid.files import read_json
+
+    if path is None:
+        return None
+    phi = read_json(path, "file of --tool").get("phi")
+    if not isinstance(phi, list) or len(phi) != 10 or not all(isinstance(value, int | float) for value in phi):
+        raise InputError(f"'{path}' has no ten numbers under 'phi', expected what 'dynid payload ... --json' prints")
+    return [float(value) for value in phi]
