@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ _LONG = replace(_PAPER, window_s=0.084)
 _PERIOD_S, _HARMONICS = 10.0, 15
 _ENCODERS = {"2^20": 2**20, "2^14": 2**14}
 _SEEDS = 3
+_REPLAY_S = 3.0
 
 _Rows: TypeAlias = Callable[[dynid.Robot, dynid.Recording], dynid.Regression]
 
@@ -60,6 +62,47 @@ def section_7() -> str:
     ]
     rows = [(name, *(f"{value:#.3g}" for value in row)) for name, row in zip(methods, np.transpose(columns), strict=True)]
     return markdown(("error of torque, %", *(f"{name} counts" for name in _ENCODERS)), rows)
+
+
+def delta() -> str:
+    """Table I again, with its second column as the truth of a simulated delta: percent from the truth, and the replay."""
+    robot, motion, log = _delta_log()
+    base = dynid.reduce_to_base(robot)
+    truth = base.base_values(robot.parameters)
+    plain = dynid.OrdinaryLeastSquares(covariance="classical")
+    approximated = dynid.polynomial_regression(robot, log, _PAPER, composition="product")
+    rough = dynid.process(log, [dynid.LowPass(cutoff_hz=24.0), dynid.Differentiate(velocity="position")])
+    rows = dynid.build_regression(robot, rough, row_filter=dynid.FilterAndDecimate(every=8, cutoff_hz=12.0))
+    found = {
+        "OLS filtered": dynid.estimate(_savitzky_golay(robot, log), base, plain),
+        "OLS with PA": dynid.estimate(approximated, base, plain),
+        "MRLS with PA": dynid.estimate(approximated, base, dynid.RecursiveLeastSquares()),
+        "filtered rows": dynid.estimate(rows, base, plain),
+    }
+    shown = [
+        (name, f"{value:.4f}", *(f"{100.0 * (one.base_values[k] / value - 1.0):+.2f}" for one in found.values()))
+        for k, (name, value) in enumerate(zip(base.names, truth, strict=True))
+    ]
+    part = motion[: int(_REPLAY_S / _SAMPLE_S) + 1]
+    far = []
+    for one in found.values():
+        played = dynid.replay(robot.with_parameters(one.standard), part, window_s=_REPLAY_S)
+        far.append(f"{1e3 * float(np.linalg.norm(played.position - played.measured, axis=2).mean()):.2f}")
+    replayed = (f"mean distance of replayed and measured `q` over {_REPLAY_S:g} s, mrad", "", *far)
+    return markdown(("", "truth", *(f"{name}, %" for name in found)), [*shown, replayed])
+
+
+def _delta_log() -> tuple[dynid.Robot, dynid.Samples, dynid.Recording]:
+    """The lumped delta, its true motion with the measured torque, and its log: 2^20 counts per turn, 0.05 N m of torque noise."""
+    path = Path(__file__).parents[2] / "examples" / "robots" / "delta_rl5_lumped.toml"
+    robot = dynid.read_robot(path, effects="viscous,coulomb")
+    t = _SAMPLE_S * np.arange(20_000)
+    q, v, a = random_fourier(robot, 3.1377, 5, seed=0).evaluate(t)
+    tau = dynid.inverse_dynamics(robot, q, v, a)
+    noisy = tau + 0.05 * np.random.default_rng(0).normal(size=tau.shape)
+    count = 2.0 * np.pi / 2**20
+    log = dynid.Recording(time=t, position=np.round(q / count) * count, joint_names=robot.joint_names, torque=noisy)
+    return robot, dynid.Samples(t, q, v, a, noisy), log
 
 
 def _savitzky_golay_kernel(window: int, order: int, derivative: int) -> SampledKernel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dynid.errors import InputError
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.result import Estimate, Method
@@ -37,4 +39,16 @@ def estimate(
         raise InputError(
             f"the prior has {len(start)} parameters, the regression {len(regression.parameters)}, or other names"
         )
-    return (method or OrdinaryLeastSquares()).estimate(regression, base, start)
+    result = (method or OrdinaryLeastSquares()).estimate(regression, base, start)
+    return _without_absent_links(regression, result)
+
+
+def _without_absent_links(regression: Regression, result: Estimate) -> Estimate:
+    """A link that the description leaves out weighs nothing, whatever a method gave it to be consistent by; no row sees it."""
+    absent = {name for source in regression.sources if source.robot is not None for name in source.robot.absent}
+    if not absent:
+        return result
+    names = result.standard.names[: result.standard.n_inertial]
+    links = [names[i : i + 10] for i in range(0, len(names), 10)]
+    massless = {name: 0.0 for link in links if absent.issuperset(link) for name in link}
+    return replace(result, standard=result.standard.updated(massless))

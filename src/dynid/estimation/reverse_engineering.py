@@ -337,6 +337,8 @@ def oracle_coriolis(robot: Robot, oracle: Oracle, q: ArrayLike, v: ArrayLike) ->
 
 def inertia_derivative(robot: Robot, inertia: Callable[[Array], Array], q: Array) -> Array:
     """``dM_ij / dq_k`` of every pose, ``(poses, n, n, n)`` with ``k`` last, exact up to rounding."""
+    if robot.loops:
+        raise InputError(f"robot '{robot.name}' has closed loops: its inertia matrix is no polynomial of sine and cosine")
     n = robot.n_dof
     derivative = np.empty((len(q), n, n, n))
     for k, joint in enumerate(robot.joints):

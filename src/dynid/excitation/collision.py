@@ -216,6 +216,10 @@ def clearance_of(
     """
     if not (np.isfinite(least_m) and least_m >= 0.0):
         raise InputError(f"least clearance is {least_m:g} m, expected zero or a positive number")
+    if robot.loops:
+        raise InputError(
+            f"robot '{robot.name}' has closed loops, for which clearance is not kept yet; design without --clearance"
+        )
     active = least_m + 0.05 if active_m is None else active_m
     if not active > least_m:
         raise InputError(f"clearance acts below {active:g} m but {least_m:g} m is the least, expected more than that")

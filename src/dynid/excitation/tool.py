@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
+from dynid.regression.closed_motion import tree_positions
 from dynid.robot.model import Robot
 
 
@@ -35,7 +36,7 @@ def tool_path(robot: Robot, q: Array, body: int, point: ArrayLike) -> Array:
 
     From the body to the base: ``p <- R(q_i) p + t(q_i)`` with ``R = M0 + cos q M1 + sin q M2``, ``t = P0 + cos q P1 + sin q P2 + q P3``.
     """
-    tree = robot.tree
+    tree, q = robot.tree, tree_positions(robot, q)
     place = np.tile(np.asarray(point, dtype=np.float64), (len(q), 1))
     i = body
     while i >= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from dynid.errors import InputError
 from dynid.export.written import vector
 from dynid.files import write_bytes
 from dynid.regression.closed_motion import closures_of
+from dynid.regression.random_states import random_states_within_limits
+from dynid.regression.torque import inverse_dynamics
 from dynid.robot.loop_file import GROUND, SIDE_FILE
 from dynid.robot.loops import Frame, Loop
 from dynid.robot.model import Robot
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _BALL, _FIXED = ("x", "y", "z"), ("x", "y", "z", "rx", "ry", "rz")
+_SAME = 1e-9
 _ARM = 0.1
 """m between the two points that stand for a hinge in MJCF."""
 
@@ -31,6 +35,20 @@ def refuse_loops(robot: Robot, format: str) -> None:
         raise InputError(
             f"robot '{robot.name}' has closed loops ({', '.join(robot.loops.names)}), which are not written to {format}; "
             "export it as mjcf, urdf or json"
+        )
+
+
+def refuse_lumped(robot: Robot) -> None:
+    """One sentence where links have numbers that the description leaves out and that would act in a file of whole bodies."""
+    if not robot.absent:
+        return
+    q, v, a = random_states_within_limits(robot, 20)
+    ours = inverse_dynamics(robot, q, v, a, effects=False)
+    whole = inverse_dynamics(replace(robot, absent=()), q, v, a, effects=False)
+    if np.abs(whole - ours).max() > _SAME * max(float(np.abs(ours).max()), 1e-300):
+        raise InputError(
+            f"robot '{robot.name}' is a lumped model: parameters that its description leaves out ({', '.join(robot.absent[:3])}, ..) "
+            "are not zero now and would act in a file of whole bodies; export it as json"
         )
 
 

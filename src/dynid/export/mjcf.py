@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from dynid.errors import InconsistentModelError, InputError
+from dynid.export.loops import refuse_lumped
 from dynid.export.mjcf_new import new_mjcf
 from dynid.export.mjcf_patch import UnpatchableError, patched_mjcf
 from dynid.export.mjcf_proof import compiled_file, mjcf_parity
@@ -55,6 +56,7 @@ def write_mjcf(
             f"{those_of(robot, bad)}; MuJoCo compiles no such bodies, allowed or not: choose a method that keeps links "
             "consistent, or 'dynid repair' the model"
         )
+    refuse_lumped(robot)
     notes = left_out(robot, "MJCF", PLACES, gravity=False)
     target, text, patched = Path(path), None, False
     description = _source_description(robot, source, notes)

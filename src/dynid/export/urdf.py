@@ -25,7 +25,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.escaping import quoteattr
 from dynid.export.links import links_taken_apart, own_inertials
-from dynid.export.loops import write_side_file
+from dynid.export.loops import refuse_lumped, write_side_file
 from dynid.export.simulator_joint import FRICTION, joint_dynamics, left_out
 from dynid.export.written import WrittenModel, number, refuse_inconsistent, untied, vector
 from dynid.export.xml_text import ElementSpan, XmlText
@@ -71,6 +71,7 @@ def write_urdf(
     """
     bad = refuse_inconsistent(robot, allow_inconsistent)
     _refuse_unwritable(robot)
+    refuse_lumped(robot)
     notes = [f"links {', '.join(bad)} are not physically consistent"] if bad else []
     notes.extend(left_out(robot, "URDF", FRICTION))
     content = _source_content(robot, source, notes)

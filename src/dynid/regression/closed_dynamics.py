@@ -8,14 +8,39 @@ from the state before.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dynid.arrays import Array, frozen_view
 from dynid.errors import InputError
-from dynid.regression.closed_motion import CLEAR, closures_of
+from dynid.regression.closed_motion import CLEAR, TreeMotion, closures_of
 from dynid.regression.torque import compiled, present_inertials, tree_arrays
 from dynid.robot.model import Robot
 from dynid.robot.rotors import rotor_matrix
+
+
+def inertia_and_bias(robot: Robot, q: Array, v: Array) -> tuple[Array, Array]:
+    """``M_a`` of rigid bodies alone and the torque that no acceleration needs, of a closed robot in many states at once."""
+    closures = closures_of(robot)
+    motion = closures.follow(closures.positions(np.ascontiguousarray(q)), v)
+    return _projected(motion, robot.gravity, tree_arrays(robot), frozen_view(np.ascontiguousarray(present_inertials(robot))))
+
+
+def _projected(motion: TreeMotion, gravity: Array, tree: tuple[Any, ...], phi: Array) -> tuple[Array, Array]:
+    """Inertia and bias from three kinds of states of the tree: the motion itself, rest, and rest under unit accelerations."""
+    from dynid.regression import kernel
+
+    (n, n_tree), n_actuated = motion.position.shape, motion.G.shape[2]
+    position = np.repeat(motion.position, n_actuated + 2, axis=0)
+    velocity, acceleration = np.zeros((2, n, n_actuated + 2, n_tree))
+    velocity[:, 0], acceleration[:, 0], acceleration[:, 2:] = motion.velocity, motion.acceleration, motion.G.swapaxes(1, 2)
+    force = np.empty_like(position)
+    states = (frozen_view(part.reshape(position.shape)) for part in (position, velocity, acceleration))
+    compiled(kernel.inverse_dynamics_rows)(*states, gravity, tree, phi, force)
+    torque = np.matmul(force.reshape(n, n_actuated + 2, n_tree), motion.G)
+    M = torque[:, 2:] - torque[:, 1:2]
+    return 0.5 * (M + M.swapaxes(1, 2)), torque[:, 0]
 
 
 class ClosedDynamics:
@@ -35,22 +60,10 @@ class ClosedDynamics:
 
     def inertia_and_bias(self, q: Array, v: Array) -> tuple[Array, Array]:
         """``M_a``, rotors included, and the torque that no acceleration needs."""
-        from dynid.regression import kernel
-
-        n = len(q)
         motion = self._closures.follow(self._position(q), v[None])
-        G = motion.G[0]
-        self._G = G
-        # the bias, rest, then rest with a unit acceleration of each motor
-        position = np.repeat(motion.position, n + 2, axis=0)
-        velocity, acceleration = np.zeros_like(position), np.zeros_like(position)
-        velocity[0], acceleration[0], acceleration[2:] = motion.velocity[0], motion.acceleration[0], G.T
-        force = np.empty_like(position)
-        states = (frozen_view(part) for part in (position, velocity, acceleration))
-        compiled(kernel.inverse_dynamics_rows)(*states, self._gravity, self._tree, self._phi, force)
-        torque = force @ G
-        M = torque[2:] - torque[1]
-        return 0.5 * (M + M.T) + self._rotors, torque[0]
+        self._G = motion.G[0]
+        M, bias = _projected(motion, self._gravity, self._tree, self._phi)
+        return M[0] + self._rotors, bias[0]
 
     def acceleration(self, q: Array, v: Array, tau: Array) -> Array:
         """``a(q, v, tau)``."""

@@ -200,12 +200,16 @@ def present_inertials(robot: Robot) -> Array:
     if not robot.absent:
         return values
     rows = values.copy()
-    rows.reshape(-1)[[robot.parameters.index(name) for name in robot.absent]] = 0.0
+    rows.reshape(-1)[absent_columns(robot)] = 0.0
     return rows
 
 
 def absent_columns(robot: Robot) -> IntArray:
     """Columns that are no parameters of this robot."""
+    return structure_of(robot).once(_find_absent)
+
+
+def _find_absent(robot: Robot) -> IntArray:
     return freeze([robot.parameters.index(name) for name in robot.absent], np.int64)
 
 

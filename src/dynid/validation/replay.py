@@ -24,6 +24,7 @@ import numpy as np
 from dynid.arrays import Array, IntArray, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.recording.samples import Samples
+from dynid.regression.closed_dynamics import inertia_and_bias
 from dynid.regression.closed_motion import tree_positions
 from dynid.regression.energy import energy_regressor
 from dynid.regression.torque import inverse_dynamics
@@ -369,6 +370,9 @@ def _run_own(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) -> 
 
     def force(q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
         """``M`` and the torque that is left to accelerate it."""
+        if moving.loops:
+            M, bias = inertia_and_bias(moving, q, v)
+            return M + rotors, tau - bias - friction(q, v, tau)
         n = q.shape[1]
         still = np.zeros((len(q), n))
         unit = np.broadcast_to(np.eye(n), (len(q), n, n)).reshape(-1, n)

@@ -150,6 +150,11 @@ class FrictionData:
     ) -> FrictionData:
         if robot.floating:
             raise InputError(f"robot '{robot.name}' has a floating base: friction is fitted on robots that stand fixed")
+        if robot.loops.rubbing:
+            raise InputError(
+                f"passive joints {', '.join(robot.loops.rubbing)} of robot '{robot.name}' have friction, for which no model is chosen; "
+                "name the effects (--effects viscous,coulomb), or leave friction off these joints"
+            )
         sets = [with_travel(one) for one in ([samples] if isinstance(samples, Samples) else samples)]
         if not sets:
             raise InputError("fitting friction needs at least one set of samples, got none")

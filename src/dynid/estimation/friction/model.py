@@ -79,11 +79,11 @@ class FrictionModel:
         widths = [effect.incidence(n).shape[1] for effect in self.effects]
         ends = np.cumsum(widths)
         self._parts = [slice(int(end - width), int(end)) for end, width in zip(ends, widths, strict=True)]
-        numbers = list(range(1, n + 1))
+        numbers = list(robot.driven_numbers)
         named = [column for effect in self.effects for column in effect.columns(numbers, robot.driven_joints)]
         self.names = tuple(column.name for column in named)
         self.owner: IntArray = np.array(
-            [column.number - 1 for column in named]
+            [numbers.index(column.number) for column in named]
         )  # joint or motor whose inner numbers they have
         self.entering = [np.flatnonzero(self.incidence[d]) for d in range(n)]
         self.loaded = any(effect.loaded for effect in self.effects)

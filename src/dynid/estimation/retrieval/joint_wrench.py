@@ -23,6 +23,10 @@ def joint_wrenches(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Ar
     """Wrench ``(samples, joints, 6)`` on every body through its joint, (force, moment) in the body's own frame at its origin."""
     if robot.floating:
         raise InputError(f"robot '{robot.name}' has a floating base, expected a fixed one for the wrenches of its joints")
+    if robot.loops:
+        raise InputError(
+            f"robot '{robot.name}' has closed loops, in which motion and torque do not determine the wrenches of single joints"
+        )
     positions, velocities, accelerations = checked_motion(robot, q, v, a)
     tree = robot.tree
     n, count = len(tree.parent), len(positions)
