@@ -81,6 +81,9 @@ class Control:
         Numbers("T1,T2,.."),
         example=(23.7,),
     )
+    dead_band: float = option(
+        0.0, "Error of position within which the drive does nothing, rad or m (hobby servos).", Number("RAD", 0.0)
+    )
     command_rate: bool = option(
         False, "The drive damps the speed relative to that of the command, not the speed itself.", Switch()
     )

@@ -248,7 +248,10 @@ def _controls(robot: Robot, settings: ActuatorSettings, n_logs: int) -> list[Pos
             )
         return [_per_joint(robot, one, f"--{name}") for one in (given * n_logs if len(given) == 1 else given)]
 
-    return [PositionControl(kp, kd, limit, settings.command_rate) for kp, kd in zip(gains("kp"), gains("kd"), strict=True)]
+    return [
+        PositionControl(kp, kd, limit, settings.command_rate, settings.dead_band)
+        for kp, kd in zip(gains("kp"), gains("kd"), strict=True)
+    ]
 
 
 def _per_joint(robot: Robot, values: Sequence[float], flag: str) -> Array:
