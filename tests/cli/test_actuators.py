@@ -57,6 +57,11 @@ def test_the_keys_hold_values_near_the_truth(folder: Path) -> None:
             "auto",
             "--split",
             "0.7",
+            "--report",
+            "--export",
+            "json,mjcf",
+            "-o",
+            str(folder / "out"),
             "--json",
         ],
     )
@@ -69,6 +74,10 @@ def test_the_keys_hold_values_near_the_truth(folder: Path) -> None:
     assert [joint["kp"] for joint in found["joints"]] == [{"value": k, "sigma": 0.0} for k in (400.0, 400.0, 200.0)]
     assert abs(found["delay_s"]["value"] - DELAY_S) < 1e-3
     assert found["inseparable"] == []
+    page = (folder / "out" / "report.html").read_text()
+    assert "What cannot be told apart" in page
+    assert arm_joints()[0] in page
+    assert found["mujoco_rollout"]["rms"] < 0.2 * found["rollout_description"]["validation"]
     assert found["rollout"]["validation"] < 0.1 * found["rollout_description"]["validation"]
 
 

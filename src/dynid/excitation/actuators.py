@@ -74,8 +74,9 @@ class CommandTrajectory(Trajectory):
 
     @cached_property
     def _spline(self) -> BSpline:
-        still = [(1, np.zeros(self.n_joints)), (2, np.zeros(self.n_joints))]
-        return make_interp_spline(np.arange(len(self.knots)) / self.rate_hz, self.knots, k=5, bc_type=(still, still))
+        still: Any = [(1, np.zeros(self.n_joints)), (2, np.zeros(self.n_joints))]
+        ends: Any = (still, still)
+        return make_interp_spline(np.arange(len(self.knots)) / self.rate_hz, self.knots, k=5, bc_type=ends)
 
     def derivative(self, time: ArrayLike, order: int) -> Array:
         return np.asarray(self._spline(np.clip(times(time), 0.0, self.duration_s), nu=order), dtype=np.float64)
