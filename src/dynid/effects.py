@@ -36,6 +36,7 @@ _OFFERED = Offered(
             "Mathematics",
             "Motion",
             "Offset",
+            "OnJoints",
             "Sigmoid",
             "SmoothCoulomb",
             "Stribeck",

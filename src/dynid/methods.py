@@ -39,6 +39,7 @@ _OFFERED = Offered(
     __name__,
     {
         "dynid.estimation.result": ("Method",),
+        "dynid.estimation.methods.corrected": ("CorrectedLeastSquares",),
         "dynid.estimation.methods.essential": ("EssentialParameters",),
         "dynid.estimation.methods.instrumental": ("InstrumentalVariables",),
         "dynid.estimation.methods.least_squares": ("OrdinaryLeastSquares",),
@@ -48,7 +49,7 @@ _OFFERED = Offered(
         "dynid.estimation.methods.registry": ("method_named", "method_names", "register_method", "unregister_method"),
         "dynid.estimation.methods.ridge": ("Ridge",),
         "dynid.estimation.methods.robust": ("IteratedReweighted",),
-        "dynid.estimation.methods.sdp": ("FeasibleSDP",),
+        "dynid.estimation.methods.sdp": ("FeasibleSDP", "WeightedFeasibleSDP"),
         "dynid.estimation.methods.total": ("TotalLeastSquares",),
         "dynid.estimation.methods.weighted": ("WeightedLeastSquares",),
         "dynid.estimation.retrieval.retrieve": ("PenaltyRetrieval",),

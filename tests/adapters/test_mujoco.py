@@ -5,10 +5,12 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from dynid.adapters import mujoco as adapter
 from dynid.adapters import pinocchio as reference
 from dynid.adapters.mujoco import compile_mjcf, from_mujoco_force, mjcf_text, mujoco_model, to_mujoco_motion
+from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from dynid.robot.model import Joint, make_robot
@@ -25,6 +27,19 @@ def test_inverse_dynamics_agree_with_pinocchio(seed: int, floating: bool) -> Non
     model = mujoco_model(robot, limits=False)
     forces = adapter.inverse_dynamics(model, *to_mujoco_motion(robot, q, v, a))
     np.testing.assert_allclose(from_mujoco_force(robot, q, forces), expected, atol=1e-11 * np.abs(expected).max())
+
+
+def test_quaternions_are_those_of_scipy_in_every_octant() -> None:
+    half_turns = [np.diag([1.0, -1.0, -1.0]), np.diag([-1.0, 1.0, -1.0]), np.diag([-1.0, -1.0, 1.0])]
+    for R in [*Rotation.random(200, rng=np.random.default_rng(0)).as_matrix(), *half_turns, np.eye(3)]:
+        written = [float(number) for number in adapter.pose_attributes(_placed(R)).get("quat", "1 0 0 0").split()]
+        np.testing.assert_allclose(written, Rotation.from_matrix(R).as_quat()[[3, 0, 1, 2]], atol=1e-14)
+
+
+def _placed(R: Array) -> Array:
+    placement = np.eye(4)
+    placement[:3, :3] = R
+    return placement
 
 
 def test_damping_and_friction_are_handed_over() -> None:

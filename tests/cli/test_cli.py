@@ -207,7 +207,7 @@ def test_simulate_then_identify(bench: Bench, tmp_path: Path) -> None:
         (("identify", "ROBOT", "missing.csv"), "missing.csv"),
         (("identify", "ROBOT", "LOG", "--split", "1.5"), "between 0 and 1"),
         (("identify", "ROBOT", "LOG", "--cutoff-hz", "fast"), "--cutoff-hz is 'fast', expected a positive number of Hz"),
-        (("identify", "ROBOT", "LOG", "--cutoff-hz", "1e6"), "half the sampling rate"),
+        (("identify", "ROBOT", "LOG", "--cutoff-hz", "1e6"), "0.4 of its sampling rate"),
         (("identify", "ROBOT", "LOG", "--method", "magic"), "unknown method 'magic'; available:"),
         (("identify", "ROBOT", "LOG", "--velocity", "guess"), "unknown velocity source 'guess'"),
         (("identify", "ROBOT", "LOG", "--from", "100"), "no sample between"),

@@ -30,7 +30,9 @@ from dynid.run.export import export_run, read_exports
 from dynid.run.identify import identify
 from dynid.run.options import Settings
 from dynid.run.record import Run
+from dynid.run.signals import Filter
 from dynid.run.store import load_run, save_run
+from dynid.run.tune import Trial
 from dynid.validation.replay import replay
 
 COMPARISONS = (
@@ -152,11 +154,20 @@ def test_figures_are_written_as_files_that_parse(run: Run, tmp_path: Path) -> No
         "consistency",
         "excitation_position",
     } <= shown
-    drawn = {path.stem: path.read_bytes() for path in (tmp_path / "figures").glob("*.png")}
-    assert set(drawn) == (written if can_draw_text() else set())
-    assert all(content.startswith(b"\x89PNG") for content in drawn.values())
+    assert not list((tmp_path / "figures").glob("*.png"))
     for path in (tmp_path / "figures").glob("*.svg"):
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
+
+
+def test_png_files_are_drawn_on_request(run: Run, tmp_path: Path) -> None:
+    if not can_draw_text():
+        with pytest.raises(InputError, match="font"):
+            report_run(run, tmp_path / "report.html", png=True)
+        return
+    report_run(run, tmp_path / "report.html", png=True)
+    drawn = {path.stem: path.read_bytes() for path in (tmp_path / "figures").glob("*.png")}
+    assert set(drawn) == {path.stem for path in (tmp_path / "figures").glob("*.svg")}
+    assert all(content.startswith(b"\x89PNG") for content in drawn.values())
 
 
 def test_singular_values_are_those_of_the_stacked_regressor(run: Run) -> None:
@@ -186,10 +197,18 @@ def test_a_model_worse_than_the_description_is_not_to_be_used(run: Run) -> None:
     assert "do not use it yet" in verdict.headline
 
 
-def test_velocity_sources_at_one_cutoff_are_a_table(run: Run) -> None:
-    one = replace(
-        run, trials=tuple(trial for trial in run.trials if trial.filter.cutoff_hz == run.trials[0].filter.cutoff_hz)
-    )
+def test_the_bands_that_were_tried_are_a_table(run: Run) -> None:
+    section = next(section for section in report_sections(run) if section.title == "Filter")
+    (table,) = section.parts
+    assert isinstance(table, Table)
+    assert len(table.rows) == len(run.trials)
+    (chosen,) = [row for row in table.rows if row[-1] == "chosen"]
+    assert chosen[1] == f"{run.filter.band_hz:g}"
+
+
+def test_velocity_sources_at_one_cutoff_of_signals_are_a_table(run: Run) -> None:
+    trials = tuple(Trial(Filter(8.0, 8.0, 4, source), 0.01) for source in ("logged", "position"))
+    one = replace(run, filter=trials[0].filter, trials=trials)
     section = next(section for section in report_sections(one) if section.title == "Filter")
     (table,) = section.parts
     assert isinstance(table, Table)

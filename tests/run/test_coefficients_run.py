@@ -131,7 +131,7 @@ def test_logs_validate(bench: Bench, place: Path, tmp_path: Path) -> None:
     found = dynid("identify", bench.urdf, bench.log, *options, "--cutoff-hz", 10, "-o", tmp_path / "run")
     assert found["relative_error"]["identification"] is None
     assert 0.0 < found["relative_error"]["validation"] < 0.5  # rigid bodies alone, so friction is missing
-    assert found["filter"]["cutoff_hz"] == 10.0
+    assert found["filter"]["row_band_hz"] == 10.0
     assert len(found["retrieval"]["largest_joint_wrench"]) == 4
     same = dynid("identify", bench.urdf, "--validate", bench.log, *options, "--cutoff-hz", 10, "-o", tmp_path / "same")
     assert same["relative_error"] == found["relative_error"]

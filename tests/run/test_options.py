@@ -37,9 +37,10 @@ OTHER = Settings(
     from_s=0.5, to_s=-2.0, drive_gains=(1.0, 2.5), preset="rtde", mapping="my columns.toml",
     joints=("a", "b"), gear_ratios=(3.0, -4.0), rate_hz=100.0, episode=2, topic="/js",
     rows="energy", velocity="position", filter="savgol:11,2", cutoff_hz=8.0, torque_cutoff_hz=9.0,
-    signals=False, signal_band_hz=70.0, filter_order=3,
+    signals=True, signal_band_hz=70.0, filter_order=3,
     dead_zone=0.1, intervals="0.2", window=0.05, null_hz=50.0, order=2, product_order=3, composition="pointwise", alpha=4.0,
-    beta=5.0, max_rows=1000, method="wls", split=0.5, weighted=True, prior="none", prior_strength=2.0, bounds="b.csv",
+    beta=5.0, max_rows=1000, method="wls", split=0.5, weighted=False, condition="plain", margin=1e-4, pull=0.0,
+    prior="none", prior_strength=2.0, bounds="b.csv",
     coefficients="c.csv", drop_above=30.0, optimiser="annealing", starts=3, steps=5, growth=2.0, iterations=7, seed=4,
     form="literal", constraints={"total_mass": {"upper": 27.0}}, conditions=({"expression": "m1 > m2"},),
 )  # fmt: skip
@@ -64,6 +65,20 @@ def test_a_flag_gives_back_what_it_was_made_from(one) -> None:
     done = CliRunner().invoke(program, kind_of(one).words(flag_of(one), value))
     assert done.exit_code == 0, done.output
     assert seen == {one.name: value}
+
+
+@pytest.mark.parametrize(("word", "value"), [("--weighted", True), ("--unweighted", False), ("--no-weighted", False)])
+def test_a_switch_may_have_a_word_of_its_own_for_off(word: str, value: bool) -> None:
+    seen: dict[str, object] = {}
+    program = typer.Typer()
+
+    @program.command()
+    @takes_options(Fit)
+    def verb(given: dict[str, object] | None = None) -> None:
+        seen.update(given or {})
+
+    assert CliRunner().invoke(program, [word]).exit_code == 0
+    assert seen == {"weighted": value}
 
 
 def test_every_option_has_its_meaning_in_the_help() -> None:
@@ -125,7 +140,9 @@ def test_values_that_an_option_cannot_have(changes: dict[str, object], facts: st
         Settings(**changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["method", "friction", "prior", "velocity", "rows", "optimiser", "form", "composition"])
+@pytest.mark.parametrize(
+    "name", ["method", "friction", "prior", "velocity", "rows", "optimiser", "form", "composition", "condition"]
+)
 def test_unknown_names_list_the_known_ones(name: str) -> None:
     with pytest.raises(UnknownNameError, match=r"'luck'.*available"):
         Settings(**{name: "luck"})

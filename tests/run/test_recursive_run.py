@@ -36,7 +36,7 @@ def values_of(found: dict) -> dict[str, float]:
 def free(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """The recursive estimate without bounds, and the ordinary one."""
     place = tmp_path_factory.mktemp("recursive")
-    common = (bench.urdf, bench.log, "--cutoff-hz", 10, "--export", "json", "-o")
+    common = (bench.urdf, bench.log, "--friction", "linear", "--cutoff-hz", 10, "--export", "json", "-o")
     return {
         "recursive": dynid("identify", *common, place / "recursive", "--method", "recursive"),
         "ols": dynid("identify", *common, place / "ols", "--method", "ols"),
@@ -62,7 +62,7 @@ def test_bounds_of_a_file_clip_what_leaves_them(bench: Bench, free: dict, tmp_pa
     (tmp_path / "b.csv").write_text("\n".join(["name,lower,upper", *lines]) + "\n")
     found = dynid(
         "identify", bench.urdf, bench.log, "--method", "recursive", "--form", form, "--bounds", tmp_path / "b.csv",
-        "--cutoff-hz", 10, "--export", "json", "-o", tmp_path / "run",
+        "--friction", "linear", "--cutoff-hz", 10, "--export", "json", "-o", tmp_path / "run",
     )  # fmt: skip
     values = values_of(found)
     for name, (low, high) in bounds.items():

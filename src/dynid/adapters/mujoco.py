@@ -207,7 +207,7 @@ def to_mujoco_motion(robot: RobotLike, q: ArrayLike, v: ArrayLike, a: ArrayLike)
         R, p = _base_pose(robot, position)
         linear, angular = velocity[:, :3].copy(), velocity[:, 3:6]
         position[:, :3] = p
-        position[:, 3:7] = _quaternions(R)[:, [3, 0, 1, 2]]
+        position[:, 3:7] = [_quaternion(one) for one in R]
         velocity[:, :3] = _turn(R, linear)
         acceleration[:, :3] = _turn(R, acceleration[:, :3] + np.cross(angular, linear))
     positions, dofs = _mujoco_order(robot)
@@ -308,7 +308,7 @@ def inertial_attributes(mass: float, com: Array, inertia: Array) -> dict[str, st
     return {
         "mass": repr(mass),
         "pos": _join(com),
-        "quat": _join(_quaternions(axes)[[3, 0, 1, 2]]),
+        "quat": _join(_quaternion(axes)),
         "diaginertia": _join(moments),
     }
 
@@ -331,18 +331,29 @@ def _turn(R: Array, vectors: Array) -> Array:
     return turned
 
 
-def _quaternions(R: Array) -> Array:
-    """``x y z w``."""
-    from scipy.spatial.transform import Rotation
-
-    return np.asarray(Rotation.from_matrix(R).as_quat(), dtype=np.float64)
+def _quaternion(R: Array) -> Array:
+    """``w x y z`` of a rotation matrix, by way of its largest component (Shepperd 1978)."""
+    trace = float(np.trace(R))
+    twist = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    largest = int(np.argmax([trace, R[0, 0], R[1, 1], R[2, 2]]))
+    if largest == 0:
+        found = np.array([1.0 + trace, *twist])
+    else:
+        i = largest - 1
+        j, k = (i + 1) % 3, (i + 2) % 3
+        found = np.empty(4)
+        found[1 + i] = 1.0 - trace + 2.0 * R[i, i]
+        found[1 + j] = R[j, i] + R[i, j]
+        found[1 + k] = R[k, i] + R[i, k]
+        found[0] = twist[i]
+    return np.asarray(found / np.linalg.norm(found))
 
 
 def pose_attributes(placement: Array) -> dict[str, str]:
     """Position, and quaternion where there is a rotation."""
     pose = {"pos": _join(placement[:3, 3])}
     if not np.array_equal(placement[:3, :3], np.eye(3)):
-        pose["quat"] = _join(_quaternions(placement[:3, :3])[[3, 0, 1, 2]])
+        pose["quat"] = _join(_quaternion(placement[:3, :3]))
     return pose
 
 

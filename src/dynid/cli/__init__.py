@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 INTERRUPTED = 130
@@ -10,6 +11,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the program; bad input becomes one sentence and exit code 2."""
+    os.environ.setdefault("MUJOCO_GL", "disabled")  # nothing is rendered here, and looking for a window system takes time
     from dynid.cli.app import app
     from dynid.errors import DynidError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -46,6 +46,15 @@ Output: TypeAlias = Annotated[Path, typer.Option("-o", "--output", help="Where t
 RunFolder: TypeAlias = Annotated[
     Path | None, typer.Option("-o", "--output", help="Folder to write the run into; default: run.", show_default=False)
 ]
+ConstraintsFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--constraints",
+        metavar="FILE",
+        help="TOML file with a table \\[constraints], such as that of a run file: what is known of the links beyond consistency.",
+        show_default=False,
+    ),
+]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 
 
@@ -77,6 +86,15 @@ def numbers(text: str, option: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise InputError(f"{option} is '{text}', expected numbers separated by commas") from None
+
+
+def constraints_table(path: Path | None) -> dict[str, Any]:
+    """The table of a file of constraints; empty without one."""
+    if path is None:
+        return {}
+    from dynid.estimation.constraints.table import read_constraints_table
+
+    return read_constraints_table(path)
 
 
 def effect_names(text: str) -> tuple[str, ...]:

@@ -68,7 +68,8 @@ def _typed(one: Field[Any], panel: str) -> Any:
     }
     if isinstance(kind, Switch):
         flag = flag_of(one)
-        return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", **settings)]
+        names = [f"{flag}/--no-{flag[2:]}", *([f" /{kind.off}"] if kind.off else [])]
+        return Annotated[bool | None, typer.Option(*names, **settings)]
     taken: Any = list[str] | None if isinstance(kind, Positions) else str | None
     return Annotated[taken, typer.Option(flag_of(one), metavar=kind.metavar or "TEXT", **settings)]
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.estimation.outcome import Outcome
+from dynid.estimation.quantiles import student_quantile
 from dynid.inertia import is_consistent
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
@@ -111,10 +112,8 @@ class Estimate:
 
     def interval(self, level: float = 0.95) -> Array:
         """``(n_base, 2)`` confidence limits of the base values."""
-        from scipy.stats import t
-
         freedom = max(self.details.get("degrees_of_freedom", self.n_rows - self.rank), 1)
-        half = float(t.ppf(0.5 + 0.5 * level, freedom)) * self.sigma
+        half = student_quantile(0.5 + 0.5 * level, freedom) * self.sigma
         return np.column_stack([self.base_values - half, self.base_values + half])
 
 

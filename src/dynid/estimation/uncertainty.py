@@ -24,7 +24,6 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import scipy.fft
 
 from dynid.arrays import Array, IntArray
 from dynid.errors import InputError, UnknownNameError
@@ -113,7 +112,7 @@ class _Spectrum:
     def add(self, rows: Array, cells: IntArray) -> None:
         """Rows ``[x r]`` of one stretch; ``cells`` holds the first bin of every cell and the end."""
         n = len(rows)
-        transformed = scipy.fft.rfft(rows, axis=0, norm="ortho")
+        transformed = np.fft.rfft(rows, axis=0, norm="ortho")
         double = np.full(len(transformed), np.sqrt(2.0))  # all but the ends stand for two real numbers
         double[0] = 1.0
         if n % 2 == 0:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.adapters.mujoco import inertial_attributes
 from dynid.arrays import Array
+from dynid.export.escaping import quoteattr
 from dynid.inertia import mass_com_inertia, phi_from_mass_com_inertia
 from dynid.robot.effects import Place
 
@@ -39,6 +40,4 @@ def body_inertial(phi: Array) -> dict[str, str]:
 
 def attributes_text(values: Mapping[str, str]) -> str:
     """Attributes as they stand in a tag."""
-    from xml.sax.saxutils import quoteattr
-
     return " ".join(f"{name}={quoteattr(value)}" for name, value in values.items())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from dynid.adapters.pinocchio import inverse_dynamics, pinocchio_model, to_pinoc
 from dynid.adapters.tree import axis_point, pitch
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
+from dynid.export.escaping import escape, quoteattr
 from dynid.export.links import links_taken_apart, own_inertials
 from dynid.export.proof import largest_gap
 from dynid.export.simulator_joint import FRICTION, as_held, joint_dynamics, left_out

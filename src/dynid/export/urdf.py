@@ -16,7 +16,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from dynid.adapters.tree import axis_point, pitch
 from dynid.adapters.xml import parse_xml
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
+from dynid.export.escaping import quoteattr
 from dynid.export.links import links_taken_apart, own_inertials
 from dynid.export.simulator_joint import FRICTION, joint_dynamics, left_out
 from dynid.export.written import WrittenModel, number, refuse_inconsistent, untied, vector

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynid.adapters.blas import one_blas_thread
 from dynid.errors import InconsistentModelError, InputError
 from dynid.files import read_json
 from dynid.progress import Tell, silent
@@ -74,7 +75,8 @@ def publish_run(
         except (InputError, InconsistentModelError) as error:  # what one format cannot hold, another may
             refusals.append(f"{format} was not written: {error}")
     tell("writing the report")
-    report = report_run(run, place / "report.html", exported=exported, refusals=refusals, sections=sections)
+    with one_blas_thread():
+        report = report_run(run, place / "report.html", exported=exported, refusals=refusals, sections=sections)
     return Published(place, report, tuple(exported), tuple(refusals))
 
 

@@ -79,27 +79,44 @@ def lag_between(x: Array, y: Array, dt: float, longest_s: float = 0.25) -> Lag:
     correlation = np.concatenate([correlation[-reach:], correlation[: reach + 1]])
     inner = slice(reach + 2, n - reach - 2)
     slope = np.gradient(y, dt, axis=0)
-    rows = np.arange(n) * dt
     count = x.shape[1]
     seconds, scale, unexplained = np.zeros(count), np.zeros(count), np.ones(count)
     for j in range(count):
         if not (x[:, j].any() and y[:, j].any()):
             continue
+        own, reference, derivative = np.ascontiguousarray(x[inner, j]), y[:, j].copy(), slope[:, j].copy()
         lag = (int(np.argmax(np.abs(correlation[:, j]))) - reach) * dt
         for _ in range(6):
-            at = rows[inner] - lag
-            shifted = np.stack([np.interp(at, rows, y[:, j]), np.interp(at, rows, slope[:, j])], axis=1)
+            shifted, turned = (_delayed(values, lag / dt, inner) for values in (reference, derivative))
             # x = s y(t - lag - d) = s y(t - lag) - s d y'(t - lag)
-            (s, sd), *_ = np.linalg.lstsq(shifted, x[inner, j], rcond=None)
+            s, sd = _two_coefficients(shifted, turned, own)
             step = float(np.clip(-sd / s if s else 0.0, -dt, dt))
             lag = float(np.clip(lag + step, -reach * dt, reach * dt))
             if abs(step) < 1e-4 * dt:
                 break
-        fitted = np.interp(rows[inner] - lag, rows, y[:, j])
-        s = float(fitted @ x[inner, j]) / float(fitted @ fitted)
-        left = float(np.linalg.norm(x[inner, j] - s * fitted) / np.linalg.norm(x[inner, j]))
+        fitted = _delayed(reference, lag / dt, inner)
+        s = float(fitted @ own) / float(fitted @ fitted)
+        left = float(np.linalg.norm(own - s * fitted) / np.linalg.norm(own))
         seconds[j], scale[j], unexplained[j] = lag, s, left
     return Lag(seconds, scale, unexplained)
+
+
+def _delayed(values: Array, rows: float, inner: slice) -> Array:
+    """Values later by some rows, linear between them, inside ``inner``, which is further from the ends than that."""
+    whole = int(np.floor(-rows))
+    part = -rows - whole
+    before = values[inner.start + whole : inner.stop + whole]
+    return np.asarray((1.0 - part) * before + part * values[inner.start + whole + 1 : inner.stop + whole + 1])
+
+
+def _two_coefficients(a: Array, b: Array, x: Array) -> tuple[float, float]:
+    """``x = s a + t b`` by least squares; of columns that are alike the first is taken."""
+    aa, ab, bb = float(a @ a), float(a @ b), float(b @ b)
+    determinant = aa * bb - ab * ab
+    if determinant <= 1e-12 * aa * bb:
+        return (float(a @ x) / aa if aa else 0.0), 0.0
+    ax, bx = float(a @ x), float(b @ x)
+    return (bb * ax - ab * bx) / determinant, (aa * bx - ab * ax) / determinant
 
 
 def longest_part(recording: Recording) -> Recording:

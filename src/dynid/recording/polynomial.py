@@ -52,7 +52,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special
 
 from dynid.arrays import Array, check_finite, freeze
 from dynid.errors import InputError
@@ -67,31 +66,35 @@ NULL_GAIN = 1e-10  # a gain below it is zero but for rounding
 
 def jacobi_basis(order: int, alpha: float, beta: float, s: ArrayLike) -> Array:
     """Orthonormal Jacobi polynomials ``P_0 .. P_order`` at ``s``; shape ``(order + 1, *s.shape)``."""
+    from scipy.special import eval_jacobi  # where needed only: most runs have no polynomial rows
+
     points = np.asarray(s, dtype=np.float64)
     n = np.arange(order + 1, dtype=np.float64).reshape((-1,) + (1,) * points.ndim)
-    return np.asarray(special.eval_jacobi(n, alpha, beta, points) * np.exp(-0.5 * _log_norm(n, alpha, beta)))
+    return np.asarray(eval_jacobi(n, alpha, beta, points) * np.exp(-0.5 * _log_norm(n, alpha, beta)))
 
 
 def _log_norm(n: Array, alpha: float, beta: float) -> Array:
     """log of ``h_n = integral w P_n^2`` of the classical Jacobi polynomials (Szego 4.3.3)."""
+    from scipy.special import gammaln
+
     total = alpha + beta
     # At n = 0 (2n + total + 1) Gamma(n + total + 1) is Gamma(total + 2); each factor alone may be singular.
     m = np.maximum(n, 1.0)
     denominator = np.where(
         n == 0,
-        special.gammaln(total + 2.0),
-        np.log(2 * m + total + 1) + special.gammaln(m + 1) + special.gammaln(m + total + 1),
+        gammaln(total + 2.0),
+        np.log(2 * m + total + 1) + gammaln(m + 1) + gammaln(m + total + 1),
     )
-    return np.asarray(
-        (total + 1) * np.log(2.0) + special.gammaln(n + alpha + 1) + special.gammaln(n + beta + 1) - denominator
-    )
+    return np.asarray((total + 1) * np.log(2.0) + gammaln(n + alpha + 1) + gammaln(n + beta + 1) - denominator)
 
 
 def gauss_jacobi(count: int, alpha: float, beta: float) -> tuple[Array, Array]:
     """Nodes and weights of ``integral_-1^1 w f``, exact for ``f`` of degree below ``2 count``."""
+    from scipy.special import roots_jacobi
+
     # SciPy forms 0/0 for alpha + beta = -1 before it discards it.
     with np.errstate(invalid="ignore", divide="ignore"):
-        nodes, weights = special.roots_jacobi(count, alpha, beta)
+        nodes, weights = roots_jacobi(count, alpha, beta)
     return np.asarray(nodes, dtype=np.float64), np.asarray(weights, dtype=np.float64)
 
 
@@ -397,6 +400,8 @@ def _is_symmetric(settings: PolynomialApproximation) -> bool:
 
 
 def _null_by_exponents(settings: PolynomialApproximation, frequency_hz: float, derivative: int) -> PolynomialApproximation:
+    from scipy.optimize import root
+
     floor = float(derivative) if derivative > 0 else -1.0
     # Where both exponents are equal and stay so, the imaginary part is zero already and one unknown is left.
     symmetric = _is_symmetric(settings)
@@ -416,7 +421,7 @@ def _null_by_exponents(settings: PolynomialApproximation, frequency_hz: float, d
     candidates: list[tuple[float, PolynomialApproximation]] = []
     for shift in (0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 5.0):
         start = np.maximum(first + shift, floor + 0.05)
-        solution = optimize.root(response, np.log(start - floor), tol=1e-14)
+        solution = root(response, np.log(start - floor), tol=1e-14)
         if np.max(np.abs(response(solution.x))) < NULL_GAIN:
             trial = at(solution.x)
             distance = abs(trial.alpha - settings.alpha) + abs(trial.beta - settings.beta)
@@ -431,6 +436,8 @@ def _null_by_exponents(settings: PolynomialApproximation, frequency_hz: float, d
 
 
 def _null_by_window(settings: PolynomialApproximation, frequency_hz: float) -> PolynomialApproximation:
+    from scipy.optimize import brentq, minimize_scalar
+
     unit = settings.with_window(1.0)
     kernel = unit.kernel()
     wanted = frequency_hz * settings.window_s
@@ -445,7 +452,7 @@ def _null_by_window(settings: PolynomialApproximation, frequency_hz: float) -> P
 
         signed = (values * np.exp(1j * np.pi * scan)).real
         crossings = np.flatnonzero(signed[:-1] * signed[1:] < 0)
-        periods = np.array([optimize.brentq(real_part, scan[i], scan[i + 1], xtol=1e-15) for i in crossings])
+        periods = np.array([brentq(real_part, scan[i], scan[i + 1], xtol=1e-15) for i in crossings])
     else:
 
         def size(periods: float) -> float:
@@ -455,9 +462,7 @@ def _null_by_window(settings: PolynomialApproximation, frequency_hz: float) -> P
         notches = 1 + np.flatnonzero((gain[1:-1] < gain[:-2]) & (gain[1:-1] <= gain[2:]))
         periods = np.array(
             [
-                optimize.minimize_scalar(
-                    size, bounds=(scan[i - 1], scan[i + 1]), method="bounded", options={"xatol": 1e-9}
-                ).x
+                minimize_scalar(size, bounds=(scan[i - 1], scan[i + 1]), method="bounded", options={"xatol": 1e-9}).x
                 for i in notches
             ]
         )

@@ -25,6 +25,7 @@ class Samples:
         torque: N m or N; None for motion without torque.
         raw_torque: torque as recorded on the same rows, before any filter.
         load: torque transmitted by each joint, for friction that depends on it.
+        travel: signed distance of each joint since it last reversed, for friction with a memory of it.
         notes: sentences on how the samples were made.
 
     Examples:
@@ -43,6 +44,7 @@ class Samples:
     torque: Array | None = None
     raw_torque: Array | None = None
     load: Array | None = None
+    travel: Array | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -56,7 +58,7 @@ class Samples:
             )
         object.__setattr__(self, "time", frozen_view(time))
         width: int | None = None
-        for name in ("velocity", "acceleration", "torque", "raw_torque", "load"):
+        for name in ("velocity", "acceleration", "torque", "raw_torque", "load", "travel"):
             values = getattr(self, name)
             if values is None:
                 continue
@@ -83,7 +85,7 @@ class Samples:
         """Some of the rows."""
         cut: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
-            for name in ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load")
+            for name in ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel")
         }
         return replace(self, **cut)
 
@@ -108,7 +110,7 @@ class SampleStream(Protocol):
 def joined_samples(one: Samples, other: Samples) -> Samples:
     """Rows of two sets one after the other; quantities that only one of them has are left out."""
     arrays: dict[str, Any] = {}
-    for name in ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load"):
+    for name in ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel"):
         mine, theirs = getattr(one, name), getattr(other, name)
         arrays[name] = None if mine is None or theirs is None else np.concatenate([mine, theirs])
     return Samples(notes=one.notes, **arrays)

@@ -63,7 +63,7 @@ class WorkMeter:
         robot, q, v = self._robot, samples.position, samples.velocity
         torque_power = (samples.torque * v).sum(axis=1, keepdims=True)
         if robot.effects:
-            signals = effect_signals(robot, q, v, samples.acceleration, samples.load)
+            signals = effect_signals(robot, q, v, samples.acceleration, samples.load, samples.travel)
             # power of a column: its signal times the speed it acts on
             power = np.hstack([signals * (v @ robot.effect_incidence), torque_power])
         else:

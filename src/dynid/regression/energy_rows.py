@@ -19,6 +19,7 @@ from dynid.regression.channels import Channel, full_channel
 from dynid.regression.energy import WorkMeter, energy_matrix, energy_regressor
 from dynid.regression.factor import Regression, factorise
 from dynid.regression.matrix_rows import matrix_rows
+from dynid.regression.memory import pieces_with_memory
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
 from dynid.regression.torque import effect_signals
@@ -138,7 +139,9 @@ class EnergyRows(Rows):
 
     def _rows(self, log: Samples | SampleStream) -> Iterator[tuple[float, Array]]:
         """Middle of every interval and ``[W y]`` of it."""
-        for period_s, part in uninterrupted_parts(log, Samples.__getitem__, joined_samples, even=False):
+        for period_s, part in uninterrupted_parts(
+            pieces_with_memory(self.robot, log), Samples.__getitem__, joined_samples, even=False
+        ):
             meter = WorkMeter(self.robot)
             last: tuple[float, Array] | None = None
             due: float | None = None

@@ -7,7 +7,7 @@ band: fewer rows, nearly independent errors, and the same parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -20,8 +20,10 @@ from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.parts import uninterrupted_parts
 from dynid.recording.steps.lowpass import EDGE_S
+from dynid.recording.steps.sections import run_sections
 from dynid.recording.steps.zero_phase import butterworth, memory_rows
 from dynid.regression.channels import Channel
+from dynid.regression.decimation import DecimatedPart, Decimation
 from dynid.regression.source import Chunk, RowSource
 from dynid.robot.model import Robot
 
@@ -152,6 +154,10 @@ class FilterAndDecimate:
         if not found:
             raise InputError("samples hold no row to filter")
 
+    def decimation(self, time: Array) -> Decimation:
+        """The filter over all samples of a log, whose times these are."""
+        return planned_decimation(time, self._taps, lambda period_s: self.every, self.edge_rows)
+
     def fraction(self, period_s: float) -> float:
         """The cut-off as a fraction of half the sampling rate."""
         left_hz = 0.5 / period_s / self.every
@@ -171,8 +177,10 @@ class FilterAndDecimate:
         return int(np.ceil(seconds / period_s - 1e-6))
 
     def _over_part(self, period_s: float, chunks: Iterator[TimedChunk]) -> Iterator[Chunk]:
-        taps = zero_phase_taps(self.order, float(f"{self.fraction(period_s):.9g}"))
-        yield from decimated(chunks, taps, self.every, self.edge_rows(period_s))
+        yield from decimated(chunks, self._taps(period_s), self.every, self.edge_rows(period_s))
+
+    def _taps(self, period_s: float) -> Array:
+        return zero_phase_taps(self.order, float(f"{self.fraction(period_s):.9g}"))
 
 
 @dataclass(frozen=True)
@@ -231,6 +239,10 @@ class BandLimit:
         if not found:
             raise InputError("samples hold no row to filter")
 
+    def decimation(self, time: Array) -> Decimation:
+        """The filter over all samples of a log, whose times these are."""
+        return planned_decimation(time, self.taps, self.every, self.edge_rows)
+
 
 ROWS_PER_BAND = 2.5
 """Rows kept per second and hertz of the band: a quarter more than the least that could hold it."""
@@ -252,13 +264,11 @@ def band_taps(band: float, stop: float, attenuation_db: float) -> Array:
 @lru_cache(maxsize=32)
 def zero_phase_taps(order: int, cutoff_nyquist: float) -> Array:
     """Impulse response of the zero-phase Butterworth filter, an odd number of taps about its centre."""
-    from scipy import signal
-
     reach = memory_rows(order, cutoff_nyquist)
     impulse = np.zeros(2 * reach + 1)
     impulse[reach] = 1.0
-    sections = butterworth(order, cutoff_nyquist).copy()
-    response = signal.sosfilt(sections, signal.sosfilt(sections, impulse)[::-1])[::-1]
+    sections = butterworth(order, cutoff_nyquist)
+    response = run_sections(sections, run_sections(sections, impulse[:, None])[::-1])[::-1, 0]
     kept = np.flatnonzero(np.abs(response) > _FORGOTTEN * np.abs(response).max())
     half = int(max(reach - kept[0], kept[-1] - reach))
     taps = response[reach - half : reach + half + 1]
@@ -283,16 +293,37 @@ def decimated(chunks: Iterator[TimedChunk], taps: Array, every: int, edge: int) 
             yield window.product(target, every, spread)
             target += per_block * every
             window.forget(target)
-    if window.n_rows <= 2 * edge:
-        raise InputError(
-            f"a part of the samples has {window.n_rows} rows, too short to filter and decimate: "
-            f"{edge} rows are left out at either end"
-        )
+    _refuse_short(window.n_rows, edge)
     window.end()
     while target < window.n_rows - edge:
         count = min(per_block, -(-(window.n_rows - edge - target) // every))
         yield window.product(target, every, spread[: (count - 1) * every + len(taps), :count])
         target += count * every
+
+
+def planned_decimation(
+    time: Array, taps: Callable[[float], Array], every: Callable[[float], int], edge: Callable[[float], int]
+) -> Decimation:
+    """What :func:`decimated` does to all parts of one log; taps, decimation and edge follow from the sample period."""
+    parts, start = [], 0
+    for period_s, part in uniform_parts(iter([Chunk([np.zeros((len(time), 0))], time)])):
+        n, skipped = sum(len(piece) for piece in part), edge(period_s)
+        _refuse_short(n, skipped)
+        step = every(period_s)
+        targets = np.arange(skipped + -skipped % step, n - skipped, step)
+        parts.append(DecimatedPart(start, start + n, taps(period_s), targets, step))
+        start += n
+    if not parts:
+        raise InputError("samples hold no row to filter")
+    return Decimation(tuple(parts))
+
+
+def _refuse_short(n_rows: int, edge: int) -> None:
+    if n_rows <= 2 * edge:
+        raise InputError(
+            f"a part of the samples has {n_rows} rows, too short to filter and decimate: "
+            f"{edge} rows are left out at either end"
+        )
 
 
 def _spread_taps(taps: Array, every: int, count: int) -> Array:

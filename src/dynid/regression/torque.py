@@ -24,7 +24,14 @@ _met: set[str] = set()
 
 
 def torque_regressor(
-    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, load: ArrayLike | None = None, *, reuse: Array | None = None
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    load: ArrayLike | None = None,
+    *,
+    travel: Array | None = None,
+    reuse: Array | None = None,
 ) -> Array:
     """``Y`` of every sample, ``(samples, torques, parameters)``, columns named by ``robot.parameters.names``.
 
@@ -34,6 +41,7 @@ def torque_regressor(
         v: velocities.
         a: accelerations.
         load: transmitted torque, for effects that depend on it.
+        travel: signed distance since the last reversal, for effects that remember it; without it joints count as sliding.
         reuse: an array that an earlier call for the same robot and number of samples returned: it is filled again, and its
             structural zeros, most of it for a robot with many branches, are left as they are.
 
@@ -49,7 +57,7 @@ def torque_regressor(
     shape = (len(q), robot.n_dof, len(robot.parameters))
     Y = np.zeros(shape) if reuse is None else _reusable(reuse, shape)
     targets, step = _dense_targets(robot), shape[1] * shape[2]
-    signals = frozen_view(effect_signals(robot, q, v, a, load)) if robot.effects else None
+    signals = frozen_view(effect_signals(robot, q, v, a, load, travel)) if robot.effects else None
     acts, effect = (freeze(index, np.int64) for index in np.nonzero(robot.effect_incidence))
     places = freeze(acts * shape[2] + robot.parameters.n_inertial + effect, np.int64)
     coefficients = freeze(robot.effect_incidence[acts, effect])
@@ -64,7 +72,14 @@ def torque_regressor(
 
 
 def inverse_dynamics(
-    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, load: ArrayLike | None = None, *, effects: bool = True
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    load: ArrayLike | None = None,
+    *,
+    effects: bool = True,
+    travel: Array | None = None,
 ) -> Array:
     """Torque with the robot's parameters, ``(samples, torques)``.
 
@@ -74,6 +89,7 @@ def inverse_dynamics(
         v: velocities.
         a: accelerations.
         load: transmitted torque, for effects that depend on it.
+        travel: signed distance since the last reversal, for effects that remember it; without it joints count as sliding.
         effects: whether friction and rotor inertia are included.
 
     Examples:
@@ -94,13 +110,15 @@ def inverse_dynamics(
             frictionless = robot.with_effects([effect for effect in robot.effects if not effect.is_friction])
             load = inverse_dynamics(frictionless, q, v, a)
         values = robot.parameters.values[robot.parameters.n_inertial :]
-        tau += (effect_signals(robot, q, v, a, load) * values) @ robot.effect_incidence.T
+        tau += (effect_signals(robot, q, v, a, load, travel) * values) @ robot.effect_incidence.T
     return tau
 
 
-def effect_signals(robot: Robot, q: Array, v: Array, a: Array, load: ArrayLike | None = None) -> Array:
+def effect_signals(
+    robot: Robot, q: Array, v: Array, a: Array, load: ArrayLike | None = None, travel: Array | None = None
+) -> Array:
     """Signals of all effect columns, ``(samples, effect columns)``."""
-    motion = driven_motion(robot, q, v, a, None if load is None else np.asarray(load, dtype=np.float64))
+    motion = driven_motion(robot, q, v, a, None if load is None else np.asarray(load, dtype=np.float64), travel)
     # in rows, so that kernels are compiled for one layout only: hstack keeps columns where all its parts have them
     return np.ascontiguousarray(np.hstack([effect.signals(motion) for effect in robot.effects]))
 

@@ -14,6 +14,7 @@ from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.channels import Channel, torque_channels
+from dynid.regression.memory import pieces_with_memory, with_memory
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
 from dynid.regression.torque import (
@@ -75,6 +76,8 @@ class TorqueRows(Rows):
                 f"robot '{self.robot.name}' has a floating base: its logs are not defined yet, "
                 "only regressor and base reduction"
             )
+        known = [with_memory(self.robot, one) if isinstance(one, Samples) else one for one in self.samples]
+        object.__setattr__(self, "samples", tuple(known))
 
     @property
     def parameters(self) -> Parameters:
@@ -117,7 +120,7 @@ class TorqueRows(Rows):
     def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
         maker = TorqueRowMaker(self.robot, self.weights)
         for source in self.samples:
-            for piece in source:
+            for piece in pieces_with_memory(self.robot, source):
                 chunk = chunk_rows or self.chunk_rows or (LONG_CHUNK_ROWS if len(piece) >= LONG_ROWS else CHUNK_ROWS)
                 stretch = chunk * max(1, STRETCH_ROWS // chunk)
                 for start in range(0, len(piece), stretch):
@@ -161,7 +164,7 @@ class _Places:
         check_shape("torque", samples.torque, (len(q), robot.n_dof))
         signals = samples.torque
         if robot.effects:
-            signals = np.hstack([effect_signals(robot, q, v, a, samples.load), signals])
+            signals = np.hstack([effect_signals(robot, q, v, a, samples.load, samples.travel), signals])
         return q, v, a, frozen_view(signals)
 
     def fill(

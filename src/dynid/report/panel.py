@@ -104,17 +104,20 @@ def limits_of(panel: Panel, along: Literal["x", "y"]) -> tuple[float, float]:
     values = np.concatenate([np.zeros(0), *(part for curve in panel.curves for part in _extent(curve, along))])
     values = np.concatenate([values, [mark.value for mark in panel.marks if mark.along == along]])
     values = values[np.isfinite(values) & ((values > 0.0) if axis.log else True)]
-    low = axis.low if axis.low is not None else (float(values.min()) if values.size else (0.1 if axis.log else 0.0))
-    high = axis.high if axis.high is not None else (float(values.max()) if values.size else 1.0)
-    if axis.log:
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.1 if axis.log else 0.0, 1.0)
+    low, high = (low if axis.low is None else axis.low), (high if axis.high is None else axis.high)
+    outer = _widened(low, high, axis.log)
+    return (outer[0] if axis.low is None else low), (outer[1] if axis.high is None else high)
+
+
+def _widened(low: float, high: float, log: bool) -> tuple[float, float]:
+    """The range with a twentieth of its length at both ends, on a logarithmic scale where the axis has one."""
+    if log:
         a, b = np.log10(low), np.log10(max(high, low))
         edge = 0.05 * (b - a) or 0.5
-        return (
-            low if axis.low is not None else float(10.0 ** (a - edge)),
-            high if axis.high is not None else float(10.0 ** (b + edge)),
-        )
+        return float(10.0 ** (a - edge)), float(10.0 ** (b + edge))
     edge = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    return (low if axis.low is not None else low - edge, high if axis.high is not None else high + edge)
+    return low - edge, high + edge
 
 
 def _extent(curve: Curve, along: Literal["x", "y"]) -> list[Array]:

@@ -109,8 +109,9 @@ def report_run(
     exported: Sequence[Exported] = (),
     refusals: Sequence[str] = (),
     sections: Sequence[Section] = (),
+    png: bool = False,
 ) -> Path:
-    """Write the report of a run as one HTML page, and its figures as SVG and PNG files into the folder ``figures`` beside it.
+    """Write the report of a run as one HTML page, and its figures as SVG files into the folder ``figures`` beside it.
 
     Args:
         run: the run.
@@ -118,6 +119,7 @@ def report_run(
         exported: exported files, which are linked with their proofs.
         refusals: why other files were not written.
         sections: sections put before the last one.
+        png: write the figures as PNG files too, which takes some seconds; needs a font on this machine.
 
     Examples:
         >>> import dynid
@@ -126,6 +128,10 @@ def report_run(
         >>> dynid.report_run(run, "report.html").name
         'report.html'
     """
+    if png and not can_draw_text():
+        raise InputError(
+            "no font was found on this machine, so PNG files would lack their words: install one, or take the SVG"
+        )
     target = Path(path)
     shown = Shown(run, target.parent)
     parts = _sections(shown, (*sections, export_section(exported, target, refusals)))
@@ -138,7 +144,7 @@ def report_run(
     for figure in figures_of(parts):
         drawing = figure_svg(figure)
         write_text(folder / f"{figure.name}.svg", drawing)
-        if can_draw_text():
+        if png:
             write_bytes(folder / f"{figure.name}.png", png_of(drawing))
     return target
 

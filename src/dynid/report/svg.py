@@ -163,48 +163,66 @@ def _draw_panel(frame: _Frame, clip: str, *, labelled: bool) -> list[str]:
 
 
 def _draw_curve(frame: _Frame, curve: Curve) -> list[str]:
+    draw = {"rows": _draw_rows, "bars": _draw_bars, "points": _draw_points, "line": _draw_line}[curve.kind]
     colour = COLOURS[curve.role][0]
     x, y = frame.across(curve.x), frame.up(curve.y)
-    if curve.kind == "rows":
-        zero = frame.x if frame.panel.x.log else float(frame.across(np.zeros(1))[0])
-        return [
-            f"<rect x='{min(a, zero):.1f}' y='{b - 5.0:.1f}' width='{abs(a - zero):.1f}' height='10' fill='{colour}'/>"
-            for a, b in zip(x, y, strict=True)
-            if np.isfinite(a)
-        ]
-    if curve.kind == "bars":
-        bottom = frame.y + frame.height
-        zero = bottom if frame.panel.y.log else float(frame.up(np.zeros(1))[0])
-        width = 12.0 if curve.bar is None else float(np.diff(frame.across(np.array([0.0, curve.bar])))[0])
-        return [
-            f"<rect x='{a - width / 2:.2f}' y='{min(b, zero):.1f}' width='{width:.2f}' height='{abs(b - zero):.1f}' "
-            f"fill='{colour}'/>"
-            for a, b in zip(x, y, strict=True)
-            if np.isfinite(b)
-        ]
-    drawn = []
-    if curve.spread is not None:
-        low, high = frame.up(curve.y - curve.spread), frame.up(curve.y + curve.spread)
-        drawn += [
-            _line(float(a), float(b), float(a), float(c), colour, 1.0)
-            for a, b, c in zip(x, low, high, strict=True)
-            if np.isfinite(b) and np.isfinite(c)
-        ]
-    if curve.kind == "points":
-        # strokes without length and with round ends are dots, and one path holds them all
-        dots = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
-        drawn.append(
-            f"<path d='{dots}' fill='none' stroke='{colour}' stroke-width='{curve.width:.1f}' stroke-linecap='round' "
-            "stroke-opacity='0.75'/>"
-        )
-        return drawn
+    if curve.kind in ("rows", "bars"):
+        return draw(frame, curve, x, y, colour)
+    return [*_draw_spread(frame, curve, x, colour), *draw(frame, curve, x, y, colour)]
+
+
+def _draw_rows(frame: _Frame, curve: Curve, x: Array, y: Array, colour: str) -> list[str]:
+    zero = frame.x if frame.panel.x.log else float(frame.across(np.zeros(1))[0])
+    return [
+        f"<rect x='{min(a, zero):.1f}' y='{b - 5.0:.1f}' width='{abs(a - zero):.1f}' height='10' fill='{colour}'/>"
+        for a, b in zip(x, y, strict=True)
+        if np.isfinite(a)
+    ]
+
+
+def _draw_bars(frame: _Frame, curve: Curve, x: Array, y: Array, colour: str) -> list[str]:
+    bottom = frame.y + frame.height
+    zero = bottom if frame.panel.y.log else float(frame.up(np.zeros(1))[0])
+    width = 12.0 if curve.bar is None else float(np.diff(frame.across(np.array([0.0, curve.bar])))[0])
+    return [
+        f"<rect x='{a - width / 2:.2f}' y='{min(b, zero):.1f}' width='{width:.2f}' height='{abs(b - zero):.1f}' "
+        f"fill='{colour}'/>"
+        for a, b in zip(x, y, strict=True)
+        if np.isfinite(b)
+    ]
+
+
+def _draw_spread(frame: _Frame, curve: Curve, x: Array, colour: str) -> list[str]:
+    if curve.spread is None:
+        return []
+    low, high = frame.up(curve.y - curve.spread), frame.up(curve.y + curve.spread)
+    return [
+        _line(float(a), float(b), float(a), float(c), colour, 1.0)
+        for a, b, c in zip(x, low, high, strict=True)
+        if np.isfinite(b) and np.isfinite(c)
+    ]
+
+
+def _draw_points(frame: _Frame, curve: Curve, x: Array, y: Array, colour: str) -> list[str]:
+    # strokes without length and with round ends are dots, and one path holds them all
+    seen = np.isfinite(x) & np.isfinite(y)
+    dots = _places(x[seen], y[seen], "M%.1f %.1fh0")
+    stroke = f"stroke='{colour}' stroke-width='{curve.width:.1f}' stroke-linecap='round' stroke-opacity='0.75'"
+    return [f"<path d='{dots}' fill='none' {stroke}/>"]
+
+
+def _draw_line(frame: _Frame, curve: Curve, x: Array, y: Array, colour: str) -> list[str]:
     dash = " stroke-dasharray='5 3'" if curve.dashed else ""
-    drawn += [
-        f"<polyline points='{' '.join(f'{a:.1f},{b:.1f}' for a, b in zip(x[part], y[part], strict=True))}' fill='none' "
+    return [
+        f"<polyline points='{_places(x[part], y[part], '%.1f,%.1f ')[:-1]}' fill='none' "
         f"stroke='{colour}' stroke-width='{curve.width:.1f}'{dash} stroke-linejoin='round'/>"
         for part in _finite_parts(x, y)
     ]
-    return drawn
+
+
+def _places(x: Array, y: Array, form: str) -> str:
+    """Every point in this form, in one formatting: curves of a report have many."""
+    return (form * len(x)) % tuple(np.column_stack([x, y]).ravel().tolist())
 
 
 def _finite_parts(x: Array, y: Array) -> list[slice]:

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Array, freeze
 from dynid.estimation.friction.fit import with_transmitted_load
 from dynid.recording.samples import Samples
+from dynid.regression.memory import with_memory
 from dynid.regression.torque import effect_signals
 from dynid.report.envelope import envelope_rows, spread_rows
 from dynid.report.figure import Figure
@@ -49,11 +50,14 @@ def predicted(name: str, identified: Robot, samples: Samples, band_hz: float | N
     """
     if samples.load is None:
         samples = with_transmitted_load(identified, samples)
+    samples = with_memory(identified, samples)
     prediction = predict(identified, identified.parameters, samples)
     friction = np.zeros_like(prediction)
     values = _friction_values(identified)
     if values.any():
-        signals = effect_signals(identified, samples.position, samples.velocity, samples.acceleration, samples.load)
+        signals = effect_signals(
+            identified, samples.position, samples.velocity, samples.acceleration, samples.load, samples.travel
+        )
         friction = (signals * values) @ identified.effect_incidence.T
     judged, in_band = band_limited(samples, prediction, band_hz)
     _, rubbing = band_limited(samples, friction, band_hz)
@@ -269,12 +273,22 @@ def uniform_period(time: Array) -> float | None:
 
 def amplitude_density(signal: Array, period: float) -> tuple[Array, Array]:
     """Welch's amplitude spectral density without the value at zero."""
-    from scipy.signal import welch
-
     n = min(len(signal), max(256, len(signal) // 8))
-    frequency, power = welch(signal, 1.0 / period, nperseg=n, detrend="constant")
+    frequency, power = welch(signal, period, n)
     keep = np.unique(np.geomspace(1, len(frequency) - 1, 220).round().astype(int))
     return frequency[keep], np.sqrt(np.maximum(power[keep], 1e-300))
+
+
+def welch(signal: Array, period: float, n: int) -> tuple[Array, Array]:
+    """Frequencies and one-sided power density: the mean over segments of ``n`` rows, half of each in the next, behind a Hann
+    window and without their means. SciPy's has the same values, and its package takes longer to import than a run."""
+    window = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(n) / n)
+    starts = np.arange(0, len(signal) - n + 1, n - n // 2)
+    segments = np.lib.stride_tricks.sliding_window_view(signal, n)[starts]
+    spectra = np.fft.rfft((segments - segments.mean(axis=1, keepdims=True)) * window, axis=1)
+    power = (np.abs(spectra) ** 2).mean(axis=0) * period / (window @ window)
+    power[1 : None if n % 2 else -1] *= 2.0
+    return np.asarray(np.fft.rfftfreq(n, period)), np.asarray(power)
 
 
 def autocorrelation(signal: Array, reach: int) -> Array:

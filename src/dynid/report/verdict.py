@@ -122,9 +122,12 @@ def _consistency_item(run: Run) -> Item:
     if not broken:
         return Item("good", "Every link is physically consistent: simulators will accept it.")
     shown = ", ".join(broken[:4]) + (" and others" if len(broken) > 4 else "")
+    infeasible = run.feasibility is not None and run.feasibility.decision == "infeasible"
+    proven = " It is proven that no consistent links have these base values." if infeasible else ""
     return Item(
         "warning",
-        f"{len(broken)} link{'s have' if len(broken) > 1 else ' has'} parameters that no physical body could have: {shown}.",
+        f"{len(broken)} link{'s have' if len(broken) > 1 else ' has'} parameters that no physical body could have: {shown}."
+        + proven,
         "Torque is predicted all the same; a simulator needs a method that keeps bodies physical, or `dynid repair`.",
     )
 

@@ -310,59 +310,20 @@ def _refuse_duplicates(what: str, names: tuple[str, ...], robot: str) -> None:
 
 
 def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
-    """Merge the bodies of locked joints upward, tip to base in one pass from the base."""
-    inertials = robot.parameters.inertials.copy()
-    n = robot.n_joints
-    carrier = np.empty(n, dtype=int)  # the kept body that carries body i, in old numbering; -1 = ground
-    pose_in_carrier = np.tile(np.eye(4), (n, 1, 1))
-    for i, joint in enumerate(robot.joints):
-        if joint.name not in positions:
-            carrier[i] = i
-            continue
-        above = pose_in_carrier[joint.parent] if joint.parent >= 0 else np.eye(4)
-        pose_in_carrier[i] = above @ joint.pose(positions[joint.name])
-        carrier[i] = carrier[joint.parent] if joint.parent >= 0 else -1
-    kept = [i for i in range(n) if carrier[i] == i]
-    if not kept:
-        raise InputError(f"every joint of robot '{robot.name}' would be locked; at least one must move")
-    number = {old: new for new, old in enumerate(kept)} | {-1: -1}
-    merged = [
-        replace(link, body=number[int(carrier[link.body])], placement=pose_in_carrier[link.body] @ link.placement)
-        if link.body >= 0
-        else link
-        for link in robot.merged
-    ]
-    for i in range(n):
-        if carrier[i] == i:
-            continue
-        pose, into = pose_in_carrier[i], int(carrier[i])
-        # what earlier merges brought into this body stays listed under its own name
-        own = inertials[i] - sum(
-            (change_of_frame(l.placement[:3, :3], l.placement[:3, 3]) @ l.phi for l in robot.merged if l.body == i),
-            np.zeros(10),
-        )
-        merged.append(MergedLink(robot.links[i], number[into], pose, own))
-        if into >= 0:
-            inertials[into] += change_of_frame(pose[:3, :3], pose[:3, 3]) @ inertials[i]
-    joints = []
-    for i in kept:
-        joint = robot.joints[i]
-        placement = joint.placement
-        if joint.parent >= 0 and carrier[joint.parent] != joint.parent:
-            placement = pose_in_carrier[joint.parent] @ placement
-        parent = number[int(carrier[joint.parent])] if joint.parent >= 0 else -1
-        joints.append(replace(joint, parent=parent, placement=placement))
+    """Merge the bodies of locked joints upward, in one pass from the base."""
+    carried = _Carried.of(robot, positions)
+    inertials, merged = carried.merged_into()
     values = {
-        f"{column.symbol}{number[column.number - 1] + 1}": value
+        f"{column.symbol}{carried.number[column.number - 1] + 1}": value
         for column, value in zip(robot.parameters.columns, robot.parameters.values.tolist(), strict=True)
-        if column.kind != "inertial" and column.number - 1 in number
+        if column.kind != "inertial" and column.number - 1 in carried.number
     }
     note = "locked and merged: " + ", ".join(f"{name} = {value:g}" for name, value in positions.items())
     cut = make_robot(
         robot.name,
-        joints,
-        inertials[kept],
-        links=[robot.links[i] for i in kept],
+        carried.joints(),
+        inertials[carried.kept],
+        links=[robot.links[i] for i in carried.kept],
         gravity=robot.gravity,
         effects=robot.effects,
         merged=merged,
@@ -371,3 +332,68 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
     return replace(
         cut.with_parameters(values), locked={**robot.locked, **positions}, described_joints=robot.described_joints
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Carried:
+    """Which body that still moves carries each body once some joints are locked; bodies in the old numbering."""
+
+    robot: Robot
+    carrier: list[int]
+    """Of every body: itself where it is kept, -1 for the ground."""
+    pose: Array
+    """Of every body in its carrier, ``(bodies, 4, 4)``."""
+    kept: list[int]
+    number: dict[int, int]
+    """New number of every kept body; -1 stays the ground."""
+
+    @classmethod
+    def of(cls, robot: Robot, positions: Mapping[str, float]) -> _Carried:
+        carrier: list[int] = []
+        pose = np.tile(np.eye(4), (robot.n_joints, 1, 1))
+        for i, joint in enumerate(robot.joints):
+            if joint.name not in positions:
+                carrier.append(i)
+                continue
+            above = pose[joint.parent] if joint.parent >= 0 else np.eye(4)
+            pose[i] = above @ joint.pose(positions[joint.name])
+            carrier.append(carrier[joint.parent] if joint.parent >= 0 else -1)
+        kept = [i for i, into in enumerate(carrier) if into == i]
+        if not kept:
+            raise InputError(f"every joint of robot '{robot.name}' would be locked; at least one must move")
+        return cls(robot, carrier, pose, kept, {old: new for new, old in enumerate(kept)} | {-1: -1})
+
+    def merged_into(self) -> tuple[Array, list[MergedLink]]:
+        """Inertials of all bodies with those of locked ones added to their carriers, and every merged link in its new body."""
+        inertials = self.robot.parameters.inertials.copy()
+        merged = [self._moved(link) for link in self.robot.merged]
+        for i, into in enumerate(self.carrier):
+            if into == i:
+                continue
+            pose = self.pose[i]
+            merged.append(MergedLink(self.robot.links[i], self.number[into], pose, self._own(i, inertials[i])))
+            if into >= 0:
+                inertials[into] += change_of_frame(pose[:3, :3], pose[:3, 3]) @ inertials[i]
+        return inertials, merged
+
+    def _moved(self, link: MergedLink) -> MergedLink:
+        if link.body < 0:
+            return link
+        return replace(link, body=self.number[self.carrier[link.body]], placement=self.pose[link.body] @ link.placement)
+
+    def _own(self, body: int, whole: Array) -> Array:
+        """A body without what earlier merges brought into it, which stays listed under its own name."""
+        earlier = [link for link in self.robot.merged if link.body == body]
+        frames = [change_of_frame(link.placement[:3, :3], link.placement[:3, 3]) for link in earlier]
+        return whole - sum((frame @ link.phi for frame, link in zip(frames, earlier, strict=True)), np.zeros(10))
+
+    def joints(self) -> list[Joint]:
+        """The joints that still move, with their new parents."""
+        found = []
+        for joint in (self.robot.joints[i] for i in self.kept):
+            if joint.parent >= 0:
+                above = joint.parent
+                placement = joint.placement if self.carrier[above] == above else self.pose[above] @ joint.placement
+                joint = replace(joint, parent=self.number[self.carrier[above]], placement=placement)
+            found.append(joint)
+        return found

@@ -22,10 +22,13 @@ def effect_gains(robot: Robot) -> list[tuple[Effect, Array]]:
     return gains
 
 
-def driven_motion(robot: Robot, q: Array, v: Array, a: Array, load: Array | None = None) -> Motion:
+def driven_motion(
+    robot: Robot, q: Array, v: Array, a: Array, load: Array | None = None, travel: Array | None = None
+) -> Motion:
     """Motion of the joints that effects act on, out of that of the whole robot."""
     first = robot.n_dof - len(robot.driven)
-    return Motion(q[:, first + robot.floating :], v[:, first:], a[:, first:], None if load is None else load[:, first:])
+    load, travel = (None if extra is None else extra[:, first:] for extra in (load, travel))
+    return Motion(q[:, first + robot.floating :], v[:, first:], a[:, first:], load, travel)
 
 
 def effect_energy(robot: Robot, q: Array, v: Array) -> tuple[Array, BoolArray]:

@@ -8,7 +8,8 @@ held-out torque best, judged in one fixed band for all, so that no band is prefe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -18,13 +19,17 @@ from dynid.estimation.friction.choice import with_own_numbers
 from dynid.estimation.linear import LinearProblem
 from dynid.progress import Tell, silent
 from dynid.recording.check import HELD_OUT
+from dynid.recording.parts import uninterrupted_parts
 from dynid.recording.process import process
 from dynid.recording.recording import Recording
+from dynid.recording.samples import Samples, joined_samples
 from dynid.recording.steps.differentiate import Differentiate
+from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.resample import Resample
+from dynid.recording.steps.zero_phase import filter_window
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
-from dynid.regression.row_filter import BandLimit, FilteredRows
+from dynid.regression.row_filter import ROWS_PER_BAND, BandLimit, FilteredRows
 from dynid.regression.source import RowSource
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects.models import REPLACED, friction_effects
@@ -49,6 +54,8 @@ MOST_ROWS = 0.4
 """Of the sampling rate: the widest band that can be asked for."""
 MOST_SIGNAL = 0.2
 """Of the sampling rate: differences over fewer samples are mostly noise, whatever the spectrum says."""
+SAMPLES_PER_BAND, SAMPLES_PER_SIGNAL = 40.0, 5.0
+"""Samples kept per period of the row band, and of the signal band, while bands are compared."""
 WIDTHS_HZ = 12.0
 """Band in which the width of friction's turn is found before bands are compared."""
 TRIAL_S = 40.0
@@ -68,7 +75,7 @@ def choose_bands(
 ) -> tuple[Filter, tuple[BandTrial, ...]]:
     """The bands and the velocity source of a run: what the settings fix, and the rest by the data."""
     rate_hz = min(recording.rate_hz for recording in recordings)
-    bands = _row_bands(recordings, settings, rate_hz)
+    bands = _row_bands(robot, recordings, settings, rate_hz)
     sources = velocity_sources(recordings, settings)
     tell("choosing the bands: noise of the positions")
     signals = _signal_bands(recordings, settings, rate_hz)
@@ -82,15 +89,21 @@ def choose_bands(
     first = list(dict.fromkeys(option(source, signal, middle) for source in sources for signal in signals))
     if len(first) * len(bands) == 1:
         return first[0], ()
-    parts = [split_recording(_shortened(recording), 1.0 - HELD_OUT) for recording in recordings]
+    names = ("part that bands are tried on", "part held out to choose the bands by")
+    parts = [split_recording(_shortened(recording), 1.0 - HELD_OUT, names) for recording in recordings]
     model = _trial_model(robot, parts, option(sources[-1], signals[-1], _nearest(bands, WIDTHS_HZ)))
     judged_hz = min(JUDGED_HZ, bands[-1])
     trials: dict[Filter, float] = {}
 
+    made: dict[tuple[float, str], _Halves] = {}  # what is tried on: row bands share their signals
+
     def tried(chosen: Filter) -> float:
         if chosen not in trials:
             tell(f"choosing the bands: {chosen.describe()}")
-            trials[chosen] = _held_out_error(model, parts, chosen, judged_hz)
+            signals_of = chosen.cutoff_hz, chosen.velocity
+            if signals_of not in made:
+                made[signals_of] = _Halves.of(parts, chosen)
+            trials[chosen] = _held_out_error(model, made[signals_of], chosen, judged_hz)
         return trials[chosen]
 
     # signal band and velocity source at one row band, then the row band: each has one valley
@@ -150,7 +163,8 @@ def _motion_band(position: Array, period_s: float) -> float:
     return max(above, default=LEAST_SIGNAL_HZ)
 
 
-def _row_bands(recordings: Sequence[Recording], settings: Rows, rate_hz: float) -> tuple[float, ...]:
+def _row_bands(robot: Robot, recordings: Sequence[Recording], settings: Rows, rate_hz: float) -> tuple[float, ...]:
+    """Row bands to try, the widest last: periods enough to hold some out, and rows enough for the parameters."""
     if settings.cutoff_hz != "auto":
         if settings.cutoff_hz >= MOST_ROWS * rate_hz:
             slowest = min(recordings, key=lambda recording: recording.rate_hz).place
@@ -159,10 +173,20 @@ def _row_bands(recordings: Sequence[Recording], settings: Rows, rate_hz: float) 
                 f"{MOST_ROWS:g} of its sampling rate"
             )
         return (float(settings.cutoff_hz),)
-    duration_s = min(recording.duration_s for recording in recordings)
-    usable = tuple(f for f in ROW_BANDS_HZ if f < 0.2 * rate_hz and f * duration_s * (1.0 - HELD_OUT) > 10.0)
+    shortest = min(recordings, key=lambda recording: recording.duration_s)
+    used_s = [(1.0 - HELD_OUT) * min(recording.duration_s, TRIAL_S) for recording in recordings]
+    asked = len(robot.parameters) / (ROWS_PER_BAND * robot.n_dof)
+
+    def is_usable(band_hz: float) -> bool:
+        left_s = sum(max(one - 2.0 * EDGE_S - 1.0 / band_hz, 0.0) for one in used_s)
+        return band_hz < 0.2 * rate_hz and band_hz * min(used_s) > 10.0 and band_hz * left_s > asked
+
+    usable = tuple(band_hz for band_hz in ROW_BANDS_HZ if is_usable(band_hz))
     if not usable:
-        raise InputError(f"logs of {duration_s:.3g} s at {rate_hz:.3g} Hz are too short to choose a band; give --cutoff-hz")
+        raise InputError(
+            f"{shortest.place}: {shortest.duration_s:.3g} s at {rate_hz:.3g} Hz are too short to choose a band for "
+            f"{len(robot.parameters)} parameters; give --cutoff-hz"
+        )
     return usable
 
 
@@ -172,7 +196,7 @@ def _trial_model(robot: Robot, parts: Sequence[tuple[Recording, Recording]], opt
         return robot
     smooth = with_friction(robot, friction_effects("smooth", time_s=0.0))
     known = hold_still([to_samples(first, option, 0) for first, _ in parts])
-    return with_own_numbers(smooth, known, option.row_filter)
+    return with_own_numbers(smooth, known, option.row_filter, finish=False)
 
 
 def _nearest(bands: Sequence[float], wanted: float) -> float:
@@ -189,19 +213,49 @@ def _shortened(recording: Recording) -> Recording:
     return recording.rows(int(first), int(last))
 
 
-def _held_out_error(robot: Robot, parts: Sequence[tuple[Recording, Recording]], option: Filter, judged_hz: float) -> float:
+@dataclass(frozen=True, eq=False)
+class _Halves:
+    """Samples to fit to and samples held out, under one signal band."""
+
+    known: tuple[Samples, ...]
+    unseen: tuple[Samples, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[Recording, Recording]], option: Filter) -> _Halves:
+        known = hold_still([to_samples(first, option, 0) for first, _ in parts])
+        return cls(known, tuple(to_samples(rest, option, 0) for _, rest in parts))
+
+
+def _held_out_error(robot: Robot, halves: _Halves, option: Filter, judged_hz: float) -> float:
     """Error of the fit in its own band on the held-out parts in the fixed band."""
     base = reduce_to_base(robot)
-    known = hold_still([to_samples(first, option, 0) for first, _ in parts])
-    unseen = [to_samples(rest, option, 0) for _, rest in parts]
-    problem = LinearProblem.of(factorise(_rows(robot, known, option.band_hz)), base, robot.parameters)
+    problem = LinearProblem.of(factorise(_rows(robot, halves.known, option, option.band_hz)), base, robot.parameters)
     beta = problem.solve(np.ones(len(problem.channels)))
     values = np.concatenate([base.lift @ beta, [-1.0]])
-    held_out = factorise(_rows(robot, unseen, judged_hz))
+    held_out = factorise(_rows(robot, halves.unseen, option, judged_hz))
     left = [held_out.channel_matrix(j) @ values for j in range(len(held_out.factors))]
     error = float(np.sqrt(sum(float(r @ r) for r in left)) / np.linalg.norm(held_out.torque_norms))
     return error if np.isfinite(error) else float("inf")
 
 
-def _rows(robot: Robot, samples: Sequence[object], band_hz: float) -> RowSource:
-    return FilteredRows(TorqueRows(robot, tuple(samples)), BandLimit(band_hz))  # type: ignore[arg-type]
+def _rows(robot: Robot, samples: Sequence[Samples], option: Filter, band_hz: float) -> RowSource:
+    """Filtered rows of as many samples as hold both bands: comparing bands needs no more."""
+    rate_hz = max(SAMPLES_PER_BAND * band_hz, SAMPLES_PER_SIGNAL * option.cutoff_hz)
+    thinned = tuple(part for one in samples for part in _thinned(one, rate_hz))
+    return FilteredRows(TorqueRows(robot, thinned), BandLimit(band_hz))
+
+
+def _thinned(samples: Samples, rate_hz: float) -> list[Samples]:
+    """Parts without a gap with one sample of several, so that at least ``rate_hz`` is left.
+
+    Motion is within the signal band already; torque is as recorded, so it is filtered for the lower rate first.
+    """
+    found = []
+    for period_s, pieces in uninterrupted_parts([samples], lambda one, rows: one[rows], joined_samples):
+        part = reduce(joined_samples, pieces)
+        every = int(1.0 / (rate_hz * period_s) + 1e-9)
+        if every > 1 and part.torque is not None:
+            torque = filter_window(part.torque, 4, 0.6 / every, True, True, "a part of the samples without a gap")
+            part = replace(part, torque=torque)[::every]
+        found.append(part)
+    return found

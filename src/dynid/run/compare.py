@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
+from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.registry import METHODS, entry_named
 from dynid.estimation.result import Estimate
 from dynid.progress import Tell, silent
 from dynid.robot.model import Robot
 from dynid.run.identify import identify
+from dynid.run.judged import judged
 from dynid.run.motion import method_of
 from dynid.run.options import Settings
 from dynid.run.record import Run
@@ -27,6 +29,7 @@ class Compared:
 
     method: str
     estimate: Estimate
+    feasibility: Verdict
     identification: float
     validation: float | None
     seconds: float
@@ -36,6 +39,7 @@ class Compared:
             "method": self.method,
             "relative_error": {"identification": self.identification, "validation": self.validation},
             "feasible": self.estimate.feasible,
+            "feasibility": self.feasibility.as_dict(),
             "outcome": self.estimate.outcome.name.lower(),
             "seconds": self.seconds,
         }
@@ -90,19 +94,35 @@ def compare_on(
         own = replace(settings, method=name, **_taken(name, settings))
         result = estimate(run.regression, run.estimate.base, method_of(own, run.robot))
         seconds = time.perf_counter() - started
+        result, verdict = judged(result, run.robot, own)
         known = (
             validate(run.robot, result, run.samples, run.judged_hz).relative_error if run.samples else result.relative_error
         )
         unseen = validate(run.robot, result, run.unseen, run.judged_hz).relative_error if run.unseen else None
-        found.append(Compared(name, result, known, unseen, seconds))
+        found.append(Compared(name, result, verdict, known, unseen, seconds))
     return tuple(found)
 
 
 def _taken(method: str, settings: Settings) -> dict[str, Any]:
-    """Constraints, bounds and conditions as far as a method takes them; the others are compared without."""
-    takes = entry_named(method).takes
+    """Constraints, bounds and conditions as far as a method takes them; the others are compared without.
+
+    A consistent method that knows the full condition only keeps that one.
+    """
+    entry = entry_named(method)
     empty: dict[str, Any] = {"constraints": {}, "bounds": None, "conditions": ()}
-    return {name: getattr(settings, name) if name in takes else nothing for name, nothing in empty.items()}
+    if entry.consistent:
+        empty["condition"] = "full"
+    return {name: getattr(settings, name) if name in entry.takes else nothing for name, nothing in empty.items()}
+
+
+def compared_without(methods: Sequence[str], settings: Settings) -> str:
+    """A sentence on the methods that were compared without what was asked for; empty where there are none."""
+    without: dict[str, list[str]] = {}
+    for name in methods:
+        for option, used in _taken(name, settings).items():
+            if used != getattr(settings, option):
+                without.setdefault("the plain condition" if option == "condition" else option, []).append(name)
+    return "; ".join(f"without {what}, which they do not take: {', '.join(names)}" for what, names in without.items())
 
 
 def _check_names(methods: Sequence[str]) -> None:

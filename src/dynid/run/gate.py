@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.result import Estimate
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
@@ -17,8 +18,9 @@ SLOW = 0.1
 VAGUE_PERCENT = 100.0
 
 
-def gate(result: Estimate, robot: Robot, samples: Sequence[Samples] = ()) -> tuple[str, ...]:
-    """One line per problem: parameters that keep their prior, joints that hardly move, values that are known vaguely."""
+def gate(result: Estimate, robot: Robot, samples: Sequence[Samples] = (), verdict: Verdict | None = None) -> tuple[str, ...]:
+    """One line per problem: parameters that keep their prior, joints that hardly move, values that are known vaguely, and
+    what is proven of base values that no consistent robot has."""
     notes = [result.base.note] if result.base.note else []
     notes += _motion_advice(robot, samples)
     missing = [name for name, origin in zip(result.base.names, result.origin, strict=True) if origin == "prior"]
@@ -34,12 +36,21 @@ def gate(result: Estimate, robot: Robot, samples: Sequence[Samples] = ()) -> tup
     ]
     if vague:
         notes.append(f"known to no better than {VAGUE_PERCENT:.0f} %: {', '.join(vague)}")
-    if not result.feasible:
-        links = [link for link, good in zip(robot.links, result.link_consistent, strict=True) if not good]
-        notes.append(
-            f"no physical body has the parameters found for: {', '.join(links)}; --method sdp keeps every link consistent"
-        )
+    notes += consistency_notes(result, robot, verdict)
     return (*notes, *result.notes)
+
+
+def consistency_notes(result: Estimate, robot: Robot, verdict: Verdict | None) -> list[str]:
+    """What is proven of base values that are not known to be feasible, and which links of the model are no bodies."""
+    notes = []
+    if verdict is not None and verdict.sentence:
+        notes.append("; ".join(part for part in (verdict.sentence, verdict.inertia_matrix) if part))
+    bad = [link for link, good in zip(robot.links, result.link_consistent, strict=True) if not good]
+    if bad:
+        feasible = verdict is not None and verdict.decision == "feasible"
+        remedy = "" if feasible else "; --method sdp keeps every link consistent"
+        notes.append(f"links of the model that are not physically consistent: {', '.join(bad)}{remedy}")
+    return notes
 
 
 def _motion_advice(robot: Robot, samples: Sequence[Samples]) -> list[str]:

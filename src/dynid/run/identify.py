@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dynid.adapters.blas import one_blas_thread
 from dynid.errors import InputError
 from dynid.progress import Tell, silent
 from dynid.recording.recording import StaticRecording
@@ -16,8 +17,6 @@ from dynid.run.logs import read_logs
 from dynid.run.motion import identify_motion, identify_poses, method_of
 from dynid.run.options import Settings
 from dynid.run.record import Run
-from dynid.run.refit import refit_from_settings
-from dynid.run.retrieval import retrieve_run
 
 
 def identify(
@@ -45,24 +44,37 @@ def identify(
         ('wls', True)
     """
     started = time.perf_counter()
-    chosen = settings or Settings()
+    with one_blas_thread():  # its matrices are small: threads would wait for one another, longer still beside other work
+        run = _identified(robot, logs, settings or Settings(), validate_on, tell)
+    return replace(run, seconds=time.perf_counter() - started)
+
+
+def _identified(
+    robot: Robot | str | Path,
+    logs: Sequence[str | Path] | str | Path,
+    chosen: Settings,
+    validate_on: Sequence[str | Path],
+    tell: Tell,
+) -> Run:
     if chosen.split is not None and validate_on:
         raise InputError("a split and validation logs were both given, expected one of the two")
     paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
     unseen = [Path(path) for path in validate_on]
     model = robot if isinstance(robot, Robot) else read_robot(robot, chosen.effects or "none", chosen.gravity, chosen.lock)
     if chosen.coefficients is not None:
+        from dynid.run.retrieval import retrieve_run  # it loads much that other runs do not need
+
         return retrieve_run(model, [*paths, *unseen], chosen, tell)
     if chosen.drop_above is not None:
         raise InputError("--drop-above leaves out given coefficients, none were given: name them with --from RUN|CSV")
     if chosen.keep_bodies is not None:
+        from dynid.run.refit import refit_from_settings
+
         return refit_from_settings(model, paths, chosen, unseen, tell)
     if chosen.friction is None:
         method_of(chosen, model)  # bounds and constraints that the robot does not have are refused before any work
     tell("reading the logs")
     found = read_logs(model, paths, chosen)
     if isinstance(found, StaticRecording):
-        run = identify_poses(model, found, paths[0], chosen, unseen, tell)
-    else:
-        run = identify_motion(found, chosen, unseen, tell)
-    return replace(run, seconds=time.perf_counter() - started)
+        return identify_poses(model, found, paths[0], chosen, unseen, tell)
+    return identify_motion(found, chosen, unseen, tell)

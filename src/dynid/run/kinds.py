@@ -296,7 +296,9 @@ class Positions(Kind):
 
 @dataclass(frozen=True)
 class Switch(Kind):
-    """On or off."""
+    """On or off; ``off`` is one more flag that switches it off."""
+
+    off: str = ""
 
     def check(self, value: Any, name: str) -> Any:
         if not isinstance(value, bool):

@@ -30,6 +30,7 @@ from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.run.bands import BandTrial, choose_bands
 from dynid.run.gate import gate
+from dynid.run.judged import judged
 from dynid.run.logs import Logs, read_unseen, refuse_same
 from dynid.run.options import Settings
 from dynid.run.record import Run
@@ -92,6 +93,7 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
     tell(f"estimating by {settings.method}")
     rows = rows_of(plan, robot, samples, parts.known)
     result, regression, loaded = estimate_under_load(rows, samples, method_of(settings, robot, tell))
+    result, verdict = judged(result, robot, settings)
     return assembled(
         Run(
             settings=settings,
@@ -104,6 +106,7 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
             trials=trials,
             logs=tuple(zip(logs.paths, logs.hashes, strict=True)),
             validation_logs=parts.validation_logs,
+            feasibility=verdict,
             friction=choice,
             checks=checks,
             notes=(*robot.source.notes, *logs.notes, *_findings(logs, checks), *(() if choice is None else choice.notes())),
@@ -134,7 +137,9 @@ def chosen_filter(
     if settings.signals or settings.filter != "butterworth":
         return choose_filter(robot, reduce_to_base(robot), recordings, settings, tell)
     if settings.torque_cutoff_hz is not None:
-        raise InputError("--torque-cutoff-hz is a cut-off of signals, but --no-signals filters rows: give one of the two")
+        raise InputError(
+            "--torque-cutoff-hz is a cut-off of signals, but rows are filtered: add --signals to filter signals instead"
+        )
     return choose_bands(robot, recordings, settings, tell)
 
 
@@ -163,7 +168,7 @@ def assembled(run: Run, unseen: Sequence[Samples], recordings: Sequence[Recordin
         validation=validate(run.robot, run.estimate, others, run.judged_hz) if others else None,
         row_error=None if run.regression is None else row_error_of(run.regression, run.estimate, run.rows.kind),
         row_validation=row_validation,
-        notes=(*run.notes, *gate(run.estimate, run.robot, run.samples)),
+        notes=(*run.notes, *gate(run.estimate, run.robot, run.samples, run.feasibility)),
         unseen=others,
     )
 
@@ -182,7 +187,7 @@ def identify_poses(
     tell(f"estimating by {settings.method}")
     regression: Regression = factorise(source)
     result = estimate(regression, reduce_to_base(rigid), method_of(settings, rigid, tell))
-    result = replace(result, n_samples=source.n_poses)
+    result, verdict = judged(replace(result, n_samples=source.n_poses), rigid, settings)
     return Run(
         settings=settings,
         robot=rigid,
@@ -193,7 +198,8 @@ def identify_poses(
         rows=RowPlan("static"),
         row_error=row_error_of(regression, result, "static"),
         logs=((str(path), poses.source.sha256),),
-        notes=(*rigid.source.notes, *poses.source.notes, *gate(result, rigid)),
+        notes=(*rigid.source.notes, *poses.source.notes, *gate(result, rigid, (), verdict)),
+        feasibility=verdict,
         regression=regression,
     )
 

@@ -29,6 +29,7 @@ from dynid.run.kinds import (
 )
 
 PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
+CONDITIONS = ("full", "plain")
 OPTIMISERS = ("refine", "annealing")
 VELOCITIES = ("auto", "logged", "position")
 ROW_KINDS = ("torque", "energy", "polynomial")
@@ -53,8 +54,9 @@ class Model:
     friction: str | None = option(
         None,
         "Friction model in place of viscous, coulomb, offset: linear, smooth, polynomial, sigmoid, gaz, stribeck, load, "
-        "load_polynomial, or auto, the one that predicts held-out blocks of time best, for each joint. Default: the effects "
-        "as given, with --no-signals auto.",
+        "load_polynomial, presliding (a joint at rest keeps the friction of its last motion), presliding_polynomial, "
+        "presliding_load, or auto, the one that predicts held-out blocks of time best, for each joint. Default: auto; the "
+        "effects as given where --effects names others, or with --signals.",
         Choice("MODEL", where="dynid.robot.effects:friction_choices", what="friction model"),
         example="auto",
     )
@@ -139,26 +141,26 @@ class Rows:
         example="savgol:11,2",
     )
     signals: bool = option(
-        True,
-        "Filter signals, as the papers do: position, velocity and torque at one cut-off. With --no-signals rows are made of "
-        "lightly filtered signals and then filtered together with torque, which keeps friction right at reversals.",
+        False,
+        "Filter signals, as the papers do: position, velocity and torque at one cut-off. Default: rows are made of lightly "
+        "filtered signals and then filtered together with torque, which keeps friction right at reversals.",
         Switch(),
     )
     cutoff_hz: float | Literal["auto"] = option(
         "auto",
-        "Low-pass of all signals, Hz; auto: the cut-off that predicts held-out raw torque best. With --no-signals the band of "
-        "the rows, in which torque is fitted and judged.",
+        "Band of the rows, in which torque is fitted and judged, Hz; auto: the band that predicts held-out torque best. With "
+        "--signals the low-pass of all signals; auto: the cut-off that predicts held-out raw torque best.",
         Number("HZ", 0.0, open_low=True, words_taken=("auto",), unit="Hz"),
     )
     signal_band_hz: float | Literal["auto"] = option(
         "auto",
-        "With --no-signals the low-pass of position and velocity before rows are made of them, Hz; auto: where the spectrum of "
-        "position meets its noise, or below.",
+        "Low-pass of position and velocity before rows are made of them, Hz; auto: where the spectrum of position meets its "
+        "noise, or below. Not with --signals.",
         Number("HZ", 0.0, open_low=True, words_taken=("auto",), unit="Hz"),
     )
     torque_cutoff_hz: float | None = option(
         None,
-        "Cut-off for torque alone, Hz; default: the same. Not with --no-signals.",
+        "Cut-off for torque alone, Hz; default: the same. Needs --signals.",
         Number("HZ", 0.0, open_low=True, unit="Hz"),
         example=20.0,
     )
@@ -207,7 +209,8 @@ class Fit:
     method: str = option(
         "sdp",
         "Estimator: sdp (every link physically consistent), ols, wls, robust, tls, ridge, essential, recursive, iv, "
-        "manifold, logcholesky, retrieve (under a bounds file).",
+        "bpfc (least squares, then the nearest feasible base values), fbpe-wls (sdp without a prior, joints weighted), "
+        "manifold and logcholesky (consistent, but they take no constraints), retrieve (under a bounds file).",
         Choice("NAME", where="dynid.estimation.methods.registry:method_names", what="method"),
     )
     split: float | None = option(
@@ -216,7 +219,29 @@ class Fit:
         Number("SHARE", 0.0, 1.0, open_low=True, open_high=True),
         example=0.65,
     )
-    weighted: bool = option(False, "Count joints by their own noise in sdp; otherwise every row counts the same.", Switch())
+    weighted: bool = option(
+        True,
+        "Count joints by their own noise in sdp, bpfc, manifold and logcholesky; otherwise every row counts the same.",
+        Switch(off="--unweighted"),
+    )
+    condition: str = option(
+        "full",
+        "Condition on every link: full (physically consistent), or plain, that of Sousa and Cortesao, without the triangle "
+        "inequality of the moments of inertia. Feasibility of the other methods' base values is decided under it as well. "
+        "manifold and logcholesky know the full one only.",
+        Choice("NAME", CONDITIONS, what="condition"),
+    )
+    margin: float = option(
+        1e-6,
+        "Smallest eigenvalue of every link's matrix in consistent methods, relative to the link's size in the description.",
+        Number("E", 0.0),
+    )
+    pull: float = option(
+        1e-4,
+        "Weight, in units of the noise, of a small pull of sdp, fbpe-wls, manifold and logcholesky to the unconstrained solution "
+        "along directions that the data do not determine; 0: none, as in the paper, where masses may grow without limit.",
+        Number("X", 0.0),
+    )
     prior: str = option(
         "auto",
         "Prior of sdp for parameters that the data do not determine: the description (entropic, scaled, euclidean), none, "
@@ -265,7 +290,9 @@ class Fit:
         "Form of --method recursive: repaired (equals the batch solution) or literal (as printed by Lomakin and Deutscher).",
         Choice("NAME", ("repaired", "literal"), what="form of recursive least squares"),
     )
-    constraints: Mapping[str, Any] = option({}, "Constraints beyond physical consistency.", Table())
+    constraints: Mapping[str, Any] = option(
+        {}, "Constraints beyond physical consistency, for sdp, bpfc, fbpe-wls and retrieve.", Table()
+    )
     conditions: tuple[Mapping[str, Any], ...] = option(
         (), "Conditions of --method retrieve as expressions, such as 'm1 > 2 * m2 if m2 > 1'.", Table(many=True)
     )

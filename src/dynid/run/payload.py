@@ -27,6 +27,7 @@ from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression, matrix_regression
+from dynid.regression.memory import with_memory
 from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.run.logs import read_logs, refuse_same
@@ -103,9 +104,10 @@ def payload_from_samples(run: Run, samples: Sequence[Samples], body: int) -> Pay
     parts: list[Regression] = []
     total, before = 0.0, 0.0
     for one in samples:
+        one = with_memory(robot, one)
         assert one.torque is not None
         rest = one.torque - predict(robot, run.estimate.standard, one)
-        Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load)[:, :, columns]
+        Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load, travel=one.travel)[:, :, columns]
         blocks = [*(np.column_stack([Y[:, j], rest[:, j]]) for j in range(robot.n_dof)), one.torque]
         *rows, torque = _filtered(blocks, one.time, run.filter)
         parts.append(matrix_regression(parameters, robot.dof_names, rows, timed=True))

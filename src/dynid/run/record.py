@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.result import Estimate
 from dynid.recording.finding import DataCheck
@@ -71,6 +72,8 @@ class Run:
     """The friction model, where one was asked for, and what it was chosen against."""
     checks: tuple[DataCheck, ...] = ()
     """What was found wrong with each log."""
+    feasibility: Verdict | None = None
+    """Whether a robot with consistent links has the base values found, and what proves it."""
     comparisons: tuple[Mapping[str, Any], ...] = ()
     """What other methods found on the same samples, each with ``method``, ``relative_error``, ``feasible``, ``seconds``."""
     notes: tuple[str, ...] = ()
@@ -131,6 +134,7 @@ class Run:
             },
             "rmse": list(found.residual_rms if own is None else own.rmse),
             "feasible": found.feasible,
+            "feasibility": None if self.feasibility is None else self.feasibility.as_dict(),
             "filter": None if self.filter is None else self.filter.as_dict() | {"text": self.filter.describe()},
             "rows": self._rows(),
             "friction": "none" if not self.robot.effects else ",".join(effect.name for effect in self.robot.effects),

@@ -19,6 +19,7 @@ from dynid.recording.recording import StaticRecording
 from dynid.robot.effects import friction_effects
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
+from dynid.run.judged import judged
 from dynid.run.logs import read_logs
 from dynid.run.motion import assembled, chosen_filter, filter_memory_s, parts_of
 from dynid.run.options import Reading, Rows, Settings, options_of
@@ -93,6 +94,7 @@ def refit_friction(
     choice, result, regression, loaded = friction_alone(
         plain, samples, model, row_filter=filtered.row_filter, time_s=filter_memory_s(filtered)
     )
+    result, verdict = judged(result, choice.robot, settings, keep=True)
     refitted = Run(
         settings=settings,
         robot=choice.robot,
@@ -104,6 +106,7 @@ def refit_friction(
         trials=trials,
         logs=tuple(zip(found.paths, found.hashes, strict=True)),
         validation_logs=parts.validation_logs,
+        feasibility=verdict,
         friction=choice,
         notes=(*choice.robot.source.notes, *found.notes, *choice.notes()),
         regression=regression,

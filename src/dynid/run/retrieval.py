@@ -13,12 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.result import Estimate
 from dynid.estimation.retrieval.coefficients import Coefficients, left_out, read_coefficients, retrieve_estimate
 from dynid.estimation.retrieval.retrieve import PenaltyRetrieval, largest_joint_wrench
 from dynid.progress import Tell, silent
 from dynid.regression.base import reduce_to_base
 from dynid.robot.model import Robot
+from dynid.run.gate import consistency_notes
+from dynid.run.judged import judged
 from dynid.run.logs import Logs, read_unseen, refuse_same
 from dynid.run.motion import chosen_filter, method_of, under_load
 from dynid.run.options import Settings
@@ -50,7 +53,7 @@ def retrieve_run(robot: Robot, logs: Sequence[Path], settings: Settings, tell: T
     method = method_of(settings, kept.robot, tell)
     assert isinstance(method, PenaltyRetrieval)
     tell("estimating by retrieve")
-    result = retrieve_estimate(method, kept)
+    result, verdict = judged(retrieve_estimate(method, kept), kept.robot, settings, keep=True)
     run = Run(
         settings=settings,
         robot=kept.robot,
@@ -59,7 +62,8 @@ def retrieve_run(robot: Robot, logs: Sequence[Path], settings: Settings, tell: T
         validation=None,
         filter=None,
         rows=RowPlan(COEFFICIENTS),
-        notes=(*kept.robot.source.notes, *source.notes, *notes, *_notes(kept, result)),
+        notes=(*kept.robot.source.notes, *source.notes, *notes, *_notes(kept, result, verdict)),
+        feasibility=verdict,
     )
     run = _validated(run, logs, source.run, tell) if logs else _without_data(run)
     return replace(run, seconds=time.perf_counter() - started)
@@ -137,7 +141,7 @@ def _kept(given: Coefficients, most_percent: float | None) -> tuple[Coefficients
     return given.without(drop), [text]
 
 
-def _notes(given: Coefficients, result: Estimate) -> list[str]:
+def _notes(given: Coefficients, result: Estimate, verdict: Verdict) -> list[str]:
     """What the coefficients leave open."""
     notes = [result.base.note] if result.base.note else []
     missing = [name for name, origin in zip(result.base.names, result.origin, strict=True) if origin == "prior"]
@@ -146,10 +150,7 @@ def _notes(given: Coefficients, result: Estimate) -> list[str]:
             f"{len(given.names)} coefficients fix {result.rank} of {result.base.n_base} base parameters; these follow from the "
             f"constraints and the description alone: {', '.join(missing)}"
         )
-    if not result.feasible:
-        links = [link for link, good in zip(given.robot.links, result.link_consistent, strict=True) if not good]
-        notes.append(f"no physical body has the parameters found for: {', '.join(links)}")
-    return [*notes, *result.notes]
+    return [*notes, *consistency_notes(result, given.robot, verdict), *result.notes]
 
 
 def _without_data(run: Run) -> Run:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import platform
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
@@ -123,7 +125,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
         errors: dict[str, Any] = {
             name: None if (item := record["errors"][name]) is None else read(item) for name, read in _ERRORS.items()
         }
-        model = record["result"].get("friction_model")
+        model, verdict = record["result"].get("friction_model"), record["result"].get("feasibility")
         run = Run(
             settings=settings,
             robot=robot,
@@ -133,6 +135,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
             logs=tuple((item["path"], item["sha256"]) for item in record["logs"]),
             validation_logs=tuple((item["path"], item["sha256"]) for item in record["validation_logs"]),
             friction=None if model is None else FrictionChoice.from_dict(robot, model),
+            feasibility=None if verdict is None else Verdict.from_dict(verdict),
             checks=tuple(DataCheck.from_dict(item) for item in record["checks"]),
             comparisons=tuple(record["comparisons"]),
             trials=tuple(_trial(item) for item in record["filter_trials"]),
@@ -174,6 +177,11 @@ def read_model(path: str | Path) -> Robot:
 
 def versions() -> dict[str, str]:
     """Versions of what the numbers depend on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in ("dynid", "numpy", "scipy", "numba", "pin"):
         try:

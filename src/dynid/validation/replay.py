@@ -36,8 +36,8 @@ Engine: TypeAlias = Literal["auto", "mujoco", "own"]
 ENGINES: tuple[Engine, ...] = ("auto", "mujoco", "own")
 
 LONGEST_STEP_S = 1e-3
-MOST_WINDOWS = 200
-"""Windows beyond this many are thinned out evenly: more would not change a mean."""
+MOST_WINDOWS = 64
+"""Windows beyond this many are thinned out evenly: more would hardly change a mean."""
 
 COULOMB_WIDTH = 0.01
 """rad/s or m/s over which our own integration smooths a sharp sign."""

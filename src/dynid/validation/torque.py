@@ -17,6 +17,7 @@ from dynid.recording.parts import GAP
 from dynid.recording.samples import Samples
 from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.zero_phase import filter_window
+from dynid.regression.memory import with_memory
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.model import Robot
 
@@ -106,7 +107,10 @@ class Validation:
 def predict(robot: Robot, parameters: Parameters, samples: Samples) -> Array:
     """Torque that the parameters give on the motion of the samples, ``(samples, joints)``."""
     model = robot.with_parameters(parameters)
-    return inverse_dynamics(model, samples.position, samples.velocity, samples.acceleration, samples.load)
+    samples = with_memory(model, samples)
+    return inverse_dynamics(
+        model, samples.position, samples.velocity, samples.acceleration, samples.load, travel=samples.travel
+    )
 
 
 def validate(
@@ -170,7 +174,7 @@ def band_limited(samples: Samples, prediction: Array, band_hz: float | None) -> 
     return judged, np.concatenate(predicted)
 
 
-_ARRAYS = ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load")
+_ARRAYS = ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel")
 
 
 def _uninterrupted(time: Array) -> list[slice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from dynid.estimation.constraints.constraints import (
     mesh_vertices,
     table_from_constraints,
 )
+from dynid.estimation.constraints.table import read_constraints_table
 from dynid.estimation.convex.conic import ConsistentSet
 from dynid.estimation.convex.layout import Layout
 from dynid.estimation.methods.registry import METHODS, method_named, methods_that_take
@@ -227,3 +229,29 @@ def test_a_method_takes_constraints_or_says_which_do(name):
         with pytest.raises(InputError, match=f"'{name}' takes no constraints") as refused:
             method_named(name, known)
         assert all(other in str(refused.value) for other in methods_that_take("constraints"))
+
+
+def test_constraints_stand_in_a_file_of_their_own_or_in_a_run_file(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text('robot = "arm.urdf"\n[constraints]\ntotal_mass = { upper = 27.0 }\n')
+    assert read_constraints_table(path) == {"total_mass": {"upper": 27.0}}
+
+
+@pytest.mark.parametrize(
+    ("content", "facts"),
+    [
+        ("total_mass = 3", "hold total_mass, expected a table"),
+        ("", "hold nothing, expected a table"),
+        ("[constraints]\nweight = { upper = 1.0 }", "unknown constraint 'weight'"),
+        ("[constraints]\ntotal_mass = { most = 1.0 }", "unknown entry of constraint 'total_mass' 'most'"),
+        ("[constraints", "not valid TOML"),
+    ],
+)
+def test_files_of_constraints_that_cannot_be_read(tmp_path: Path, content: str, facts: str) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=facts) as refused:
+        read_constraints_table(path)
+    assert "known.toml" in str(refused.value)
+    with pytest.raises(InputError, match=r"missing\.toml' cannot be read"):
+        read_constraints_table(tmp_path / "missing.toml")

@@ -8,7 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from dynid.cli.console import Stages, percent, show, show_json, show_table
-from dynid.cli.options import AsJson, OptionalLogFiles, OptionalRobotFile, UnseenLogs
+from dynid.cli.options import (
+    AsJson,
+    ConstraintsFile,
+    OptionalLogFiles,
+    OptionalRobotFile,
+    UnseenLogs,
+    constraints_table,
+)
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
 from dynid.run.options import Fit, Model, Reading, Rows
@@ -28,6 +35,7 @@ def compare(
         str | None, typer.Option("--methods", help="Some methods, separated by commas; default: all.", show_default=False)
     ] = None,
     validate: UnseenLogs = None,
+    constraints: ConstraintsFile = None,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -39,10 +47,12 @@ def compare(
     """
     from dynid.estimation.methods.registry import METHODS
     from dynid.run.compare import compare as compare_methods
+    from dynid.run.compare import compared_without
     from dynid.run.runfile import RunFile, read_run_file
 
     file = RunFile() if config is None else read_run_file(config)
-    settings = file.settings(given or {})
+    known = constraints_table(constraints)
+    settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
     description, recordings = robot or file.robot, logs or list(file.logs)
     if description is None or not recordings:
         raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
@@ -61,11 +71,20 @@ def compare(
             percent(one.identification),
             percent(one.validation),
             "yes" if one.estimate.feasible else "no",
+            one.feasibility.decision if one.feasibility.proven else "not decided",
             f"{one.seconds:.3f}",
             one.estimate.outcome.name.lower(),
         )
         for one in found
     ]
-    show_table(("method", "error, known", "error, unseen", "consistent", "seconds", "outcome"), rows, text=(0, 3, 5))
+    header = ("method", "error, known", "error, unseen", "links consistent", "base values", "seconds", "outcome")
+    show_table(header, rows, text=(0, 3, 4, 6))
+    for one in found:
+        verdict = one.feasibility
+        if verdict.sentence:
+            show(f"{one.method}: " + "; ".join(part for part in (verdict.sentence, verdict.inertia_matrix) if part))
+    less = compared_without(chosen, settings)
+    if less:
+        show(f"note: {less}")
     if run.filter is not None:
         show(f"errors against filtered torque; {run.filter.describe()}")

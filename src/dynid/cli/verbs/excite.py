@@ -307,7 +307,11 @@ def excite(
     if json:
         show_json(found.as_json() | {"files": files})
         return
-    show(f"{model.name}: {found.in_words()}")
+    _show_excitation(model.name, found, files)
+
+
+def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
+    show(f"{robot}: {found.in_words()}")
     show(f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s")
     for limit, margin in found.margins.items():
         show(

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.console import Stages, percent, say, show, show_json, show_table
-from dynid.cli.options import AsJson, OptionalLogFiles, OptionalRobotFile, RunFolder, UnseenLogs
+from dynid.cli.options import (
+    AsJson,
+    ConstraintsFile,
+    OptionalLogFiles,
+    OptionalRobotFile,
+    RunFolder,
+    UnseenLogs,
+    constraints_table,
+)
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
 from dynid.run.options import Fit, Model, Reading, Rows
@@ -43,6 +51,7 @@ def identify(
     export: Annotated[
         str, typer.Option("--export", help="Formats of the exported model: urdf, mjcf, sdf, c, json.")
     ] = "urdf,mjcf",
+    constraints: ConstraintsFile = None,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -54,14 +63,14 @@ def identify(
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
     from dynid.publish.publish import publish_run
-    from dynid.run.compare import compare_on
     from dynid.run.export import known_formats
     from dynid.run.identify import identify as identify_robot
     from dynid.run.runfile import RunFile, read_run_file
 
     formats = known_formats(export.split(","))
     file = RunFile() if config is None else read_run_file(config)
-    settings = file.settings(given or {})
+    known = constraints_table(constraints)
+    settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
     description, recordings = robot or file.robot, logs or list(file.logs)
     target = output or file.output or Path("run")
     if description is None or not (recordings or settings.coefficients):
@@ -73,6 +82,8 @@ def identify(
         unseen = validate or list(file.validate)
         run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
         if compare is not None:
+            from dynid.run.compare import compare_on
+
             found = compare_on(run, settings, [name.strip() for name in compare.split(",")], tell=stages.tell)
             run = replace(run, comparisons=tuple(one.as_dict() for one in found))
         published = publish_run(run, target, formats=formats, tell=stages.tell)
@@ -146,7 +157,23 @@ def show_run(run: Run) -> None:
         show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
     if "lower_bound" in found.details:
         show_retrieval(dict(found.details))
-    show("physically consistent: " + ("yes, every link" if found.feasible else "no, see the notes"))
+    show_consistency(run)
+
+
+def show_consistency(run: Run) -> None:
+    """What is proven of the links and of the base values."""
+    verdict, links = run.feasibility, "yes, every link" if run.estimate.feasible else "no, see the notes"
+    show(f"physically consistent: {links}")
+    if verdict is None:
+        return
+    words = {
+        "bodies": "yes, the links of the model prove it",
+        "certificate": "yes, proven by consistent links that have them",
+        "direction": "no, proven, see the notes",
+        "": "not decided, see the notes",
+    }
+    matrix = f"; {verdict.inertia_matrix}" if verdict.inertia_matrix else ""
+    show(f"base values that a robot can have ({verdict.condition} condition): {words[verdict.proof]}{matrix}")
 
 
 def _show_coefficients(run: Run) -> None:
@@ -157,7 +184,7 @@ def _show_coefficients(run: Run) -> None:
         filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
         show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
     show_retrieval(dict(found.details))
-    show("physically consistent: " + ("yes, every link" if found.feasible else "no, see the notes"))
+    show_consistency(run)
 
 
 def show_retrieval(details: dict[str, Any]) -> None:

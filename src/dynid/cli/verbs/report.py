@@ -17,6 +17,7 @@ def report(
         Path | None,
         typer.Option("-o", "--output", help="File to write; default: report.html in the run.", show_default=False),
     ] = None,
+    png: Annotated[bool, typer.Option("--png", help="Write the figures as PNG files beside the SVG files.")] = False,
     json: AsJson = False,
 ) -> None:
     """Write the report of a run again, from its files and, if they still exist, its logs.
@@ -30,7 +31,7 @@ def report(
     known = load_run(run, with_samples=True)
     if known.filter is not None and not (known.samples or known.unseen):
         say("the logs of this run are missing or have changed: torque, excitation and residuals are left out")
-    path = report_run(known, output or run / "report.html", exported=read_exports(run))
+    path = report_run(known, output or run / "report.html", exported=read_exports(run), png=png)
     if json:
         show_json({"files": [str(path)]})
     else:

@@ -1,7 +1,8 @@
-"""Constraints from the tables of a run file, and back."""
+"""Constraints from the tables of a run file or a file of their own, and back."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -60,6 +61,36 @@ def constraints_from_table(table: Mapping[str, Any]) -> tuple[Constraint, ...]:
                 raise InputError(f"constraint '{kind}' is {entry!r}, expected a table such as {{ link = 1, lower = 0.5 }}")
             found.append(_from_entry(kind, entry))
     return tuple(found)
+
+
+def read_constraints_table(path: str | Path) -> dict[str, Any]:
+    r"""The ``[constraints]`` table of a TOML file: a run file, or one that holds nothing else; meshes are relative to it.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = Path("known.toml").write_text("[constraints]\ntotal_mass = { upper = 27.0 }\n")
+        >>> read_constraints_table("known.toml")
+        {'total_mass': {'upper': 27.0}}
+    """
+    place = Path(path)
+    try:
+        content = tomllib.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"constraints '{place}' cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"constraints '{place}' are not valid TOML: {error}") from None
+    table = content.get("constraints")
+    if not isinstance(table, dict) or not table:
+        found = ", ".join(content) or "nothing"
+        raise InputError(
+            f"constraints '{place}' hold {found}, expected a table [constraints] with one or more of {', '.join(KINDS)}"
+        )
+    table = with_meshes_seen_from(table, place.parent)
+    try:
+        constraints_from_table(table)
+    except InputError as error:
+        raise InputError(f"constraints '{place}': {error}") from None
+    return dict(table)
 
 
 def with_meshes_seen_from(table: Any, folder: Path) -> Any:

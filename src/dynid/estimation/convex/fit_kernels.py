@@ -150,7 +150,7 @@ def interior_fit(
         x += step * dx
         block_values(x, slots, basis, constant, S)
         Z += step * dZ
-        s = x[bounded] + offset
+        s = s + step * ds  # not x + offset: near an active bound their difference is rounding, or zero
         z += step * dz
     return x, OUT_OF_STEPS, most, gap
 
@@ -221,7 +221,7 @@ def entropic_fit(
                 break
             step *= 0.5
         x = x + step * dx
-        s = x[bounded] + offset
+        s = s + step * ds  # not x + offset: near an active bound their difference is rounding, or zero
         z = z + min(1.0, 0.95 * _longest(z, dz, 1.0 / 0.95)) * dz
         if total <= tolerance:
             return x, SOLVED, iteration + 1, total

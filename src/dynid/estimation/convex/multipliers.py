@@ -100,4 +100,17 @@ def blamed(consistent: ConsistentSet, dual: Array, share: float = 0.01) -> tuple
         return ()
     natural = np.array([kind == "semidefinite" for kind, _ in consistent.cones])
     order = np.lexsort((-weights, natural))
-    return tuple(dict.fromkeys(consistent.labels[i] for i in order if weights[i] > share * weights.max()))
+    least = share * weights.max()
+    return tuple(dict.fromkeys(_label(consistent, int(i), dual, least) for i in order if weights[i] > least))
+
+
+def _label(consistent: ConsistentSet, cone: int, dual: Array, least: float) -> str:
+    """What a cone stands for; of signs of several effects those that count."""
+    label, ending = consistent.labels[cone], " not negative"
+    if not label.endswith(ending):
+        return label
+    first, last = consistent.starts[cone], consistent.starts[cone + 1]
+    rows = first + np.flatnonzero(dual[first:last] > least)
+    columns = consistent.M[rows].tocsr().indices
+    names = [consistent.layout.names[column] for column in columns]
+    return f"{', '.join(names)}{ending}" if names else label

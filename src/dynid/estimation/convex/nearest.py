@@ -10,6 +10,9 @@ itself is the direction of the proof: ``d = R^T R (E x - beta)`` separates, and
 From above, over the set itself, with a price on the size of all bodies together: ``T(x)`` of the nearest ones may be infinite,
 and ``price T`` keeps it where the base values computed from the bodies still have their digits. Both are solved by rows, so that
 nothing is squared, and need no pull.
+
+Where further constraints leave the reduced form without a nearest point of its own, its multipliers are poor. Those of the
+priced program then prove more of bodies up to a size: they miss their equation by the price, which counts times that size.
 """
 
 from __future__ import annotations
@@ -20,12 +23,11 @@ from functools import cached_property
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.convex.block_forms import block_program
 from dynid.estimation.convex.consistent_set import BASES, onto_equalities
 from dynid.estimation.convex.interior_point import InteriorSolution, Iterate, centre
 from dynid.estimation.convex.proof import Multipliers, Proof, proof
 from dynid.estimation.convex.question import Projected, Question
-from dynid.estimation.convex.reduced import ReducedForm, lifted, reduced_form
+from dynid.estimation.convex.reduced import ReducedForm, lifted, reduced_form, whole_form
 
 LARGEST = (2e6, 3e5, 5e4, 1e7, 5e7)
 """Size of all bodies together that a certificate may have, in units of :meth:`Question.unit`; the others where the first leaves a
@@ -37,6 +39,8 @@ NEARLY, WELL_INSIDE = 1e-8, 1e-2
 SHARES = tuple(10.0**power for power in range(-13, 0, 2))
 """Of a point well inside its cones that are mixed in, so that the mixture is safely inside; then finer around the best."""
 FINER = (0.1, 0.2, 0.4, 0.55, 0.75, 1.0, 1.3, 2.0, 4.0)
+BOUNDED = ((1e-15, 2e6), (1e-14, 3e5), (1e-14, 5e4), (1e-13, 5e4), (1e-12, 5e3))
+"""Prices and sizes for which more is proven of bodies up to that size, where the reduced form proves too little."""
 GAP, ENOUGH = 1e-7, 5e-7
 """Gaps relative to the length of the base values above which more is tried: other bodies, larger ones."""
 
@@ -68,6 +72,12 @@ def nearest(question: Question, below: Below | None = None) -> Nearest:
             x, distance = (other, nearer) if nearer < distance else (x, distance)
         found.append(Nearest(x, distance, min(lower, distance), made, largest * question.unit))
         if distance - lower <= ENOUGH * max(question.length, lower):
+            return found[-1]
+    for price, largest in BOUNDED:
+        made, lower = bodies.bound(price, largest)
+        x, distance = bodies.nearest(largest)
+        found.append(Nearest(x, distance, min(lower, distance), made, largest * question.unit))
+        if distance - lower <= ENOUGH * max(question.length, lower):
             break
     return min(found, key=lambda one: one.distance - one.lower_bound if one.x is not None else np.inf)
 
@@ -82,7 +92,7 @@ class Weighed:
 
 @dataclass(frozen=True, eq=False)
 class Below:
-    """The solution over the reduced form."""
+    """The solution over a form of the set, the reduced one or the whole."""
 
     question: Question
     form: ReducedForm
@@ -91,8 +101,16 @@ class Below:
 
     @classmethod
     def of(cls, question: Question) -> Below:
-        form = reduced_form(question.consistent, question.E)
-        problem = Projected.of(form.program, question, question.E @ form.T, np.zeros(form.program.n))
+        """Over the reduced form."""
+        return cls.over(reduced_form(question.consistent, question.E), question)
+
+    @classmethod
+    def over(cls, form: ReducedForm, question: Question, price: float = 0.0) -> Below:
+        """Over a form, with a price on the size of the bodies."""
+        consistent = question.consistent
+        cost = np.zeros(consistent.n)
+        cost[consistent.layout.slots] = price * np.trace(BASES[consistent.condition], axis1=1, axis2=2)
+        problem = Projected.of(form.program, question, question.E @ form.T, form.T.T @ cost)
         found = problem.solve(np.asarray(np.linalg.lstsq(form.T, question.start, rcond=None)[0], dtype=np.float64))
         return cls(question, form, problem, found)
 
@@ -187,8 +205,8 @@ class _Bodies:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._program = block_program(question.consistent)
-        self._known: dict[float, Array | None] = {}
+        self._form = whole_form(question.consistent, question.E)
+        self._solved: dict[float, Below] = {}
 
     def nearest(self, largest: float) -> tuple[Array | None, float]:
         """At the lowest price that keeps them from growing larger than this, in units of the question."""
@@ -199,12 +217,16 @@ class _Bodies:
                 return x, question.distance(x)
         return None, np.inf
 
+    def bound(self, price: float, largest: float) -> tuple[Proof, float]:
+        """What the multipliers at a price prove of bodies up to a size."""
+        return self._priced(price).bound(largest)
+
+    def _priced(self, price: float) -> Below:
+        if price not in self._solved:
+            self._solved[price] = Below.over(self._form, self._question, price)
+        return self._solved[price]
+
     def _at(self, price: float) -> Array | None:
-        if price not in self._known:
-            consistent, question = self._question.consistent, self._question
-            q = np.zeros(self._program.n)
-            q[consistent.layout.slots] = price * np.trace(BASES[consistent.condition], axis1=1, axis2=2)
-            problem = Projected.of(self._program, question, question.E, q)
-            x, _ = consistent.pushed(problem.whole(problem.solve(question.start).x))
-            self._known[price] = x if np.isfinite(x).all() and consistent.contains(x) else None
-        return self._known[price]
+        consistent, below = self._question.consistent, self._priced(price)
+        x, _ = consistent.pushed(below.form.T @ below.problem.whole(below.found.x))
+        return x if np.isfinite(x).all() and consistent.contains(x) else None

@@ -45,6 +45,11 @@ class Face:
     """How many of the link's first parameters are coordinates of their own."""
 
 
+def _whole(side: int) -> Face:
+    """A link's whole inequality."""
+    return Face(np.eye(side), np.eye(10), np.zeros((10, 0)), None)
+
+
 @dataclass(frozen=True, eq=False)
 class ReducedForm:
     """``x = T xi``, up to null bodies."""
@@ -77,8 +82,7 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
     rows = consistent.linear
     inequalities, offsets = _inequalities(rows, consistent.n)
     links = list(slots)
-    whole = Face(np.eye(basis.shape[2]), np.eye(10), np.zeros((10, 0)), None)
-    faces = [whole] * len(links)
+    faces = [_whole(basis.shape[2])] * len(links)
     seen = np.vstack([E, rows.A])
     fixed = set(arrows[0][arrows[0] >= 0].tolist())
     left = seen
@@ -107,6 +111,18 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
         faces = new
         left = _without_free(seen, faces, links, consistent)
     T, program, kept = _program(consistent, faces, links, (basis, constant), arrows, rows, (inequalities, offsets), seen)
+    return ReducedForm(consistent, program, T, tuple(faces), rows, *kept)
+
+
+def whole_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
+    """The set as it is, with every link's whole inequality."""
+    slots, basis, constant = link_blocks(consistent)
+    arrows = arrow_blocks(consistent, basis.shape[2])
+    rows = consistent.linear
+    faces = [_whole(basis.shape[2])] * len(slots)
+    seen = np.vstack([E, rows.A])
+    inequalities = _inequalities(rows, consistent.n)
+    T, program, kept = _program(consistent, faces, list(slots), (basis, constant), arrows, rows, inequalities, seen)
     return ReducedForm(consistent, program, T, tuple(faces), rows, *kept)
 
 

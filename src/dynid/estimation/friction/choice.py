@@ -16,7 +16,15 @@ from dynid.arrays import Array, freeze
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.cross_validation import FrictionTrial, cross_validate, too_short
 from dynid.estimation.friction.data import FrictionData
-from dynid.estimation.friction.fit import Fitted, fit_friction, fit_model, needs_load, with_transmitted_load
+from dynid.estimation.friction.fit import (
+    ROUNDS,
+    Fitted,
+    finished,
+    fit_friction,
+    fit_model,
+    needs_load,
+    with_transmitted_load,
+)
 from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
@@ -127,7 +135,11 @@ def choose_friction(
             chosen = fit_model(FrictionModel(chosen, data), weighted=weighted).robot
         return FrictionChoice(chosen, model)
     if too_short(data):
-        return FrictionChoice(candidate("linear"), "linear", reason="the logs are too short to compare friction models")
+        reason = "the logs are too short to compare friction models on held-out blocks"
+        smooth = fit_model(FrictionModel(candidate("smooth"), data), weighted=weighted)
+        hard = fit_model(FrictionModel(candidate("linear"), data), weighted=weighted, weights=smooth.weights, rounds=1)
+        turns = row_filter is not None and _information(smooth) < _information(hard)
+        return FrictionChoice(smooth.robot if turns else hard.robot, "smooth" if turns else "linear", reason=reason)
     fits: dict[str, Fitted] = {}
     trials: dict[str, FrictionTrial] = {}
     weights: Array | None = None
@@ -135,31 +147,49 @@ def choose_friction(
     for name in tried_friction_models():
         tell(f"choosing the friction model: {name}")
         fit = fit_model(
-            FrictionModel(candidate(name), data), weighted=weighted, weights=weights, start=places, rounds=TRIAL_ROUNDS
+            FrictionModel(candidate(name), data),
+            weighted=weighted,
+            weights=weights,
+            start=places,
+            rounds=TRIAL_ROUNDS,
+            finish=False,
         )
         fits[name], trials[name] = fit, cross_validate(fit, name)
         weights, places = fit.weights, {**places, **fit.places()}
     best = _chosen(list(trials.values()))
     models = {joint: _own_model(trials, best, d) for d, joint in enumerate(robot.joint_names)}
     own = {joint: name for joint, name in models.items() if name != best}
-    alike = FrictionChoice(fits[best].robot, best, tuple(trials.values()))
-    if not own:
-        return alike
-    tell("choosing the friction model: joints with models of their own")
-    mixed = fit_model(FrictionModel(_mixed(robot, models, fits), data), weighted=weighted, weights=weights, start=places)
-    together = cross_validate(mixed, "mixed")
-    if together.error > (1.0 - TOGETHER) * trials[best].error:
-        return alike
-    return FrictionChoice(mixed.robot, best, (*trials.values(), together), own)
+    if own:
+        tell("choosing the friction model: joints with models of their own")
+        mixed = fit_model(
+            FrictionModel(_mixed(robot, models, fits), data),
+            weighted=weighted,
+            weights=weights,
+            start=places,
+            rounds=TRIAL_ROUNDS,
+            finish=False,
+        )
+        together = cross_validate(mixed, "mixed")
+        if together.error <= (1.0 - TOGETHER) * trials[best].error:
+            return FrictionChoice(finished(mixed).robot, best, (*trials.values(), together), own)
+    return FrictionChoice(finished(fits[best]).robot, best, tuple(trials.values()))
+
+
+def _information(fit: Fitted) -> float:
+    """Schwarz's criterion: what a fit leaves, and what its numbers cost."""
+    n_rows = fit.model.data.torque.size
+    return n_rows * float(np.log(max(fit.solution.cost, 1e-300))) + len(fit.model.start) * float(np.log(n_rows))
 
 
 def _chosen(trials: Sequence[FrictionTrial], joint: int | None = None) -> str:
-    """Among models that predict about as well as the best, the one with the fewest columns.
+    """Among models that predict about as well as the best, the one with the fewest columns, of these the one that fits best.
 
-    Two models predict alike where their errors differ by less than ``ALIKE``, or by less than what the difference varies by
-    from block to block: one standard error of its mean.
+    Joints count by their own noise, which the best model of each shows: the friction of a wrist must not be decided by what
+    is left at the shoulder. Two models predict alike where their errors differ by less than ``ALIKE``, or by less than what
+    the difference varies by from block to block: one standard error of its mean.
     """
-    squares = [_block_squares(trial, joint) for trial in trials]
+    noise = np.min([trial.rmse for trial in trials], axis=0)
+    squares = [_block_squares(trial, joint, noise) for trial in trials]
     best = squares[int(np.argmin([own.sum() for own in squares]))]
     limit = ((1.0 + ALIKE) ** 2 - 1.0) * best.sum()
     alike = [
@@ -167,12 +197,23 @@ def _chosen(trials: Sequence[FrictionTrial], joint: int | None = None) -> str:
         for trial, own in zip(trials, squares, strict=True)
         if (own - best).sum() <= max(limit, np.sqrt(len(best)) * float(np.std(own - best, ddof=1)))
     ]
-    return min(alike, key=lambda trial: (trial.n_columns, _block_squares(trial, joint).sum())).model
+    return min(alike, key=lambda trial: (trial.n_columns, _fitted_square(trial, joint, noise))).model
 
 
-def _block_squares(trial: FrictionTrial, joint: int | None) -> Array:
+def _fitted_square(trial: FrictionTrial, joint: int | None, noise: Array) -> float:
+    """Squared error on the rows of the fit, of one joint or of all in units of their noise."""
+    assert trial.fitted_rmse is not None
+    scaled = trial.fitted_rmse / np.maximum(noise, 1e-300)
+    return float(scaled @ scaled) if joint is None else float(scaled[joint] ** 2)
+
+
+def _block_squares(trial: FrictionTrial, joint: int | None, noise: Array | None = None) -> Array:
+    """Squared error of each block: of one joint, or of all in units of their noise."""
     assert trial.squares is not None
-    return np.asarray(trial.squares.sum(axis=1) if joint is None else trial.squares[:, joint])
+    if joint is not None:
+        return np.asarray(trial.squares[:, joint])
+    scale = np.ones(trial.squares.shape[1]) if noise is None else np.maximum(noise, 1e-300) ** -2
+    return np.asarray(trial.squares @ scale)
 
 
 def _own_model(trials: Mapping[str, FrictionTrial], best: str, joint: int) -> str:
@@ -201,12 +242,18 @@ def _mixed(robot: Robot, models: Mapping[str, str], fits: Mapping[str, Fitted]) 
     return with_friction(robot, effects)
 
 
-def with_own_numbers(robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None = None) -> Robot:
-    """The robot with the inner numbers of its friction, such as a Stribeck velocity, searched for on the samples."""
+def with_own_numbers(
+    robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None = None, *, finish: bool = True
+) -> Robot:
+    """The robot with the inner numbers of its friction, such as a Stribeck velocity, searched for on the samples.
+
+    Without ``finish`` they are as exact as comparisons need: see :func:`~dynid.estimation.friction.fit.fit_model`.
+    """
     if not _searched(robot):
         return robot
     data = FrictionData.of(robot, samples, row_filter)
-    return fit_model(FrictionModel(robot, data), weighted=True).robot
+    rounds = ROUNDS if finish else TRIAL_ROUNDS
+    return fit_model(FrictionModel(robot, data), weighted=True, rounds=rounds, finish=finish).robot
 
 
 def estimate_under_load(

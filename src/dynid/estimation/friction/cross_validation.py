@@ -15,7 +15,7 @@ import numpy as np
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.errors import InputError
 from dynid.estimation.friction.data import Basis, FrictionData
-from dynid.estimation.friction.fit import Fitted
+from dynid.estimation.friction.fit import Fitted, residual_norms
 from dynid.estimation.friction.model import Columns, Solver
 
 BLOCKS = 5
@@ -37,6 +37,8 @@ class FrictionTrial:
     n_columns: int
     squares: Array | None = None
     """``(blocks, joints)``: squared error of each held-out block, for comparing models block by block."""
+    fitted_rmse: Array | None = None
+    """Per joint, on the rows that the model was fitted to: decides between models of one size that predict alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,7 @@ def cross_validate(fitted: Fitted, name: str = "", *, blocks: int = BLOCKS) -> F
         rmse=freeze(np.sqrt(squares.sum(axis=0) / len(used))),
         n_columns=len(model.names) + len(model.start),
         squares=freeze(squares),
+        fitted_rmse=freeze(residual_norms(fitted.solution, fitted.weights) / np.sqrt(len(data.torque))),
     )
 
 

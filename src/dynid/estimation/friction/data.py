@@ -19,8 +19,10 @@ from dynid.arrays import Array, BoolArray, IntArray
 from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples
+from dynid.recording.travel import with_travel
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.channels import torque_channels
+from dynid.regression.decimation import Decimation
 from dynid.regression.row_filter import FilteredRows, RowFilter
 from dynid.regression.source import Chunk, RowSource
 from dynid.regression.torque import inverse_dynamics
@@ -32,6 +34,8 @@ from dynid.robot.rotors import driven_motion
 
 MOST_ROWS = 6_000
 """Rows kept without a row filter: a low-passed signal repeats itself."""
+COARSE_S, SAMPLES_PER_ROW = 5e-3, 6
+"""Sampling period that a search makes do with, and samples per filtered row; where it ends, all samples are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +47,55 @@ class Log:
     row_filter: RowFilter | None
     every: int
 
-    def rows(self, values: Array) -> Array:
-        """Columns over samples, ``(samples, columns)``, as columns over rows."""
+    def rows(self, columns: Sequence[Array]) -> Array:
+        """Columns over samples, several arrays ``(samples, columns)``, as columns over rows side by side."""
         if self.row_filter is None:
-            return values[:: self.every]
-        chunk = Chunk([np.asfortranarray(values)], self.samples.time)
+            return np.hstack([one[:: self.every] for one in columns])
+        if self._decimation is not None:
+            return self._decimation.rows(columns)
+        chunk = Chunk([np.asfortranarray(np.hstack(columns))], self.samples.time)
         return np.concatenate([part.blocks[0] for part in self.row_filter.over(iter([chunk]))])
 
     @cached_property
     def times(self) -> Array:
+        """Times of the rows."""
         if self.row_filter is None:
             return self.samples.time[:: self.every]
         chunk = Chunk([np.zeros((len(self.samples), 1))], self.samples.time)
         return np.concatenate([np.asarray(part.time) for part in self.row_filter.over(iter([chunk]))])
+
+    @cached_property
+    def _decimation(self) -> Decimation | None:
+        """The row filter planned for this log, where it is one that can be."""
+        plan = getattr(self.row_filter, "decimation", None)
+        return None if plan is None else plan(self.samples.time)
+
+    @cached_property
+    def coarse(self) -> CoarseLog | None:
+        """The same rows from fewer samples, to search on; None where that is no less work."""
+        if self._decimation is None:
+            return None
+        period_s = self.samples.duration_s / max(len(self.samples) - 1, 1)
+        kept, decimation = self._decimation.thinned(int(COARSE_S / period_s), SAMPLES_PER_ROW)
+        if 2 * len(kept) > len(self.samples):
+            return None
+        whole = self.motion
+        parts = {name: np.asfortranarray(getattr(whole, name)[kept]) for name in ("position", "velocity", "acceleration")}
+        travel = None if whole.travel is None else np.asfortranarray(whole.travel[kept])
+        return CoarseLog(Motion(**parts, travel=travel), kept, decimation)
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseLog:
+    """A log with some of its samples only: its rows are those of the whole log, but for rounding of sharp turns in time."""
+
+    motion: Motion
+    kept: IntArray
+    decimation: Decimation
+
+    def rows(self, columns: Sequence[Array]) -> Array:
+        """Columns over the samples kept as columns over rows side by side."""
+        return self.decimation.rows(columns)
 
 
 class Basis:
@@ -110,22 +150,21 @@ class FrictionData:
     ) -> FrictionData:
         if robot.floating:
             raise InputError(f"robot '{robot.name}' has a floating base: friction is fitted on robots that stand fixed")
-        sets = [samples] if isinstance(samples, Samples) else list(samples)
+        sets = [with_travel(one) for one in ([samples] if isinstance(samples, Samples) else samples)]
         if not sets:
             raise InputError("fitting friction needs at least one set of samples, got none")
         if any(one.torque is None for one in sets):
             raise InputError("samples hold motion but no torque, so there is nothing to fit friction to")
         rigid = without_friction(robot)
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in sets) / most_rows)))
-        logs = tuple(
-            Log(one, driven_motion(robot, one.position, one.velocity, one.acceleration), row_filter, every) for one in sets
-        )
+        logs = tuple(Log(one, _by_columns(_motion(robot, one)), row_filter, every) for one in sets)
         made = [_rigid_rows(rigid, log) for log in logs]
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
         measured = np.concatenate([torque for _, torque in made])
         if len(measured) * robot.n_dof < len(robot.parameters):
             raise InputError(
-                f"{len(measured)} rows of {robot.n_dof} joints are too few for {len(robot.parameters)} parameters"
+                f"{len(measured)} rows of {robot.n_dof} joints are left, too few for {len(robot.parameters)} parameters: give "
+                "longer logs or a higher --cutoff-hz"
             )
         base = reduce_to_base(rigid)
         channels = torque_channels(rigid)
@@ -168,21 +207,36 @@ class FrictionData:
             for log in self.logs
         ]
 
-    def motions(self, loads: Sequence[Array] | None) -> Iterator[tuple[Log, Motion]]:
-        """Each log with its motion under a load."""
+    def motions(self, loads: Sequence[Array] | None, *, coarse: bool = False) -> Iterator[tuple[Log | CoarseLog, Motion]]:
+        """Each log with its motion under a load; ``coarse`` takes fewer samples where that is less work."""
         for i, log in enumerate(self.logs):
-            yield log, log.motion if loads is None else replace(log.motion, load=loads[i])
+            thin = log.coarse if coarse else None
+            load = None if loads is None else loads[i]
+            if thin is None:
+                yield log, log.motion if load is None else replace(log.motion, load=load)
+            else:
+                yield thin, thin.motion if load is None else replace(thin.motion, load=np.asfortranarray(load[thin.kept]))
 
     def blocks(self, n_blocks: int, gap_s: float) -> IntArray:
-        """Block of time of every row, each log cut into as many; -1 for rows within half a gap of a cut."""
+        """Block of time of every row, each log cut into as many of as many rows; -1 for rows within half a gap of a cut."""
         found = []
         for log in self.logs:
             time = log.times
-            edges = np.linspace(time[0], time[-1], n_blocks + 1)
+            edges = time[np.linspace(0, len(time) - 1, n_blocks + 1).astype(int)]  # by rows: a log may have gaps
             block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, n_blocks - 1)
             near = np.abs(time[:, None] - edges[None, 1:-1]).min(axis=1) < 0.5 * gap_s
             found.append(np.where(near, -1, block))
         return np.concatenate(found)
+
+
+def _by_columns(motion: Motion) -> Motion:
+    """Motion whose columns lie in one run each, as a filter along time takes them; so do then signals made of it."""
+    names = ("position", "velocity", "acceleration", "travel")
+    return replace(motion, **{name: np.asfortranarray(getattr(motion, name)) for name in names})
+
+
+def _motion(robot: Robot, samples: Samples) -> Motion:
+    return driven_motion(robot, samples.position, samples.velocity, samples.acceleration, travel=samples.travel)
 
 
 def _rigid_rows(rigid: Robot, log: Log) -> tuple[list[Array], Array]:

@@ -11,7 +11,7 @@ that known rigid bodies leave unexplained: :func:`fit_residual_friction`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from dynid.robot.effects import Effect
 from dynid.robot.friction import without_friction
 from dynid.robot.model import Robot
 
+ROUNDS = 10
+"""How often weights and loads are renewed at most."""
 SETTLED = 5e-3
 """Relative change of loads and weights below which they count as settled."""
 
@@ -110,7 +112,7 @@ def fit_friction(
     *,
     row_filter: RowFilter | None = None,
     weighted: bool = True,
-    rounds: int = 10,
+    rounds: int = ROUNDS,
     most_rows: int = MOST_ROWS,
 ) -> FrictionFit:
     """Rigid bodies, friction and the numbers inside it, all joints together.
@@ -127,7 +129,7 @@ def fit_residual_friction(
     samples: Samples | Sequence[Samples],
     *,
     row_filter: RowFilter | None = None,
-    rounds: int = 10,
+    rounds: int = ROUNDS,
     most_rows: int = MOST_ROWS,
 ) -> FrictionFit:
     """Friction alone, joint by joint, on ``tau - tau_hat`` of rigid bodies taken as known (Gaz and others 2019, IV-B).
@@ -143,20 +145,22 @@ def fit_model(
     model: FrictionModel,
     *,
     weighted: bool,
-    rounds: int = 10,
+    rounds: int = ROUNDS,
     weights: Array | None = None,
     start: Mapping[str, Array] | None = None,
+    finish: bool = True,
 ) -> Fitted:
     """The best inner numbers of a model; weights and loads are renewed until they settle.
 
-    ``weights`` and ``start``, places of inner numbers by their key, are those of an earlier fit to the same rows.
+    ``weights`` and ``start``, places of inner numbers by their key, are those of an earlier fit to the same rows. The search
+    takes fewer samples than there are where rows are filtered; ``finish`` ends it with all of them.
     """
     data = model.data
     weights = np.ones(data.n_joints) if weights is None else weights
     theta, loads = _started(model, start or {}), first_loads(model, weights)
     evaluations, done, converged = 0, 0, False
     for done in range(1, rounds + 1):
-        found = model.search(theta, loads, weights)
+        found = model.search(theta, loads, weights, coarse=True)
         evaluations += found.evaluations
         moved = float(np.abs(found.place - theta).max(initial=0.0))
         theta = found.place
@@ -173,7 +177,21 @@ def fit_model(
         if converged:
             break
         weights, loads = new_weights, new_loads
-    return Fitted(model, theta, loads, weights, columns, solution, done, evaluations, converged)
+    fitted = Fitted(model, theta, loads, weights, columns, solution, done, evaluations, converged)
+    return finished(fitted) if finish else fitted
+
+
+def finished(fitted: Fitted) -> Fitted:
+    """The fit with its inner numbers searched for on all samples, from where the search on fewer of them ended."""
+    model, data = fitted.model, fitted.model.data
+    if not len(fitted.theta) or all(log.coarse is None for log in data.logs):
+        return fitted
+    found = model.search(fitted.theta, fitted.loads, fitted.weights)
+    columns = model.columns(found.place, fitted.loads)
+    solution = model.solve(data.basis, model.coordinates(data.basis, columns, data.torque), fitted.weights)
+    return replace(
+        fitted, theta=found.place, columns=columns, solution=solution, evaluations=fitted.evaluations + found.evaluations
+    )
 
 
 def _started(model: FrictionModel, known: Mapping[str, Array]) -> Array:

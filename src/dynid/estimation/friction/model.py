@@ -123,8 +123,11 @@ class FrictionModel:
         found = iter(self.effects_at(theta))
         return self.robot.with_effects([next(found) if effect.is_friction else effect for effect in self.robot.effects])
 
-    def columns(self, theta: Array, loads: Sequence[Array] | None, *, changes: bool = True) -> Columns:
-        """Columns at some inner numbers; those without inner numbers and load are made once."""
+    def columns(self, theta: Array, loads: Sequence[Array] | None, *, changes: bool = True, coarse: bool = False) -> Columns:
+        """Columns at some inner numbers; those without inner numbers and load are made once.
+
+        ``coarse`` makes the others from fewer samples, see :attr:`~dynid.estimation.friction.data.Log.coarse`.
+        """
         effects = self.effects_at(theta)
         wanted: list[list[str]] = [[] for _ in effects]
         for variable in self.variables if changes else ():
@@ -133,17 +136,15 @@ class FrictionModel:
         moving = [i for i, effect in enumerate(effects) if effect.nonlinear_options() or effect.loaded]
         for i in range(len(effects)):
             if i not in moving and i not in self._fixed:
-                self._fixed[i] = np.concatenate([log.rows(effects[i].signals(m)) for log, m in self.data.motions(None)])
-        made = [self._made(log, [effects[i].signals_and_derivatives(m, wanted[i]) for i in moving])
-                for log, m in self.data.motions(loads)]  # fmt: skip
-        stacked = np.concatenate(made) if moving else np.zeros((len(self.data.torque), 0))
+                self._fixed[i] = np.concatenate([log.rows([effects[i].signals(m)]) for log, m in self.data.motions(None)])
+        stacked = np.zeros((len(self.data.torque), 0))
+        if moving:
+            made = []
+            for log, m in self.data.motions(loads, coarse=coarse):
+                found = [effects[i].signals_and_derivatives(m, wanted[i]) for i in moving]
+                made.append(log.rows([part for signals, slopes in found for part in (signals, *slopes.values())]))
+            stacked = np.concatenate(made)
         return self._arranged(stacked, moving, wanted, theta, changes)
-
-    @staticmethod
-    def _made(log, found) -> Array:  # type: ignore[no-untyped-def]
-        """Signals and derivatives of several effects side by side, as rows of one log."""
-        wide = [part for signals, slopes in found for part in (signals, *slopes.values())]
-        return np.asarray(log.rows(np.hstack(wide))) if wide else np.zeros((len(log.times), 0))
 
     def _arranged(self, stacked: Array, moving: list[int], wanted: list[list[str]], theta: Array, changes: bool) -> Columns:
         n_rows, n_columns = len(self.data.torque), len(self.names)
@@ -218,7 +219,9 @@ class FrictionModel:
             rows.append(weights[d] * block)
         return np.vstack(rows)
 
-    def search(self, start: Array, loads: Sequence[Array] | None, weights: Array, most: int = 40) -> Search:
+    def search(
+        self, start: Array, loads: Sequence[Array] | None, weights: Array, most: int = 40, *, coarse: bool = False
+    ) -> Search:
         """The inner numbers that fit best."""
         if not len(start):
             return Search(start, 0.0, 0, True)
@@ -226,7 +229,7 @@ class FrictionModel:
         basis, torque = self.data.basis, self.data.torque
 
         def at(theta: Array) -> tuple[float, Array, Array]:
-            coordinates = self.coordinates(basis, self.columns(theta, loads), torque)
+            coordinates = self.coordinates(basis, self.columns(theta, loads, coarse=coarse), torque)
             solver = Solver(self.system(basis, coordinates, weights))
             solution = self._solution(solver, coordinates, weights)
             J = solver.outside(self.tangents(coordinates, solution.own, weights))

@@ -20,6 +20,7 @@ from dynid.estimation.convex.consistent_set import MARGIN
 from dynid.estimation.convex.metrics import METRICS, Metric
 from dynid.estimation.convex.whitened import channel_weights
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.methods.registry import options_given
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
@@ -33,10 +34,28 @@ from dynid.robot.model import Robot
 
 @dataclass(frozen=True)
 class CorrectedLeastSquares:
-    """Ordinary (or ``weighted``) least squares moved to the nearest feasible base values.
+    """Least squares moved to the nearest feasible base values (OLS and BPFC of Sousa and Cortesao).
 
-    ``metric`` is the distance that counts: of base values, as in the paper, or of torque. The other options are those of
-    :class:`~dynid.estimation.methods.sdp.FeasibleSDP`. The covariance is that of the unconstrained fit.
+    The covariance is that of the unconstrained fit.
+
+    Args:
+        condition: ``full``, or ``plain`` for Sousa's condition without the triangle inequality.
+        margin: smallest eigenvalue of every link, relative to its size in the prior.
+        absolute: take the margin in SI units instead.
+        constraints: further constraints of ``dynid.constraints``.
+        effects_positive: keep friction and rotor inertia that cannot be negative at zero or above.
+        metric: distance that is made small: ``base`` for that of base values, as in the paper, or ``torque``.
+        weighted: weight joints by their own noise.
+        covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
+            ``bootstrap`` of time blocks.
+        tolerance: singular values below this fraction of the largest count as not determined by the data.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> dynid.estimate(data, base, dynid.methods.CorrectedLeastSquares()).feasible
+        True
     """
 
     name: ClassVar[str] = "bpfc"
@@ -60,8 +79,7 @@ class CorrectedLeastSquares:
     @classmethod
     def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> CorrectedLeastSquares:
         """The method of a run."""
-        names = ("condition", "margin", "weighted")
-        chosen = {name: options[name] for name in names if options.get(name) is not None}
+        chosen = options_given(options, ("condition", "margin", "weighted"))
         return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:

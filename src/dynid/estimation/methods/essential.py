@@ -134,10 +134,10 @@ class EssentialParameters:
 
     def _test(self, problem: LinearProblem, beta: Array, found: Uncertainty, dropped: list[int]) -> tuple[float, float]:
         """The statistic and the value it may not exceed."""
-        from scipy.stats import f
-
         if self.significance is None:
             return 0.0, np.inf
+        from scipy.stats import f
+
         values = beta[dropped]
         spread = found.covariance[np.ix_(dropped, dropped)]
         scale = np.sqrt(np.diag(spread))

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -23,14 +23,17 @@ from dynid.errors import InputError
 from dynid.estimation.convex.conic import MARGIN, entropic_hessian, unit_body
 from dynid.estimation.convex.whitened import PULL, PriorKind, WhitenedFit, check_prior
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.methods.registry import options_given
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
 from dynid.inertia import PSEUDO_BASIS, phi_from_pseudo_inertia, pseudo_inertia
 from dynid.parameters import Parameters
+from dynid.progress import Tell, silent
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
+from dynid.robot.model import Robot
 
 State = TypeVar("State")
 
@@ -235,6 +238,14 @@ class ConsistentDescent(ABC):
         check_prior(self.prior, self.strength, self.pull)
         if self.iterations < 1:
             raise InputError(f"iterations is {self.iterations}, expected at least one")
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> Self:
+        """The method of a run; without a prior where none is named."""
+        chosen = options_given(options, ("margin", "weighted", "pull"))
+        if options["prior"] != "auto":
+            chosen |= {"prior": options["prior"], "strength": options["prior_strength"]}
+        return cls(**chosen)
 
     @abstractmethod
     def chart(self, margin_body: Array, effect_lower: Array) -> Chart[Any]:

@@ -41,7 +41,7 @@ class Entry:
     consistent: bool = False
     """Its links are always physically consistent."""
     takes: tuple[str, ...] = ()
-    """What it knows beyond consistency: constraints, bounds, conditions."""
+    """What it knows beyond full consistency: constraints, bounds, conditions, condition (full or plain)."""
 
     @property
     def method(self) -> type[Any]:
@@ -61,13 +61,16 @@ _METHODS = {
     "essential": Entry("methods.essential", "EssentialParameters"),
     "recursive": Entry("methods.recursive", "RecursiveLeastSquares", takes=("bounds",)),
     "iv": Entry("methods.instrumental", "InstrumentalVariables"),
-    "sdp": Entry("methods.sdp", "FeasibleSDP", consistent=True, takes=("constraints",)),
-    "bpfc": Entry("methods.corrected", "CorrectedLeastSquares", consistent=True, takes=("constraints",)),
-    "fbpe-wls": Entry("methods.sdp", "WeightedFeasibleSDP", consistent=True, takes=("constraints",)),
+    "sdp": Entry("methods.sdp", "FeasibleSDP", consistent=True, takes=("constraints", "condition")),
+    "bpfc": Entry("methods.corrected", "CorrectedLeastSquares", consistent=True, takes=("constraints", "condition")),
+    "fbpe-wls": Entry("methods.sdp", "WeightedFeasibleSDP", consistent=True, takes=("constraints", "condition")),
     "manifold": Entry("methods.manifold", "Manifold", consistent=True),
     "logcholesky": Entry("methods.log_cholesky", "LogCholesky", consistent=True),
     "retrieve": Entry(
-        "retrieval.retrieve", "PenaltyRetrieval", consistent=True, takes=("constraints", "bounds", "conditions")
+        "retrieval.retrieve",
+        "PenaltyRetrieval",
+        consistent=True,
+        takes=("constraints", "bounds", "conditions", "condition"),
     ),
 }
 METHODS = tuple(_METHODS)
@@ -81,7 +84,7 @@ def register_method(method: type[Any], *, consistent: bool = False, takes: Seque
         method: a class with ``name`` and ``estimate(regression, base, prior)``. Where it needs options of a run it has a class
             method ``from_options(options, robot, tell)``.
         consistent: whether its links are always physically consistent.
-        takes: what it accepts beyond consistency: ``constraints``, ``bounds``, ``conditions``.
+        takes: what it accepts beyond full consistency: ``constraints``, ``bounds``, ``conditions``, ``condition``.
 
     Examples:
         >>> import dynid
@@ -169,9 +172,20 @@ def method_from_options(name: str, options: Mapping[str, Any], robot: Robot, tel
     entry = entry_named(name)
     for what in ("constraints", "bounds", "conditions"):
         _refuse_untaken(name, entry, what, options.get(what))
+    condition = options.get("condition") or "full"
+    if entry.consistent and condition != "full" and "condition" not in entry.takes:
+        others = " or ".join(methods_that_take("condition"))
+        raise InputError(
+            f"method '{name}' knows the full condition only, '{condition}' was given; --method {others} takes both"
+        )
     build = getattr(entry.method, "from_options", None)
     method: Method = entry.method() if build is None else build(options, robot, tell)
     return method
+
+
+def options_given(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Those options of a run that say something, by name."""
+    return {name: options[name] for name in names if options.get(name) is not None}
 
 
 def _refuse_untaken(name: str, entry: Entry, what: str, given: Any) -> None:

@@ -8,7 +8,7 @@ unconstrained solution; the answer is verified by eigenvalues and, where the sol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from dynid.estimation.convex.conic import (
 )
 from dynid.estimation.convex.whitened import NEARLY_FREE, PULL, PriorKind, WhitenedFit, check_prior
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.methods.registry import options_given
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
@@ -136,7 +137,18 @@ class FeasibleSDP:
 
 @dataclass(frozen=True)
 class WeightedFeasibleSDP(FeasibleSDP):
-    """The same with joints weighted by their own noise (Sousa and Cortesao 2014, 5.2: FBPE-WLS)."""
+    """:class:`FeasibleSDP` with joints weighted by their own noise (Sousa and Cortesao 2014, 5.2: FBPE-WLS).
+
+    The options ``condition``, ``margin``, ``absolute``, ``constraints``, ``effects_positive``, ``weighted``, ``prior``,
+    ``strength``, ``pull``, ``covariance`` and ``tolerance`` are those of :class:`FeasibleSDP`.
+
+    Examples:
+        >>> import dynid
+        >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
+        >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
+        >>> dynid.estimate(data, base, dynid.methods.WeightedFeasibleSDP()).feasible
+        True
+    """
 
     name: ClassVar[str] = "fbpe-wls"
     weighted: bool = True
@@ -146,11 +158,6 @@ class WeightedFeasibleSDP(FeasibleSDP):
         """The method of a run: the paper's program, which knows no prior."""
         chosen = options_given(options, ("condition", "margin", "pull"))
         return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
-
-
-def options_given(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Those options of a run that say something."""
-    return {name: options[name] for name in names if options.get(name) is not None}
 
 
 def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]:

@@ -29,6 +29,7 @@ from dynid.estimation.constraints.expression import conditions_from_tables
 from dynid.estimation.convex.conic import ON_BOUNDARY, ConsistentSet, blamed, deepest_in, onto_equalities
 from dynid.estimation.convex.layout import Layout
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.methods.registry import options_given
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
 from dynid.estimation.retrieval.annealing import Annealed, anneal
@@ -152,6 +153,7 @@ class PenaltyRetrieval:
             read_bounds(bounds).check(robot.parameters, f"bounds of '{bounds}'")
         annealing = options["optimiser"] == "annealing"
         return cls(
+            **options_given(options, ("condition", "margin")),
             constraints=constraints_from_table(options["constraints"]),
             bounds=bounds,
             conditions=conditions_from_tables(options["conditions"], robot.parameters),

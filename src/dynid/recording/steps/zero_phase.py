@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array, frozen_view
 from dynid.errors import InputError
+from dynid.recording.steps.sections import butterworth_poles, butterworth_sections, run_sections
 
 FORGOTTEN = 1e-13
 """A filter has forgotten a row when its response to it is smaller than this."""
@@ -20,18 +21,13 @@ FORGOTTEN = 1e-13
 @lru_cache(maxsize=64)
 def butterworth(order: int, cutoff_nyquist: float) -> Array:
     """Second-order sections of a low-pass whose cut-off is a fraction of half the sampling rate."""
-    from scipy import signal  # it takes half a second to import: only where a filter is made
-
-    return frozen_view(np.asarray(signal.butter(order, cutoff_nyquist, output="sos"), dtype=np.float64))
+    return frozen_view(butterworth_sections(order, cutoff_nyquist))
 
 
 @lru_cache(maxsize=64)
 def memory_rows(order: int, cutoff_nyquist: float, level: float = FORGOTTEN) -> int:
     """Rows after which the response of the filter has fallen below ``level``."""
-    from scipy import signal
-
-    _, poles, _ = signal.butter(order, cutoff_nyquist, output="zpk")
-    slowest = float(np.abs(poles).max())
+    slowest = float(np.abs(butterworth_poles(order, cutoff_nyquist)).max())
     if slowest < 1e-6:
         return order + 2
     return int(np.ceil(1.1 * np.log(level) / np.log(slowest))) + order + 2
@@ -50,7 +46,7 @@ def filter_window(
     least = 3 * (order + 1)
     if starts and ends and n <= least:
         raise InputError(f"{whole} has {n} rows, a zero-phase filter of order {order} needs more than {least}")
-    sections = butterworth(order, cutoff_nyquist).copy()  # SciPy wants it writeable
+    sections = butterworth(order, cutoff_nyquist)
     pad = min(edge_rows(order, cutoff_nyquist), n - 1)
     # Working about one of its rows keeps a constant signal constant to the last digit.
     level = values[:1].copy()
@@ -58,9 +54,6 @@ def filter_window(
     before = 2.0 * x[0] - x[pad:0:-1] if starts else x[:0]
     after = 2.0 * x[-1] - x[-2 : -pad - 2 : -1] if ends else x[:0]
     x = np.concatenate([before, x, after])
-    from scipy import signal
-
-    settled = signal.sosfilt_zi(sections)[:, :, None]
-    y, _ = signal.sosfilt(sections, x, axis=0, zi=settled * x[0])
-    y, _ = signal.sosfilt(sections, y[::-1], axis=0, zi=settled * y[-1])
+    y = run_sections(sections, x, x[0])
+    y = run_sections(sections, y[::-1], y[-1])
     return np.asarray(y[::-1][len(before) : len(before) + n] + level)

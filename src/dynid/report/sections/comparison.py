@@ -19,9 +19,10 @@ def comparison_section(shown: Shown) -> Section | None:
             percent(item["relative_error"].get("identification")),
             percent(item["relative_error"].get("validation")),
             {True: "yes", False: "no"}.get(item.get("feasible"), "–"),  # type: ignore[arg-type]
+            str(item.get("feasibility", {}).get("decision", "–")),
             "–" if item.get("seconds") is None else f"{float(item['seconds']):.3g}",
         )
         for item in comparisons
     )
-    table = Table(("method", "identification", "unseen", "consistent", "seconds"), rows, numeric=(1, 2, 4))
+    table = Table(("method", "identification", "unseen", "consistent", "base values", "seconds"), rows, numeric=(1, 2, 5))
     return Section("Methods compared", "", (table, method_figure(comparisons)), "Methods")

@@ -30,6 +30,10 @@ def consistency_section(shown: Shown) -> Section:
         "inequality. Motion does not determine how a sum is shared among links, so parameters that predict well may still "
         "belong to no physical body."
     )
+    proven = run.feasibility
+    if proven is not None:
+        stated = proven.sentence or f"Base values: a robot whose links meet the {proven.condition} condition has them"
+        text += f" {'; '.join(part for part in (stated[:1].upper() + stated[1:], proven.inertia_matrix) if part)}."
     return Section(
         "Physical consistency",
         text,

@@ -22,6 +22,7 @@ class AsymmetricCoulomb(SignEffect):
         dead_zone: speed, rad/s or m/s, below which the columns are zero; one value, or a tuple with one per joint.
         smooth_width: speed over which the sign changes, rad/s or m/s.
         smooth_time_s: time constant of the signal path, s.
+        slide_distance: travel over which the sign changes after a reversal, rad or m; a joint at rest keeps its friction.
 
     Examples:
         >>> import dynid

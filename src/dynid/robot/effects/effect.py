@@ -41,6 +41,7 @@ class Motion:
         velocity: rad/s or m/s.
         acceleration: rad/s^2 or m/s^2.
         load: torque transmitted by each joint, for effects that depend on it.
+        travel: signed distance since the last reversal, for effects with a memory; without it joints count as sliding.
 
     Examples:
         >>> import dynid, numpy as np
@@ -53,6 +54,7 @@ class Motion:
     velocity: Array
     acceleration: Array
     load: Array | None = None
+    travel: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,7 @@ class FormulaMotion:
         velocity: rad/s or m/s.
         acceleration: rad/s^2 or m/s^2.
         load: torque transmitted by the joint, N m or N.
+        travel: signed distance since the joint last reversed, rad or m; None where no history is known.
 
     Examples:
         >>> import dynid, numpy as np
@@ -78,6 +81,7 @@ class FormulaMotion:
     velocity: Value
     acceleration: Value
     load: Value
+    travel: Value = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,11 @@ class Effect(ABC):
     def loaded(self) -> bool:
         """Whether the signals of this very effect need the transmitted torque."""
         return self.needs_load
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the signals depend on how far a joint has moved since it last reversed."""
+        return False
 
     @property
     def dry(self) -> bool:

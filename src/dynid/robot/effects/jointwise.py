@@ -203,7 +203,9 @@ class JointwiseEffect(Effect):
         """Of every coefficient's signal, by position, velocity and acceleration; what does not change it is absent."""
         given = self._motion(motion)
         moving = {name: Dual(getattr(given, name), {name: 1.0}) for name in MOTION}
-        formula = self.formula(DUALS, FormulaMotion(**moving, load=given.load), self._inner(motion.velocity.shape[1]))
+        formula = self.formula(
+            DUALS, FormulaMotion(**moving, load=given.load, travel=given.travel), self._inner(motion.velocity.shape[1])
+        )
         return [parts(part)[1] for part in formula]
 
     def scalar_signals(self, m: Mathematics, motion: Sequence[FormulaMotion]) -> list[Value]:
@@ -227,7 +229,7 @@ class JointwiseEffect(Effect):
                 f"effect '{self.name}' depends on the torque that each joint transmits, but the samples carry no load; "
                 "attach one with samples.with_load(...), such as the rigid-body torque of the current estimate"
             )
-        return FormulaMotion(motion.position, motion.velocity, motion.acceleration, motion.load)
+        return FormulaMotion(motion.position, motion.velocity, motion.acceleration, motion.load, motion.travel)
 
     def _inner(self, n_joints: int) -> SimpleNamespace:
         """The inner numbers as one number, or one per joint that broadcasts over samples."""

@@ -25,6 +25,7 @@ REPLACED = ("viscous", "coulomb", "offset")
 AUTO = "auto"
 START_WIDTH = 0.02
 START_TIME_S = 0.03
+START_DISTANCE = 3e-4
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,16 @@ def _loaded(start: FrictionStart) -> tuple[Effect, ...]:
     return _turn(start), LoadCoulomb(smooth_width=start.width, smooth_time_s=start.time_s), LoadViscous(), Offset()
 
 
+def _held(start: FrictionStart) -> SmoothCoulomb:
+    """Coulomb friction of the last direction, which a joint at rest keeps."""
+    return SmoothCoulomb(smooth_width=start.width, slide_distance=START_DISTANCE)
+
+
+def _held_loaded(start: FrictionStart) -> tuple[Effect, ...]:
+    loaded = LoadCoulomb(smooth_width=start.width, slide_distance=START_DISTANCE)
+    return _held(start), loaded, LoadViscous(), Offset()
+
+
 def _slow(start: FrictionStart) -> Stribeck:
     return Stribeck(smooth_width=start.width, smooth_time_s=start.time_s)
 
@@ -159,5 +170,8 @@ register_friction_model("sigmoid", lambda start: (Viscous(), Sigmoid(), Offset()
 register_friction_model("stribeck", lambda start: (Viscous(), _turn(start), _slow(start), Offset()))
 register_friction_model("load", lambda start: (Viscous(), *_loaded(start)))
 register_friction_model("load_polynomial", lambda start: (Viscous(), _BENT, *_loaded(start)))
+register_friction_model("presliding", lambda start: (Viscous(), _held(start), Offset()))
+register_friction_model("presliding_polynomial", lambda start: (Viscous(), _BENT, _held(start), Offset()))
+register_friction_model("presliding_load", lambda start: (Viscous(), _BENT, *_held_loaded(start)))
 # Gaz and others (2019), equation 25: the sigmoid alone, three numbers a joint. Auto has it as part of "sigmoid".
 register_friction_model("gaz", lambda start: (Sigmoid(),), tried=False)

@@ -24,6 +24,12 @@ class OnJoints(Effect):
     Args:
         effect: the effect; options of its joints are given for all joints of the robot.
         joints: numbers, from 1, of the joints that have it.
+
+    Examples:
+        >>> import dynid
+        >>> some = dynid.effects.OnJoints(dynid.Coulomb(), joints=(2, 4))
+        >>> dynid.demo_robot(effects=[dynid.Viscous(), some]).parameters.names[-2:]
+        ('fc2', 'fc4')
     """
 
     name: ClassVar[str] = "on_joints"
@@ -63,6 +69,10 @@ class OnJoints(Effect):
     @property
     def loaded(self) -> bool:
         return self.effect.loaded
+
+    @property
+    def remembers(self) -> bool:
+        return self.effect.remembers
 
     @property
     def dry(self) -> bool:

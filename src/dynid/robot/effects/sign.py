@@ -5,6 +5,13 @@
 ``width`` is a property of the joint: friction turns over as the speed passes through zero, not at once. ``time`` is the
 memory of the signal path: filtered torque steps over a fixed time, during which the speed changes by ``time a``, so a fast
 reversal looks wider over speed than a slow one.
+
+With a ``slide_distance`` the sign turns over a distance of travel instead, as elastic contacts do before they slide (Dahl 1968):
+
+    sign_d(x) = sign(x) (1 - 2 exp(-|x| / distance)),    x the signed distance since the last reversal
+
+A joint at rest keeps the friction of its last direction. Where no history is known (a state alone, generated code, a forward
+simulation) joints count as sliding, with the smooth sign above.
 """
 
 from __future__ import annotations
@@ -15,13 +22,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.robot.effects.effect import Effect, FormulaMotion
+from dynid.robot.effects.effect import Effect, FormulaMotion, NonlinearOption
 from dynid.robot.effects.jointwise import InnerNumber, JointwiseEffect
 from dynid.robot.effects.mathematics import Mathematics, Value
 
 DEAD_ZONE = InnerNumber("dead_zone", "rad/s")
 WIDTH = InnerNumber("smooth_width", "rad/s", low=1e-4, high=1.0)
 TIME = InnerNumber("smooth_time_s", "s", low=1e-4, high=0.5)
+DISTANCE = InnerNumber("slide_distance", "rad", low=2e-5, high=0.05)
 
 
 def turning_sign(m: Mathematics, motion: FormulaMotion, width: Value, time: Value, dead_zone: Value) -> Value:
@@ -34,6 +42,11 @@ def turning_sign(m: Mathematics, motion: FormulaMotion, width: Value, time: Valu
 
     sign = m.where(width > 0.0, smooth, lambda: m.where(W > 0.0, smooth, lambda: m.sign(v)))
     return m.where(dead_zone > 0.0, lambda: m.where(abs(v) < dead_zone, 0.0, sign), sign)
+
+
+def sliding_sign(m: Mathematics, travel: Value, distance: Value) -> Value:
+    """``sign_d(x)`` of the signed distance since the last reversal."""
+    return m.sign(travel) * (1.0 - 2.0 * m.exp(-abs(travel) / distance))
 
 
 @dataclass(frozen=True)
@@ -66,11 +79,23 @@ class SignEffect(TurningEffect):
     zero is the sharp sign.
     """
 
-    inner: ClassVar[tuple[InnerNumber, ...]] = (DEAD_ZONE, WIDTH, TIME)
+    inner: ClassVar[tuple[InnerNumber, ...]] = (DEAD_ZONE, WIDTH, TIME, DISTANCE)
     smooth_time_s: float | tuple[float, ...] = 0.0
+    slide_distance: float | tuple[float, ...] = 0.0
+
+    @property
+    def remembers(self) -> bool:
+        return bool(np.any(np.asarray(self.slide_distance) > 0.0))
+
+    def nonlinear_options(self) -> tuple[NonlinearOption, ...]:
+        """Where the sign turns over a distance, its width over speed is not searched for."""
+        found = super().nonlinear_options()
+        return tuple(one for one in found if one.name == DISTANCE.name) if self.remembers else found
 
     def sign(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> Value:
-        """The smooth sign of the speed."""
+        """The smooth sign of the speed, or that of the last motion."""
+        if self.remembers and motion.travel is not None:
+            return sliding_sign(m, motion.travel, inner.slide_distance)
         return turning_sign(m, motion, inner.smooth_width, inner.smooth_time_s, inner.dead_zone)
 
     @property

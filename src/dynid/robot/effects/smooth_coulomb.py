@@ -19,6 +19,7 @@ class SmoothCoulomb(SignEffect):
         dead_zone: speed, rad/s or m/s, below which the column is zero; one value, or a tuple with one per joint.
         smooth_width: speed over which the sign changes, rad/s or m/s.
         smooth_time_s: time constant of the signal path, which delays the change of sign, s.
+        slide_distance: travel over which the sign changes after a reversal, rad or m; a joint at rest keeps its friction.
 
     Examples:
         >>> import dynid, numpy as np

@@ -30,6 +30,7 @@ class Stribeck(SignEffect):
         dead_zone: speed, rad/s or m/s, below which the column is zero.
         smooth_width: speed over which the sign changes, rad/s or m/s.
         smooth_time_s: time constant of the signal path, s.
+        slide_distance: travel over which the sign changes after a reversal, rad or m; a joint at rest keeps its friction.
         stribeck_speed: speed, rad/s or m/s, at which the additional friction has faded.
         stribeck_exponent: exponent of the fading.
         form: ``rational`` for ``1 / (1 + x^n)``, ``exponential`` for ``exp(-x^n)``.

@@ -68,10 +68,11 @@ def _source(file: LogFile) -> Any:
 
 def _numbers(where: str, name: str, column: Any, shape: tuple[int, ...]) -> Any:
     import pyarrow as pa
-    import pyarrow.compute as compute
 
     kind = column.type
     if shape:
+        import pyarrow.compute as compute
+
         lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
         known = ~np.isnan(lengths.astype(np.float64))
         if not np.all(lengths[known] == shape[0]):
@@ -83,7 +84,8 @@ def _numbers(where: str, name: str, column: Any, shape: tuple[int, ...]) -> Any:
         return values
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         column = column.cast(pa.int64())
-    if column.null_count or not pa.types.is_integer(column.type) or pa.types.is_uint64(column.type):
+    exact = pa.types.is_float64(column.type) or (pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type))
+    if column.null_count or not exact:  # a cast loads all of Arrow's compute functions
         column = column.cast(pa.float64(), safe=False)
     return column.to_numpy(zero_copy_only=False)
 
