@@ -304,10 +304,9 @@ def _named(robot: Robot, patterns: Sequence[str], flag: str) -> set[int]:
             return set(range(robot.n_joints))
         if pattern == "none":
             continue
+        wanted = pattern if any(sign in pattern for sign in "*?[") else f"*{pattern}*"
         matching = {
-            i
-            for i in range(robot.n_joints)
-            if any(fnmatch(name, pattern) for name in (robot.links[i], robot.joint_names[i]))
+            i for i in range(robot.n_joints) if any(fnmatch(name, wanted) for name in (robot.links[i], robot.joint_names[i]))
         }
         if not matching:
             raise InputError(
