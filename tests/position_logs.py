@@ -53,12 +53,14 @@ def position_log(
     count: float | None = 2.0 * np.pi / 2**14,
     noise: float = 0.0,
     seed: int = 0,
+    tick_s: float | None = None,
 ) -> ActuatorLog:
-    """A log at ``scale`` times the usual gains, with encoders of so many counts and white noise."""
+    """A log at ``scale`` times the usual gains, with encoders of so many counts, white noise and perhaps a digital controller."""
     n = model.robot.n_joints
     t, u = commands(n, seconds, rate_hz, seed)
     command, control = Command(t, u), PositionControl(scale * KP[:n], scale * KD[:n])
-    motion = simulate_commands(model.robot, model.drives(control), command, t, (u[0], np.zeros(n)), step_s=2.5e-4)
+    first = (u[0], np.zeros(n))
+    motion = simulate_commands(model.robot, model.drives(control), command, t, first, step_s=2.5e-4, tick_s=tick_s)
     q = motion.at_stamps + noise * np.random.default_rng(seed + 1000).normal(size=u.shape)
     if count is not None:
         q = np.round(q / count) * count

@@ -14,6 +14,8 @@ from dynid.adapters.mujoco import mjcf_text
 from dynid.arrays import Array
 from dynid.cli.app import app
 from dynid.errors import InputError
+from dynid.estimation.actuators.model import ActuatorModel
+from dynid.estimation.actuators.rollout import total_rms
 from dynid.robot.builtin import demo_robot
 from dynid.run.actuator_options import ActuatorSettings
 from dynid.run.actuators import identify_actuators
@@ -57,6 +59,11 @@ def test_the_keys_hold_values_near_the_truth(folder: Path) -> None:
             "auto",
             "--split",
             "0.7",
+            "--report",
+            "--export",
+            "json,mjcf",
+            "-o",
+            str(folder / "out"),
             "--json",
         ],
     )
@@ -69,6 +76,10 @@ def test_the_keys_hold_values_near_the_truth(folder: Path) -> None:
     assert [joint["kp"] for joint in found["joints"]] == [{"value": k, "sigma": 0.0} for k in (400.0, 400.0, 200.0)]
     assert abs(found["delay_s"]["value"] - DELAY_S) < 1e-3
     assert found["inseparable"] == []
+    page = (folder / "out" / "report.html").read_text()
+    assert "What cannot be told apart" in page
+    assert arm_joints()[0] in page
+    assert found["mujoco_rollout"]["rms"] < 0.2 * found["rollout_description"]["validation"]
     assert found["rollout"]["validation"] < 0.1 * found["rollout_description"]["validation"]
 
 
@@ -89,6 +100,21 @@ def test_only_the_linear_estimate_can_be_asked_for(folder: Path) -> None:
         run = identify_actuators(folder / "arm.xml", folder / "log.csv", settings)
         assert run.refined is None
         assert np.abs(run.model.values["fc"] / np.array(TRUTH["fc"]) - 1.0).max() < 0.1
+
+
+def test_a_freed_body_takes_what_the_description_has_wrong(folder: Path) -> None:
+    truth = true_model(small_arm())
+    wrong = {name: 1.15 * truth.robot.parameters[name] for name in ("mx3", "my3", "mz3")}
+    log = position_log(ActuatorModel(truth.robot.with_parameters(wrong), truth.values), seconds=5.0)
+    path = write(folder / "heavy.csv", log.time, log.position, log.command.values)
+    gains = {"kp": ((400.0, 400.0, 200.0),), "kd": ((30.0, 30.0, 15.0),)}
+    held, freed = (
+        identify_actuators(folder / "arm.xml", path, ActuatorSettings(**gains, free=free))  # type: ignore[arg-type]
+        for free in ((), (small_arm().links[2],))
+    )
+    errors = [float(np.abs(run.model.values["Ia"] / np.array(TRUTH["Ia"]) - 1.0).max()) for run in (held, freed)]
+    assert errors[1] < 0.05 < errors[0]
+    assert total_rms(freed.rollouts[0]) < 0.5 * total_rms(held.rollouts[0])
 
 
 def refused(folder: Path, t: Array, q: Array, u: Array, **options: object) -> str:

@@ -14,10 +14,12 @@ from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.registry import METHODS, entry_named, method_named
 from dynid.inertia import phi_from_mass_com_inertia
 from dynid.parameters import Parameters
+from dynid.recording.commands import Command, PositionControl
 from dynid.recording.polynomial import PolynomialApproximation
 from dynid.recording.wrench import WrenchRecording
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.body import proper_body_regressor
+from dynid.regression.command_rows import CommandRows, CommandSamples
 from dynid.regression.energy_rows import EnergyRows
 from dynid.regression.factor import factorise
 from dynid.regression.polynomial_rows import PolynomialRows
@@ -97,8 +99,22 @@ def wrench() -> Known:
     return Known(rows, BaseReduction.from_matrix(np.eye(len(names)), names), truth, 0.005)
 
 
-SOURCES = {make.__name__: make for make in (filtered_torque, energy, polynomial, static, wrench)}
-REFUSED = {("iv", "static"): "static rows", ("iv", "wrench"): "wrench rows"}
+def command() -> Known:
+    """Bodies, friction and rotors of position-controlled joints, all freed: the commands that make the noisy torque."""
+    arm = short_arm()
+    kp, logs = np.full(arm.n_joints, 200.0), []
+    for seed in (2, 3):
+        log = noisy_log(exact_log(seconds=8.0, rate_hz=400.0, seed=seed), NOISE, seed)
+        assert log.torque is not None
+        sent = Command(log.time, log.position + log.torque / kp, "linear")
+        logs.append(CommandSamples(log, sent, PositionControl(kp, 0.0 * kp)))
+    rows = CommandRows(arm, tuple(logs), np.zeros(arm.n_joints), arm.parameters.names)
+    filtered = FilteredRows(rows, FilterAndDecimate(cutoff_hz=15.0, every=8))
+    return Known(filtered, reduce_to_base(arm), arm.parameters, 0.01)
+
+
+SOURCES = {make.__name__: make for make in (filtered_torque, energy, polynomial, static, wrench, command)}
+REFUSED = {("iv", "static"): "static rows", ("iv", "wrench"): "wrench rows", ("iv", "command"): "command rows"}
 """What cannot work, and words that the refusal has: instruments need a robot and the motion that its rows are made of."""
 
 

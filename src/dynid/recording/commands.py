@@ -116,6 +116,7 @@ class PositionControl:
         kd: velocity gain, N m s/rad or N s/m.
         limit: largest torque of a drive; infinite where none is known.
         rate: whether the drive damps ``v - u'``, the speed relative to that of the command, and not ``v`` itself.
+        dead_band: error of position within which the drive does nothing, rad or m, as hobby servos have it.
 
     Examples:
         >>> import numpy as np
@@ -128,6 +129,7 @@ class PositionControl:
     kd: Array
     limit: Array | None = None
     rate: bool = False
+    dead_band: float = 0.0
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.kp))
@@ -138,3 +140,9 @@ class PositionControl:
             if (values < 0.0).any():
                 raise InputError(f"{name} of joint {int(np.argmin(values)) + 1} is {values.min():g}, expected zero or more")
             object.__setattr__(self, name, values)
+        if not (np.isfinite(self.dead_band) and self.dead_band >= 0.0):
+            raise InputError(f"dead band is {self.dead_band:g}, expected zero or a positive number")
+
+    def acting(self, error: Array) -> Array:
+        """What of an error of position the drive acts on: what lies beyond its dead band."""
+        return np.asarray(error - np.clip(error, -self.dead_band, self.dead_band)) if self.dead_band else error

@@ -149,7 +149,7 @@ class CommandRows(Rows):
     def _rows(self, motion: Samples, command: Array, rate: Array, control: PositionControl) -> Chunk:
         robot, q, v, a = self.robot, motion.position, motion.velocity, motion.acceleration
         names = self.parameters.names
-        error, slip = control.kp * (command - q), control.kd * (v - rate)
+        error, slip = control.kp * control.acting(command - q), control.kd * (v - rate)
         known = {
             symbol: np.array([f"{symbol}{j + 1}" not in names for j in range(robot.n_dof)], dtype=float)
             for symbol in GAIN_UNITS

@@ -34,14 +34,12 @@ class ExportedActuators:
 def actuators_of(run: ActuatorRun, log: int = 0) -> tuple[JointActuator, ...]:
     """The numbers of every joint, with the gains of one of the logs."""
     drives = run.model.drives(run.problem.logs[log].control)
+    numbers = ("kp", "kd", "limit", "armature", "viscous", "coulomb", "offset", "delay_s")
     return tuple(
         JointActuator(
-            joint.name,
-            **{
-                name: float(getattr(drives, name)[j])
-                for name in ("kp", "kd", "limit", "armature", "viscous", "coulomb", "offset", "delay_s")
-            },
+            joint=joint.name,
             turns=joint.kind != "prismatic",
+            **{name: float(getattr(drives, name)[j]) for name in numbers},
         )
         for j, joint in enumerate(run.robot.joints)
     )

@@ -81,6 +81,9 @@ class Control:
         Numbers("T1,T2,.."),
         example=(23.7,),
     )
+    dead_band: float = option(
+        0.0, "Error of position within which the drive does nothing, rad or m (hobby servos).", Number("RAD", 0.0)
+    )
     command_rate: bool = option(
         False, "The drive damps the speed relative to that of the command, not the speed itself.", Switch()
     )
@@ -93,14 +96,14 @@ class Asked:
     effects: tuple[str, ...] = option(EFFECTS, "Values asked of every joint.", Names("NAMES"))
     hold: tuple[str, ...] = option(
         ("all",),
-        "Bodies held at the description: all, or links and joints by name, * for any part; the others are freed.",
+        "Bodies held at the description: all, none, or links and joints by a part of their names; the others are freed.",
         Names("NAMES"),
     )
     free: tuple[str, ...] = option(
         (),
-        "Bodies that are identified too, by name, * for any part; the description is their prior.",
+        "Bodies that are identified too, by a part of the link's or joint's name; the description is their prior.",
         Names("NAMES"),
-        example=("thigh*",),
+        example=("thigh",),
     )
     method: Literal["output-error", "iv", "linear"] = option(
         "output-error",

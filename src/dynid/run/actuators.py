@@ -248,7 +248,10 @@ def _controls(robot: Robot, settings: ActuatorSettings, n_logs: int) -> list[Pos
             )
         return [_per_joint(robot, one, f"--{name}") for one in (given * n_logs if len(given) == 1 else given)]
 
-    return [PositionControl(kp, kd, limit, settings.command_rate) for kp, kd in zip(gains("kp"), gains("kd"), strict=True)]
+    return [
+        PositionControl(kp, kd, limit, settings.command_rate, settings.dead_band)
+        for kp, kd in zip(gains("kp"), gains("kd"), strict=True)
+    ]
 
 
 def _per_joint(robot: Robot, values: Sequence[float], flag: str) -> Array:
@@ -301,10 +304,9 @@ def _named(robot: Robot, patterns: Sequence[str], flag: str) -> set[int]:
             return set(range(robot.n_joints))
         if pattern == "none":
             continue
+        wanted = pattern if any(sign in pattern for sign in "*?[") else f"*{pattern}*"
         matching = {
-            i
-            for i in range(robot.n_joints)
-            if any(fnmatch(name, pattern) for name in (robot.links[i], robot.joint_names[i]))
+            i for i in range(robot.n_joints) if any(fnmatch(name, wanted) for name in (robot.links[i], robot.joint_names[i]))
         }
         if not matching:
             raise InputError(

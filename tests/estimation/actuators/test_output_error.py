@@ -82,6 +82,18 @@ def test_every_joint_may_have_a_delay_of_its_own() -> None:
     assert np.abs(found.model.values["delay"] - delays).max() < 5e-4
 
 
+def test_a_controller_that_holds_its_torque_must_be_said_to() -> None:
+    """Held over 4 ms, feedback is 2 ms old: rotors look lighter by 2 ms of kd, unless the model holds too."""
+    robot = small_arm()
+    log = position_log(true_model(robot), tick_s=0.004)
+    told, untold = (ActuatorProblem(robot, (log,), unknowns_of(3), tick_s=tick_s) for tick_s in (0.004, None))
+    start = linear_actuators(untold, ActuatorModel.described(robot)).model
+    right, wrong = (output_error(asked, start).model for asked in (told, untold))
+    assert worst(right, ("Ia", "fv")) < 0.02
+    expected = np.array(TRUTH["Ia"]) - 0.002 * log.control.kd
+    assert np.abs(wrong.values["Ia"] - expected).max() < 0.02
+
+
 @pytest.mark.slow
 def test_intervals_hold_over_forty_logs() -> None:
     robot = small_arm()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,6 +86,13 @@ def _written(run: ActuatorRun, forms: tuple[str, ...], folder: Path, report: boo
         found = {"files": [str(path) for path in exported.files], "export_notes": list(exported.notes)}
         if exported.mujoco_rms is not None:
             found["mujoco_rollout"] = {"rms": exported.mujoco_rms, "difference": exported.mujoco_difference}
+    if report:
+        from dynid.report.actuator_report import report_actuators
+
+        page = report_actuators(
+            run, folder / "report.html", command=shlex.join(["dynid", *sys.argv[1:]]), files=found["files"]
+        )
+        found["files"].append(str(page))
     return found
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SHAPES = ("fourier", "bspline", "points", "sinusoids")
 SEARCHED = ("fourier", "bspline")
+PURPOSES = ("bodies", "actuators")
 
 SHAPES_OF_OPTION = {
     "--period": ("fourier", "bspline", "sinusoids"),
@@ -74,6 +75,17 @@ def excite(
             "JointTrajectory), .script (UR), .json (coefficients, and the times of the points as knots). Repeat for several.",
             show_default="excitation.csv",
         ),
+    ] = None,
+    purpose: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            help="What the motion is for: bodies (torque logs of 'identify'), or actuators: ramps, steps and chirps to be played as "
+            "position commands for 'dynid actuators'.",
+        ),
+    ] = "bodies",
+    top_hz: Annotated[
+        float | None, typer.Option("--top-hz", help="Actuators: highest frequency of the chirps, Hz.", show_default="8")
     ] = None,
     shape: Annotated[
         str, typer.Option("--shape", help="fourier, bspline, points (Gautier-Khalil) or sinusoids (Gaz).")
@@ -229,6 +241,10 @@ def excite(
     from dynid.excitation.shape import check_n_samples
     from dynid.robot.read import read_robot
 
+    if purpose not in PURPOSES:
+        raise UnknownNameError("purpose of a motion", purpose, PURPOSES)
+    if top_hz is not None and purpose != "actuators":
+        raise InputError("--top-hz is given without --for actuators, expected both")
     if shape not in SHAPES:
         raise UnknownNameError("shape of motion", shape, SHAPES)
     _refuse_options_of_other_shapes(
@@ -273,7 +289,11 @@ def excite(
     )
     with ProgressBar("designing", json) as bar:
         search = _given(seconds=seconds, seed=seed, starts=starts, progress=bar.tell)
-        if shape == "points":
+        if purpose == "actuators":
+            from dynid.excitation.actuators import actuator_excitation
+
+            found = actuator_excitation(model, limits, **_given(top_hz=top_hz, seed=seed))
+        elif shape == "points":
             weights = _given(measure=measure, lambda1=lambda1, lambda2=lambda2)
             found = _points(model, limits, rows, periods, rate_hz, weights | search)
         elif shape == "sinusoids":

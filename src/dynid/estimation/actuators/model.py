@@ -87,6 +87,7 @@ class ActuatorModel:
             width=v["width"],
             delay_s=v["delay"],
             limit=control.limit,
+            dead_band=control.dead_band,
         )
 
     def value(self, unknown: Unknown) -> float:

@@ -221,11 +221,12 @@ class _Log:
 def _logs(regression: Regression) -> list[_Log]:
     logs = []
     for source in regression.logs():
-        if source.robot is None or len(source.samples) != 1:
+        made_from = source.samples
+        if source.robot is None or len(made_from) != 1 or not isinstance(made_from[0], (Samples, SampleStream)):
             raise InputError(
                 f"instruments are made by simulating the robot's motion, and {source.kind} rows are not made from samples of it"
             )
-        whole = _whole(source.samples[0])
+        whole = _whole(made_from[0])
         if len(whole) < 12:
             raise InputError(f"a set of samples has {len(whole)} rows, instruments need at least 12")
         logs.append(_Log(source, source.robot, whole))

@@ -1,0 +1,135 @@
+"""The page of an actuator identification; it reads the run and computes only what it draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dynid.estimation.actuators.rollout import error_over_horizon
+from dynid.estimation.actuators.separability import UNDETERMINED
+from dynid.files import write_text
+from dynid.report.actuator_plots import horizon_figure, response_figure, rollout_figure, separability_figure
+from dynid.report.page import Code, Item, Items, Part, Section, Table, Tile, Verdict, page
+from dynid.run.actuators import SYMBOL_OF, ActuatorRun
+
+
+def report_actuators(run: ActuatorRun, path: Path, *, command: str = "", files: Sequence[str] = ()) -> Path:
+    """Write the report of an actuator run as one HTML page.
+
+    Args:
+        run: the run.
+        path: HTML file to write.
+        command: the command that made it.
+        files: files that were exported.
+    """
+    sections = [_values(run), *_rollouts(run), _separability(run), _repeat(run, command, files)]
+    title = f"Actuators of {run.robot.name}"
+    asked = len(run.problem.unknowns)
+    subtitle = (
+        f"{run.robot.n_joints} joints, {asked} unknowns, method {run.settings.method}, identified in {run.seconds:.1f} s"
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return write_text(path, page(title, subtitle, _verdict(run), sections))
+
+
+def _verdict(run: ActuatorRun) -> Verdict:
+    found = run.as_json()
+    part = "validation" if found["rollout"]["validation"] is not None else "identification"
+    ours, theirs = found["rollout"][part], found["rollout_description"][part]
+    reasons = [
+        Item(
+            "warning", f"{', '.join(g.names)} {'cannot be told apart' if not g.alone else 'is not determined'}", g.experiment
+        )
+        for g in run.separability.groups
+    ]
+    reasons += [Item("note", note) for note in run.notes]
+    better = ours < theirs
+    word = "unseen part" if part == "validation" else "part identified on"
+    errors = f"{1e3 * ours:.2f} mrad from the log, the description {1e3 * theirs:.2f} mrad"
+    headline = f"Rolled out on the {word}, the identified joints stray {errors}"
+    tiles = (
+        Tile(f"{1e3 * ours:.2f} mrad", "rollout error", f"description {1e3 * theirs:.2f}", "good" if better else "warning"),
+        Tile(f"{ours / theirs:.2f}", "of the description's error", word),
+        Tile(f"{1e3 * found['delay_s']['value']:.1f} ms", "delay", f"sigma {1e3 * found['delay_s']['sigma']:.2g} ms"),
+        Tile(str(len(run.separability.inseparable)), "inseparable groups"),
+    )
+    return Verdict("good" if better else "warning", headline, tuple(reasons), tiles)
+
+
+def _values(run: ActuatorRun) -> Section:
+    def cell(found: tuple[float, float] | None) -> str:
+        return "–" if found is None else f"{found[0]:.4g} ± {1.96 * found[1]:.1g}" if found[1] else f"{found[0]:.4g}"
+
+    header = ("joint", "armature kg m²", "viscous N m s/rad", "Coulomb N m", "offset N m", "kp N m/rad", "kd N m s/rad")
+    rows = tuple(
+        (name, *(cell(run.value(j, symbol)) for symbol in SYMBOL_OF.values()))
+        for j, name in enumerate(run.robot.joint_names)
+    )
+    linear = run.linear.estimate
+    beside = tuple(
+        (n, f"{v:.4g}", f"{1.96 * s:.1g}")
+        for n, v, s in zip(linear.base.names, linear.base_values, linear.sigma, strict=True)
+    )
+    text = "95 % intervals. A dash: not asked for, not moved, or inseparable from another value. Below, the linear estimate."
+    parts: tuple[Part, ...] = (
+        Table(header, rows, numeric=tuple(range(1, 7))),
+        Table(("linear", "value", "± 95 %"), beside, numeric=(1, 2)),
+    )
+    return Section("Values", text, parts)
+
+
+def _rollouts(run: ActuatorRun) -> list[Section]:
+    sections = []
+    names = run.robot.joint_names
+    for word, ours, theirs in zip(("identification", "validation"), run.rollouts, run.described, strict=True):
+        if not ours:
+            continue
+        errors = tuple(
+            (name, f"{1e3 * a:.2f}", f"{1e3 * b:.2f}") for name, a, b in zip(names, ours[0].rms, theirs[0].rms, strict=True)
+        )
+        parts: tuple[Part, ...] = (
+            Table(("joint", "identified, mrad RMS", "description, mrad RMS"), errors, numeric=(1, 2)),
+            rollout_figure(names, ours[0], theirs[0], f"actuator_rollout_{word}", f"Rollout, {word}"),
+        )
+        sections.append(
+            Section(
+                f"Rollout, {word}", "Before and after: the same commands, the description and the identified joints.", parts
+            )
+        )
+    last = 1 if run.rollouts[1] else 0
+    logs = run.unseen if run.unseen else run.problem.logs
+    described = type(run.model).described(run.problem.robot)
+    horizons = [error_over_horizon(model, logs[:1], tick_s=run.problem.tick_s) for model in (run.model, described)]
+    figures: tuple[Part, ...] = (
+        horizon_figure(*horizons),
+        response_figure(names, run.rollouts[last][0], run.described[last][0]),
+    )
+    sections.append(Section("Error over the horizon and response", "", figures, "Response"))
+    return sections
+
+
+def _separability(run: ActuatorRun) -> Section:
+    groups = tuple((", ".join(g.names), g.determined or "–", g.experiment) for g in run.separability.groups)
+    parts: list[Part] = []
+    if groups:
+        parts.append(Table(("not determined alone", "known", "experiment that would separate it"), groups))
+    parts.append(separability_figure(run.problem.names, np.asarray(run.separability.deviation), UNDETERMINED))
+    text = (
+        "From the Fisher information of the logs, each value in a unit of its own size."
+        if groups
+        else "Every value is determined by the logs."
+    )
+    return Section("What cannot be told apart", text, tuple(parts), "Separability")
+
+
+def _repeat(run: ActuatorRun, command: str, files: Sequence[str]) -> Section:
+    parts: list[Part] = [Code(command)] if command else []
+    if files:
+        parts.append(Table(("file",), tuple((name,) for name in files), code=(0,)))
+    logs = tuple((log.place,) for log in (*run.problem.logs, *run.unseen))
+    parts.append(Table(("log",), logs, code=(0,)))
+    if run.notes:
+        parts.append(Items(tuple(Item("note", note) for note in run.notes)))
+    return Section("How to repeat this", "", tuple(parts), "Repeat")
