@@ -35,7 +35,9 @@ def _kinds(notebook):
         [
             output.get("name") or tuple(sorted(output.get("data", ()))) or output.output_type
             for output in cell.outputs
-            if not (output.get("name") == "stderr" and all(line.startswith("compiling ") for line in output.text.splitlines()))
+            if not (
+                output.get("name") == "stderr" and all(line.startswith("compiling ") for line in output.text.splitlines())
+            )
         ]
         for cell in _code(notebook)
     ]

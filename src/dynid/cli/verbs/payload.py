@@ -176,7 +176,7 @@ def payload(
 ) -> None:
     """Mass, centre of mass and inertia of a load: from logs with it and a run without it, or from a force/torque sensor.
 
-    Examples: [bold]dynid payload run loaded.parquet --frame tool0[/bold]
+    Example: [bold]dynid payload run loaded.parquet --frame tool0[/bold]
 
     [bold]dynid payload --sensor log.csv --robot arm.urdf --frame ft_sensor[/bold]
     """
