@@ -1,8 +1,11 @@
 """What the data cannot tell apart, by the Fisher information in scaled units.
 
-Each unknown is measured in a unit of its own size (the torque or time that it would have in a joint like this one). With a prior of
-that size, a direction whose deviation stays near one was not determined by the data. Unknowns that are not determined and that vary
-together are a group: their sum may be well known, none of them is.
+Each unknown is measured in a unit of its own size (the torque or time that it would have in a joint like this one). What the data
+leave uncertain by more than a share of that size, they do not determine. Unknowns that are not determined and that vary together are a
+group: their sum may be well known, none of them is.
+
+Only the data decide. Along a direction that they leave open the estimate may stop anywhere, and so do the sizes of the unknowns in
+it: a belief of the same size about one of them (friction that happens to be small) would pass for knowledge of the other (its gain).
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from dynid.simulation.position_loop import Unknown
 
 UNDETERMINED = 0.5
 """Deviation, in units of an unknown's own size, above which the data do not determine it."""
+WIDE = 1e3
+"""Deviation of every unknown before the data speak, in units of its own size: it keeps the covariance finite and decides nothing."""
 TOGETHER = 0.9
 """Correlation above which undetermined unknowns belong to one group."""
 NUISANCE = ("width",)
@@ -45,7 +50,7 @@ class Separability:
     Args:
         groups: inseparable or undetermined unknowns.
         deviation: of every unknown in units of its own size, at most 1; small is well determined.
-        correlation: of the unknowns, under the prior.
+        correlation: of the unknowns.
     """
 
     groups: tuple[Group, ...]
@@ -73,7 +78,7 @@ def separability(problem: ActuatorProblem, model: ActuatorModel, information: Ar
     """
     sizes = typical_sizes(problem, model)
     scaled = information * np.outer(sizes, sizes) / inflation**2
-    covariance = np.asarray(np.linalg.inv(scaled + np.eye(len(sizes))), dtype=np.float64)
+    covariance = _covariance(scaled)
     deviation = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(deviation, deviation)
     weak = [
@@ -83,7 +88,19 @@ def separability(problem: ActuatorProblem, model: ActuatorModel, information: Ar
         _described(problem, model, sorted(members), covariance, sizes)
         for members in _connected(weak, np.abs(correlation) > TOGETHER)
     ]
-    return Separability(tuple(groups), freeze(deviation), freeze(correlation))
+    return Separability(tuple(groups), freeze(np.minimum(deviation, 1.0)), freeze(correlation))
+
+
+def _covariance(scaled: Array) -> Array:
+    """Covariance of scaled unknowns under their information and a wide prior.
+
+    Columns are brought to length one before the inversion, so that an open direction is not lost beside well-known unknowns.
+    """
+    precision = scaled + np.eye(len(scaled)) / WIDE**2
+    length = np.sqrt(np.diag(precision))
+    values, vectors = np.linalg.eigh(precision / np.outer(length, length))
+    spread = vectors / np.sqrt(np.maximum(values, np.finfo(np.float64).eps * len(values)))
+    return np.asarray(spread @ spread.T / np.outer(length, length))
 
 
 def typical_sizes(problem: ActuatorProblem, model: ActuatorModel) -> Array:
@@ -140,20 +157,29 @@ def _described(problem: ActuatorProblem, model: ActuatorModel, members: list[int
 
 
 def _determined(problem: ActuatorProblem, model: ActuatorModel, members: list[int], covariance: Array, sizes: Array) -> str:
-    """The best-known combination of a pair, such as ``fv1 + 1.5 kd1 = 1.75 (0.02)``."""
+    """The best-known combination of a pair, such as ``fv1 + kd1 = 1.75 (0.02)``."""
     if len(members) != 2:
         return ""
     own = covariance[np.ix_(members, members)]
     values, vectors = np.linalg.eigh(own)
     if values[0] > 0.05 * values[1]:
         return ""
-    weights = vectors[:, 0] / sizes[members]
+    units = np.array([_unit(problem, problem.unknowns[k]) for k in members])
+    weights = vectors[:, 0] / (sizes[members] * units)
+    sigma = float(np.sqrt(values[0])) / abs(weights[0])
     weights = weights / weights[0]
-    total = float(weights @ [model.value(problem.unknowns[k]) for k in members])
-    sigma = float(np.sqrt(values[0])) / abs(vectors[0, 0] / sizes[members[0]])
+    total = float(weights @ (units * [model.value(problem.unknowns[k]) for k in members]))
     first, second = (name_of(problem.unknowns[k]) for k in members)
     sign = "+" if weights[1] >= 0.0 else "-"
-    return f"{first} {sign} {abs(weights[1]):.3g} {second} = {total:.4g} ({sigma:.1g})"
+    share = f"{abs(weights[1]):.3g} "
+    return f"{first} {sign} {'' if share == '1 ' else share}{second} = {total:.4g} ({sigma:.1g})"
+
+
+def _unit(problem: ActuatorProblem, unknown: Unknown) -> float:
+    """What an unknown counts: a gain is a multiple of the first log's number, in N m/rad or N m s/rad."""
+    if unknown.symbol not in ("kp", "kd"):
+        return 1.0
+    return float(getattr(problem.logs[0].control, unknown.symbol)[unknown.joint])
 
 
 def _experiment(unknowns: Sequence[Unknown], problem: ActuatorProblem) -> str:
