@@ -20,8 +20,8 @@ from dynid.run.runfile import read_run_file
 from dynid.run.store import load_run
 from dynid.simulation import simulate
 
-QUICK = ("--cutoff-hz", "12")
-"""Most runs need no search for the cut-off to show that they can be repeated."""
+QUICK = ("--cutoff-hz", "12", "--friction", "linear")
+"""Most runs need no search for the cut-off and for friction to show that they can be repeated."""
 
 
 def dynid(*words: object) -> Any:
@@ -62,9 +62,19 @@ def repeated(result: Any, folder: Path) -> None:
         (*QUICK, "--prior-strength", "2"),
         (*QUICK, "--rows", "energy", "--method", "ols"),
         ("--rows", "polynomial", "--window", "0.084", "--method", "ols", *QUICK),
-        ("--filter", "savgol:21,2", "--method", "wls"),
-        (*QUICK, "--gravity=0.1,0,-9.8", "--effects", "viscous,coulomb", "--dead-zone", "0.05", "--method", "ols"),
-        (*QUICK, "--friction", "sigmoid", "--from", "0.5", "--to", "5.5", "--max-rows", "700"),
+        ("--filter", "savgol:21,2", "--method", "wls", "--friction", "linear"),
+        (
+            "--cutoff-hz",
+            "12",
+            "--gravity=0.1,0,-9.8",
+            "--effects",
+            "viscous,coulomb",
+            "--dead-zone",
+            "0.05",
+            "--method",
+            "ols",
+        ),
+        ("--cutoff-hz", "12", "--friction", "sigmoid", "--from", "0.5", "--to", "5.5", "--max-rows", "700"),
         (
             *QUICK,
             "--velocity",

@@ -52,6 +52,7 @@ def test_no_notebook_is_left_out():
     assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == sorted(NEEDS)
 
 
+@pytest.mark.slow
 @notebooks
 def test_runs_and_every_claim_holds(name):
     shared(NEEDS[name])

@@ -55,7 +55,21 @@ def place(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
     limits = [f"m{i},{0.5 * m},{2.0 * m}" for i, m in enumerate(mass[:3], start=1)]
     limits.append(f"m4,{1.5 * mass[3]},{2.0 * mass[3]}")
     (folder / "b.csv").write_text("\n".join(["name,lower,upper", *limits]) + "\n")
-    dynid("identify", bench.urdf, bench.log, "--method", "ols", "--cutoff-hz", 10, "-o", folder / "ols", "--export", "json")
+    dynid(
+        "identify",
+        bench.urdf,
+        bench.log,
+        "--method",
+        "ols",
+        "--cutoff-hz",
+        10,
+        "--friction",
+        "linear",
+        "-o",
+        folder / "ols",
+        "--export",
+        "json",
+    )
     return folder
 
 
@@ -262,8 +276,8 @@ def test_what_does_not_go_together_is_refused(bench: Bench, place: Path, tmp_pat
 
 def test_from_is_still_a_time_where_it_is_a_number(bench: Bench, tmp_path: Path) -> None:
     found = dynid(
-        "identify", bench.urdf, bench.log, "--method", "ols", "--from", 2, "--cutoff-hz", 10, "-o", tmp_path / "run",
-        "--export", "json",
+        "identify", bench.urdf, bench.log, "--method", "ols", "--from", 2, "--cutoff-hz", 10, "--friction", "linear",
+        "-o", tmp_path / "run", "--export", "json",
     )  # fmt: skip
     assert load_run(tmp_path / "run").settings.from_s == 2.0
     assert found["n_samples"] < 4.0 * 250.0

@@ -90,7 +90,7 @@ def test_a_box_on_parameters_becomes_one_on_the_base_parameter_they_make(bench: 
     (tmp_path / "b.csv").write_text("\n".join(["name,lower,upper", *lines]) + "\n")
     found = dynid(
         "identify", bench.urdf, bench.log, "--method", "recursive", "--bounds", tmp_path / "b.csv", "--cutoff-hz", 10,
-        "--export", "json", "-o", tmp_path / "run",
+        "--friction", "linear", "--export", "json", "-o", tmp_path / "run",
     )  # fmt: skip
     assert found["recursive"]["clipped"] == [entry["name"]]
     reach = 0.001 * np.abs(row).sum()
@@ -120,7 +120,8 @@ def test_other_methods_take_no_bounds(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_on_polynomial_rows_it_is_their_ordinary_least_squares(bench: Bench, tmp_path: Path) -> None:
-    common = (bench.urdf, bench.log, "--rows", "polynomial", "--window", 0.044, "--cutoff-hz", 10, "--export", "json", "-o")
+    common = (bench.urdf, bench.log, "--rows", "polynomial", "--window", 0.044, "--cutoff-hz", 10, "--friction", "linear",
+        "--export", "json", "-o")  # fmt: skip
     recursive = dynid("identify", *common, tmp_path / "recursive", "--method", "recursive")
     ordinary = dynid("identify", *common, tmp_path / "ols", "--method", "ols")
     assert recursive["rows"]["kind"] == ordinary["rows"]["kind"] == "polynomial"
@@ -140,7 +141,7 @@ def test_a_joint_that_stands_still_is_flagged(bench: Bench, tmp_path: Path, rows
     still.write_parquet(tmp_path / "still.parquet")
     found = dynid(
         "identify", bench.urdf, tmp_path / "still.parquet", "--method", "recursive", "--rows", rows, "--window", 0.044,
-        "--cutoff-hz", 10, "--export", "json", "-o", tmp_path / "run",
+        "--cutoff-hz", 10, "--friction", "linear", "--export", "json", "-o", tmp_path / "run",
     )  # fmt: skip
     flags = found["recursive"]["flags"]
     assert flags["fv4"] == flags["fc4"] == 0

@@ -13,6 +13,7 @@ from dynid.errors import InputError
 from dynid.excitation.fourier import random_fourier
 from dynid.recording.readers.read import read_recording
 from dynid.recording.recording import Recording, write_recording
+from dynid.robot.model import Robot
 from dynid.run.identify import identify
 from dynid.run.options import Settings
 from dynid.run.refit import refit_friction
@@ -21,14 +22,22 @@ from dynid.run.unseen import validate_run
 from dynid.simulation import simulate
 from messages import facts
 
-CUTOFF = Settings(cutoff_hz=12.0)
+CUTOFF = Settings(cutoff_hz=12.0, friction="linear")
 
 
 def log_of(bench: Bench, folder: Path, change, name: str = "log.parquet", seed: int = 3) -> Path:
     """A simulated log of 10 s at 250 Hz after a change of its recording."""
-    motion = random_fourier(bench.truth, 10.0, 4, seed=seed).samples(250.0)
-    recording = simulate(bench.truth, motion, rate_hz=250.0, seed=seed).recording
-    return Path(write_recording(change(recording), folder / name))
+    return Path(write_recording(change(simulated(bench.truth, seed)), folder / name))
+
+
+_SIMULATED: dict[int, Recording] = {}  # most tests change the same log of the one robot
+
+
+def simulated(robot: Robot, seed: int) -> Recording:
+    if seed not in _SIMULATED:
+        motion = random_fourier(robot, 10.0, 4, seed=seed).samples(250.0)
+        _SIMULATED[seed] = simulate(robot, motion, rate_hz=250.0, seed=seed).recording
+    return _SIMULATED[seed]
 
 
 def chosen(recording: Recording, rows: np.ndarray) -> Recording:
