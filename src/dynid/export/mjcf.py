@@ -2,7 +2,7 @@
 
 MuJoCo holds rotor inertia, viscous and Coulomb friction (``armature``, ``damping``, ``frictionloss``) and gravity. Inertias are
 written along their principal axes, found here, because MuJoCo's compiler finds them to fewer digits. Bodies that were merged
-of several are taken apart again, see :mod:`dynid.export.links`.
+of several are taken apart again, see :mod:`dynid.robot.links_apart`.
 """
 
 from __future__ import annotations

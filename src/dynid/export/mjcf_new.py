@@ -8,11 +8,11 @@ import numpy as np
 
 from dynid.adapters.mujoco import motion_attributes, pose_attributes
 from dynid.adapters.xml import serialize_xml
-from dynid.export.links import links_taken_apart, own_inertials
 from dynid.export.loops import add_equalities
 from dynid.export.mjcf_body import ATTRIBUTE, body_inertial, solid_body
 from dynid.export.simulator_joint import joint_dynamics
 from dynid.export.written import number, untied, vector
+from dynid.robot.links_apart import links_taken_apart, own_inertials
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from dynid.adapters.mujoco_joints import actuator_shares
 from dynid.adapters.xml import parse_xml, serialize_xml
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-from dynid.export.links import LinkInertial, links_taken_apart
 from dynid.export.mjcf_body import ATTRIBUTE, attributes_text, body_inertial, solid_body
 from dynid.export.simulator_joint import SYMBOL, joint_dynamics
 from dynid.export.written import number, vector
@@ -28,6 +27,7 @@ from dynid.export.xml_text import ElementSpan, XmlText
 from dynid.inertia import change_of_frame
 from dynid.robot.files import Description
 from dynid.robot.links import links_of
+from dynid.robot.links_apart import LinkInertial, links_taken_apart
 from dynid.robot.mjcf import CompiledRobot, compiled_robot, expand_includes
 from dynid.robot.model import Robot
 

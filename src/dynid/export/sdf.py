@@ -1,7 +1,7 @@
 """SDF for Gazebo: a new file in the robot's own frames.
 
 A joint's pose lies in its child link, so axes beside a body's origin need no other frames, and a screw joint can be written.
-Bodies that were merged of several links are taken apart again, see :mod:`dynid.export.links`. SDF keeps gravity in its
+Bodies that were merged of several links are taken apart again, see :mod:`dynid.robot.links_apart`. SDF keeps gravity in its
 worlds and has no rotor inertia.
 """
 
@@ -17,7 +17,6 @@ from dynid.adapters.tree import axis_point, pitch
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.escaping import escape, quoteattr
-from dynid.export.links import links_taken_apart, own_inertials
 from dynid.export.loops import refuse_loops
 from dynid.export.proof import largest_gap
 from dynid.export.simulator_joint import FRICTION, as_held, joint_dynamics, left_out
@@ -28,6 +27,7 @@ from dynid.inertia import mass_com_inertia
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics as torque_of
 from dynid.robot.effects import Coulomb, Viscous
+from dynid.robot.links_apart import links_taken_apart, own_inertials
 from dynid.robot.model import Robot
 from dynid.robot.sdf import read_sdf
 

@@ -7,7 +7,7 @@ axis,
 
 so a robot described by other frames (standard DH, MJCF) is written with shifted link frames and the same dynamics.
 
-A body that was merged of several links is taken apart again, see :mod:`dynid.export.links`.
+A body that was merged of several links is taken apart again, see :mod:`dynid.robot.links_apart`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from dynid.adapters.xml import parse_xml
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.escaping import quoteattr
-from dynid.export.links import links_taken_apart, own_inertials
 from dynid.export.loops import refuse_lumped, write_side_file
 from dynid.export.simulator_joint import FRICTION, joint_dynamics, left_out
 from dynid.export.written import WrittenModel, number, refuse_inconsistent, untied, vector
@@ -34,6 +33,7 @@ from dynid.inertia import change_of_frame, mass_com_inertia
 from dynid.robot.effects import Place
 from dynid.robot.files import read_description
 from dynid.robot.joint import Joint
+from dynid.robot.links_apart import links_taken_apart, own_inertials
 from dynid.robot.model import Robot
 from dynid.robot.urdf import expanded_xacro, link_phi, uses_xacro
 

@@ -7,7 +7,6 @@ import numpy as np
 from dynid.estimation.outcome import Outcome
 from dynid.report.page import Item, Level, Tile, Verdict
 from dynid.run.record import Run
-from dynid.validation.consistency import check_model
 from dynid.validation.torque import validate
 
 POOR, USELESS = 0.10, 0.30
@@ -118,7 +117,7 @@ def _seen_item(run: Run) -> Item:
 
 
 def _consistency_item(run: Run) -> Item:
-    broken = check_model(run.identified).inconsistent
+    broken = run.consistency.inconsistent
     if not broken:
         return Item("good", "Every link is physically consistent: simulators will accept it.")
     shown = ", ".join(broken[:4]) + (" and others" if len(broken) > 4 else "")
@@ -155,7 +154,7 @@ def _tiles(run: Run, description: float | None) -> tuple[Tile, ...]:
             known,
         )
     )
-    verdict = check_model(run.identified)
+    verdict = run.consistency
     bodies = [link for link in verdict.links if not link.empty]
     consistent = sum(link.consistent for link in bodies)
     level: Level = "good" if verdict.feasible else "warning"

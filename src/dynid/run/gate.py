@@ -10,8 +10,10 @@ from dynid.arrays import Array
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.result import Estimate
 from dynid.recording.samples import Samples
+from dynid.robot.links_apart import with_links_apart
 from dynid.robot.model import Robot
 from dynid.run.signals import STILL
+from dynid.validation.consistency import check_parameters
 
 SLOW = 0.1
 """rad/s or m/s below which Coulomb friction is not told from an offset."""
@@ -37,6 +39,7 @@ def gate(result: Estimate, robot: Robot, samples: Sequence[Samples] = (), verdic
     if vague:
         notes.append(f"known to no better than {VAGUE_PERCENT:.0f} %: {', '.join(vague)}")
     notes += consistency_notes(result, robot, verdict)
+    notes += with_links_apart(robot.with_parameters(result.standard), robot)[1]
     return (*notes, *result.notes)
 
 
@@ -45,7 +48,7 @@ def consistency_notes(result: Estimate, robot: Robot, verdict: Verdict | None) -
     notes = []
     if verdict is not None and verdict.sentence:
         notes.append("; ".join(part for part in (verdict.sentence, verdict.inertia_matrix) if part))
-    bad = [link for link, good in zip(robot.links, result.link_consistent, strict=True) if not good]
+    bad = check_parameters(robot, result.standard).inconsistent
     if bad:
         feasible = verdict is not None and verdict.decision == "feasible"
         remedy = "" if feasible else "; --method sdp keeps every link consistent"

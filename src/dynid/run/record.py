@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from dynid.estimation.advice import Advice
@@ -14,12 +15,14 @@ from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 from dynid.regression.factor import Regression
+from dynid.robot.links_apart import with_links_apart
 from dynid.robot.model import Robot
 from dynid.run.bands import BandTrial
 from dynid.run.options import Settings, command_line
 from dynid.run.rows import RowPlan
 from dynid.run.signals import Filter
 from dynid.run.tune import Trial
+from dynid.validation.consistency import ModelConsistency, check_model
 from dynid.validation.rows import RowError
 from dynid.validation.torque import TorqueError, Validation
 
@@ -88,10 +91,15 @@ class Run:
     samples: tuple[Samples, ...] = ()
     unseen: tuple[Samples, ...] = ()
 
-    @property
+    @cached_property
     def identified(self) -> Robot:
-        """The robot with the identified parameters."""
-        return self.robot.with_parameters(self.estimate.standard)
+        """The robot with the identified parameters, bodies and the links they were merged of alike."""
+        return with_links_apart(self.robot.with_parameters(self.estimate.standard), self.robot)[0]
+
+    @cached_property
+    def consistency(self) -> ModelConsistency:
+        """Physical consistency of every link of the identified robot, which all outputs show."""
+        return check_model(self.identified)
 
     @property
     def judged_hz(self) -> float | None:
@@ -136,7 +144,7 @@ class Run:
                 "validation": None if unseen is None else unseen.relative_error_raw,
             },
             "rmse": list(found.residual_rms if own is None else own.rmse),
-            "feasible": found.feasible,
+            "feasible": self.consistency.feasible,
             "feasibility": None if self.feasibility is None else self.feasibility.as_dict(),
             "filter": None if self.filter is None else self.filter.as_dict() | {"text": self.filter.describe()},
             "rows": self._rows(),

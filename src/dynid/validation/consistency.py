@@ -1,4 +1,4 @@
-"""Physical consistency of every link of a model, as `dynid check` prints it."""
+"""Physical consistency of every link of a model: the one decision that runs, reports and `dynid check` show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.inertia import consistency, is_consistent
+from dynid.parameters import Parameters
 from dynid.robot.links import links_of
+from dynid.robot.links_apart import with_links_apart
 from dynid.robot.model import Robot
 
 
@@ -72,6 +74,15 @@ def check_model(robot: Robot) -> ModelConsistency:
             )
         )
     return ModelConsistency(tuple(verdicts))
+
+
+def check_parameters(robot: Robot, parameters: Parameters) -> ModelConsistency:
+    """The verdict on parameters that were identified; ``robot`` has those of the description.
+
+    An identified body says nothing of the links it was merged of: these are taken apart as exports write them, so that all are
+    consistent where the bodies are.
+    """
+    return check_model(with_links_apart(robot.with_parameters(parameters), robot)[0])
 
 
 def _fault(mass: float, moments: np.ndarray) -> str:

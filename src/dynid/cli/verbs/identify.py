@@ -166,7 +166,7 @@ def show_run(run: Run) -> None:
 
 def show_consistency(run: Run) -> None:
     """What is proven of the links and of the base values."""
-    verdict, links = run.feasibility, "yes, every link" if run.estimate.feasible else "no, see the notes"
+    verdict, links = run.feasibility, "yes, every link" if run.consistency.feasible else "no, see the notes"
     show(f"physically consistent: {links}")
     if verdict is None:
         return

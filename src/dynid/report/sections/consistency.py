@@ -5,13 +5,12 @@ from __future__ import annotations
 from dynid.report.estimate_plots import consistency_figure
 from dynid.report.page import Folded, Section, Table
 from dynid.report.shown import Shown
-from dynid.validation.consistency import check_model
 
 
 def consistency_section(shown: Shown) -> Section:
     """Whether the bodies could exist."""
     run = shown.run
-    verdict = check_model(run.identified)
+    verdict = run.consistency
     rows = tuple(
         (
             link.name,

@@ -1,4 +1,4 @@
-"""Bodies that were merged of several links, taken apart again for files that keep the links.
+"""Bodies that were merged of several links, taken apart again into links that can all exist.
 
 Links that hang on a body keep the inertials of their description and the moving link gets the rest,
 ``P = P_body - sum_k P_k``. Where that rest is no physical body, the first of these that leaves one is taken:
@@ -21,7 +21,7 @@ taken apart by subtraction, or by 1. where the moving link would have no mass.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,6 +94,22 @@ def links_taken_apart(
             notes.append(f"link '{link.name}' on the ground is no physical body and is written without mass")
     apart.extend(LinkInertial(link.name, shares.get(link.name, link.phi), np.abs(link.phi)) for link in robot.merged)
     return apart
+
+
+def with_links_apart(robot: Robot, described: Robot) -> tuple[Robot, tuple[str, ...]]:
+    """The robot with its merged links as they are taken apart, and how; ``described`` has the inertials of the description.
+
+    Every body that could exist then is a sum of links that could exist, so whoever looks at links and whoever looks at bodies
+    find the same.
+    """
+    if not robot.merged:
+        return robot, ()
+    notes: list[str] = []
+    apart = {link.link: link.phi for link in links_taken_apart(robot, notes, own_inertials(described), physical=True)}
+    merged = tuple(
+        link if np.array_equal(apart[link.name], link.phi) else replace(link, phi=apart[link.name]) for link in robot.merged
+    )
+    return replace(robot, merged=merged), tuple(notes)
 
 
 def own_inertials(described: Robot | None) -> dict[str, Array] | None:
