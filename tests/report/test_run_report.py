@@ -112,7 +112,7 @@ def test_replay_is_that_of_the_unseen_log(run: Run) -> None:
 
 def test_motion_that_cannot_be_replayed_is_said(run: Run) -> None:
     values = 0.0 * run.estimate.standard.values
-    lame = replace(run, estimate=replace(run.estimate, standard=run.estimate.standard.with_values(values)))
+    lame = replace(run, replay=None, estimate=replace(run.estimate, standard=run.estimate.standard.with_values(values)))
     section = next(section for section in report_sections(lame) if section.title == "Forward validation")
     assert not section.parts
     assert "could not be replayed" in section.text
@@ -183,7 +183,7 @@ def test_parameters_not_excited_are_marked(run: Run) -> None:
     sigma = next(figure for figure in figures_of(report_sections(part)) if figure.name == "sigma")
     roles = {curve.role for panel in sigma.panels for curve in panel.curves}
     assert roles == {"data", "mixed", "prior"}
-    verdict = verdict_of(replace(part, checks=()))
+    verdict = verdict_of(replace(part, checks=(), verdict=None))
     assert verdict.level == "warning"
     assert any("keep the description's values" in item.advice for item in verdict.reasons)
 
@@ -192,7 +192,7 @@ def test_a_model_worse_than_the_description_is_not_to_be_used(run: Run) -> None:
     zero = run.estimate.standard.with_values(0.1 * run.estimate.standard.values)
     bad = replace(run, validation=replace(run.validation, total=replace(run.validation.total, relative_error=0.9)))
     bad = replace(bad, estimate=replace(run.estimate, standard=zero))
-    verdict = verdict_of(replace(bad, checks=()))
+    verdict = verdict_of(replace(bad, checks=(), verdict=None))
     assert verdict.level == "error"
     assert "do not use it yet" in verdict.headline
 
@@ -217,7 +217,7 @@ def test_velocity_sources_at_one_cutoff_of_signals_are_a_table(run: Run) -> None
 
 def test_without_validation_the_reader_is_told(run: Run) -> None:
     alone = replace(run, validation=None, validation_logs=(), unseen=())
-    verdict = verdict_of(replace(alone, checks=()))
+    verdict = verdict_of(replace(alone, checks=(), verdict=None))
     assert verdict.level == "warning"
     assert any("--validate" in item.advice for item in verdict.reasons)
 
@@ -311,13 +311,13 @@ def test_the_verdict_knows_a_poor_prediction(run: Run, error: float, level: str)
     judged = replace(run, validation=replace(run.validation, total=total), identification=own)
     wrong = run.robot.parameters.with_values(20.0 * run.robot.parameters.values)  # a description that is worse still
     judged = replace(judged, robot=run.robot.with_parameters(wrong))
-    found = verdict_of(replace(judged, checks=())).reasons[0]
+    found = verdict_of(replace(judged, checks=(), verdict=None)).reasons[0]
     assert (found.level, f"{100.0 * error:.3g}" in found.text) == (level, True)
 
 
 def test_many_vague_parameters_are_a_reservation(run: Run) -> None:
     vague = replace(run, estimate=replace(run.estimate, covariance=1e8 * run.estimate.covariance))
-    verdict = verdict_of(replace(vague, checks=()))
+    verdict = verdict_of(replace(vague, checks=(), verdict=None))
     assert verdict.level == "warning"
     assert any("no better than to 100" in item.text and item.level == "warning" for item in verdict.reasons)
 

@@ -17,6 +17,7 @@ from dynid.run.logs import read_logs
 from dynid.run.motion import identify_motion, identify_poses, method_of
 from dynid.run.options import Settings
 from dynid.run.record import Run
+from dynid.run.verdict import with_verdict
 
 
 def identify(
@@ -46,6 +47,8 @@ def identify(
     started = time.perf_counter()
     with one_blas_thread():  # its matrices are small: threads would wait for one another, longer still beside other work
         run = _identified(robot, logs, settings or Settings(), validate_on, tell)
+        tell("judging the model")
+        run = with_verdict(run)
     return replace(run, seconds=time.perf_counter() - started)
 
 

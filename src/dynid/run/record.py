@@ -19,10 +19,12 @@ from dynid.robot.links_apart import with_links_apart
 from dynid.robot.model import Robot
 from dynid.run.bands import BandTrial
 from dynid.run.options import Settings, command_line
+from dynid.run.reason import RunVerdict
 from dynid.run.rows import RowPlan
 from dynid.run.signals import Filter
 from dynid.run.tune import Trial
 from dynid.validation.consistency import ModelConsistency, check_model
+from dynid.validation.replay import Replay
 from dynid.validation.rows import RowError
 from dynid.validation.torque import TorqueError, Validation
 
@@ -80,6 +82,8 @@ class Run:
     """What was found wrong with each log."""
     feasibility: Verdict | None = None
     """Whether a robot with consistent links has the base values found, and what proves it."""
+    verdict: RunVerdict | None = None
+    """Whether the model can be used, and why not; None before it is judged."""
     comparisons: tuple[Mapping[str, Any], ...] = ()
     """What other methods found on the same samples, each with ``method``, ``relative_error``, ``feasible``, ``seconds``."""
     notes: tuple[str, ...] = ()
@@ -90,6 +94,8 @@ class Run:
     """The logs as they were read; none for a run that was loaded without them."""
     samples: tuple[Samples, ...] = ()
     unseen: tuple[Samples, ...] = ()
+    replay: Replay | None = None
+    """The identified model driven by the measured torque; None for a run that was loaded."""
 
     @cached_property
     def identified(self) -> Robot:
@@ -105,6 +111,13 @@ class Run:
     def judged_hz(self) -> float | None:
         """Band in which torque is judged; None where the samples were filtered already, or there is no torque."""
         return None if self.filter is None else self.filter.row_band_hz
+
+    @property
+    def judged_error(self) -> float:
+        """Relative error of filtered torque on unseen data, else on what was identified on."""
+        if self.validation is not None:
+            return self.validation.relative_error
+        return self.estimate.relative_error if self.identification is None else self.identification.relative_error
 
     @property
     def from_coefficients(self) -> bool:
@@ -145,6 +158,7 @@ class Run:
             },
             "rmse": list(found.residual_rms if own is None else own.rmse),
             "feasible": self.consistency.feasible,
+            "verdict": None if self.verdict is None else self.verdict.as_dict(),
             "feasibility": None if self.feasibility is None else self.feasibility.as_dict(),
             "filter": None if self.filter is None else self.filter.as_dict() | {"text": self.filter.describe()},
             "rows": self._rows(),

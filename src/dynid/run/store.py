@@ -32,6 +32,7 @@ from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
 from dynid.run.described import described_robot
 from dynid.run.options import Settings
+from dynid.run.reason import RunVerdict
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan
 from dynid.run.runfile import write_run_file
@@ -131,6 +132,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
             name: None if (item := record["errors"][name]) is None else read(item) for name, read in _ERRORS.items()
         }
         model, verdict = record["result"].get("friction_model"), record["result"].get("feasibility")
+        told = record["result"].get("verdict")
         run = Run(
             settings=settings,
             robot=robot,
@@ -141,6 +143,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
             validation_logs=tuple((item["path"], item["sha256"]) for item in record["validation_logs"]),
             friction=None if model is None else FrictionChoice.from_dict(robot, model),
             feasibility=None if verdict is None else Verdict.from_dict(verdict),
+            verdict=None if told is None else RunVerdict.from_dict(told),
             advice=tuple(Advice.from_dict(item) for item in record["result"].get("advice", ())),
             checks=tuple(DataCheck.from_dict(item) for item in record["checks"]),
             comparisons=tuple(record["comparisons"]),

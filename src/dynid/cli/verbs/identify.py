@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,6 +53,15 @@ def identify(
         str, typer.Option("--export", help="Formats of the exported model: urdf, mjcf, sdf, c, json.")
     ] = "urdf,mjcf",
     constraints: ConstraintsFile = None,
+    at_most: Annotated[
+        float | None,
+        typer.Option(
+            "--at-most",
+            metavar="FRACTION",
+            help="Exit with 1 if the relative error of filtered torque exceeds this fraction, on unseen data where there are any.",
+            show_default=False,
+        ),
+    ] = None,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -67,6 +77,8 @@ def identify(
     from dynid.run.identify import identify as identify_robot
     from dynid.run.runfile import RunFile, read_run_file
 
+    if at_most is not None and not 0.0 <= at_most < math.inf:
+        raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
     formats = known_formats(export.split(","))
     file = RunFile() if config is None else read_run_file(config)
     known = constraints_table(constraints)
@@ -88,15 +100,18 @@ def identify(
             run = replace(run, comparisons=tuple(one.as_dict() for one in found))
         published = publish_run(run, target, formats=formats, tell=stages.tell)
     if json:
-        show_json(run.summary() | {"files": [str(path) for path in published.files], "refusals": list(published.refusals)})
+        files = [str(path) for path in published.files]
+        show_json(run.summary() | {"files": files, "refusals": list(published.refusals), "at_most": at_most})
     else:
         show_run(run)
         _show_published(published)
-        for check, log in zip(run.checks, recordings, strict=False):
-            for finding in check.findings:
-                if finding.severity == "error":
-                    say(f"dynid: do not use this model yet: {log.name}: {finding.sentence}. {finding.fix}")
+        if run.verdict is not None:
+            show(f"verdict: {run.verdict.sentence}")
     _end_without_answer(run)
+    error = run.judged_error
+    if at_most is not None and not error <= at_most:
+        say(f"dynid: the error is {percent(error)}, more than the {percent(at_most)} allowed")
+        raise typer.Exit(1)
 
 
 def _show_published(published: Published) -> None:

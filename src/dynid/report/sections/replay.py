@@ -20,7 +20,9 @@ def replay_section(shown: Shown) -> Section | None:
     if log is None:
         return None
     try:
-        found = replay(run.identified, (run.unseen or run.samples)[0])  # torque as the robot had it, in no band
+        found = run.replay or replay(
+            run.identified, (run.unseen or run.samples)[0]
+        )  # torque as the robot had it, in no band
     except InputError as error:
         return Section(_TITLE, f"The motion could not be replayed: {error}.", short="Replay")
     engine = "MuJoCo" if found.engine == "mujoco" else "our own integrator"

@@ -1,0 +1,226 @@
+"""The verdict on a run: good, usable with reservations, or not to be used, with the reasons.
+
+It is decided here once and stored with the run; terminal, JSON and report show it and decide nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.errors import DynidError
+from dynid.estimation.outcome import Outcome
+from dynid.run.reason import Reason, ReasonLevel, RunVerdict
+from dynid.run.record import Run
+from dynid.validation.replay import Replay, replay
+from dynid.validation.torque import validate
+
+POOR, USELESS = 0.10, 0.30
+"""Relative torque errors from which a model is called poor, and not to be used."""
+AS_GOOD = 1.25
+"""Factor on the description's own error up to which a model is as good as it."""
+VAGUE_SHARE = 0.5
+"""Share of base parameters that may be known no better than to their own size: small ones always are."""
+DRIFT_SHARE = 0.5
+"""Share of its own motion by which a joint may drift from it in a window of the replay."""
+
+
+def percent(fraction: float | None) -> str:
+    """A share in percent, a dash where there is none."""
+    if fraction is None or not np.isfinite(fraction):
+        return "–"
+    return f"{100.0 * fraction:.3g}\u00a0%"
+
+
+def with_verdict(run: Run) -> Run:
+    """The run with its replay and its verdict."""
+    found, failure = _replayed(run)
+    moved = replace(run, replay=found)
+    return replace(moved, verdict=verdict_on(moved, failure))
+
+
+def verdict_on(run: Run, replay_failure: str = "") -> RunVerdict:
+    """What the user came for: how well the model predicts, and what to check.
+
+    Args:
+        run: with its replay, where it has one.
+        replay_failure: why it has none; empty where nothing was to be replayed.
+    """
+    found = run.estimate
+    description = _description_error(run)
+    reasons = [_prediction(run, description), _determined(run), _consistency(run)]
+    if run.replay is not None or replay_failure:
+        reasons.append(_replay_reason(run, replay_failure))
+    if found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT):
+        level: ReasonLevel = "warning" if found.outcome.usable else "error"
+        reasons.append(Reason(level, f"The method ended with: {found.outcome.value}."))
+    faults = [finding for check in run.checks for finding in check.findings if finding.severity != "note"]
+    if faults:
+        grave = [finding for finding in faults if finding.severity == "error"]
+        first = (grave or faults)[0]
+        count = f"{len(faults)} finding{'s' if len(faults) > 1 else ''} in the logs"
+        reasons.append(Reason("error" if grave else "warning", f"{count}: {first.sentence}.", f"{_sentence(first.fix)}"))
+    return RunVerdict(_opening(run), tuple(reasons), description)
+
+
+def _opening(run: Run) -> str:
+    if run.validation is not None:
+        return f"predicts unseen torque to {percent(run.validation.relative_error)}"
+    if run.from_coefficients:
+        return f"retrieved from {run.estimate.n_rows} coefficients, not validated on torque"
+    return f"explains what it was identified on to {percent(_own_error(run))}"
+
+
+def _own_error(run: Run) -> float:
+    return run.estimate.relative_error if run.identification is None else run.identification.relative_error
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _description_error(run: Run) -> float | None:
+    """Torque error of the description itself on the same samples; None where it has no inertials or there are no samples."""
+    judged = run.unseen or run.samples
+    if not judged or not np.any(run.robot.parameters.inertials):
+        return None
+    return validate(run.robot, run.robot.parameters, judged, run.judged_hz).relative_error
+
+
+def _prediction(run: Run, description: float | None) -> Reason:
+    before = "" if description is None else f" The description it started from is off by {percent(description)}."
+    if run.validation is None:
+        return _explanation(run, before)
+    error, own = run.validation.relative_error, _own_error(run)
+    if not np.isfinite(error) or (description is not None and error >= description):
+        if not error <= POOR:
+            level: ReasonLevel = "error"
+        else:  # a description that is right already cannot be beaten
+            level = "warning" if description is not None and error > AS_GOOD * description else "note"
+        return Reason(level, f"Unseen torque is predicted no better than by the description: {percent(error)}.{before}")
+    graded = _size(error, f"Unseen torque is predicted to {percent(error)}", before)
+    if graded is not None:
+        return graded
+    if error > 2.5 * own + 0.01:
+        return Reason(
+            "warning",
+            f"Unseen torque is predicted to {percent(error)}, but what it was identified on to {percent(own)}.{before}",
+            "A richer motion or a method with a prior would close the gap.",
+        )
+    raw = run.validation.relative_error_raw
+    noise = "" if raw is None else f", {percent(raw)} of the raw signal"
+    return Reason("good", f"Unseen torque is predicted to {percent(error)}{noise}.{before}")
+
+
+def _size(error: float, told: str, before: str) -> Reason | None:
+    """What an error of this size means; None for a small one."""
+    if error > USELESS or not np.isfinite(error):
+        return Reason(
+            "error",
+            f"{told}: the model explains little of the torque.{before}",
+            "Look at the data check and at the residual: units, signs, clocks, a load or a contact.",
+        )
+    if error > POOR:
+        return Reason(
+            "warning",
+            f"{told}, poor for a rigid robot.{before}",
+            "Look at the residual over velocity for friction that the model lacks, and try --friction auto.",
+        )
+    return None
+
+
+def _explanation(run: Run, before: str) -> Reason:
+    """Without unseen data: how well the data identified on are explained, and that this is less than a prediction."""
+    own = _own_error(run)
+    if run.from_coefficients:
+        return Reason(
+            "warning",
+            f"Retrieved from {run.estimate.n_rows} given coefficients; no log shows how well it predicts torque.",
+            "Give a log to know: dynid validate RUN LOG --cutoff-hz F.",
+        )
+    if run.filter is None:
+        return Reason("note", f"The inertia matrices and gravity of the table are explained to {percent(own)}.")
+    bad = _size(own, f"Even what it was identified on is explained to {percent(own)} only", before)
+    if bad is not None:
+        return bad
+    return Reason(
+        "warning",
+        f"Not validated on unseen data; identified on data it explains to {percent(own)}.{before}",
+        "Give --validate LOG or --split 0.65 to know how well it predicts.",
+    )
+
+
+def _determined(run: Run) -> Reason:
+    found = run.estimate
+    vague = int(np.count_nonzero(found.seen & (found.sigma_percent > 100.0)))
+    beyond = f"; {vague} of them no better than to 100 %" if vague else ""
+    if run.from_coefficients:
+        text = f"{found.rank} of {found.base.n_base} base parameters are fixed by the coefficients{beyond}."
+        return Reason("good" if found.rank == found.base.n_base else "note", text)
+    text = f"{found.rank} of {found.base.n_base} base parameters are determined by the data{beyond}."
+    if found.rank < found.base.n_base:
+        return Reason(
+            "warning", text, "The others keep the description's values: a motion that excites them would determine them."
+        )
+    if vague > VAGUE_SHARE * found.base.n_base:
+        return Reason("warning", text, "A richer motion, see dynid excite, or a longer log would determine them.")
+    return Reason("good", text)
+
+
+def _consistency(run: Run) -> Reason:
+    broken = run.consistency.inconsistent
+    if not broken:
+        return Reason("good", "Every link is physically consistent: simulators will accept it.")
+    shown = ", ".join(broken[:4]) + (" and others" if len(broken) > 4 else "")
+    infeasible = run.feasibility is not None and run.feasibility.decision == "infeasible"
+    proven = " It is proven that no consistent links have these base values." if infeasible else ""
+    return Reason(
+        "warning",
+        f"{len(broken)} link{'s have' if len(broken) > 1 else ' has'} parameters that no physical body could have: {shown}."
+        + proven,
+        "Torque is predicted all the same; a simulator needs a method that keeps bodies physical, or `dynid repair`.",
+    )
+
+
+def _replayed(run: Run) -> tuple[Replay | None, str]:
+    """The measured torque on the identified model, or why it cannot be simulated."""
+    judged = run.unseen or run.samples
+    if not judged or judged[0].torque is None or not run.consistency.feasible:
+        return None, ""
+    try:
+        return replay(run.identified, judged[0]), ""  # torque as the robot had it, in no band
+    except DynidError as error:
+        return None, str(error)
+
+
+def _replay_reason(run: Run, failure: str) -> Reason:
+    """How far the simulated model strays from the measured motion, joint by joint."""
+    found = run.replay
+    if found is None:
+        return Reason("note", f"The motion could not be replayed: {failure}.")
+    moved = np.sqrt(((found.measured[:, -1] - found.measured[:, 0]) ** 2).mean(axis=0))
+    kinds = {joint.name: joint.kind for joint in run.robot.moving_joints}
+    far = [
+        f"{name} by {drift_in_words(drift, kinds.get(name) == 'prismatic')} of {drift_in_words(way, kinds.get(name) == 'prismatic')}"
+        for name, drift, way in zip(found.joint_names, found.position_drift, moved, strict=True)
+        if not drift <= DRIFT_SHARE * way and way > 0.0
+    ]
+    window = f"{1e3 * found.window_s:.0f} ms"
+    if not far:
+        largest = float(np.max(found.position_drift / np.where(moved > 0.0, moved, np.inf), initial=0.0))
+        return Reason(
+            "good",
+            f"Simulated with the measured torque, joints drift by at most {percent(largest)} of their motion in {window}.",
+        )
+    return Reason(
+        "warning",
+        f"Simulated with the measured torque, joints drift from their motion in {window}: {', '.join(far)}.",
+        "Their inertia is known too badly, or their friction is larger than what moves them: control them in a simulation by "
+        "position, or excite them more.",
+    )
+
+
+def drift_in_words(value: float, prismatic: bool) -> str:
+    """An angle in degrees or a length in millimetres."""
+    return f"{1e3 * value:.3g} mm" if prismatic else f"{np.rad2deg(value):.3g} degrees"
