@@ -84,8 +84,8 @@ def test_panda_log_is_replayed_as_well_as_published():
     """Gaz and others, supplement IV: on average below 1.5 cm and 3 degrees, the best engine below 5 mm and 1.2 degrees.
 
     There a controller holds the simulated robot near the motion; here it is driven by torque alone over 0.1 s, on the part
-    of the log that was not identified on, and all signals are filtered at 5 Hz, as there. The description has no inertials, so what torque does not show of the links is free,
-    and with it how fast the light wrist drifts.
+    of the log that was not identified on, with all signals filtered at 5 Hz. The description has no inertials, so what torque
+    does not show of the links is free, and with it how fast the light wrist drifts.
     """
     from dynid.run.identify import identify
     from dynid.run.options import Settings

@@ -54,9 +54,14 @@ def gravity_torque(model: Any) -> Callable[[Array], Array]:
     return torque
 
 
-def mobility(model: Any, q: Array) -> Array:
-    """``M(q)^-1`` with rotor inertia, by the articulated-body algorithm that also integrates."""
-    acceleration, still = forward_dynamics(model), np.zeros(model.nv)
-    free = acceleration(q, still, still).copy()
-    inverse: Array = np.array([acceleration(q, still, unit) - free for unit in np.eye(model.nv)])
-    return 0.5 * (inverse + inverse.T)
+def mobility(model: Any) -> Callable[[Array], Array]:
+    """``M(q)^-1`` with rotor inertia."""
+    import pinocchio as pin
+
+    working = model.createData()
+
+    def inverse(q: Array) -> Array:
+        upper: Array = np.triu(pin.computeMinverse(model, working, q))
+        return upper + np.triu(upper, 1).T
+
+    return inverse

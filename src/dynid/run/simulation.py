@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.excitation.fourier import read_trajectory
+from dynid.progress import Tell, silent
 from dynid.recording.recording import Recording, write_recording
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
@@ -24,6 +25,7 @@ def simulate_log(
     torque_noise: float = 0.01,
     encoder_bits: int = 19,
     seed: int = 0,
+    tell: Tell = silent,
 ) -> tuple[Path, Recording]:
     """Simulate a trajectory file into a log file; ``torque_noise`` is a share of each joint's root mean square torque.
 
@@ -44,6 +46,7 @@ def simulate_log(
         torque_noise=torque_noise * (torque**2).mean(axis=0) ** 0.5,
         encoder_counts=2**encoder_bits if encoder_bits else None,
         seed=seed,
+        tell=tell,
     )
     source = replace(result.recording.source, notes=(*notes, *result.notes))
     recording = _as_logged(robot, replace(result.recording, source=source))

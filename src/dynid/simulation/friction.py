@@ -16,6 +16,9 @@ from dynid.robot.rotors import is_rotor
 COULOMB_WIDTH = 0.01
 """rad/s or m/s over which a pure sign is smoothed, ``tanh(v / width)``: integration needs a slope."""
 
+SLOPE_STEP = 1e-5
+"""rad/s or m/s over which slopes are taken where no formula gives them."""
+
 FrictionLaw: TypeAlias = Callable[[Array, Array, Array], Array]
 """``friction(q, v, tau)`` opposes the motor torque ``tau``."""
 
@@ -49,6 +52,17 @@ def _is_classical_motor(effect: Effect) -> bool:
 
 def _with_motors(robot: Robot, drag: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """The same with viscous and Coulomb friction of motors, ``B^T (fvm v_m + fcm tanh(v_m / width))``, one small product a call."""
+    B, fv, fc, k = _classical_motors(robot)
+
+    def total(v: Array) -> Array:
+        speed = B @ v
+        return np.asarray(drag(v) + (fv * speed + fc * np.tanh(k * speed)) @ B)
+
+    return total
+
+
+def _classical_motors(robot: Robot) -> tuple[Array, Array, Array, Array]:
+    """Of motors with viscous and Coulomb friction: rows of ``B``, both coefficients, and the steepness of the sign."""
     rows, viscous, dry, steepness = [], [], [], []
     for effect, gain in other_effects(robot):
         if not _is_classical_motor(effect):
@@ -63,13 +77,28 @@ def _with_motors(robot: Robot, drag: Callable[[Array], Array]) -> Callable[[Arra
             dry.append(value if isinstance(inner, Coulomb) else 0.0)
             width = per_joint(inner.smooth_width, robot)[motor - 1] if isinstance(inner, Coulomb) else 1.0
             steepness.append(1.0 / width)
-    B, fv, fc, k = np.array(rows), np.array(viscous), np.array(dry), np.array(steepness)
+    return np.array(rows).reshape(-1, robot.n_joints), np.array(viscous), np.array(dry), np.array(steepness)
 
-    def total(v: Array) -> Array:
-        speed = B @ v
-        return np.asarray(drag(v) + (fv * speed + fc * np.tanh(k * speed)) @ B)
 
-    return total
+def friction_slopes(robot: Robot) -> Callable[[Array, Array, Array], Array]:
+    """``d friction / dv`` at a state, ``(joints, joints)``."""
+    fv, fc = (_joint_values(robot, symbol) for symbol in ("fv", "fc"))
+    steepness = 1.0 / _coulomb_width(robot)
+    B, motor_fv, motor_fc, motor_k = _classical_motors(robot)
+    others = [(effect, gain) for effect, gain in other_effects(robot) if not _is_classical_motor(effect)]
+    still = np.zeros((2, robot.n_joints))
+
+    def slopes(q: Array, v: Array, tau: Array) -> Array:
+        own = fv + fc * steepness * (1.0 - np.tanh(steepness * v) ** 2)
+        turned = motor_fv + motor_fc * motor_k * (1.0 - np.tanh(motor_k * (B @ v)) ** 2)
+        total: Array = np.diag(own) + (B.T * turned) @ B
+        for effect, gain in others:
+            motion = Motion(np.array([q, q]), np.array([v - SLOPE_STEP, v + SLOPE_STEP]), still, np.array([tau, tau]))
+            # all velocities are moved together: of effects that couple joints this is the sum over a row, which damps as well
+            total = total + np.diag(gain @ np.diff(effect.signals(motion), axis=0)[0] / (2.0 * SLOPE_STEP))
+        return total
+
+    return slopes
 
 
 def per_joint(value: float | tuple[float, ...], robot: Robot) -> Array:

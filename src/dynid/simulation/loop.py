@@ -9,12 +9,14 @@ import numpy as np
 from dynid.adapters.recursions import OfState
 from dynid.arrays import Array
 from dynid.errors import InputError
+from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
 from dynid.robot.rotors import coupled_rotors
 from dynid.simulation.controllers import ControlLaw
 from dynid.simulation.friction import friction_law
 from dynid.simulation.stepping import acceleration_law
+from dynid.simulation.stiff import Integrator, stiff_integrator
 
 VELOCITY_CUTOFF_HZ = 80.0
 """First-order low-pass on the encoder's difference that the feedback uses."""
@@ -36,10 +38,25 @@ class TickMotion:
     n_saturated: int
 
 
-def track(robot: Robot, reference: Samples, law: ControlLaw, tick_s: float, steps: int, count: Array | None) -> TickMotion:
-    """The motion under a control law; ``count`` is what one encoder count stands for, None for exact encoders."""
+def track(
+    robot: Robot,
+    reference: Samples,
+    law: ControlLaw,
+    tick_s: float,
+    steps: int | None,
+    count: Array | None,
+    tell: Tell = silent,
+) -> TickMotion:
+    """The motion under a control law, by so many explicit steps per tick, or by implicit ones where ``steps`` is None.
+
+    ``count`` is what one encoder count stands for, None for exact encoders.
+    """
     acceleration_of = _with_friction(robot)
+    integrated = (
+        stiff_integrator(robot, acceleration_of, tick_s) if steps is None else _explicit(acceleration_of, tick_s, steps)
+    )
     limit = robot.limits("tau_max")
+    each = max(1, len(reference) // 100)
     position, velocity, acceleration, torque, read, rate = np.empty((6, len(reference), robot.n_dof))
     q, v = reference.position[0].copy(), reference.velocity[0].copy()
     blend = 1.0 - np.exp(-2.0 * np.pi * VELOCITY_CUTOFF_HZ * tick_s)
@@ -50,6 +67,8 @@ def track(robot: Robot, reference: Samples, law: ControlLaw, tick_s: float, step
     n_saturated = 0
     references = zip(reference.position, reference.velocity, reference.acceleration, strict=True)
     for k, (q_ref, v_ref, a_ref) in enumerate(references):
+        if k % each == 0:
+            tell(f"simulating: {k * tick_s:.1f} of {len(reference) * tick_s:.1f} s")
         seen = q if count is None else np.round(q / count) * count
         slope = (seen - before) / tick_s
         smooth = smooth + blend * (slope - smooth)
@@ -61,10 +80,11 @@ def track(robot: Robot, reference: Samples, law: ControlLaw, tick_s: float, step
         position[k], velocity[k], torque[k], read[k], rate[k] = q, v, logged, seen, slope
         acceleration[k] = acceleration_of(q, v, logged)
         held = tau
-        q, v = _integrated(acceleration_of, q, v, tau, tick_s / steps, steps)
+        q, v = integrated(q, v, tau)
         if not np.abs(v).max() < FASTEST:
+            joint = robot.moving_joints[int(np.argmax(np.nan_to_num(np.abs(v), nan=np.inf)))]
             raise InputError(
-                f"simulation of robot '{robot.name}' diverged at {reference.time[k]:.4g} s; "
+                f"simulation of robot '{robot.name}' diverged at {reference.time[k]:.4g} s in joint '{joint.name}'; "
                 "choose a slower trajectory or another controller bandwidth"
             )
     return TickMotion(position, velocity, acceleration, torque, read, rate, n_saturated)
@@ -98,16 +118,21 @@ def with_coupled_rotors(robot: Robot, dynamics: OfState) -> OfState:
     return acceleration
 
 
-def _integrated(acceleration_of: OfState, q: Array, v: Array, tau: Array, h: float, steps: int) -> tuple[Array, Array]:
-    """Position and velocity after classical Runge-Kutta steps of fourth order under a constant torque."""
-    for _ in range(steps):
-        a1 = acceleration_of(q, v, tau)
-        v2 = v + 0.5 * h * a1
-        a2 = acceleration_of(q + 0.5 * h * v, v2, tau)
-        v3 = v + 0.5 * h * a2
-        a3 = acceleration_of(q + 0.5 * h * v2, v3, tau)
-        v4 = v + h * a3
-        a4 = acceleration_of(q + h * v3, v4, tau)
-        q = q + (h / 6.0) * (v + 2.0 * (v2 + v3) + v4)
-        v = v + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
-    return q, v
+def _explicit(acceleration_of: OfState, tick_s: float, steps: int) -> Integrator:
+    """Classical Runge-Kutta steps of fourth order, so many over a tick under a constant torque."""
+    h = tick_s / steps
+
+    def integrated(q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        for _ in range(steps):
+            a1 = acceleration_of(q, v, tau)
+            v2 = v + 0.5 * h * a1
+            a2 = acceleration_of(q + 0.5 * h * v, v2, tau)
+            v3 = v + 0.5 * h * a2
+            a3 = acceleration_of(q + 0.5 * h * v2, v3, tau)
+            v4 = v + h * a3
+            a4 = acceleration_of(q + h * v3, v4, tau)
+            q = q + (h / 6.0) * (v + 2.0 * (v2 + v3) + v4)
+            v = v + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
+        return q, v
+
+    return integrated

@@ -14,7 +14,7 @@ import numpy as np
 from dynid.adapters.pinocchio import pinocchio_model
 from dynid.adapters.recursions import OfState, forward_dynamics, gravity_torque, inverse_dynamics, mobility
 from dynid.arrays import Array
-from dynid.errors import InconsistentModelError, InputError
+from dynid.errors import InconsistentModelError
 from dynid.inertia import is_consistent
 from dynid.recording.samples import Samples
 from dynid.regression.closed_dynamics import ClosedDynamics
@@ -25,38 +25,22 @@ from dynid.simulation.friction import COULOMB_WIDTH, friction_slope, refuse_acce
 LARGEST_STEP = 0.75
 """Largest product of friction rate and step; Runge-Kutta of fourth order is stable up to 2.78."""
 
-MOST_STEPS_FOR_COULOMB = 16
-WIDEST = 10.0
-"""Where friction would need more steps than that, its sign is smoothed wider, at most so many times."""
-
-MOST_STEPS = 1000
+MOST_STEPS = 8
+"""Where friction would need more steps per tick than that, an implicit method with steps of its own is faster."""
 
 _POSES = 32
 """Poses of the reference at which the inertia matrix is looked at."""
 
 
-def stable_steps(
-    robot: Robot, reference: Samples, tick_s: float, substeps: int | None
-) -> tuple[Robot, tuple[str, ...], int]:
-    """The robot with smooth Coulomb friction, notes on how it was smoothed, and the steps per tick."""
+def stable_steps(robot: Robot, reference: Samples, tick_s: float, substeps: int | None) -> tuple[Robot, int | None]:
+    """The robot with smooth Coulomb friction, and the explicit steps per tick; None where these would be too many."""
     refuse_acceleration_effects(robot)
     mobilities = _mobilities(robot, reference)
-    moving, widen = smoothed(robot, COULOMB_WIDTH), 1.0
+    moving = smoothed(robot, COULOMB_WIDTH)
     if substeps is not None:
-        return moving, (), substeps
-    while _rate(moving, mobilities) * tick_s > LARGEST_STEP * MOST_STEPS_FOR_COULOMB and widen < WIDEST:
-        widen = min(1.25 * widen, WIDEST)
-        moving = smoothed(robot, COULOMB_WIDTH * widen)
+        return moving, substeps
     steps = max(1, int(np.ceil(_rate(moving, mobilities) * tick_s / LARGEST_STEP)))
-    if steps > MOST_STEPS:
-        raise InputError(
-            f"friction of robot '{robot.name}' is too stiff for its inertia: {steps} integration steps per "
-            f"control tick would be needed, at most {MOST_STEPS} are taken"
-        )
-    notes: tuple[str, ...] = ()
-    if widen > 1.0:
-        notes = (f"Coulomb friction is smoothed over {COULOMB_WIDTH * widen:.3g} rad/s, because inertias are small",)
-    return moving, notes, steps
+    return moving, steps if steps <= MOST_STEPS else None
 
 
 def acceleration_law(robot: Robot) -> OfState:
@@ -76,10 +60,7 @@ def gravity_law(robot: Robot) -> Callable[[Array], Array]:
 
 def mobility_law(robot: Robot) -> Callable[[Array], Array]:
     """``M(q)^-1``, rotors included."""
-    if robot.loops:
-        return ClosedDynamics(robot).mobility
-    model = integration_model(robot)
-    return lambda q: mobility(model, q)
+    return ClosedDynamics(robot).mobility if robot.loops else mobility(integration_model(robot))
 
 
 def integration_model(robot: Robot) -> Any:

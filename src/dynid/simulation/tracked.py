@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_finite, freeze
 from dynid.errors import InputError
+from dynid.progress import Tell, silent
 from dynid.recording.recording import Recording, RecordingSource
 from dynid.recording.samples import Samples
 from dynid.regression.torque import inverse_dynamics
@@ -54,6 +55,7 @@ def simulate(
     velocity_noise: ArrayLike | None = None,
     seed: int = 0,
     substeps: int | None = None,
+    tell: Tell = silent,
 ) -> SimulatedRecording:
     """Let the robot follow a reference under a controller, and log it.
 
@@ -69,7 +71,9 @@ def simulate(
         velocity_noise: standard deviation of a velocity sensor; None logs the encoder's difference over one control
             tick, as most controllers do.
         seed: of the noise and of the controller's wrong model.
-        substeps: integration steps per control tick; None for as many as friction needs.
+        substeps: explicit integration steps per control tick; None for as many as friction needs, or for implicit steps
+            where these would be many.
+        tell: called with a short text about every hundredth of the motion.
 
     Torque is limited to the robot's ``tau_max``; joint stops are not simulated.
 
@@ -84,14 +88,12 @@ def simulate(
     n_ticks_per_row = max(1, int(np.ceil(SLOWEST_CONTROL_HZ / rate_hz - 1e-9)))
     tick_s = 1.0 / (rate_hz * n_ticks_per_row)
     reference = _resampled(trajectory, tick_s, n_ticks_per_row)
-    n_ticks_per_row = max(1, int(np.ceil(SLOWEST_CONTROL_HZ / rate_hz - 1e-9)))
-    tick_s = 1.0 / (rate_hz * n_ticks_per_row)
-    reference = _resampled(trajectory, tick_s, n_ticks_per_row)
-    moving, notes, steps = stable_steps(robot, reference, tick_s, substeps)
+    moving, steps = stable_steps(robot, reference, tick_s, substeps)
     law = (controller or ComputedTorque()).law(moving, reference.position.mean(axis=0), model_rng)
-    motion = track(moving, reference, law, tick_s, steps, _encoder_count(robot, encoder_counts))
+    motion = track(moving, reference, law, tick_s, steps, _encoder_count(robot, encoder_counts), tell)
+    notes: tuple[str, ...] = ()
     if motion.n_saturated:
-        notes = (*notes, f"torque was at its limit in {motion.n_saturated} of {len(reference)} control ticks")
+        notes = (f"torque was at its limit in {motion.n_saturated} of {len(reference)} control ticks",)
     rows = slice(None, None, n_ticks_per_row)
     truth = Samples(
         reference.time[rows],

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.console import say, show, show_json
+from dynid.cli.console import Stages, say, show, show_json
 from dynid.cli.options import (
     DEFAULT_EFFECTS,
     AsJson,
@@ -75,9 +75,17 @@ def simulate(
         if text is not None:
             values = numbers(text, f"--{name}")
             model = with_effect(model, name, values[0] if len(values) == 1 else values)
-    path, recording = simulate_log(
-        model, trajectory, output, rate_hz=rate_hz, torque_noise=torque_noise, encoder_bits=encoder_bits, seed=seed
-    )
+    with Stages(json) as stages:
+        path, recording = simulate_log(
+            model,
+            trajectory,
+            output,
+            rate_hz=rate_hz,
+            torque_noise=torque_noise,
+            encoder_bits=encoder_bits,
+            seed=seed,
+            tell=stages.tell,
+        )
     said = told_effects(model)
     if said.startswith("none"):
         said += (
