@@ -16,9 +16,14 @@ from dynid.cli.app import app
 from dynid.errors import InputError
 from dynid.estimation.actuators.model import ActuatorModel
 from dynid.estimation.actuators.rollout import total_rms
+from dynid.recording.checks.commands import command_problem
+from dynid.recording.commands import Command, PositionControl
+from dynid.recording.recording import Recording
 from dynid.robot.builtin import demo_robot
+from dynid.run.actuator_export import export_actuators
 from dynid.run.actuator_options import ActuatorSettings
 from dynid.run.actuators import identify_actuators
+from dynid.simulation.position_loop import simulate_commands
 from position_logs import DELAY_S, TRUTH, position_log, small_arm, true_model
 
 
@@ -174,3 +179,43 @@ def test_a_drive_at_its_limit_is_noted(folder: Path) -> None:
 def test_wrong_options_are_refused_by_name(folder: Path, option: dict[str, object], word: str) -> None:
     with pytest.raises(InputError, match=word):
         identify_actuators(folder / "arm.xml", folder / "log.csv", ActuatorSettings(**option))  # type: ignore[arg-type]
+
+
+def test_drives_that_are_sent_speeds_are_identified_from_dq_cmd(folder: Path) -> None:
+    truth = true_model(small_arm())
+    t = np.arange(800) / 200.0
+    speed = 0.8 * np.sin(2.0 * np.pi * np.outer(t, [0.5, 0.8, 1.3])) + 0.2 * np.sign(
+        np.sin(2.0 * np.pi * np.outer(t, [1.1, 0.7, 0.9]))
+    )
+    kd, names = np.array([30.0, 30.0, 15.0]), arm_joints()
+    control = PositionControl(0.0 * kd, kd, velocity=True)
+    start = (np.zeros(3), np.zeros(3))
+    motion = simulate_commands(truth.robot, truth.drives(control), Command(t, speed), t, start, velocity=True)
+    path = folder / "speeds.csv"
+    header = ",".join(["t", *(f"q.{n}" for n in names), *(f"dq_cmd.{n}" for n in names)])
+    np.savetxt(path, np.column_stack([t, motion.at_stamps, speed]), delimiter=",", header=header, comments="")
+    settings = ActuatorSettings(control="velocity", kd=((30.0, 30.0, 15.0),), method="linear")
+    run = identify_actuators(folder / "arm.xml", path, settings)
+    for symbol in ("fv", "fc"):
+        assert np.abs(run.model.values[symbol] / np.array(TRUTH[symbol]) - 1.0).max() < 0.15
+    exported = export_actuators(run, ("mjcf",), folder / "speeds")
+    assert exported.mujoco_difference is not None
+    assert exported.mujoco_difference < 0.02 * float(np.ptp(motion.at_stamps))
+    with pytest.raises(InputError, match="--export isaac holds drives that are sent positions"):
+        export_actuators(run, ("isaac",), folder / "speeds")
+    with pytest.raises(InputError, match=r"has no commanded velocities, expected columns dq_cmd1"):
+        identify_actuators(folder / "arm.xml", folder / "log.csv", settings)
+
+
+def test_a_slow_command_that_friction_makes_late_is_no_other_clock(folder: Path) -> None:
+    """A joint with play follows a slow triangle by over a second, on one clock."""
+    t = np.arange(6000) / 100.0
+    u, late = (0.1 * np.abs(((t - shift) / 10.0) % 2.0 - 1.0) for shift in (0.0, 4.0))
+    q = np.empty_like(u)
+    here = u[0]
+    for k, target in enumerate(u):
+        here = min(max(here, target - 0.012), target + 0.012)
+        q[k] = here
+    log = Recording(t, q[:, None], ("elbow",), reference_position=u[:, None])
+    assert command_problem(log) == ""
+    assert "clocks" in command_problem(log.with_(reference_position=late[:, None]))

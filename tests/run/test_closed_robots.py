@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -88,3 +89,39 @@ def test_friction_is_chosen_on_the_actuated_joints(logs):
 def test_what_closed_robots_do_not_do_is_said():
     with pytest.raises(dynid.InputError, match=r"closed loops.*clearance"):
         dynid.clearance_of(closed_robot("five_bar"))
+
+
+def test_methods_are_compared_on_it(logs):
+    words = (
+        "compare",
+        ROBOT,
+        logs[0],
+        "--effects",
+        "viscous,coulomb,armature",
+        "--methods",
+        "wls,retrieve",
+        "--cutoff-hz",
+        "20",
+    )
+    assert [one["method"] for one in run(*words)["methods"]] == ["wls", "retrieve"]
+
+
+def test_a_load_on_a_forearm_is_found_as_far_as_a_plane_shows_it(tmp_path, logs):
+    robot = closed_robot("five_bar", "viscous,coulomb,armature")
+    identified = run(
+        "identify", ROBOT, logs[0], "--effects", "viscous,coulomb,armature", "--export", "json", "-o", tmp_path / "run"
+    )
+    assert identified["n_base"] == 15
+    number, mass, place = robot.links.index("left_forearm") + 1, 0.3, 0.4
+    added = {"m": mass, "mx": mass * place, "Iyy": mass * place**2, "Izz": mass * place**2}
+    heavy = robot.with_parameters({f"{k}{number}": robot.parameters[f"{k}{number}"] + x for k, x in added.items()})
+    bare = dynid.read_recording(logs[1], robot)
+    motion = dynid.process(bare, [dynid.LowPass(cutoff_hz=20.0), dynid.Differentiate()])
+    tau = dynid.inverse_dynamics(heavy, motion.position, motion.velocity, motion.acceleration)
+    log = dynid.Recording(time=motion.time, position=motion.position, joint_names=robot.joint_names, torque=tau)
+    path = dynid.write_recording(log, tmp_path / "loaded.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = run("payload", tmp_path / "run", path, "--frame", "left_forearm")
+    assert found["mass"] == pytest.approx(mass, rel=0.05)
+    assert found["com"][0] == pytest.approx(place, abs=0.02)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from dynid.adapters.mujoco import mjcf_text
 from dynid.estimation.actuators.model import ActuatorModel, unknowns_of
 from dynid.recording.commands import Command, PositionControl
 from dynid.regression.torque import inverse_dynamics
+from dynid.robot.builtin import demo_robot
+from dynid.robot.model import Robot
 from dynid.simulation.position_loop import Drives, position_sensitivities, simulate_commands
 from position_logs import KD, KP, commands, position_log, small_arm, true_model
 from problems import random_tree
@@ -108,3 +111,42 @@ def test_control_without_gains_is_refused() -> None:
 
     with pytest.raises(InputError, match=r"kp of joint 1 is -1"):
         PositionControl(np.array([-1.0]), np.array([0.0]))
+
+
+def single_joint() -> tuple[Robot, float]:
+    """One joint about a vertical axis, and its inertia: what it does is known in closed form."""
+    arm = demo_robot()
+    robot = arm.only(arm.joint_names[:1]).with_effects(()).with_gravity([0.0, 0.0, 0.0])
+    zero = np.zeros((1, 1))
+    return robot, float(inverse_dynamics(robot, zero, zero, zero + 1.0)[0, 0])
+
+
+def test_a_current_loop_lags_as_its_equation_says() -> None:
+    robot, inertia = single_joint()
+    kp, kd, lag, rotor = 400.0, 30.0, 0.006, 0.4
+    t = np.arange(200) / 200.0
+    u = np.where(t < 0.4, 0.2, -0.1)[:, None]
+    drives = Drives.of(1, kp=kp, kd=kd, armature=rotor, viscous=4.0, width=1.0, lag_s=lag)
+    start = (np.array([0.1]), np.array([0.0]))
+    ours = simulate_commands(robot, drives, Command(t, u), t, start, step_s=5e-4).at_stamps[:, 0]
+
+    def motion(time: float, x: np.ndarray) -> list[float]:
+        q, v, tau = x
+        asked = kp * (u[min(int(time * 200.0 + 1e-9), 199), 0] - q) - kd * v
+        return [v, (tau - 4.0 * v) / (inertia + rotor), (asked - tau) / lag]
+
+    exact = solve_ivp(motion, (0.0, t[-1]), [0.1, 0.0, kp * 0.1], t_eval=t, max_step=1e-3, rtol=1e-8).y[0]
+    assert np.abs(ours - exact).max() < 2e-4
+    without = simulate_commands(robot, drives.with_(lag_s=0.0), Command(t, u), t, start, step_s=5e-4).at_stamps[:, 0]
+    assert np.abs(without - exact).max() > 5e-3
+
+
+def test_a_motor_has_less_torque_the_faster_it_turns() -> None:
+    robot, inertia = single_joint()
+    rotor, stall, fastest = 0.4, 20.0, 3.0
+    t = np.arange(100) / 100.0
+    drives = Drives.of(1, kp=1e4, kd=0.0, armature=rotor, width=1.0, stall=stall, no_load_speed=fastest)
+    motion = simulate_commands(robot, drives, Command(t, np.full((100, 1), 100.0)), t, (np.zeros(1), np.zeros(1)))
+    rate = stall / fastest / (inertia + rotor)
+    expected = fastest * (1.0 - np.exp(-rate * (motion.time - motion.time[0])))
+    assert np.abs(motion.velocity[:, 0] - expected).max() < 1e-3 * fastest

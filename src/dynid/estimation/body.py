@@ -92,10 +92,13 @@ class BodyEstimate:
 
     @cached_property
     def com_sigma(self) -> Array:
-        """``c = h / m``: ``J = [-h/m^2, 1/m]``."""
+        """``c = h / m``: ``J = [-h/m^2, 1/m]``; infinite where a moment or the mass is not determined."""
         m, h = self.phi[0], self.phi[1:4]
         J = np.hstack([-(h / m**2)[:, None], np.eye(3) / m])
-        return freeze(np.sqrt(np.maximum(np.diag(J @ self.covariance[:4, :4] @ J.T), 0.0)))
+        known = np.isfinite(np.diag(self.covariance)[:4])
+        covariance = np.where(np.outer(known, known), self.covariance[:4, :4], 0.0)
+        sigma = np.sqrt(np.maximum(np.diag(J @ covariance @ J.T), 0.0))
+        return freeze(np.where(known[1:] & known[0], sigma, np.inf))
 
     @cached_property
     def inertia_sigma(self) -> Array:

@@ -109,7 +109,7 @@ class Command:
 
 @dataclass(frozen=True, eq=False)
 class PositionControl:
-    """What is known of the drives of one log: ``tau = kp (u - q) - kd v``, at most ``limit``.
+    """What is known of the drives of one log: ``tau = kp (u - q) - kd v``, at most ``limit``; with velocity control ``kd (u - v)``.
 
     Args:
         kp: position gain, N m/rad or N/m, one per joint; where it is estimated, the number that it is a multiple of.
@@ -117,6 +117,10 @@ class PositionControl:
         limit: largest torque of a drive; infinite where none is known.
         rate: whether the drive damps ``v - u'``, the speed relative to that of the command, and not ``v`` itself.
         dead_band: error of position within which the drive does nothing, rad or m, as hobby servos have it.
+        velocity: whether commands are speeds: ``tau = kd (u - v)``.
+        stall: torque of the motor at rest, which falls to zero at ``no_load_speed``; infinite where the speed does not limit it.
+        no_load_speed: rad/s or m/s at the joint.
+        lag_s: time constant of the current loop, s: the torque follows what the controller asks for by a first-order lag.
 
     Examples:
         >>> import numpy as np
@@ -130,11 +134,19 @@ class PositionControl:
     limit: Array | None = None
     rate: bool = False
     dead_band: float = 0.0
+    velocity: bool = False
+    stall: Array | None = None
+    no_load_speed: Array | None = None
+    lag_s: float = 0.0
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.kp))
-        limit = np.full(n, np.inf) if self.limit is None else np.asarray(self.limit, dtype=np.float64)
-        object.__setattr__(self, "limit", freeze(limit))
+        for name in ("limit", "stall", "no_load_speed"):
+            given = getattr(self, name)
+            values = np.full(n, np.inf) if given is None else np.broadcast_to(np.asarray(given, dtype=np.float64), (n,))
+            if not (values > 0.0).all():
+                raise InputError(f"{name} of the drives is {values.min():g}, expected a positive number")
+            object.__setattr__(self, name, freeze(values))
         for name in ("kp", "kd"):
             values = matrix(name, getattr(self, name), (n,))
             if (values < 0.0).any():
@@ -142,6 +154,42 @@ class PositionControl:
             object.__setattr__(self, name, values)
         if not (np.isfinite(self.dead_band) and self.dead_band >= 0.0):
             raise InputError(f"dead band is {self.dead_band:g}, expected zero or a positive number")
+        if not (np.isfinite(self.lag_s) and self.lag_s >= 0.0):
+            raise InputError(f"lag of the current loop is {self.lag_s:g} s, expected zero or a positive number")
+        if np.isfinite(self.no_load_speed).any() and not np.isfinite(self.stall).all():  # type: ignore[arg-type]
+            raise InputError("a no-load speed was given without the torque at rest, expected both")
+        if self.velocity and self.rate:
+            raise InputError(
+                "velocity control follows the commanded speed already, expected no damping of its rate beside it"
+            )
+
+    def parts(self, command: Array, rate: Array, q: Array, v: Array) -> tuple[Array, Array]:
+        """What the position gain and the velocity gain make of a motion: torque is the first less the second."""
+        if self.velocity:
+            return np.zeros_like(q), self.kd * (v - command)
+        return self.kp * self.acting(command - q), self.kd * (v - rate)
+
+    def limited(self, torque: Array, v: Array) -> Array:
+        """What of a torque the motor can give at its speed."""
+        assert self.limit is not None
+        assert self.stall is not None
+        assert self.no_load_speed is not None
+        high = np.minimum(self.limit, self.stall * np.maximum(1.0 - v / self.no_load_speed, 0.0))
+        low = np.maximum(-self.limit, -self.stall * np.maximum(1.0 + v / self.no_load_speed, 0.0))
+        return np.asarray(np.clip(torque, low, high))
+
+    def lagged(self, torque: Array, period_s: float) -> Array:
+        """Torque behind the current loop, ``lag tau' + tau = asked``, on an even clock and at rest before it."""
+        if not self.lag_s:
+            return torque
+        from scipy.signal import lfilter
+
+        # exact for a torque that is linear between samples
+        ratio = period_s / self.lag_s
+        gone = np.exp(-ratio)
+        first = (1.0 - gone) / ratio
+        b, a = [1.0 - first, first - gone], [1.0, -gone]
+        return np.asarray(lfilter(b, a, torque, axis=0, zi=first * torque[:1])[0])
 
     def acting(self, error: Array) -> Array:
         """What of an error of position the drive acts on: what lies beyond its dead band."""

@@ -28,6 +28,7 @@ class Recording:
         torque: N m or N.
         current: A; :meth:`with_drive_gains` makes torque of it.
         reference_position: commanded position.
+        reference_velocity: commanded velocity.
         external_torque: contact torque as estimated by the controller, never the joint torque itself.
         source: where the log came from and what was done while reading it.
 
@@ -47,6 +48,7 @@ class Recording:
     torque: Array | None = None
     current: Array | None = None
     reference_position: Array | None = None
+    reference_velocity: Array | None = None
     external_torque: Array | None = None
     source: RecordingSource = field(default_factory=RecordingSource)
 

@@ -16,6 +16,7 @@ COLUMN_OF_QUANTITY: Mapping[str, str] = {
     "torque": "tau",
     "current": "i",
     "reference_position": "q_ref",
+    "reference_velocity": "dq_ref",
     "external_torque": "tau_ext",
 }
 
@@ -37,6 +38,7 @@ LARGEST: Mapping[str, float] = {
     "torque": 1e9,
     "current": 1e9,
     "reference_position": 1e6,
+    "reference_velocity": 1e6,
     "external_torque": 1e9,
     "linear_velocity": 1e6,
     "angular_velocity": 1e6,

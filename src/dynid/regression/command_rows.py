@@ -142,24 +142,31 @@ class CommandRows(Rows):
         for log in self.samples:
             command = log.command.band_limited(log.motion.time, log.period_s, self.delay_s)
             rate = np.gradient(command, log.period_s, axis=0) if log.control.rate else np.zeros_like(command)
+            torque, signals = self._drive(log.motion, command, rate, log.control, log.period_s)
             for start in range(0, len(log), step):
                 part = slice(start, start + step)
-                yield self._rows(log.motion[part], command[part], rate[part], log.control)
+                yield self._rows(log.motion[part], torque[part], {symbol: x[part] for symbol, x in signals.items()})
 
-    def _rows(self, motion: Samples, command: Array, rate: Array, control: PositionControl) -> Chunk:
-        robot, q, v, a = self.robot, motion.position, motion.velocity, motion.acceleration
+    def _drive(
+        self, motion: Samples, command: Array, rate: Array, control: PositionControl, period_s: float
+    ) -> tuple[Array, dict[str, Array]]:
+        """Torque of the drives as far as their gains are known, and what gains that are not known multiply."""
         names = self.parameters.names
-        error, slip = control.kp * control.acting(command - q), control.kd * (v - rate)
+        error, slip = control.parts(command, rate, motion.position, motion.velocity)
         known = {
-            symbol: np.array([f"{symbol}{j + 1}" not in names for j in range(robot.n_dof)], dtype=float)
+            symbol: np.array([f"{symbol}{j + 1}" not in names for j in range(self.robot.n_dof)], dtype=float)
             for symbol in GAIN_UNITS
         }
         torque = known["kp"] * error - known["kd"] * slip
         sure = (known["kp"] * known["kd"]) > 0.0
-        assert control.limit is not None
-        torque = np.where(sure, np.clip(torque, -control.limit, control.limit), torque)
-        torque = torque - inverse_dynamics(robot, q, v, a, effects=False)
-        signals = {"kp": -error, "kd": slip}
+        torque = np.where(sure, control.limited(torque, motion.velocity), torque)
+        made = {"kp": -error, "kd": slip}
+        return control.lagged(torque, period_s), {symbol: control.lagged(x, period_s) for symbol, x in made.items()}
+
+    def _rows(self, motion: Samples, drive: Array, signals: dict[str, Array]) -> Chunk:
+        robot, q, v, a = self.robot, motion.position, motion.velocity, motion.acceleration
+        names = self.parameters.names
+        torque = drive - inverse_dynamics(robot, q, v, a, effects=False)
         effects = effect_signals(robot, q, v, a) if robot.effects else np.empty((len(q), 0))
         effect_names = robot.parameters.names[robot.parameters.n_inertial :]
         free = set(names)

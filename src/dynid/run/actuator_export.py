@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.adapters.mujoco_rollout import roll_out_controls
+from dynid.errors import InputError
 from dynid.estimation.actuators.model import first_state
 from dynid.export.actuators.isaac import write_isaac
 from dynid.export.actuators.mjcf import write_actuator_mjcf
@@ -39,6 +40,7 @@ def actuators_of(run: ActuatorRun, log: int = 0) -> tuple[JointActuator, ...]:
         JointActuator(
             joint=joint.name,
             turns=joint.kind != "prismatic",
+            velocity=run.problem.logs[log].control.velocity,
             **{name: float(getattr(drives, name)[j]) for name in numbers},
         )
         for j, joint in enumerate(run.robot.joints)
@@ -53,11 +55,19 @@ def export_actuators(run: ActuatorRun, forms: Sequence[str], folder: Path) -> Ex
         forms: some of ``mjcf``, ``isaac``, ``newton``, ``urdf``, ``json``.
         folder: made where it is missing.
     """
+    follows_speed = run.problem.logs[0].control.velocity
+    for form in ("isaac", "newton"):
+        if form in forms and follows_speed:
+            raise InputError(
+                f"--export {form} holds drives that are sent positions, these are sent speeds (--control velocity); "
+                "expected some of mjcf, urdf, json"
+            )
     folder.mkdir(parents=True, exist_ok=True)
     actuators, robot = actuators_of(run), run.model.robot
     name = robot.name
     files: list[Path] = []
     notes: list[str] = []
+    notes.extend(_left_out(run))
     rms = difference = None
     for form in forms:
         if form == "mjcf":
@@ -79,6 +89,20 @@ def export_actuators(run: ActuatorRun, forms: Sequence[str], folder: Path) -> Ex
     return ExportedActuators(tuple(files), tuple(dict.fromkeys(notes)), rms, difference)
 
 
+def _left_out(run: ActuatorRun) -> list[str]:
+    """What of the controller no file holds."""
+    control, found = run.problem.logs[0].control, []
+    if control.lag_s:
+        found.append(f"the files have no place for the lag of the current loop ({1e3 * control.lag_s:g} ms)")
+    if control.no_load_speed is not None and np.isfinite(control.no_load_speed).any():
+        found.append(
+            "the files have no place for torque that falls with speed (Isaac Lab: DCMotorCfg with saturation_effort)"
+        )
+    if control.dead_band:
+        found.append(f"the files have no place for the dead band of the drives ({control.dead_band:g})")
+    return found
+
+
 def _proof(run: ActuatorRun, path: Path, actuators: Sequence[JointActuator]) -> tuple[float, float]:
     """Errors of MuJoCo's own rollout of the written file: against the log, and against dynid's rollout."""
     unseen = bool(run.unseen)
@@ -87,6 +111,6 @@ def _proof(run: ActuatorRun, path: Path, actuators: Sequence[JointActuator]) -> 
     names = [one.joint for one in actuators]
     # commands before the first row still act while they are on their way
     sent = log.command.at(log.time, np.zeros(len(names)))
-    theirs = roll_out_controls(path, names, [f"{n}_position" for n in names], sent, log.time, first_state(log))
+    theirs = roll_out_controls(path, names, [one.name for one in actuators], sent, log.time, first_state(log))
     rms, difference = (float(np.sqrt(np.mean((theirs - x) ** 2))) for x in (log.position, own.simulated))
     return rms, difference

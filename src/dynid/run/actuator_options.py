@@ -53,6 +53,11 @@ class Control:
     kd: tuple[tuple[float, ...], ...] | str = option(
         "auto", "Velocity gain, N m s/rad or N s/m, given like --kp.", Gains("K")
     )
+    control: Literal["position", "velocity"] = option(
+        "position",
+        "What the drives are sent: positions (q_cmd), or speeds (dq_cmd), which they follow with the velocity gain alone.",
+        Choice("WHAT", ("position", "velocity"), what="kind of command"),
+    )
     gains: Literal["known", "scale"] = option(
         "known",
         "Whether the gains given are true (known), or right up to one unknown factor per joint (scale): two logs with different "
@@ -80,6 +85,23 @@ class Control:
         "Largest torque of the drives, one or one per joint; default: that of the description.",
         Numbers("T1,T2,.."),
         example=(23.7,),
+    )
+    stall_torque: tuple[float, ...] | None = option(
+        None,
+        "Torque of the motors at rest, at the joint, one or one per joint; it falls to zero at --no-load-speed.",
+        Numbers("T1,T2,.."),
+        example=(35.0,),
+    )
+    no_load_speed: tuple[float, ...] | None = option(
+        None,
+        "Speed at which the motors have no torque left, at the joint, one or one per joint, rad/s or m/s.",
+        Numbers("V1,V2,.."),
+        example=(30.0,),
+    )
+    lag: float = option(
+        0.0,
+        "Time constant of the current loop: the torque follows what the controller asks for by a first-order lag, s.",
+        Number("SECONDS", 0.0, unit="s"),
     )
     dead_band: float = option(
         0.0, "Error of position within which the drive does nothing, rad or m (hobby servos).", Number("RAD", 0.0)
@@ -145,7 +167,11 @@ class ActuatorSettings(Asked, Control, Reading):
         for name in self.effects:
             if name not in EFFECTS:
                 raise InputError(f"--effects has '{name}', expected some of {', '.join(EFFECTS)}")
-        if self.gains == "scale" and "auto" in (self.kp, self.kd):
+        if (self.stall_torque is None) != (self.no_load_speed is None):
+            raise InputError("--stall-torque and --no-load-speed belong together, expected both or none")
+        if self.control == "velocity" and (self.command_rate or self.dead_band):
+            raise InputError("--control velocity has no error of position: leave out --dead-band and --command-rate")
+        if self.gains == "scale" and "auto" in (self.kd, self.kd if self.control == "velocity" else self.kp):
             raise InputError("--gains scale needs --kp and --kd: the numbers that the true gains are multiples of")
 
     def as_dict(self) -> dict[str, Any]:

@@ -184,7 +184,7 @@ def identify_actuators(
     notes = (*notes, *more, *_still_notes(cut, still), *_limit_notes(cut, made))
     start = ActuatorModel.described(model_robot, delay_s=0.0 if isinstance(chosen.delay, str) else chosen.delay)
     problem = _problem(model_robot, made, chosen, still)
-    guessed = tuple(symbol for symbol in ("kp", "kd") if getattr(chosen, symbol) == "auto")
+    guessed = tuple(symbol for symbol in _gain_symbols(chosen) if getattr(chosen, symbol) == "auto")
     tell("linear estimate from command rows")
     linear = linear_actuators(problem, start)
     if guessed:  # the first estimate is the number that the gain is a multiple of, so that all unknowns have a size of one
@@ -228,7 +228,7 @@ def _recordings(
     if isinstance(found, StaticRecording):
         raise InputError(f"{paths[0]} is a table of poses, expected a motion log with commands")
     for recording in found.recordings:
-        problem = command_problem(recording)
+        problem = command_problem(recording, velocity=settings.control == "velocity")
         if problem:
             raise InputError(problem)
     return found.robot, found.recordings, found.notes
@@ -248,10 +248,30 @@ def _controls(robot: Robot, settings: ActuatorSettings, n_logs: int) -> list[Pos
             )
         return [_per_joint(robot, one, f"--{name}") for one in (given * n_logs if len(given) == 1 else given)]
 
+    stall, fastest = (
+        None if values is None else _per_joint(robot, values, flag)
+        for values, flag in ((settings.stall_torque, "--stall-torque"), (settings.no_load_speed, "--no-load-speed"))
+    )
+    follows_speed = settings.control == "velocity"
     return [
-        PositionControl(kp, kd, limit, settings.command_rate, settings.dead_band)
+        PositionControl(
+            np.zeros_like(kd) if follows_speed else kp,
+            kd,
+            limit,
+            settings.command_rate,
+            settings.dead_band,
+            velocity=follows_speed,
+            stall=stall,
+            no_load_speed=fastest,
+            lag_s=settings.lag,
+        )
         for kp, kd in zip(gains("kp"), gains("kd"), strict=True)
     ]
+
+
+def _gain_symbols(settings: ActuatorSettings) -> tuple[str, ...]:
+    """Gains that the controller has."""
+    return ("kd",) if settings.control == "velocity" else ("kp", "kd")
 
 
 def _per_joint(robot: Robot, values: Sequence[float], flag: str) -> Array:
@@ -263,8 +283,9 @@ def _per_joint(robot: Robot, values: Sequence[float], flag: str) -> Array:
 
 
 def _log(recording: Recording, control: PositionControl, settings: ActuatorSettings) -> ActuatorLog:
-    assert recording.reference_position is not None
-    command = Command(recording.time, recording.reference_position, settings.command)
+    sent = recording.reference_velocity if settings.control == "velocity" else recording.reference_position
+    assert sent is not None
+    command = Command(recording.time, sent, settings.command)
     return ActuatorLog(recording.place, recording.time, recording.position, command, control)
 
 
@@ -277,7 +298,7 @@ def _with_guess(log: ActuatorLog, model: ActuatorModel, symbols: Sequence[str]) 
 
 
 def _problem(robot: Robot, logs: Sequence[ActuatorLog], settings: ActuatorSettings, still: set[int]) -> ActuatorProblem:
-    gains = tuple(s for s in ("kp", "kd") if getattr(settings, s) == "auto" or settings.gains == "scale")
+    gains = tuple(s for s in _gain_symbols(settings) if getattr(settings, s) == "auto" or settings.gains == "scale")
     delay = {"auto": "shared", "joint": "joint"}.get(str(settings.delay), "known")
     unknowns = unknowns_of(
         robot.n_joints,
@@ -397,7 +418,7 @@ def _limit_notes(robot: Robot, logs: Sequence[ActuatorLog]) -> tuple[str, ...]:
     low, high = robot.position_limits.T
     for log in logs:
         sent = log.command.at(log.time, np.zeros(robot.n_joints))
-        share = np.mean((sent < low - 1e-6) | (sent > high + 1e-6), axis=0)
+        share = np.mean((sent < low - 1e-6) | (sent > high + 1e-6), axis=0) * (not log.control.velocity)
         assert log.control.limit is not None
         torque = log.control.kp * (sent - log.position)
         full = np.mean(np.abs(torque) > log.control.limit, axis=0)

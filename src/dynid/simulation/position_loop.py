@@ -6,7 +6,7 @@ the same motion by the trapezoidal rule. No simulator is needed for it, and one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ SLOW_S = 5e-3
 NARROWEST = 2e-3
 """Least speed over which friction turns, rad/s or m/s: an integration step could not follow a sharper one."""
 
-_GAINS = ("kp", "kd", "limit", "dead_band")
+_GAINS = ("kp", "kd", "limit", "dead_band", "stall", "no_load_speed", "lag_s")
 _FRICTION = ("viscous", "coulomb", "width", "offset")
 
 
@@ -37,6 +37,7 @@ class Drives:
         kp: position gain. kd: velocity gain. limit: largest torque. dead_band: error of position below which nothing is done.
         armature: rotor inertia. viscous, coulomb, offset: friction. width: speed over which Coulomb friction turns.
         delay_s: from the stamp of a command to its effect.
+        stall: torque at rest, which falls to zero at no_load_speed. lag_s: time constant of the current loop.
     """
 
     kp: Array
@@ -49,11 +50,14 @@ class Drives:
     delay_s: Array
     limit: Array
     dead_band: Array
+    stall: Array
+    no_load_speed: Array
+    lag_s: Array
 
     @classmethod
     def of(cls, n_joints: int, **values: Any) -> Drives:
         """One value for every joint or one per joint; what is not given is zero, limits are infinite, the width 0.02 rad/s."""
-        defaults: dict[str, Any] = {"limit": np.inf, "width": 0.02}
+        defaults: dict[str, Any] = {"limit": np.inf, "stall": np.inf, "no_load_speed": np.inf, "width": 0.02}
         made = {
             name: freeze(np.broadcast_to(np.asarray(values.get(name, defaults.get(name, 0.0)), dtype=float), (n_joints,)))
             for name in cls.__dataclass_fields__
@@ -78,6 +82,8 @@ class LoopMotion:
     kept: IntArray
     """Grid row nearest to each stamp."""
     at_stamps: Array
+    asked: Any = None
+    """Options that it was made with, to make it again with other values: stamps, step, tick, rate and velocity."""
 
     @property
     def step_s(self) -> float:
@@ -94,6 +100,7 @@ def simulate_commands(
     step_s: float | None = None,
     tick_s: float | None = None,
     rate: bool = False,
+    velocity: bool = False,
     refuse: bool = True,
 ) -> LoopMotion:
     """Positions at ``stamps`` of a robot that starts in the state ``first`` and follows commands.
@@ -107,6 +114,7 @@ def simulate_commands(
         step_s: longest integration step, s; None for an eighth of the sampling period, from 1 to 2.5 ms.
         tick_s: period of a digital controller that holds its torque; None for one that acts at every instant.
         rate: whether the drive damps the speed relative to that of the command.
+        velocity: whether commands are speeds that the drive follows.
         refuse: refuse a motion that grows without bound, instead of returning it.
     """
     from dynid.simulation import position_loop_kernel as kernel
@@ -120,8 +128,10 @@ def simulate_commands(
     time = stamps[0] + h * np.arange(n_steps + 1)
     held = command.mean(time[:-1] + 0.5 * h, h, drives.delay_s)
     slope = _rate(command, time, period, drives.delay_s) if rate else np.zeros_like(held)
+    if velocity:
+        held, slope = np.zeros_like(held), held
     n = robot.n_dof
-    position, velocity, acceleration = np.empty((3, n_steps + 1, n))
+    position, speed, acceleration = np.empty((3, n_steps + 1, n))
     compiled(kernel.position_loop)(
         np.array(first[0], dtype=float),
         np.array(first[1], dtype=float),
@@ -133,12 +143,12 @@ def simulate_commands(
         np.array(robot.parameters.inertials),
         np.array(robot.gravity),
         np.array(drives.armature),
-        np.column_stack([getattr(drives, name) for name in _GAINS]),
+        np.column_stack([0.0 * drives.kp if velocity and name == "kp" else getattr(drives, name) for name in _GAINS]),
         np.column_stack(
             [np.maximum(drives.width, NARROWEST) if name == "width" else getattr(drives, name) for name in _FRICTION]
         ),
         position,
-        velocity,
+        speed,
         acceleration,
     )
     if refuse and not np.isfinite(position[-1]).all():
@@ -147,7 +157,9 @@ def simulate_commands(
         )
     kept = np.clip(np.round((stamps - stamps[0]) / h), 0, n_steps).astype(np.int64)
     between = (stamps - time[kept])[:, None]
-    return LoopMotion(time, position, velocity, held, freeze(kept, np.int64), position[kept] + between * velocity[kept])
+    asked = {"stamps": stamps, "step_s": step_s, "tick_s": tick_s, "rate": rate, "velocity": velocity}
+    at_stamps = position[kept] + between * speed[kept]
+    return LoopMotion(time, position, speed, held, freeze(kept, np.int64), at_stamps, asked)
 
 
 def _rate(command: Command, time: Array, period: float, delay_s: Array) -> Array:
@@ -175,8 +187,11 @@ def position_sensitivities(
 ) -> Array:
     """How the positions at the stamps change, ``(stamps, joints, unknowns + 2 joints)``; last the first state.
 
-    Symbols are those of the model: ``Ia fv fc fo kp kd width delay`` and the ten of a body.
+    Symbols are those of the model: ``Ia fv fc fo kp kd width delay`` and the ten of a body. A drive with a current loop or a motor
+    that its speed limits is differentiated by differences of motions.
     """
+    if (drives.lag_s > 0.0).any() or np.isfinite(drives.no_load_speed).any() or (motion.asked or {}).get("velocity"):
+        return _differences(robot, drives, command, motion, unknowns)
     from dynid.simulation import position_loop_kernel as kernel
 
     h, n = motion.step_s, robot.n_dof
@@ -222,6 +237,63 @@ def position_sensitivities(
             F[:, j, k] = unknown.scale * forces[unknown.symbol][:, j]
     out = np.empty((len(motion.kept), n, len(unknowns) + 2 * n))
     compiled(kernel.sensitivities)(M, C, G, every, K, D, F, h, np.array(motion.kept), out)
+    return out
+
+
+_DRIVE_OF = {
+    "Ia": "armature",
+    "fv": "viscous",
+    "fc": "coulomb",
+    "fo": "offset",
+    "kp": "kp",
+    "kd": "kd",
+    "width": "width",
+    "delay": "delay_s",
+}
+_SMALL = {"Ia": 1e-3, "fv": 1e-2, "fc": 1e-2, "fo": 1e-2, "kp": 0.1, "kd": 0.01, "width": 2e-3, "delay": 1e-3}
+"""Least sizes of values, of which a difference takes a small share."""
+_SHARE = 1e-3
+
+
+def _differences(robot: Robot, drives: Drives, command: Command, motion: LoopMotion, unknowns: Sequence[Unknown]) -> Array:
+    """The sensitivities by central differences, one pair of motions a column."""
+    n, first = robot.n_dof, (motion.position[0], motion.velocity[0])
+    options = dict(motion.asked)
+    stamps = options.pop("stamps")
+    out = np.empty((len(stamps), n, len(unknowns) + 2 * n))
+
+    def between(make: Callable[[float], tuple[Robot, Drives, tuple[Array, Array]]], step: float) -> Array:
+        high, low = (
+            simulate_commands(body, with_, command, stamps, state, refuse=False, **options).at_stamps
+            for body, with_, state in (make(step), make(-step))
+        )
+        return np.asarray((high - low) / (2.0 * step))
+
+    for k, unknown in enumerate(unknowns):
+        if unknown.symbol in _DRIVE_OF:
+            name = _DRIVE_OF[unknown.symbol]
+            value = getattr(drives, name)
+            moved = np.ones(n) if unknown.joint < 0 else np.eye(n)[unknown.joint]
+            size = max(float(np.abs(value * moved).max()), _SMALL[unknown.symbol])
+            column = between(
+                lambda h, name=name, value=value, moved=moved: (robot, drives.with_(**{name: value + h * moved}), first),  # type: ignore[misc]
+                _SHARE * size,
+            )
+            out[:, :, k] = unknown.scale * column
+        else:
+            name = f"{unknown.symbol}{unknown.joint + 1}"
+            value = robot.parameters[name]
+            size = max(abs(value), 1e-4)
+            out[:, :, k] = between(
+                lambda h, name=name, value=value: (robot.with_parameters({name: value + h}), drives, first),  # type: ignore[misc]
+                _SHARE * size,
+            )
+    for j in range(2 * n):
+        unit = np.eye(2 * n)[j]
+        out[:, :, len(unknowns) + j] = between(
+            lambda h, unit=unit: (robot, drives, (first[0] + h * unit[:n], first[1] + h * unit[n:])),  # type: ignore[misc]
+            1e-4 if j < n else 1e-3,
+        )
     return out
 
 

@@ -1,7 +1,8 @@
 """Compiled loops of position-controlled joints: the motion under held commands, and how it changes with parameters.
 
     M(q) a + rotor a + c(q, v) + g(q) + viscous v + coulomb tanh(v / width) + offset = tau
-    tau = clip(kp dead(u - q) + kd (u' - v), +- limit)
+    asked = clip(kp dead(u - q) + kd (u' - v), +- limit, and what the motor has left at its speed)
+    lag tau' + tau = asked
 
 One sample at a time, because each step needs the state that the one before it left. Screws, poses and the ten parameters of a
 body are those of :mod:`dynid.regression.kernel`.
@@ -203,13 +204,20 @@ def _solved(L, x) -> None:  # type: ignore[no-untyped-def]
 
 @_compiled
 def drive(q, v, u, du, i, gains):  # type: ignore[no-untyped-def]
-    """Torque of a joint's drive, and its slopes with position and velocity; ``gains[i]`` is kp, kd, limit, dead band."""
-    kp, kd, limit, dead = gains[i, 0], gains[i, 1], gains[i, 2], gains[i, 3]
+    """Torque that a joint's drive asks for, and its slopes with position and velocity.
+
+    ``gains[i]`` is kp, kd, limit, dead band, torque at rest, no-load speed, time constant of the current loop.
+    """
+    kp, kd, limit, dead, stall, fastest = gains[i, 0], gains[i, 1], gains[i, 2], gains[i, 3], gains[i, 4], gains[i, 5]
     error = u - q
     inside = math.fabs(error) < dead
     error = 0.0 if inside else error - math.copysign(dead, error)
     tau = kp * error + kd * (du - v)
-    if math.fabs(tau) > limit:
+    # a motor has less left the faster it turns the way it pushes
+    left = stall * max(1.0 - math.copysign(v / fastest, v * tau), 0.0)
+    if math.fabs(tau) > min(limit, left):
+        if left < limit:
+            return math.copysign(left, tau), 0.0, stall / fastest if left > 0.0 else 0.0
         return math.copysign(limit, tau), 0.0, 0.0
     return tau, 0.0 if inside else kp, kd
 
@@ -218,7 +226,7 @@ def drive(q, v, u, du, i, gains):  # type: ignore[no-untyped-def]
 def _joint_forces(q, v, u, du, gains, friction, held, bias, force, K, D) -> None:  # type: ignore[no-untyped-def]
     """What is left to accelerate each joint, and the slopes of drive and friction.
 
-    ``friction[i]`` is viscous, Coulomb, its width, offset; ``held`` is the drive's torque where that is kept from tick to tick.
+    ``friction[i]`` is viscous, Coulomb, its width, offset; ``held`` is the drive's torque where that is kept over the step.
     """
     for i in range(q.shape[0]):
         if held.shape[0]:
@@ -246,13 +254,33 @@ def position_loop(  # type: ignore[no-untyped-def]
     K, D, K2, D2 = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     force, force2, k1, k2, left = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     q, v, q2, v2 = q0.copy(), v0.copy(), np.empty(n), np.empty(n)
-    held = np.empty(n if tick > 0 else 0)
+    lagging = False
+    for i in range(n):
+        lagging = lagging or gains[i, 6] > 0.0
+    held = np.empty(n if tick > 0 or lagging else 0)
+    asked, flowing = np.empty(n), np.empty(n)
+    if command.shape[0]:
+        for i in range(n):
+            flowing[i], _, _ = drive(q[i], v[i], command[0, i], rate[0, i], i, gains)
+            k1[i] = 0.0
     position[0], velocity[0] = q, v
     for step_number in range(command.shape[0]):
         u, du = command[step_number], rate[step_number]
-        if tick > 0 and step_number % tick == 0:
+        if tick > 0:
+            if step_number % tick == 0:
+                for i in range(n):
+                    asked[i], _, _ = drive(q[i], v[i], u[i], du[i], i, gains)
+        elif lagging:  # asked for in the middle of the step, so that feedback is not late by half of it
             for i in range(n):
-                held[i], _, _ = drive(q[i], v[i], u[i], du[i], i, gains)
+                asked[i], _, _ = drive(q[i] + 0.5 * step * v[i], v[i] + 0.5 * step * k1[i], u[i], du[i], i, gains)
+        if tick > 0 or lagging:
+            for i in range(n):
+                held[i] = asked[i]
+                if gains[i, 6] > 0.0:  # mean over the step of what relaxes towards it
+                    ratio = step / gains[i, 6]
+                    gone = math.exp(-ratio)
+                    held[i] += (flowing[i] - asked[i]) * (1.0 - gone) / ratio
+                    flowing[i] = asked[i] + (flowing[i] - asked[i]) * gone
         _poses(q, rotation, translation, R, p)
         _bias(v, parent, screw, phi, gravity, R, p, work, wrenches, bias)
         _inertia(parent, screw, phi, rotor, R, p, composite, wrench, M)

@@ -191,7 +191,14 @@ def instrumental_actuators(problem: ActuatorProblem, linear: LinearActuators) ->
     for log in problem.logs:
         state = first_state(log)
         motion = simulate_commands(
-            linear.model.robot, linear.model.drives(log.control), log.command, log.time, state, tick_s=problem.tick_s
+            linear.model.robot,
+            linear.model.drives(log.control),
+            log.command,
+            log.time,
+            state,
+            tick_s=problem.tick_s,
+            rate=log.control.rate,
+            velocity=log.control.velocity,
         )
         simulated.append(replace(log, position=motion.at_stamps))
     (source,) = linear.regression.sources

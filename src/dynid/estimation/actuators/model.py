@@ -88,6 +88,9 @@ class ActuatorModel:
             delay_s=v["delay"],
             limit=control.limit,
             dead_band=control.dead_band,
+            stall=control.stall,
+            no_load_speed=control.no_load_speed,
+            lag_s=control.lag_s,
         )
 
     def value(self, unknown: Unknown) -> float:

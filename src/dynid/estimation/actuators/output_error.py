@@ -222,7 +222,15 @@ def _simulated(problem: ActuatorProblem, model: ActuatorModel, window: Window, s
     log = window.log
     drives = model.drives(log.control)
     return simulate_commands(
-        model.robot, drives, log.command, log.time, state, tick_s=problem.tick_s, rate=log.control.rate, refuse=False
+        model.robot,
+        drives,
+        log.command,
+        log.time,
+        state,
+        tick_s=problem.tick_s,
+        rate=log.control.rate,
+        velocity=log.control.velocity,
+        refuse=False,
     )
 
 

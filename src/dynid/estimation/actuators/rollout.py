@@ -42,6 +42,7 @@ def roll_out(model: ActuatorModel, log: ActuatorLog, tick_s: float | None = None
         first_state(log),
         tick_s=tick_s,
         rate=log.control.rate,
+        velocity=log.control.velocity,
     )
     sent = log.command.at(log.time, np.zeros(model.robot.n_joints))
     return Rollout(log.time, sent, log.position, freeze(motion.at_stamps))
@@ -76,6 +77,7 @@ def error_over_horizon(
                     first_state(log, start),
                     tick_s=tick_s,
                     rate=log.control.rate,
+                    velocity=log.control.velocity,
                 )
                 ends.append(motion.at_stamps[-1] - part.position[-1])
         if ends:

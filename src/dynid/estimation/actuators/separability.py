@@ -114,11 +114,12 @@ def _floors(problem: ActuatorProblem) -> Array:
     n = problem.robot.n_joints
     torque, speed, acceleration = np.zeros((3, n))
     for log in problem.logs:
-        u = log.command.at(log.time, np.zeros(n))
-        torque = np.maximum(torque, np.quantile(np.abs(log.control.kp * (u - log.position)), 0.98, axis=0))
         stride = max(1, round(0.02 / log.period_s))  # differences over 20 ms, which noise of an encoder does not fill
         v = np.diff(log.position[::stride], axis=0) / np.diff(log.time[::stride])[:, None]
         a = np.diff(v, axis=0) / np.diff(log.time[::stride])[1:, None]
+        q, u = log.position[::stride][1:], log.command.at(log.time[::stride][1:], np.zeros(n))
+        error, slip = log.control.parts(u, v, q, v)  # damping of a position drive is none of what it pushes with
+        torque = np.maximum(torque, np.quantile(np.abs(error - slip), 0.98, axis=0))
         speed = np.maximum(speed, np.quantile(np.abs(v), 0.9, axis=0))
         acceleration = np.maximum(acceleration, np.quantile(np.abs(a), 0.9, axis=0))
     share = 0.1 * np.maximum(torque, 1e-6)

@@ -245,7 +245,7 @@ class PenaltyRetrieval:
         notes = [*spread.notes, *found.notes]
         if standard is not None:
             motions = _motions(regression)
-            if robot is not None and motions and not robot.floating:
+            if robot is not None and motions and not robot.floating and not robot.loops:
                 details["largest_joint_wrench"] = largest_joint_wrench(robot.with_parameters(standard), motions)
             else:
                 details["largest_joint_wrench"] = []
@@ -485,4 +485,8 @@ def _why_no_wrench(robot: Robot | None) -> str:
         return "these rows (of a table of poses, say) come without the robot and its motion"
     if robot.floating:
         return f"robot '{robot.name}' has a floating base"
+    if robot.loops:
+        return (
+            f"motion and torque do not determine the wrenches of single joints in the closed loops of robot '{robot.name}'"
+        )
     return "the samples of these rows are not kept"

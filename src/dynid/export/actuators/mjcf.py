@@ -1,4 +1,5 @@
-"""MJCF with position actuators: ``force = kp (ctrl(t - delay) - q) - kv v - offset``, at most ``forcerange``.
+"""MJCF with position actuators: ``force = kp (ctrl(t - delay) - q) - kv v - offset``, at most ``forcerange``; of drives that
+are sent speeds ``kv (ctrl(t - delay) - v) - offset``.
 
 Joints get ``armature``, ``damping`` and ``frictionloss``. MuJoCo's friction is a soft constraint that builds up over 20 ms by default;
 it is made as stiff as the file's time step allows, because the identified friction is. A constant torque has no place in a
@@ -43,12 +44,16 @@ def write_actuator_mjcf(robot: Robot, actuators: tuple[JointActuator, ...], path
 
 
 def _line(one: JointActuator, step_s: float) -> str:
-    values = {"name": f"{one.joint}_position", "joint": one.joint}
+    values = {"name": one.name, "joint": one.joint}
     limit = finite_limit(one)
     if limit is not None:
         values["forcerange"] = f"{number(-limit)} {number(limit)}"
     if one.delay_s > 0.0:
         values |= {"delay": number(one.delay_s), "nsample": str(one.ticks(min(step_s, SHORTEST_STEP_S)) + 2)}
+    if one.velocity:
+        bias = " ".join(number(x) for x in (-one.offset, 0.0, -one.kd))
+        general = {"gaintype": "fixed", "gainprm": number(one.kd), "biastype": "affine", "biasprm": bias}
+        return f"<general {attributes_text(values | general)}/>"
     if one.offset == 0.0:
         return f"<position {attributes_text(values | {'kp': number(one.kp), 'kv': number(one.kd)})}/>"
     bias = " ".join(number(x) for x in (-one.offset, -one.kp, -one.kd))

@@ -20,6 +20,7 @@ class JointActuator:
         armature: rotor inertia. viscous, coulomb: friction. offset: constant torque against the drive.
         delay_s: from a command to its effect.
         turns: whether the joint turns; otherwise it slides.
+        velocity: whether the drive is sent speeds: ``force = kd (ctrl - v)``.
     """
 
     joint: str
@@ -32,6 +33,12 @@ class JointActuator:
     offset: float
     delay_s: float
     turns: bool = True
+    velocity: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the actuator in a file."""
+        return f"{self.joint}_velocity" if self.velocity else f"{self.joint}_position"
 
     def ticks(self, step_s: float) -> int:
         """Delay in steps of a simulator."""

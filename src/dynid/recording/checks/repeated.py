@@ -12,7 +12,7 @@ from dynid.robot.model import Robot
 
 def check_repeated(recording: Recording, robot: Robot | None = None) -> DataCheck:
     """A logger that samples faster than the robot sends writes rows twice."""
-    arrays = [getattr(recording, name) for name in recording.quantities if name != "reference_position"]
+    arrays = [getattr(recording, name) for name in recording.quantities if not name.startswith("reference")]
     repeated = repeated_rows(arrays)
     share = float(np.mean(repeated[1:]))
     facts = {"repeated_share": share}

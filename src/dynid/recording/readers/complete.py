@@ -10,7 +10,7 @@ from dynid.recording.readers.columns import JointColumns, Match, Slot
 from dynid.recording.readers.joints import MissingJointsError, besides
 from dynid.recording.readers.names import fold, joint_forms, listed, near_name
 
-AUXILIARY = ("reference_position", "external_torque")
+AUXILIARY = ("reference_position", "reference_velocity", "external_torque")
 """Quantities that nothing is identified from: left out with a note where they are incomplete."""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dynid.recording.motion import Recording
 from dynid.robot.coupling import Coupling
 
-_MOTION = ("position", "reference_position", "velocity", "acceleration")
+_MOTION = ("position", "reference_position", "velocity", "reference_velocity", "acceleration")
 
 
 @dataclass(frozen=True)

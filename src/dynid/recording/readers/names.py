@@ -20,6 +20,10 @@ STEMS: Mapping[str, tuple[str, ...]] = {
         "q_ref", "q_des", "q_d", "q_cmd", "target_q", "commanded_joint_position", "reference_position",
         "position_reference", "target_position", "command_position", "action",
     ),
+    "reference_velocity": (
+        "dq_ref", "dq_cmd", "qd_cmd", "commanded_joint_velocity", "reference_velocity", "velocity_reference", "target_velocity",
+        "command_velocity",
+    ),
     "external_torque": (
         "tau_ext", "external_torque", "tau_external", "tau_ext_hat_filtered", "external_joint_torque",
     ),

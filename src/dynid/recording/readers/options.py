@@ -18,7 +18,7 @@ from dynid.recording.readers.presets import Preset, find_preset
 from dynid.robot.coupling import SIDES, Coupling
 
 KINDS = ("motion", "static", "wrench")
-SIDED = ("position", "reference_position", "velocity", "acceleration", "torque", "current")
+SIDED = ("position", "reference_position", "reference_velocity", "velocity", "acceleration", "torque", "current")
 """Quantities that are measured at the motors where a log is."""
 
 PerJoint = Sequence[float] | Mapping[str, float] | Array

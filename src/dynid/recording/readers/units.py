@@ -15,11 +15,13 @@ from dynid.recording.checked import per_joint
 from dynid.recording.quantities import COLUMN_OF_QUANTITY
 
 _ANGLE = {"rad": 1.0, "deg": math.pi / 180.0, "rev": 2.0 * math.pi, "m": 1.0, "mm": 1e-3, "cm": 1e-2}
+_SPEED = {f"{unit}/s": scale for unit, scale in _ANGLE.items()} | {"rpm": math.pi / 30.0}
 UNITS: Mapping[str, Mapping[str, float]] = {
     "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
     "position": _ANGLE,
     "reference_position": _ANGLE,
-    "velocity": {f"{unit}/s": scale for unit, scale in _ANGLE.items()} | {"rpm": math.pi / 30.0},
+    "velocity": _SPEED,
+    "reference_velocity": _SPEED,
     "acceleration": {f"{unit}/s^2": scale for unit, scale in _ANGLE.items()},
     "torque": {"Nm": 1.0, "mNm": 1e-3, "kNm": 1e3, "N": 1.0, "A": 1.0, "mA": 1e-3},
     "external_torque": {"Nm": 1.0, "mNm": 1e-3, "N": 1.0},
@@ -38,7 +40,14 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 _WRENCH = ("force", "moment")
 """Quantities of a force/torque sensor, three columns each."""
 #: Power of the gear ratio (motor turns per joint turn) that brings a motor-side quantity to the joint.
-_GEAR_POWER = {"position": -1, "reference_position": -1, "velocity": -1, "acceleration": -1, "torque": 1}
+_GEAR_POWER = {
+    "position": -1,
+    "reference_position": -1,
+    "reference_velocity": -1,
+    "velocity": -1,
+    "acceleration": -1,
+    "torque": 1,
+}
 _AMPERES = ("A", "mA")
 
 
