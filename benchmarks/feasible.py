@@ -6,7 +6,10 @@ without the robot as a prior, a third of them under extra constraints. Of every 
 
 - the nearest feasible values: solved or not, and their gap (distance less proven lower bound, over the length of the base values);
 - feasibility of those: never ``infeasible``;
-- the semidefinite estimate of the same data, without a prior and with the entropic one: solved or not.
+- the semidefinite estimate of the same data, without a prior and with the entropic one: solved or not;
+- with ``--cvxpy``, the distance that cvxpy with Clarabel finds for the same program, written independently. It is sure where it
+  says ``optimal`` and the distance is above 1e-4 of the length of the base values (infeasible), or below 1e-7 of it (feasible or
+  on the boundary). ``contradicted`` counts verdicts that say otherwise.
 
 ``gap_max`` is the largest gap, ``gap_of_distance_max`` the same over the distance itself, of problems further than 1e-4 away.
 """
@@ -16,11 +19,14 @@ from __future__ import annotations
 import measure
 
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 
+import cvxpy
 import numpy as np
 
+from dynid.estimation.completion import parameter_scale
 from dynid.estimation.constraints.constraints import (
     CentreOfMassInBox,
     CentreOfMassInSphere,
@@ -28,11 +34,13 @@ from dynid.estimation.constraints.constraints import (
     MassBounds,
     TotalMass,
 )
+from dynid.estimation.convex.consistent_set import MARGIN
 from dynid.estimation.convex.feasibility import closest_feasible, feasibility
+from dynid.estimation.convex.layout import Layout
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.outcome import Outcome
-from dynid.inertia import phi_from_principal
+from dynid.inertia import PLAIN_BASIS, PSEUDO_BASIS, phi_from_principal
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import Regression, build_regression
@@ -40,6 +48,7 @@ from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from dynid.robot.model import Joint, JointKind, Robot, make_robot
 
+CVXPY_COUNTS = ("cvxpy_sure", "contradicted", "boundary_where_cvxpy_is_sure")
 KINDS: tuple[JointKind, ...] = ("revolute", "continuous", "prismatic")
 
 
@@ -120,11 +129,71 @@ def constraints_of(rng: np.random.Generator, robot: Robot) -> tuple[Constraint, 
     return tuple(c for c in listed if rng.random() < 0.5) or (box,)
 
 
+def in_cvxpy(problem: Problem, beta: np.ndarray) -> tuple[str, float]:
+    """How Clarabel says it ended, and the distance it found over the length of the base values; base metric."""
+    base, robot = problem.base, problem.robot
+    layout = Layout.of(base.parameter_names)
+    # the margin is relative to the links of a robot that is known, and in SI units without one
+    scale = np.ones(len(layout))
+    if "robot" in problem.options:
+        scale[: base.n_parameters] = parameter_scale(robot.parameters)
+    x = cvxpy.Variable(len(layout))
+    phi = cvxpy.multiply(scale, x)
+    basis = PSEUDO_BASIS if problem.options["condition"] == "full" else PLAIN_BASIS
+    side = basis.shape[1]
+    flat = basis.reshape(10, -1).T
+    listed = [cvxpy.reshape(flat @ x[slots], (side, side), order="C") - MARGIN * np.eye(side) >> 0 for slots in layout.slots]
+    signed = [i for i, name in enumerate(layout.names) if name[:2] in ("Ia", "fv", "fc")]
+    listed += [x[signed] >= 0.0] if signed else []
+    for constraint in problem.options.get("constraints", ()):
+        if isinstance(constraint, TotalMass):
+            listed.append(cvxpy.sum(phi[[int(layout.link_slots(i)[0]) for i in layout.links]]) <= constraint.upper)
+            continue
+        m, *moments = (int(i) for i in layout.link_slots(constraint.link)[:4])
+        if isinstance(constraint, MassBounds):
+            listed += [phi[m] >= constraint.lower, phi[m] <= constraint.upper]
+        elif isinstance(constraint, CentreOfMassInBox):
+            for i, low, high in zip(moments, constraint.lower, constraint.upper, strict=True):
+                listed += [phi[i] >= low * phi[m], phi[i] <= high * phi[m]]
+        elif isinstance(constraint, CentreOfMassInSphere):
+            listed.append(cvxpy.norm(phi[moments] - np.array(constraint.centre) * phi[m]) <= constraint.radius * phi[m])
+        else:
+            raise TypeError(f"{type(constraint).__name__} is not written in cvxpy here")
+    length = float(np.linalg.norm(beta))
+    E = np.zeros((base.n_base, len(layout)))
+    E[:, : base.n_parameters] = base.K * scale[: base.n_parameters]
+    program = cvxpy.Problem(cvxpy.Minimize(cvxpy.norm(E @ x / length - beta / length)), listed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            program.solve(solver=cvxpy.CLARABEL)
+        except cvxpy.SolverError:
+            return "failed", float("nan")
+    return program.status, float("nan") if program.value is None else float(program.value)
+
+
+def contradiction(problem: Problem, beta: np.ndarray, counted: Counter[str]) -> str:
+    """What cvxpy is sure of and the verdict denies; empty where they agree or cvxpy is not sure."""
+    found = feasibility(problem.base, beta, **problem.options)
+    status, distance = in_cvxpy(problem, beta)
+    sure = status == "optimal" and (distance > 1e-4 or distance < 1e-7)
+    counted["cvxpy_sure"] += sure
+    if not sure:
+        return ""
+    wrong = (found.decision == "feasible") if distance > 1e-4 else (found.decision == "infeasible")
+    below = found.lower_bound / float(np.linalg.norm(beta))
+    if distance > 1e-4:
+        counted["boundary_where_cvxpy_is_sure"] += found.decision == "boundary"
+        wrong = wrong or below > distance * (1.0 + 1e-4)
+    return f"verdict {found.decision}, bound {below:.3e}; cvxpy {distance:.3e}" if wrong else ""
+
+
 def main() -> None:
     """Measure and print."""
     parser = measure.parser(__doc__)
     parser.add_argument("--problems", type=int, default=1000, help="how many (default 1000)")
     parser.add_argument("--first", type=int, default=0, help="seed of the first (default 0)")
+    parser.add_argument("--cvxpy", action="store_true", help="compare the verdicts with cvxpy's")
     arguments = parser.parse_args()
     count = 8 if arguments.smoke else arguments.problems
     outcomes: Counter[str] = Counter()
@@ -149,12 +218,17 @@ def main() -> None:
         outcomes["not_feasible_after"] += not after.feasible
         if near.outcome is not Outcome.SOLVED or not after.feasible or near.gap > 1e-6:
             print(f"problem {seed}: {near.outcome.name}, gap {near.gap:.1e}, then {after.decision}", flush=True)
+        if arguments.cvxpy and (text := contradiction(problem, beta, outcomes)):
+            outcomes["contradicted"] += 1
+            print(f"problem {seed}: {text}", flush=True)
         for prior in ("none", "entropic"):
             known = {k: v for k, v in problem.options.items() if k != "robot"}
             began = time.perf_counter()
             found = FeasibleSDP(prior=prior, covariance="classical", **known).estimate(data, base, robot.parameters)
             seconds["sdp"].append(time.perf_counter() - began)
-            outcomes["sdp_stalled"] += found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT)
+            if found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT):
+                outcomes["sdp_stalled"] += 1
+                print(f"problem {seed}: estimate with prior {prior} {found.outcome.name}", flush=True)
     result = {
         "problems": count,
         "infeasible_before": outcomes["infeasible_before"],
@@ -166,6 +240,7 @@ def main() -> None:
         "gap_of_distance_max": max(relative),
         "gap_of_distance_median": float(np.median(relative)),
         "sdp_stalled": outcomes["sdp_stalled"],
+        **({name: outcomes[name] for name in CVXPY_COUNTS} if arguments.cvxpy else {}),
         **{f"{name}_median_s": float(np.median(times[1:])) for name, times in seconds.items()},
         **{f"{name}_max_s": max(times) for name, times in seconds.items()},
     }

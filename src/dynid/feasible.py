@@ -47,13 +47,26 @@ as for ``feasibility``.
     >>> found.verdict.decision, round(found.distance, 3)
     ('infeasible', 3.0)
 
-``write_sdpa``: writes the semidefinite program of a ``fit`` to a file ``path`` in SDPA format, for other solvers.
+``write_sdpa``: writes a semidefinite ``program`` to a file ``path`` in SDPA format, for other solvers; here that of an estimate
+(FBPE).
 
     >>> from dynid.estimation.linear import LinearProblem
     >>> data = dynid.build_regression(robot, dynid.demo_samples(robot))
     >>> fit = dynid.FeasibleSDP().whiten(LinearProblem.of(data, base, robot.parameters))
     >>> dynid.write_sdpa(fit, "fit.dat-s").name
     'fit.dat-s'
+
+``feasibility_program``: the program of ``feasibility`` for ``write_sdpa``; ``base``, ``beta``, ``condition``, ``constraints``, ``margin``,
+``absolute``, ``prior``, ``robot`` and ``effects_positive`` are as there.
+
+    >>> dynid.write_sdpa(dynid.feasible.feasibility_program(base, beta), "bpft.dat-s").name
+    'bpft.dat-s'
+
+``correction_program``: the program of ``closest_feasible``; ``base``, ``beta``, ``condition``, ``metric``, ``constraints``, ``margin``,
+``absolute``, ``prior``, ``robot``, ``gram`` and ``effects_positive`` are as there.
+
+    >>> dynid.write_sdpa(dynid.feasible.correction_program(base, -beta), "bpfc.dat-s").name
+    'bpfc.dat-s'
 """
 
 from __future__ import annotations
@@ -67,7 +80,7 @@ _OFFERED = Offered(
     {
         "dynid.estimation.convex.feasibility": ("closest_feasible", "feasibility"),
         "dynid.estimation.convex.repair": ("repair",),
-        "dynid.estimation.convex.sdpa": ("write_sdpa",),
+        "dynid.estimation.convex.sdpa": ("correction_program", "feasibility_program", "write_sdpa"),
         "dynid.inertia": ("consistency", "is_consistent"),
         "dynid.run.base_check": ("check_base", "read_base_values"),
         "dynid.validation.consistency": ("check_model",),
