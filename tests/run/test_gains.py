@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,9 @@ def test_a_gain_that_cannot_be_seen_is_named_and_not_invented(heavy: Robot, tmp_
     found = identify_gains(ARM, [free], [loaded], 3.0)
     assert [gain.identifiable for gain in found.gains] == [False, True, True, True]
     assert "shoulder_yaw" in " ".join(found.notes)
+    assert not any(name in " ".join(found.notes) for name in ARM.dof_names[1:])
+    share = float(re.search(r"makes (\S+) % of its torque", " ".join(found.notes))[1])
+    assert 0.0 <= share < 20.0  # what inertia and friction of slow motion leave to it
     assert np.isnan(found.values[0])
     for gain, true in zip(found.gains[1:], TRUE[1:], strict=True):
         assert gain.value == pytest.approx(true, rel=0.05)

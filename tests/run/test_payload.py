@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +16,13 @@ from dynid.errors import InputError
 from dynid.excitation.fourier import random_fourier
 from dynid.inertia import change_of_frame
 from dynid.recording.recording import write_recording
-from dynid.robot.frames import Frame, pose_from
+from dynid.robot.builtin import demo_robot
+from dynid.robot.frames import Frame, frame_named, pose_from
+from dynid.robot.model import make_robot
 from dynid.run.identify import identify
 from dynid.run.known_load import known_load
 from dynid.run.options import Settings
-from dynid.run.payload import identify_payload
+from dynid.run.payload import _warnings, identify_payload
 from dynid.run.store import save_run
 from dynid.simulation import simulate
 from messages import facts
@@ -108,6 +112,41 @@ def test_no_load_is_said(run, bench: Bench, tmp_path: Path) -> None:
     nothing = identify_payload(run, [log])
     assert nothing.mass < 0.1
     assert any("noise" in warning for warning in nothing.warnings)
+
+
+def test_a_load_on_the_wrong_frame_is_a_warning(run, loaded_log: Path) -> None:
+    """On a link before the one that carries it the load explains much of the torque, but not all, and its mass does not show."""
+    wrong = identify_payload(run, [loaded_log], run.robot.links[1])
+    own = run.identification.relative_error
+    assert wrong.relative_error_with > 2.0 * own
+    frame, mass = wrong.warnings
+    assert f"{100.0 * wrong.relative_error_with:.1f} % of the torque stay unexplained, {100.0 * own:.1f} %" in frame
+    assert "--frame" in frame
+    assert "not determined" in mass
+    assert "--mass" in mass
+
+
+def test_a_bad_run_is_named_as_the_cause(run, loaded_log: Path) -> None:
+    """Where the run leaves as much as the load does, the load is not blamed."""
+    body = identify_payload(run, [loaded_log]).body
+    poor = replace(run, identification=replace(run.identification, relative_error=0.06))
+    (text,) = _warnings(poor, body, 0.2, 0.07)
+    assert re.search(facts("7.0 %", "6.0 %", "identify it again"), text)
+    (text,) = _warnings(run, body, 0.2, 0.07)
+    assert "--frame" in text
+    assert _warnings(poor, body, 0.2, 0.04) == ()
+
+
+def test_a_robot_with_fingers_asks_for_the_frame() -> None:
+    """Two bodies at the end: a load on one finger is not what is meant."""
+    arm = demo_robot()
+    last = arm.joints[-1]
+    finger = replace(last, name="finger", parent=len(arm.joints) - 2)
+    bodies = np.vstack([arm.parameters.inertials, 0.1 * arm.parameters.inertials[-1:]])
+    hand = make_robot("hand", [*arm.joints, finger], bodies)
+    with pytest.raises(InputError, match=facts("2 links", "--frame", hand.links[-1], hand.links[-2])):
+        frame_named(hand)
+    assert frame_named(hand, hand.links[-2]).body == len(arm.joints) - 1
 
 
 def test_bad_input_is_said(run, bench: Bench, loaded_log: Path) -> None:

@@ -403,11 +403,16 @@ class _Problem:
         sigma[~seen] = np.inf
         known = sigma < IDENTIFIABLE * np.abs(K)
         notes = []
-        names = [name for name, good in zip(self.robot.dof_names, known, strict=True) if not good]
-        if names:
+        shares = self._load_shares(phi)
+        unknown = [
+            f"{name} (the load makes {100.0 * share:.2g} % of its torque)"
+            for name, share, good in zip(self.robot.dof_names, shares, known, strict=True)
+            if not good
+        ]
+        if unknown:
             notes.append(
-                f"not identifiable from these logs: the gain of {', '.join(names)}; the weight of the load hardly acts on "
-                f"{'it' if len(names) == 1 else 'them'} (a vertical axis carries none)"
+                f"not identifiable from these logs, standard deviation above {100.0 * IDENTIFIABLE:g} %: the gain of "
+                f"{', '.join(unknown)}; the load must act on a joint to show its gain, and weight does not act on a vertical axis"
             )
         if prior is not None:
             K, sigma = self._with_prior(K, sigma, prior, spread)
@@ -420,6 +425,17 @@ class _Problem:
         return DriveGains(
             gains, freeze(C), freeze(phi[body : body + 10]), self.place.name, unit, method, error, tuple(notes)
         )
+
+    def _load_shares(self, phi: Array) -> list[float]:
+        """Of every joint, the torque of the load over all torque, root mean square over the loaded logs."""
+        body = slice(10 * self.robot.n_joints, 10 * self.robot.n_joints + 10)
+        shares = []
+        for j in range(self._n):
+            rows = [log.rows[j] for log in self.logs if log.rows[j][:, body].any()]
+            load = sum(float(((block[:, body] @ phi[body]) ** 2).sum()) for block in rows)
+            whole = sum(float(((block[:, :-1] @ phi) ** 2).sum()) for block in rows)
+            shares.append(float(np.sqrt(load / max(whole, 1e-300))))
+        return shares
 
     def _with_prior(self, K: Array, sigma: Array, prior: Sequence[float], spread: float) -> tuple[Array, Array]:
         given = np.asarray(prior, dtype=np.float64)

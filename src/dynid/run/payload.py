@@ -46,7 +46,9 @@ from dynid.validation.torque import predict
 GAIN_SIGMA = 0.1
 """Relative standard deviation of drive gains of which nothing is said: estimates of one robot's gains differ by that and more."""
 LARGE_SHARE = 0.05
-"""Share of the torque that may stay unexplained with the load before it is a warning, or twice what the run itself leaves."""
+"""Share of the torque that may stay unexplained with the load before it is a warning."""
+WORSE = 2.0
+"""How many times the error of the run the error with the load may be before it is a warning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,15 +278,24 @@ def _warnings(run: Run, body: BodyEstimate, without: float, within: float) -> tu
     """What makes a load doubtful: torque that it leaves unexplained, or that it does not explain at all."""
     found = []
     own = run.identification.relative_error if run.identification is not None else run.estimate.relative_error
-    limit = max(LARGE_SHARE, 2.0 * own)
-    if within > limit:
-        found.append(
-            f"with the load {100.0 * within:.1f} % of the torque stay unexplained, {100.0 * own:.1f} % in the run itself: "
+    if within > LARGE_SHARE or within > WORSE * own:
+        cause = (
             "the load may be on another frame (--frame), or the robot has changed since the run"
+            if within > WORSE * own
+            else "the model without the load is hardly better: identify it again before the load is trusted"
         )
-    if body.mass < 2.0 * body.sigma[0] or without < 1.05 * within:
         found.append(
-            f"no load can be told from noise: {body.mass:.3g} +- {1.96 * body.sigma[0]:.2g} kg, and the torque error falls only from "
+            f"with the load {100.0 * within:.1f} % of the torque stay unexplained, {100.0 * own:.1f} % in the run itself: {cause}"
+        )
+    sigma = float(body.sigma[0])
+    if not np.isfinite(sigma):
+        found.append(
+            "the mass is not determined: any explains the torque of these logs alike; give it by --mass, or choose the frame "
+            "that carries the load by --frame"
+        )
+    elif body.mass < 2.0 * sigma or without < 1.05 * within:
+        found.append(
+            f"no load can be told from noise: {body.mass:.3g} +- {1.96 * sigma:.2g} kg, the torque error falls from "
             f"{100.0 * without:.2f} to {100.0 * within:.2f} %"
         )
     return tuple(found)

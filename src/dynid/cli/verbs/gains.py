@@ -108,7 +108,7 @@ def gains(
             gain.joint,
             f"{gain.value:.3f}" if gain.identifiable else "not identifiable",
             f"{1.96 * gain.sigma:.3f}" if gain.identifiable else "-",
-            "-" if other is None else f"{other.value:.3f}",
+            f"{other.value:.3f}" if other is not None and gain.identifiable else "-",
         )
         for gain, other in zip(found.gains, beside, strict=True)
     ]
