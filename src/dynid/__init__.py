@@ -146,6 +146,7 @@ _OFFERED = Offered(
         "dynid.export.c_source": ("write_c",),
         "dynid.export.sidecar": ("read_sidecar", "write_sidecar"),
         "dynid.run.compare": ("compare",),
+        "dynid.run.compare_runs": ("ComparedRuns", "compare_runs"),
         "dynid.run.export": ("export_run",),
         "dynid.run.identify": ("identify",),
         "dynid.run.options": ("Settings",),

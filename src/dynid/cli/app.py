@@ -11,6 +11,7 @@ from dynid.cli.verbs.actuators import actuators
 from dynid.cli.verbs.base import base
 from dynid.cli.verbs.check import check
 from dynid.cli.verbs.compare import compare
+from dynid.cli.verbs.compare_runs import compare_runs
 from dynid.cli.verbs.data import data
 from dynid.cli.verbs.demo import demo
 from dynid.cli.verbs.doctor import doctor
@@ -65,6 +66,7 @@ for verb in (
     identify,
     validate,
     compare,
+    compare_runs,
     payload,
     gains,
     actuators,

@@ -97,6 +97,22 @@ class Run:
     replay: Replay | None = None
     """The identified model driven by the measured torque; None for a run that was loaded."""
 
+    def __repr__(self) -> str:
+        """Ten lines at most: what was identified, how well it predicts, whether it can be used."""
+        error, found = self.judged_error, self.estimate
+        lines = [
+            f"Run of {self.robot.name}: {self.robot.n_joints} joints, {found.base.n_base} base parameters, {found.n_samples} samples",
+            f"  method    {self.estimate.method} ({self.estimate.outcome.name.lower()}), {self.rows.kind} rows",
+            f"  filter    {'none' if self.filter is None else self.filter.describe()}",
+            f"  friction  {', '.join(effect.label for effect in self.robot.effects) or 'none'}",
+            f"  error     {100.0 * error:.3g} % of the torque on {'known' if self.validation is None else 'unseen'} data",
+            f"  known     {self.estimate.rank} of {self.estimate.base.n_base} base parameters from the data",
+            f"  links     {'all physically consistent' if self.consistency.feasible else 'not all physically consistent'}",
+        ]
+        if self.verdict is not None:
+            lines.append(f"  verdict   {self.verdict.sentence}")
+        return "\n".join(lines)
+
     @cached_property
     def identified(self) -> Robot:
         """The robot with the identified parameters, bodies and the links they were merged of alike."""
