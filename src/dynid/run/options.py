@@ -275,7 +275,8 @@ class Fit:
     prior: str = option(
         "auto",
         "Prior of sdp for parameters that the data do not determine: the description (entropic, scaled, euclidean), none, "
-        "or auto: entropic where the description is consistent, else euclidean.",
+        "or auto: entropic, around the nearest consistent body where a link of the description is none, and weakened until it "
+        "fits as well as the data can tell; it never pulls friction or rotor inertia.",
         Choice("KIND", PRIORS, what="prior"),
     )
     prior_strength: float = option(

@@ -9,6 +9,8 @@
     euclidean   1/2 || phi - phi_0 ||^2
     scaled      1/2 || D^-1 (phi - phi_0) ||^2
     entropic    1/2 sum_k [ tr(P_0k^-1 P_k) - log det(P_0k^-1 P_k) - 4 ]
+    auto        entropic, around the nearest consistent body where a link of the description is none; where no link has
+                inertials 1/2 || phi - phi_0 ||^2 of the links. Friction and rotor inertia are never pulled.
 
 With a prior, the share of the data in each base value comes from the curvature of ``chi^2`` and of ``R`` at the estimate.
 
@@ -35,6 +37,7 @@ from dynid.estimation.convex.conic import (
     entropic_hessian,
     onto_equalities,
 )
+from dynid.estimation.convex.description import described_bodies
 from dynid.estimation.convex.layout import Layout
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
@@ -44,9 +47,11 @@ from dynid.estimation.uncertainty import CovarianceKind, uncertainty
 from dynid.inertia import is_consistent
 from dynid.regression.independence import triangle_of
 
-PriorKind: TypeAlias = Literal["none", "euclidean", "scaled", "entropic"]
+PriorKind: TypeAlias = Literal["none", "euclidean", "scaled", "entropic", "auto"]
 PULL = 1e-4
 """Default pull, in units of chi^2."""
+HARDLY = 1e-4
+"""Part of the pull that is left on friction and rotor inertia under the prior ``auto``."""
 NEARLY_FREE = 1e-2
 """Excess of chi^2 below which the unconstrained solution itself is tried again."""
 NOISE_FLOOR = 1e-4
@@ -89,8 +94,11 @@ class WhitenedFit:
         prior: PriorKind = "none",
         strength: float = 1.0,
         pull: float = PULL,
+        weights: Array | None = None,
     ) -> WhitenedFit:
-        weights = channel_weights(problem) if weighted else np.ones(len(problem.channels))
+        """The fit; ``weights`` of the channels take the place of those by their noise."""
+        if weights is None:
+            weights = channel_weights(problem) if weighted else np.ones(len(problem.channels))
         triangle = triangle_of(np.vstack([w * block for w, block in zip(weights, problem.channels, strict=True)]))
         # one triangle serves the solution and the factor: merging the channels is the dearest step of a large robot
         beta = replace(problem, channels=(triangle,)).solve(np.ones(1))
@@ -122,6 +130,16 @@ class WhitenedFit:
             _require_consistent_prior(layout, problem)
             entropic = EntropicPrior(0.5 * strength / freedom, x0)
             pulls[layout.slots.ravel()] = 0.0
+        elif prior == "auto":
+            bodies, links_only = described_bodies(layout, x0), layout.slots.ravel()
+            pulls *= HARDLY  # what is left to the prior must not be decided by the units of friction
+            pulls[links_only] = 0.0
+            if bodies is None:
+                root = np.zeros(consistent.n)
+                root[links_only] = np.sqrt(strength / freedom) * D[links_only]
+                F, centre = _with_quadratic_prior(F, free, x0, root)
+            else:
+                entropic = EntropicPrior(0.5 * strength / freedom, bodies)
         return cls(
             problem, weights, beta, consistent, F, freeze(centre), freeze(free), freeze(pulls), entropic, freedom, data_rows
         )
@@ -158,9 +176,13 @@ class WhitenedFit:
         With ``H = F^T F + H_prior`` the posterior variance of ``beta_i = e_i . x`` is ``e_i^T H^-1 e_i``.
         """
         prior: Array = self.F[self.data_rows :]
-        if self.entropic is not None:
+        if self.entropic is None:
+            # what no prior holds is held by the pull, or by next to nothing
+            least = np.maximum(self.pull, 1e-6 * PULL / self.freedom)
+            prior = np.vstack([prior, np.diag(np.sqrt(least))])
+        else:
             slots = self.consistent.layout.slots
-            # a divergence of bodies knows nothing of effects: there the pull, or next to nothing, stands for it
+            # a divergence of bodies knows nothing of effects: there the pull stands for it
             H = np.diag(np.maximum(self.pull, 1e-6 * PULL / self.freedom))
             H[slots[:, :, None], slots[:, None, :]] += self.entropic.weight * entropic_hessian(self.consistent.layout, x)
             prior = np.asarray(np.linalg.cholesky(H).T)
@@ -222,7 +244,7 @@ def check_prior(kind: str, strength: float, pull: float) -> None:
 def channel_weights(problem: LinearProblem, iterations: int = 20, settle: float = 1e-6) -> Array:
     """Weights ``1 / sigma_j`` of every channel, of geometric mean one, from the residuals of the fit they give."""
     weights = np.ones(len(problem.channels))
-    floor = 1e-10 * max(float(problem.regression.torque_norms.max()), 1e-300)
+    floor = noise_floor(problem)
     for _ in range(iterations):
         new = 1.0 / np.maximum(problem.noise_sigma(problem.solve(weights), pooled=False), floor)
         new /= np.exp(np.log(new).mean())
@@ -233,11 +255,16 @@ def channel_weights(problem: LinearProblem, iterations: int = 20, settle: float 
     return weights
 
 
+def noise_floor(problem: LinearProblem) -> float:
+    """The least noise that a channel is weighted by: rows without any would leave the others no say."""
+    return 1e-10 * max(float(problem.regression.torque_norms.max()), 1e-300)
+
+
 def _with_quadratic_prior(F: Array, free: Array, x0: Array, root: Array) -> tuple[Array, Array]:
     """``||F (x - free)||^2 + ||root (x - x0)||^2`` as one square around its own minimum, up to a constant."""
     both = np.vstack([F, np.diag(root)])
-    target = np.concatenate([F @ free, root * x0])
-    return both, np.asarray(scipy.linalg.lstsq(both, target, lapack_driver="gelsy")[0])
+    target = np.concatenate([np.zeros(len(F)), root * (x0 - free)])  # as steps, so that what neither holds stays
+    return both, np.asarray(free + scipy.linalg.lstsq(both, target, lapack_driver="gelsy")[0])
 
 
 def _require_consistent_prior(layout: Layout, problem: LinearProblem) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -25,22 +25,26 @@ from dynid.estimation.convex.conic import (
     fit_in,
     onto_equalities,
 )
-from dynid.estimation.convex.whitened import NEARLY_FREE, PULL, PriorKind, WhitenedFit, check_prior
+from dynid.estimation.convex.whitened import NEARLY_FREE, PULL, PriorKind, WhitenedFit, check_prior, noise_floor
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.registry import options_given
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
-from dynid.inertia import is_consistent
 from dynid.parameters import Parameters
 from dynid.progress import Tell, silent
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 from dynid.robot.model import Robot
 
-PRIOR_MARGIN = 1e-4
-"""How far inside the consistent set, relative to its size, a link of the description must be to serve as a prior."""
+WITHIN = 0.02
+"""Part of chi-square, above that of the best consistent fit, that the prior ``auto`` may cost; and never more than one per value
+that the data determine, which is what chi-square of the true values exceeds its least value by."""
+WEAKER, WEAKENED = 0.2, 8
+"""Factor by which a prior that costs more is weakened, and how often at most before it is left out."""
+MISFIT_ROUNDS, SETTLED = 4, 0.02
+"""Rounds in which weights and misfit are found, and the change of weights at which they have settled."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,10 @@ class FeasibleSDP:
         absolute: take the margin in SI units instead.
         constraints: further constraints of ``dynid.constraints``.
         effects_positive: keep friction and rotor inertia that cannot be negative at zero or above.
-        weighted: weight joints by their own noise.
-        prior: regularisation towards the prior parameters: ``none``, ``euclidean``, ``scaled`` or ``entropic``, see
-            :mod:`dynid.estimation.convex.whitened`.
+        weighted: weight joints by their own noise. Where consistency adds an error beyond the noise, which no joint owns, that
+            error counts in every joint alike: weights are ``1 / sqrt(noise_j^2 + misfit^2)``.
+        prior: regularisation towards the prior parameters: ``none``, ``euclidean``, ``scaled``, ``entropic``, or ``auto``, which is
+            weakened until it fits as well as the data can tell, see :mod:`dynid.estimation.convex.whitened`.
         strength: weight of the prior in units of the noise; 1 takes it to be as uncertain as each parameter's size.
         pull: weight of a small pull to the prior along directions that the data do not determine.
         covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
@@ -74,6 +79,7 @@ class FeasibleSDP:
     """
 
     name: ClassVar[str] = "sdp"
+    shares_misfit: ClassVar[bool] = True
     laws: ClassVar[frozenset[str]] = frozenset({"exact", "row_order"})
     condition: str = "full"
     margin: float = MARGIN
@@ -97,23 +103,25 @@ class FeasibleSDP:
         """The method of a run.
 
         What the data hardly determine of a link, its mass most of all, would move to the boundary of the consistent set. So
-        the estimate is held by the description, taken to be as uncertain as its own size, where that is consistent;
-        where it is not, or is empty, by the square of the distance to it, so that masses stay as small as the data let them.
+        the estimate is held by the description, as far as that costs nothing that the data can tell.
         """
-        prior = options["prior"]
-        if prior == "auto":
-            usable = np.all(is_consistent(robot.parameters.inertials, margin=PRIOR_MARGIN))
-            prior = "entropic" if usable else "euclidean"
         chosen = options_given(options, ("condition", "margin", "weighted", "pull"))
         return cls(
-            prior=prior,
+            prior=options["prior"],
             strength=options["prior_strength"],
             constraints=constraints_from_table(options["constraints"]),
             **chosen,
         )
 
-    def whiten(self, problem: LinearProblem) -> WhitenedFit:
-        """The program's data: its set, its factor, its centre."""
+    def whiten(
+        self,
+        problem: LinearProblem,
+        *,
+        prior: PriorKind | None = None,
+        strength: float | None = None,
+        weights: Array | None = None,
+    ) -> WhitenedFit:
+        """The program's data: its set, its factor, its centre; under another prior or other weights where these are given."""
         return WhitenedFit.of(
             problem,
             condition=self.condition,
@@ -122,17 +130,66 @@ class FeasibleSDP:
             constraints=self.constraints,
             effects_positive=self.effects_positive,
             weighted=self.weighted,
-            prior=self.prior,
-            strength=self.strength,
+            prior=self.prior if prior is None else prior,
+            strength=self.strength if strength is None else strength,
             pull=self.pull,
+            weights=weights,
         )
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
-        fit = self.whiten(problem)
-        x, details, notes, outcome = solve_whitened(fit)
+        fit = self.whiten(problem, prior="none")
+        if self.weighted and self.shares_misfit:
+            fit = self._with_misfit(fit)
+        if self.prior == "auto":
+            fit, found = self._near_description(fit)
+        else:
+            fit = fit if self.prior == "none" else self.whiten(problem, weights=fit.weights)
+            found = solve_whitened(fit)
+        x, details, notes, outcome = found
         free = fit.data_only and not details.get("constraints_active", True)
         return fit.finish(self.name, x, self.covariance, outcome, notes, details, free=free)
+
+    def _with_misfit(self, fit: WhitenedFit) -> WhitenedFit:
+        """The fit without a prior, its weights by the noise of every joint and what consistency costs beyond it.
+
+        Where links or friction cannot be what the rows ask for, the model lacks something. Weights by the noise alone would
+        leave all of that error to the joints with the largest noise.
+        """
+        problem = fit.problem
+        noise = np.maximum(problem.noise_sigma(fit.beta, pooled=False), noise_floor(problem))
+        by_chance = 1.0 + 2.0 * problem.seen.rank / float(problem.rows().sum())  # where the true values are consistent
+        for _ in range(MISFIT_ROUNDS):
+            x = solve_whitened(fit)[0]
+            if x is None:
+                return fit
+            left = problem.noise_sigma(problem.base.K @ fit.phi(x)[: problem.base.K.shape[1]], pooled=False)
+            misfit = max(float((left**2 - by_chance * noise**2).max()), 0.0)  # as large everywhere as where it shows most
+            weights = 1.0 / np.sqrt(noise**2 + misfit)
+            weights /= np.exp(np.log(weights).mean())
+            if float(np.abs(np.log(weights / fit.weights)).max()) < SETTLED:
+                return fit
+            fit = self.whiten(problem, prior="none", weights=weights)
+        return fit
+
+    def _near_description(self, best: WhitenedFit) -> tuple[WhitenedFit, Solved]:
+        """The fit with the prior, weakened until the data cannot tell it from the best consistent fit.
+
+        Among the consistent parameters whose chi-square is within the noise of the least one, these are near the description.
+        """
+        found = solve_whitened(best)
+        if found[0] is None:
+            return best, found
+        most = best.chi_square_excess(found[0]) + min(float(best.problem.seen.rank), WITHIN * best.freedom)
+        strength = self.strength
+        for _ in range(WEAKENED):
+            fit = self.whiten(best.problem, strength=strength, weights=best.weights)
+            held = solve_whitened(fit)
+            if held[0] is not None and fit.chi_square_excess(held[0]) <= most:
+                held[1]["prior_strength"] = strength
+                return fit, held
+            strength *= WEAKER
+        return best, found
 
 
 @dataclass(frozen=True)
@@ -151,6 +208,7 @@ class WeightedFeasibleSDP(FeasibleSDP):
     """
 
     name: ClassVar[str] = "fbpe-wls"
+    shares_misfit: ClassVar[bool] = False
     weighted: bool = True
 
     @classmethod
@@ -160,7 +218,11 @@ class WeightedFeasibleSDP(FeasibleSDP):
         return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
 
 
-def solve_whitened(fit: WhitenedFit) -> tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]:
+Solved: TypeAlias = tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]
+"""A point, details, notes and the outcome (None: as usual)."""
+
+
+def solve_whitened(fit: WhitenedFit) -> Solved:
     """The best consistent point, notes on it, and the outcome (None: as usual)."""
     consistent = fit.consistent
     if fit.entropic is None and consistent.contains(fit.centre):
