@@ -80,7 +80,8 @@ def _lag_s(time: Array, u: Array, q: Array) -> float | None:
     smooth = max(1, round(0.05 / period))
     kernel = np.ones(smooth) / smooth
     for j in range(u.shape[1]):
-        a, b = (np.gradient(np.convolve(np.interp(grid, time, x[:, j]), kernel, "same")) for x in (u, q))
+        # whole means only: half a mean at an end is a jump, which both signals have at the same time whatever their clocks
+        a, b = (np.gradient(np.convolve(np.interp(grid, time, x[:, j]), kernel, "valid")) for x in (u, q))
         a, b = a - a.mean(), b - b.mean()
         size = 2 ** int(np.ceil(np.log2(2 * n)))
         cross = np.fft.irfft(np.fft.rfft(b, size) * np.conj(np.fft.rfft(a, size)), size)
