@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.console import log_to_stderr, show
+from dynid.cli.schema import takes_quiet
 from dynid.cli.verbs.actuators import actuators
 from dynid.cli.verbs.base import base
 from dynid.cli.verbs.check import check
@@ -73,4 +74,4 @@ for verb in (
     export,
     report,
 ):
-    app.command()(verb)
+    app.command()(takes_quiet(verb))

@@ -9,9 +9,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
+class _Manner:
+    """How much is said beside the result."""
+
+    quiet = False
+
+
+def be_quiet(asked: bool) -> None:
+    """Leave out progress and notes of this command, or show them; errors are always shown."""
+    _Manner.quiet = asked
+
+
 def say(text: str) -> None:
     """A message to the user, on stderr."""
-    sys.stderr.write(text + "\n")
+    if not _Manner.quiet:
+        sys.stderr.write(text + "\n")
 
 
 def show(text: str = "") -> None:
@@ -59,11 +71,12 @@ class ProgressBar:
     def __init__(self, word: str, quiet: bool) -> None:
         self._progress: Any = None
         self._task: Any = None
-        if not quiet and sys.stderr.isatty():
+        if not (quiet or _Manner.quiet) and sys.stderr.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-            columns = (TextColumn(word), BarColumn(), TextColumn("{task.fields[best]}"), TimeElapsedColumn())
+            best, left = TextColumn("{task.fields[best]}"), TimeRemainingColumn()
+            columns = (TextColumn(word), BarColumn(), best, TimeElapsedColumn(), TextColumn("left"), left)
             self._progress = Progress(*columns, console=Console(file=sys.stderr), transient=True)
             self._task = self._progress.add_task(word, best="")
 
@@ -83,35 +96,38 @@ class ProgressBar:
 
 
 class Stages:
-    """Progress in one line of a terminal, replaced as it changes; nothing where there is no terminal."""
+    """Progress in one line of a terminal with the time spent, replaced as it changes; nothing where there is no terminal."""
 
     def __init__(self, quiet: bool) -> None:
-        self._status: Any = None
-        if not quiet and sys.stderr.isatty():
+        self._progress: Any = None
+        self._task: Any = None
+        if not (quiet or _Manner.quiet) and sys.stderr.isatty():
             from rich.console import Console
+            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-            self._status = Console(file=sys.stderr).status("")
+            columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+            self._progress = Progress(*columns, console=Console(file=sys.stderr), transient=True)
+            self._task = self._progress.add_task("")
 
     def __enter__(self) -> Stages:
-        if self._status is not None:
-            self._status.start()
+        if self._progress is not None:
+            self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
+        if self._progress is not None:
+            self._progress.stop()
 
     def tell(self, text: str) -> None:
         """The next stage."""
-        if self._status is not None:
-            from rich.markup import escape
-
-            self._status.update(escape(text))
+        if self._progress is not None:
+            self._progress.update(self._task, description=text)
 
 
 def log_to_stderr() -> None:
     """Show what the library says (first-use compilation, notes) as messages."""
     logger = logging.getLogger("dynid")
+    logger.setLevel(logging.ERROR if _Manner.quiet else logging.NOTSET)
     if not logger.handlers:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("dynid: %(message)s"))

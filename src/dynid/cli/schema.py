@@ -10,9 +10,31 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from dynid.cli.console import be_quiet, log_to_stderr
 from dynid.errors import InputError
 from dynid.run.kinds import Switch
 from dynid.run.options import default_of, flag_of, is_flag, kind_of, options_of
+
+
+def takes_quiet(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the flag ``--quiet``, which every verb has."""
+    signature = inspect.signature(verb)
+    hints = get_type_hints(verb, include_extras=True)
+    own = [one.replace(annotation=hints.get(name, one.annotation)) for name, one in signature.parameters.items()]
+    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    settings: dict[str, Any] = {"help": "Only the result and errors: no progress, no notes.", "show_default": False}
+    flag = Annotated[bool, typer.Option("--quiet", "-q", **settings)]
+    last = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=flag)
+
+    @functools.wraps(verb)
+    def called(*, quiet: bool, **values: Any) -> Any:
+        be_quiet(quiet)
+        log_to_stderr()
+        return verb(**values)
+
+    called.__signature__ = inspect.Signature([*own, last])  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in [*own, last]}
+    return called
 
 
 def takes_options(*groups: type, without: Iterable[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
