@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import os
 import uuid
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynid.errors import InputError
+from dynid.structured import json_value, read_limited
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
@@ -33,7 +38,10 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], objec
     except OSError as error:
         raise InputError(f"cannot write '{target}': {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(
+            OSError
+        ):  # a file system that cannot be written has nothing to remove, and its first error counts
+            temporary.unlink(missing_ok=True)
     return target
 
 
@@ -60,14 +68,60 @@ def to_json(value: Mapping[str, Any]) -> str:
 def read_json(path: Path, what: str) -> dict[str, Any]:
     """A JSON object; ``what`` says in a refusal what the file should have been part of."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{what} '{path.parent}' has no readable {path.name}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise InputError(f"'{path}' is not valid JSON: {error}") from None
+        content = read_limited(path, path.name)
+    except InputError as error:
+        raise InputError(f"{what} '{path.parent}' has no readable {path.name}: {error}") from None
+    return json_object(content, path)
+
+
+def json_object(content: bytes, path: Path) -> dict[str, Any]:
+    """The JSON object that these bytes of a file are."""
+    value = json_value(content, f"'{path}'")
     if not isinstance(value, dict):
         raise InputError(f"'{path}' holds a {type(value).__name__}, expected a JSON object")
     return value
+
+
+MOST_ARRAY_BYTES = 2**30
+"""No array of numbers that belongs to a model is larger."""
+
+
+def read_arrays(content: bytes, path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Arrays of numbers of an npz archive, those of ``names`` that it has; sizes are checked before anything is unpacked.
+
+    Args:
+        content: bytes of the archive.
+        path: the file they came from, for a refusal.
+        names: arrays to read.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            for name in names:
+                if name in members:
+                    found[name] = _array(archive, members[name])
+    except Exception as error:  # decoders raise nearly anything on damaged archives
+        text = str(error).strip().splitlines()
+        raise InputError(
+            f"'{path}' cannot be read as arrays of numbers: {text[0][:200] if text else type(error).__name__}"
+        ) from None
+    return found
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array of numbers; its header alone would make NumPy reserve the memory."""
+    with archive.open(entry) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        size = math.prod(shape) * dtype.itemsize
+        if dtype.kind not in "iuf":
+            raise ValueError(f"array '{entry.filename}' holds {dtype}, expected numbers")
+        if size > min(entry.file_size, MOST_ARRAY_BYTES):
+            raise ValueError(f"array '{entry.filename}' declares shape {shape}, more than it holds")
+    with archive.open(entry) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 def plain(value: Any) -> Any:

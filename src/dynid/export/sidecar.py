@@ -21,7 +21,7 @@ from dynid.errors import InputError
 from dynid.estimation.result import Estimate
 from dynid.export.proof import largest_gap
 from dynid.export.written import WrittenModel, inconsistent_links
-from dynid.files import read_json, write_atomically, write_json
+from dynid.files import read_arrays, read_json, write_atomically, write_json
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.coupling import Coupling
@@ -30,8 +30,11 @@ from dynid.robot.files import read_description
 from dynid.robot.joint import Joint
 from dynid.robot.loops import Frame, Loop, Loops
 from dynid.robot.model import MergedLink, Robot, make_robot
+from dynid.structured import read_limited
 
 FORMAT = "dynid parameters 1"
+DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+"""What reading a value of another type or size than expected raises."""
 _LIMITS = {"q_min": -np.inf, "q_max": np.inf, "dq_max": np.inf, "ddq_max": np.inf, "tau_max": np.inf}
 """Limits of a joint, and what each is where there is none; JSON has null for that."""
 
@@ -154,7 +157,8 @@ def _loops(record: Mapping[str, Any] | None) -> Loops | None:
     closures = []
     for one in record["closures"]:
         first, second = (
-            Frame(int(body), np.array(pose)) for body, pose in zip(one["bodies"], one["placements"], strict=True)
+            Frame(int(body), _pose(pose, "placement of a loop"))
+            for body, pose in zip(one["bodies"], one["placements"], strict=True)
         )
         closures.append(Loop(one["name"], first, second, tuple(one["closed"])))
     return Loops(
@@ -214,11 +218,8 @@ def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
         arrays = {"sigma": np.zeros(0), "covariance": np.zeros((0, 0)), "K": np.zeros((0, 0)), "lift": np.zeros((0, 0))}
         if estimate is not None:
             file = place.with_name(Path(estimate["arrays"]).name)
-            try:
-                with np.load(file, allow_pickle=False) as stored:
-                    arrays = {name: stored[name] for name in arrays}
-            except (OSError, ValueError) as error:
-                raise InputError(f"'{place}' has no readable arrays '{file.name}' beside it: {error}") from None
+            found = read_arrays(read_limited(file, f"arrays '{file.name}' beside '{place}'"), file, tuple(arrays))
+            arrays = {name: found[name] for name in arrays}
         rows = [] if estimate is None else estimate["base"]
         return Sidecar(
             robot=record["robot"],
@@ -231,7 +232,7 @@ def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
             origin={row["name"]: row["origin"] for row in rows},
             **{name: freeze(values) for name, values in arrays.items()},
         )
-    except (KeyError, TypeError) as error:
+    except DAMAGED as error:
         raise InputError(f"'{place}' is damaged: it lacks or misstates {error}") from None
 
 
@@ -253,27 +254,32 @@ def robot_from_sidecar(path: str | os.PathLike[str]) -> Robot:
     try:
         joints = [
             Joint(
-                one["name"],
+                _text(one["name"], "name of a joint"),
                 one["type"],
                 int(one["parent"]),
-                np.array(one["placement"], dtype=float),
-                np.array(one["screw"], dtype=float),
+                _pose(one["placement"], f"placement of joint '{one['name']}'"),
+                _numbers(one["screw"], (6,), f"screw of joint '{one['name']}'"),
                 **{name: none if one["limits"][name] is None else one["limits"][name] for name, none in _LIMITS.items()},
                 nominal=one["nominal"],
             )
             for one in record["joints"]
         ]
         merged = [
-            MergedLink(one["name"], int(one["body"]), np.array(one["placement"]), np.array(one["parameters"]))
+            MergedLink(
+                _text(one["name"], "name of a merged link"),
+                int(one["body"]),
+                _pose(one["placement"], f"placement of link '{one['name']}'"),
+                _numbers(one["parameters"], (10,), f"parameters of link '{one['name']}'"),
+            )
             for one in record["merged_links"]
         ]
         values = {name: float(value) for name, value in record["parameters"].items()}
         robot = make_robot(
-            record["robot"],
+            _text(record["robot"], "name of the robot"),
             joints,
             np.zeros((len(joints), 10)),
-            links=[one["link"] for one in record["joints"]],
-            gravity=record["gravity"],
+            links=[_text(one["link"], "name of a link") for one in record["joints"]],
+            gravity=_numbers(record["gravity"], (3,), "gravity"),
             effects=_effects(record),
             merged=merged,
             source=read_description(place).source("parameters"),
@@ -281,7 +287,7 @@ def robot_from_sidecar(path: str | os.PathLike[str]) -> Robot:
             loops=_loops(record.get("loops")),
             absent=record.get("absent", ()),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except DAMAGED as error:
         raise InputError(f"'{place}' is damaged: it lacks or misstates {error}") from None
     if values.keys() != set(robot.parameters.names):
         raise InputError(
@@ -289,6 +295,29 @@ def robot_from_sidecar(path: str | os.PathLike[str]) -> Robot:
             f"{len(robot.parameters)}, or other names"
         )
     return robot.with_parameters(values)
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"the {what}: {value!r:.40}, expected text")
+    return value
+
+
+def _numbers(value: Any, shape: tuple[int, ...], what: str) -> Array:
+    """Finite numbers of the given shape."""
+    found = np.array(value, dtype=float)
+    if found.shape != shape or not np.isfinite(found).all():
+        raise ValueError(f"the {what}: expected finite numbers of shape {shape}")
+    return found
+
+
+def _pose(value: Any, what: str) -> Array:
+    """A rotation and a translation, 4x4."""
+    pose = _numbers(value, (4, 4), what)
+    R = pose[:3, :3]
+    if not (np.allclose(R @ R.T, np.eye(3), atol=1e-6) and np.linalg.det(R) > 0.0 and np.allclose(pose[3], [0, 0, 0, 1])):
+        raise ValueError(f"the {what}: expected a rotation and a translation")
+    return pose
 
 
 def sidecar_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:

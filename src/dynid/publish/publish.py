@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.adapters.blas import one_blas_thread
 from dynid.errors import InconsistentModelError, InputError
-from dynid.files import read_json
+from dynid.folders import changed_folder, only_writer
 from dynid.progress import Tell, silent
 from dynid.report.page import Section
-from dynid.report.run_report import report_run
-from dynid.run.export import Exported, export_run, known_formats
+from dynid.report.run_report import REPORT, write_report
+from dynid.run.export import EXPORTS, Exported, known_formats, names_in, write_exports
 from dynid.run.record import Run
-from dynid.run.store import save_run
+from dynid.run.sealed import add_files, claim
+from dynid.run.store import clear_run, write_run
 
 DEFAULT_FORMATS = ("urdf", "mjcf")
 
@@ -45,9 +46,11 @@ def publish_run(
 ) -> Published:
     """Write the run, its models and its report into a folder; inconsistent models are refused by default.
 
+    The folder is replaced as a whole: until the last moment it holds the run it held before. Files in it that are not the run's stay.
+
     Args:
         run: the run.
-        folder: made if missing.
+        folder: made if missing; one that holds files and is no run is refused.
         formats: of the models, as for :func:`dynid.export_run`.
         allow_inconsistent: write models with links that no physical body can be.
         sections: sections put into the report beside its own.
@@ -61,8 +64,42 @@ def publish_run(
         'report.html'
     """
     wanted = known_formats(formats)
-    _clear_old_models(Path(folder))
-    place = save_run(run, folder)
+    claim(Path(folder))
+    with changed_folder(folder) as change:
+        clear_run(change.stage)
+        write_run(run, change.stage, change.target)
+        exported, refusals = _models(run, change.stage, wanted, allow_inconsistent, tell)
+        final = tuple(item.at(change.final) for item in exported)
+        tell("writing the report")
+        with one_blas_thread():
+            written = write_report(
+                run, change.stage / REPORT, exported=final, refusals=refusals, sections=sections, place=change.target
+            )
+        own = [str(file.relative_to(change.stage)) for file in written]
+        add_files(change.stage, (*own, *names_in(change.stage, exported), *((EXPORTS,) if exported else ())))
+    return Published(change.target, change.target / REPORT, final, tuple(refusals))
+
+
+@contextlib.contextmanager
+def reserved(folder: str | Path) -> Iterator[None]:
+    """Be sure, before long work, that its result can be written: the folder is free or a run, and no other process writes it.
+
+    Args:
+        folder: where :func:`publish_run` will write, inside this block.
+
+    Examples:
+        >>> with reserved("out"):
+        ...     pass  # identify, then publish_run(run, "out")
+    """
+    claim(Path(folder))
+    with only_writer(folder):
+        yield
+
+
+def _models(
+    run: Run, folder: Path, wanted: Sequence[str], allow_inconsistent: bool, tell: Tell
+) -> tuple[list[Exported], list[str]]:
+    """The models that can be written, and why others cannot."""
     exported: list[Exported] = []
     refusals: list[str] = []
     if not run.estimate.outcome.usable:
@@ -71,30 +108,7 @@ def publish_run(
     for format in wanted:
         tell(f"exporting {format}")
         try:
-            exported += export_run(run, place, [format], allow_inconsistent=allow_inconsistent)
+            exported += write_exports(run, folder, [format], allow_inconsistent=allow_inconsistent)
         except (InputError, InconsistentModelError) as error:  # what one format cannot hold, another may
             refusals.append(f"{format} was not written: {error}")
-    tell("writing the report")
-    with one_blas_thread():
-        report = report_run(run, place / "report.html", exported=exported, refusals=refusals, sections=sections)
-    return Published(place, report, tuple(exported), tuple(refusals))
-
-
-def _clear_old_models(folder: Path) -> None:
-    """Take away what an earlier run left in the folder, so that no model stands beside numbers it does not come from.
-
-    Files that were changed since are the user's own and stay.
-    """
-    record = folder / "exports.json"
-    if record.is_file():
-        entries = read_json(record, "folder").get("exports", [])
-        hashes = {name: digest for entry in entries for name, digest in dict(entry.get("sha256", {})).items()}
-        for name, digest in hashes.items():
-            path = folder / Path(name).name
-            if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
-                path.unlink()
-        record.unlink()
-    if (folder / "run.json").is_file():
-        for path in (folder / "figures").glob("*.*"):
-            if path.suffix in (".svg", ".png"):
-                path.unlink()
+    return exported, refusals

@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from dynid.errors import InputError
 from dynid.files import write_bytes, write_text
+from dynid.folders import changed_folder
 from dynid.report.page import Section, figures_of, page
 from dynid.report.png import can_draw_text, png_of
 from dynid.report.sections.advice import advice_section
@@ -43,7 +44,10 @@ from dynid.report.svg import figure_svg
 from dynid.report.verdict import verdict_of
 from dynid.run.export import Exported
 from dynid.run.record import Run
+from dynid.run.sealed import add_files
 
+REPORT = "report.html"
+FIGURES = "figures"
 SectionMaker: TypeAlias = Callable[[Shown], Section | None]
 
 _MAKERS: list[SectionMaker] = [
@@ -135,20 +139,46 @@ def report_run(
             "no font was found on this machine, so PNG files would lack their words: install one, or take the SVG"
         )
     target = Path(path)
-    shown = Shown(run, target.parent)
-    parts = _sections(shown, (*sections, export_section(exported, target, refusals)))
-    write_text(target, _page(shown, parts))
-    folder = target.parent / "figures"
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"folder '{folder}' for the figures cannot be made: {error.strerror or error}") from None
+    if target.is_dir():
+        raise InputError(f"cannot write '{target}': it is a folder")
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write '{target}': there is no folder '{target.parent}'")
+    with changed_folder(target.parent) as change:
+        written = write_report(
+            run,
+            change.stage / target.name,
+            exported=exported,
+            refusals=refusals,
+            sections=sections,
+            png=png,
+            place=target.parent,
+        )
+        add_files(change.stage, [str(file.relative_to(change.stage)) for file in written])
+    return target
+
+
+def write_report(
+    run: Run,
+    target: Path,
+    *,
+    exported: Sequence[Exported] = (),
+    refusals: Sequence[str] = (),
+    sections: Sequence[Section] = (),
+    png: bool = False,
+    place: Path,
+) -> tuple[Path, ...]:
+    """The page and its figures into the folder of ``target``, which will be named ``place``; the files written."""
+    shown = Shown(run, place)
+    parts = _sections(shown, (*sections, export_section(exported, place / target.name, refusals)))
+    written = [write_text(target, _page(shown, parts))]
+    folder = target.parent / FIGURES
+    folder.mkdir(exist_ok=True)
     for figure in figures_of(parts):
         drawing = figure_svg(figure)
-        write_text(folder / f"{figure.name}.svg", drawing)
+        written.append(write_text(folder / f"{figure.name}.svg", drawing))
         if png:
-            write_bytes(folder / f"{figure.name}.png", png_of(drawing))
-    return target
+            written.append(write_bytes(folder / f"{figure.name}.png", png_of(drawing)))
+    return tuple(written)
 
 
 def report_page(run: Run) -> str:

@@ -18,7 +18,6 @@ slides along, the z axis of that frame, where the link's frame is. Closed chains
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -44,6 +43,7 @@ from dynid.robot.toml_values import pose_of
 from dynid.robot.toml_values import table_of as _table
 from dynid.robot.toml_values import text as _text
 from dynid.robot.toml_values import vector as _vector
+from dynid.structured import toml_table
 
 Convention: TypeAlias = Literal["standard", "modified"]
 
@@ -76,11 +76,7 @@ def read_dh(path: str | PathLike[str]) -> Robot:
 def robot_from_dh(description: Description) -> Robot:
     """The robot of a DH TOML file that was read, with no effects."""
     where = f"robot file '{description.path}'"
-    try:
-        table = tomllib.loads(description.text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where} is not valid TOML: {error}") from None
-    return robot_from_table(table, where, description.source("dh"))
+    return robot_from_table(toml_table(description.text, where), where, description.source("dh"))
 
 
 def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: Source | None = None) -> Robot:

@@ -14,7 +14,6 @@ joints that rub); in a robot's own TOML file these are keys of its joints.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from dynid.robot.joint import Joint, neutral_position
 from dynid.robot.loops import Frame, Loop, Loops, independent_joints
 from dynid.robot.model import Robot
 from dynid.robot.toml_values import check_keys, number, pose_of, table_of, text
+from dynid.structured import read_limited, toml_table
 
 SIDE_FILE: Final = ".loops.toml"
 GROUND: Final = "base"
@@ -40,10 +40,7 @@ def with_side_file(robot: Robot, path: Path) -> Robot:
     if not side.is_file():
         return robot
     where = f"loop file '{side}'"
-    try:
-        table = tomllib.loads(side.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{where} is not valid TOML: {error}") from None
+    table = toml_table(read_limited(side, where), where)
     check_keys(table, ("loop",), ("actuated", "start", "friction"), where)
     start = {
         name: number(value, f"start of joint '{name}' in {where}")

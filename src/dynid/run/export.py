@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.c_source import c_compiler, c_parity, write_c
@@ -19,8 +19,14 @@ from dynid.export.sidecar import sidecar_parity, write_sidecar
 from dynid.export.urdf import write_urdf
 from dynid.export.written import WrittenModel
 from dynid.files import read_json, write_json
+from dynid.folders import changed_folder, complete
 from dynid.robot.model import Robot
 from dynid.run.record import Run
+from dynid.run.sealed import add_files, hash_of
+
+EXPORTS = "exports.json"
+_FORMAT = 1
+"""Version of ``exports.json``."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,10 @@ class Exported:
     @property
     def files(self) -> tuple[Path, ...]:
         return (self.path, *self.companions)
+
+    def at(self, place: Callable[[Path], Path]) -> Exported:
+        """The same export where its files are in the end."""
+        return replace(self, path=place(self.path), companions=tuple(place(file) for file in self.companions))
 
 
 @dataclass(frozen=True)
@@ -110,14 +120,24 @@ def export_run(
         True
     """
     wanted = known_formats(formats)
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"folder '{target}' cannot be made: {error.strerror or error}") from None
-    exported = tuple(_export(run, target, name, allow_inconsistent) for name in wanted)
-    _remember(target, exported)
+    with changed_folder(folder) as change:
+        exported = write_exports(run, change.stage, wanted, allow_inconsistent=allow_inconsistent)
+        add_files(change.stage, (EXPORTS, *names_in(change.stage, exported)))
+    return tuple(item.at(change.final) for item in exported)
+
+
+def write_exports(
+    run: Run, folder: Path, formats: Sequence[str], *, allow_inconsistent: bool = False
+) -> tuple[Exported, ...]:
+    """Write the model in each format into a folder that exists, with its proofs in ``exports.json``."""
+    exported = tuple(_export(run, folder, name, allow_inconsistent) for name in formats)
+    _remember(folder, exported)
     return exported
+
+
+def names_in(folder: Path, exported: Sequence[Exported]) -> tuple[str, ...]:
+    """Names of exported files inside their folder."""
+    return tuple(str(file.relative_to(folder)) for item in exported for file in item.files)
 
 
 def known_formats(names: Sequence[str]) -> tuple[str, ...]:
@@ -132,28 +152,47 @@ def known_formats(names: Sequence[str]) -> tuple[str, ...]:
 def read_exports(folder: str | Path) -> tuple[Exported, ...]:
     """What was exported into a folder and is still there, with its proofs."""
     place = Path(folder)
-    path = place / "exports.json"
-    entries = read_json(path, "folder").get("exports", []) if path.is_file() else []
-    try:
-        known = tuple(
-            Exported(
-                place / entry["file"],
-                entry["format"],
-                math.nan if entry["parity"] is None else float(entry["parity"]),
-                tuple(entry["notes"]),
-                tuple(place / name for name in entry["companions"]),
-            )
-            for entry in entries
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"'{path}' is damaged: an entry lacks or misstates {error}") from None
+    complete(place)
+    known = tuple(_entry(place, entry) for entry in _entries(place))
     return tuple(item for item in known if all(file.is_file() for file in item.files))
+
+
+def _entries(folder: Path) -> list[Any]:
+    path = folder / EXPORTS
+    if not path.is_file():
+        return []
+    record = read_json(path, "folder")
+    if record.get("format", _FORMAT) != _FORMAT:
+        raise InputError(f"'{path}' has format {str(record['format'])[:20]}, expected {_FORMAT}: export the run again")
+    entries = record.get("exports", [])
+    if not isinstance(entries, list):
+        raise InputError(f"'{path}' is damaged: 'exports' is no list")
+    return entries
+
+
+def _entry(place: Path, entry: Any) -> Exported:
+    """One export; a file that was changed after its proof is not proven."""
+    path = place / EXPORTS
+    try:
+        names, hashes = [entry["file"], *entry["companions"]], dict(entry["sha256"])
+        if not all(isinstance(name, str) and name and "\0" not in name and Path(name).name == name for name in names):
+            raise TypeError(f"a file name: {names!r:.80}")
+        if not all(isinstance(note, str) for note in entry["notes"]) or not isinstance(entry["format"], str):
+            raise TypeError("notes or format, which are text")
+        parity = math.nan if entry["parity"] is None else float(entry["parity"])
+        notes = tuple(entry["notes"])
+        files = tuple(place / name for name in names)
+        changed = [name for name, file in zip(names, files, strict=True) if file.is_file() and hashes[name] != hash_of(file)]
+    except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
+        raise InputError(f"'{path}' is damaged: an entry lacks or misstates {error}") from None
+    if changed:
+        parity, notes = math.nan, (*notes, f"not proven: {', '.join(changed)} was changed after the proof; export again")
+    return Exported(files[0], entry["format"], parity, notes, files[1:])
 
 
 def _remember(folder: Path, exported: Sequence[Exported]) -> None:
     """Keep the proofs beside the files, in ``exports.json``; a file that is exported again takes its old entry's place."""
-    path = folder / "exports.json"
-    known = read_json(path, "folder").get("exports", []) if path.is_file() else []
+    known = _entries(folder)
     new = {item.path.name for item in exported}
     entries = [entry for entry in known if isinstance(entry, dict) and entry.get("file") not in new]
     entries += [
@@ -163,12 +202,12 @@ def _remember(folder: Path, exported: Sequence[Exported]) -> None:
             "format": item.format,
             "parity": item.parity,
             "proven": item.proven,
-            "sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in item.files},
+            "sha256": {file.name: hash_of(file) for file in item.files},
             "notes": item.notes,
         }
         for item in exported
     ]
-    write_json(path, {"exports": entries})
+    write_json(folder / EXPORTS, {"format": _FORMAT, "exports": entries})
 
 
 def _export(run: Run, folder: Path, name: str, allow_inconsistent: bool) -> Exported:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import textwrap
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from dynid.estimation.constraints.constraints import with_meshes_seen_from
 from dynid.robot.coupling import split_table
 from dynid.run.kinds import File
 from dynid.run.options import GROUPS, Reading, Rows, Settings, is_flag, kind_of, options_of
+from dynid.structured import read_limited, toml_table
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     **{section: tuple(one.name for one in fields(group)) for section, group in GROUPS.items()},
@@ -47,13 +47,8 @@ class RunFile:
 def read_run_file(path: str | Path) -> RunFile:
     """Read a run file; paths in it are relative to the file."""
     place = Path(path)
-    try:
-        with place.open("rb") as file:
-            content = tomllib.load(file)
-    except OSError as error:
-        raise InputError(f"run file '{place}' cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"run file '{place}' is not valid TOML: {error}") from None
+    where = f"run file '{place}'"
+    content = toml_table(read_limited(place, where), where)
     known = (*_FILES, *_SECTIONS, *_TABLES, *_TOP)
     for name in content:
         if name not in known:

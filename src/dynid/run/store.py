@@ -20,9 +20,10 @@ from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
+from dynid.export.sidecar import DAMAGED, robot_from_sidecar
 from dynid.export.sidecar import FORMAT as PARAMETERS
-from dynid.export.sidecar import robot_from_sidecar
-from dynid.files import read_json, write_atomically, write_bytes, write_json
+from dynid.files import json_object, read_arrays, read_json, write_atomically, write_bytes, write_json
+from dynid.folders import changed_folder, complete
 from dynid.recording.finding import DataCheck
 from dynid.regression.base import BaseReduction
 from dynid.robot.builtin import demo_robot
@@ -30,19 +31,31 @@ from dynid.robot.coupling import Coupling
 from dynid.robot.effects import effect_from_dict, effect_to_dict
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
+from dynid.run.bands import BandTrial
 from dynid.run.described import described_robot
 from dynid.run.options import Settings
 from dynid.run.reason import RunVerdict
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan
 from dynid.run.runfile import write_run_file
+from dynid.run.sealed import (
+    FORMAT,
+    RECORD,
+    ChangedFileError,
+    claim,
+    hash_of,
+    is_run,
+    name_changed_files,
+    read_file,
+    read_record,
+    write_record,
+)
 from dynid.run.signals import Filter
 from dynid.run.tune import Trial
 from dynid.run.unseen import with_logs
 from dynid.validation.rows import RowError
 from dynid.validation.torque import TorqueError, Validation
 
-FORMAT = 2
 RUN_FILE = "dynid.toml"
 """The run as a run file, in its own folder."""
 _ERRORS = {
@@ -52,14 +65,16 @@ _ERRORS = {
     "row_validation": RowError.from_dict,
 }
 """Errors of a run that are stored with it, and how each is read."""
+_ESTIMATE = ("estimate.json", "estimate.npz")
+_ARRAYS = ("K", "lift", "covariance", "independent")
 
 
 def save_run(run: Run, folder: str | Path) -> Path:
-    """Write a run into a folder; every file is written under a temporary name first.
+    """Write a run into a folder, which is replaced as a whole; files in it that are not the run's stay.
 
     Args:
         run: the run.
-        folder: made if missing.
+        folder: made if missing; a folder that holds files and is no run is refused.
 
     Examples:
         >>> import dynid
@@ -69,11 +84,30 @@ def save_run(run: Run, folder: str | Path) -> Path:
         'run'
     """
     target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"run folder '{target}' cannot be made: {error.strerror or error}") from None
-    description = _copy_description(run.robot, target)
+    claim(target)
+    with changed_folder(target) as change:
+        clear_run(change.stage)
+        write_run(run, change.stage, target)
+    return target
+
+
+def clear_run(folder: Path) -> None:
+    """Take away the files of an earlier run; those that were changed since are the user's own and stay."""
+    if is_run(folder):
+        try:
+            hashes = read_record(folder)["files"]
+        except InputError:  # of another version, or damaged: nothing is known of its files
+            hashes = {}
+        for name, digest in hashes.items():
+            path = folder / name
+            if path.is_file() and hash_of(path) == digest:
+                path.unlink()
+        (folder / RECORD).unlink()
+
+
+def write_run(run: Run, folder: Path, target: Path) -> None:
+    """The files of a run into ``folder``, which will be named ``target``."""
+    description = _copy_description(run.robot, folder)
     record = {
         "format": FORMAT,
         "settings": run.settings.as_dict(),
@@ -99,10 +133,10 @@ def save_run(run: Run, folder: str | Path) -> Path:
         "result": run.summary(),
     }
     if description is not None:
-        write_run_file(target / RUN_FILE, run.robot.source.path, [path for path, _ in run.logs], run.settings)
-    write_json(target / "run.json", record)
-    _write_estimate(run.estimate, target)
-    return target
+        write_run_file(folder / RUN_FILE, run.robot.source.path, [path for path, _ in run.logs], run.settings)
+    _write_estimate(run.estimate, folder)
+    own = [name for name in (description, RUN_FILE if description else None, *_ESTIMATE) if name is not None]
+    write_record(folder, record, own)
 
 
 def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
@@ -121,19 +155,29 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
         True
     """
     source = Path(folder)
-    record = read_json(source / "run.json", "run")
-    if record.get("format") != FORMAT:
-        raise InputError(f"run '{source}' has format {record.get('format')}, expected {FORMAT}")
+    complete(source)
+    record = read_record(source)
+    try:
+        run = _run_of(source, record)
+    except ChangedFileError:
+        if read_record(source)["seal"] == record["seal"]:
+            raise
+        return load_run(source, with_samples=with_samples)  # somebody replaced the run while it was read
+    name_changed_files(source, record)
+    return with_logs(run) if with_samples else run
+
+
+def _run_of(source: Path, record: Mapping[str, Any]) -> Run:
     try:
         settings = Settings.from_dict(record["settings"])
-        robot = _load_robot(source, record["robot"], settings)
-        result = _read_estimate(source, robot)
+        robot = _load_robot(source, record["robot"], record, settings)
+        result = _read_estimate(source, record, robot)
         errors: dict[str, Any] = {
             name: None if (item := record["errors"][name]) is None else read(item) for name, read in _ERRORS.items()
         }
         model, verdict = record["result"].get("friction_model"), record["result"].get("feasibility")
         told = record["result"].get("verdict")
-        run = Run(
+        return Run(
             settings=settings,
             robot=robot,
             estimate=result,
@@ -152,14 +196,14 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
             seconds=float(record["result"]["seconds"]),
             **errors,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except DAMAGED as error:
         raise InputError(f"run '{source}' is damaged: run.json lacks or misstates {error}") from None
-    return with_logs(run) if with_samples else run
 
 
-def _trial(record: Mapping[str, Any]) -> Trial:
+def _trial(record: Mapping[str, Any]) -> Trial | BandTrial:
     options = {name: value for name, value in record.items() if name != "error"}
-    return Trial(Filter(**options), math.inf if record["error"] is None else float(record["error"]))
+    made, error = Filter(**options), math.inf if record["error"] is None else float(record["error"])
+    return Trial(made, error) if made.row_band_hz is None else BandTrial(made, error)
 
 
 def read_model(path: str | Path) -> Robot:
@@ -228,13 +272,9 @@ def _write_estimate(result: Estimate, folder: Path) -> None:
     )
 
 
-def _read_estimate(folder: Path, robot: Robot) -> Estimate:
-    record = read_json(folder / "estimate.json", "run")
-    try:
-        with np.load(folder / "estimate.npz", allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError) as error:
-        raise InputError(f"run '{folder}' has no readable estimate.npz: {error}") from None
+def _read_estimate(folder: Path, run: Mapping[str, Any], robot: Robot) -> Estimate:
+    record = json_object(read_file(folder, run, "estimate.json"), folder / "estimate.json")
+    arrays = read_arrays(read_file(folder, run, "estimate.npz"), folder / "estimate.npz", _ARRAYS)
     base = BaseReduction(robot.parameters.names, arrays["K"], arrays["lift"], arrays.get("independent"))
     condition = record["condition_number"], record["condition_number_scaled"]
     unknown = math.inf if record["n_samples"] else math.nan  # JSON has neither
@@ -281,7 +321,9 @@ def _description(folder: Path, record: Mapping[str, Any]) -> Path:
     return folder / str(record["file"])
 
 
-def _load_robot(folder: Path, record: Mapping[str, Any], settings: Settings) -> Robot:
+def _load_robot(folder: Path, record: Mapping[str, Any], files: Mapping[str, Any], settings: Settings) -> Robot:
+    if record["file"] is not None:
+        read_file(folder, files, str(record["file"]))  # a copy that was changed describes another robot
     built_in = record["file"] is None
     robot = described_robot(demo_robot(settings.effects or "none") if built_in else _description(folder, record), settings)
     if tuple(record["joints"]) != robot.joint_names:

@@ -72,7 +72,7 @@ def identify(
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
-    from dynid.publish.publish import publish_run
+    from dynid.publish.publish import publish_run, reserved
     from dynid.run.export import known_formats
     from dynid.run.identify import identify as identify_robot
     from dynid.run.runfile import RunFile, read_run_file
@@ -90,7 +90,7 @@ def identify(
     if not json:
         sources = [Path(settings.coefficients)] if settings.coefficients else recordings
         say(f"identifying {description.name} from {', '.join(source.name for source in sources)}")
-    with Stages(quiet=json) as stages:
+    with reserved(target), Stages(quiet=json) as stages:
         unseen = validate or list(file.validate)
         run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
         if compare is not None:

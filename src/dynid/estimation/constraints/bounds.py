@@ -25,7 +25,6 @@ frame's origin, ``mx1`` the first moment; friction and rotor inertia go by their
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +54,7 @@ from dynid.estimation.constraints.constraints import (
 )
 from dynid.estimation.convex.layout import Layout
 from dynid.parameters import Parameters
+from dynid.structured import read_limited, toml_table
 
 LEAST_MASS = 1e-6
 """Smallest mass looked at, relative to the size of the link."""
@@ -190,10 +190,7 @@ def _centre_rows(name: str, link: int, axis: str, lower: float, upper: float) ->
 def read_bounds(path: str | Path) -> Bounds:
     """Bounds from a CSV or TOML file."""
     place = Path(path)
-    try:
-        content = place.read_bytes()
-    except OSError as error:
-        raise InputError(f"bounds file '{place}' cannot be read: {error.strerror or error}") from None
+    content = read_limited(place, f"bounds file '{place}'")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -232,10 +229,7 @@ def _cell(cell: str, missing: float, name: str, place: Path) -> float:
 
 
 def _from_toml(text: str, place: Path) -> Bounds:
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"bounds file '{place}' is not valid TOML: {error}") from None
+    content = toml_table(text, f"bounds file '{place}'")
     table = content.pop("constraints", {})
     if not isinstance(table, Mapping):
         raise InputError(f"[constraints] of bounds file '{place}' is {table!r}, expected a table")

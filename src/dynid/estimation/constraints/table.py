@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -22,6 +21,7 @@ from dynid.estimation.constraints.masses import MassBounds, TotalMass
 from dynid.estimation.constraints.rows import Constraint
 from dynid.estimation.constraints.single import FixedValues, Linear, PositiveEffects
 from dynid.estimation.constraints.symmetry import EqualLinks, SymmetricLink
+from dynid.structured import read_limited, toml_table
 
 KINDS: dict[str, type[Any]] = {
     constraint.kind: constraint
@@ -73,12 +73,8 @@ def read_constraints_table(path: str | Path) -> dict[str, Any]:
         {'total_mass': {'upper': 27.0}}
     """
     place = Path(path)
-    try:
-        content = tomllib.loads(place.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"constraints '{place}' cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"constraints '{place}' are not valid TOML: {error}") from None
+    where = f"constraints '{place}'"
+    content = toml_table(read_limited(place, where), where)
     table = content.get("constraints")
     if not isinstance(table, dict) or not table:
         found = ", ".join(content) or "nothing"

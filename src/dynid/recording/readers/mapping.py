@@ -22,9 +22,7 @@ torque = "motor"
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +30,7 @@ from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.recording.quantities import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY
-from dynid.recording.readers.foreign import foreign_errors
+from dynid.structured import json_value, read_limited, toml_table
 
 _NAMED = (*COLUMN_OF_QUANTITY, *COLUMN_OF_BODY_MOTION, "gravity", "wrench")
 _KEYS = (
@@ -77,9 +75,8 @@ def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         where = str(path)
         if path.suffix.lower() not in (".toml", ".json"):
             raise InputError(f"{where}: a mapping file ends in .toml or .json")
-        with foreign_errors(where, "cannot be read as a mapping"):
-            text = path.read_text(encoding="utf-8")
-            mapping = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+        content = read_limited(path, f"mapping '{where}'")
+        mapping = (toml_table if path.suffix.lower() == ".toml" else json_value)(content, f"mapping '{where}'")
         if not isinstance(mapping, Mapping):
             raise InputError(f"{where}: holds {type(mapping).__name__}, expected a table")
     for key in mapping:
@@ -89,15 +86,31 @@ def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
     return LogMapping(
         time=_names(where, "time", mapping["time"], most=2) if "time" in mapping else (),
         columns={name: _columns(where, name, mapping[name]) for name in _NAMED if name in mapping},
-        units=_table(where, "units", mapping),
-        side=_table(where, "side", mapping),
-        gear_ratios=mapping.get("gear_ratios"),
-        drive_gains=mapping.get("drive_gains"),
-        rename=_table(where, "rename", mapping),
+        units=_texts(where, "units", mapping),
+        side=_texts(where, "side", mapping),
+        gear_ratios=_numbers(where, "gear_ratios", mapping.get("gear_ratios")),
+        drive_gains=_numbers(where, "drive_gains", mapping.get("drive_gains")),
+        rename=_texts(where, "rename", mapping),
         header=None if header is None else _names(where, "header", header),
-        preset=mapping.get("preset"),
-        topic=mapping.get("topic"),
+        preset=_text(where, "preset", mapping.get("preset")),
+        topic=_text(where, "topic", mapping.get("topic")),
     )
+
+
+def _text(where: str, key: str, value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{where}: '{key}' is {value!r:.80}, expected text")
+    return value
+
+
+def _numbers(where: str, key: str, value: Any) -> Any:
+    """Numbers in the order of the joints, or by joint; a program may give arrays."""
+    found = list(value.values()) if isinstance(value, Mapping) else value
+    if value is None or not isinstance(found, list | tuple | str | bool | int | float):
+        return value
+    if not isinstance(found, list | tuple) or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
+        raise InputError(f"{where}: '{key}' is {value!r:.80}, expected a list of numbers or a table joint = number")
+    return value
 
 
 def _names(where: str, key: str, value: Any, most: int | None = None) -> tuple[str, ...]:
@@ -116,6 +129,14 @@ def _columns(where: str, key: str, value: Any) -> Columns:
     if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
         return tuple(value)
     raise InputError(f"{where}: '{key}' is {value!r}, expected a pattern, a list of columns or a table joint = column")
+
+
+def _texts(where: str, key: str, mapping: Mapping[str, Any]) -> dict[str, str]:
+    table = _table(where, key, mapping)
+    for name, value in table.items():
+        if not isinstance(value, str):
+            raise InputError(f"{where}: '{name}' of '{key}' is {value!r:.80}, expected text")
+    return table
 
 
 def _table(where: str, key: str, mapping: Mapping[str, Any]) -> dict[str, Any]:

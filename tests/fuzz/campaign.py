@@ -1,0 +1,224 @@
+"""Mutated files given to every reader: ``python tests/fuzz/campaign.py --cases 1000000``.
+
+A case is a reader, a seed and a number: the same three give the same file. Anything but an answer or a :class:`dynid.DynidError` is a
+finding, and so are a reading of more than ten seconds, more than a gigabyte, and a process that dies. Readers run in a process of their
+own, which is replaced when it dies; findings are written beside each other as files that repeat them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import dynid
+from fuzz.targets import TARGETS, Target
+
+LONGEST_S = 10.0
+MOST_BYTES = 2**30
+_STOP_S = 40
+"""After this the process is given up: a loop in a compiled library answers no signal."""
+
+
+class Hang(BaseException):
+    """A reading took longer than it may."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What went wrong: a kind, and the place that tells one cause from another."""
+
+    kind: str
+    signature: str
+
+
+class Seeds:
+    """The seed of one reader in a folder, put back before each case."""
+
+    def __init__(self, target: Target, folder: Path) -> None:
+        self.target = target
+        self.folder = folder / target.name
+        self.folder.mkdir(parents=True)
+        self.path = target.make(self.folder)
+        self.clean = {path: path.read_bytes() for path in sorted(self.folder.rglob("*")) if path.is_file()}
+        self.mutable = [path for path in self.clean if self._mutator(path) is not None]
+        assert self.mutable, target.name
+
+    def _mutator(self, path: Path):  # type: ignore[no-untyped-def]
+        return next((mutate for end, mutate in self.target.mutate.items() if path.name.endswith(end)), None)
+
+    def prepare(self, rng: random.Random) -> dict[str, bytes]:
+        """The mutated files of the case, written; what was changed, by name."""
+        for path, content in self.clean.items():
+            if not path.is_file() or path.read_bytes() != content:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        changed = {}
+        for path in rng.sample(self.mutable, 1 if rng.random() < 0.9 else min(2, len(self.mutable))):
+            content = self._mutator(path)(rng, self.clean[path])
+            path.write_bytes(content)
+            changed[str(path.relative_to(self.folder))] = content
+        self.target.reseal(self.folder)
+        return changed
+
+
+def rng_of(target: str, seed: int, case: int) -> random.Random:
+    """The random state of a case."""
+    return random.Random(f"{target}/{seed}/{case}")
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def try_case(seeds: Seeds, seed: int, case: int) -> tuple[Finding | None, dict[str, bytes]]:
+    """Read one mutated file."""
+    changed = seeds.prepare(rng_of(seeds.target.name, seed, case))
+    begun = time.process_time()
+    try:
+        with warnings.catch_warnings(), limited(4 * LONGEST_S):
+            warnings.simplefilter("ignore")
+            seeds.target.read(seeds.path)
+    except dynid.DynidError as error:
+        if not str(error).strip() or len(str(error)) > 20_000:
+            return Finding("sentence", f"{type(error).__name__} of {len(str(error))} characters"), changed
+    except Hang:
+        return Finding("hang", "over the time limit"), changed
+    except Exception as error:
+        place = next(
+            (f"{Path(frame.filename).name}:{frame.name}" for frame in reversed(traceback.extract_tb(error.__traceback__))
+             if "dynid" in frame.filename and "tests" not in frame.filename), "outside",
+        )  # fmt: skip
+        return Finding("exception", f"{type(error).__name__} in {place}: {str(error)[:80]}"), changed
+    if time.process_time() - begun > LONGEST_S:
+        return Finding("hang", f"{time.process_time() - begun:.0f} s"), changed
+    return None, changed
+
+
+def peak_bytes() -> int:
+    """Largest memory of this process since the last reset."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return 1024 * int(line.split()[1])
+    return 0
+
+
+def work(name: str, seed: int, first: int, last: int, log: Path) -> None:
+    """Cases ``first`` to ``last`` of one reader; progress and findings go to ``log``, a line each."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, limit))
+    # Pieces of arithmetic in a compiled library cannot be interrupted: the process ends by itself.
+    import faulthandler
+
+    with tempfile.TemporaryDirectory(prefix="fuzz_") as place, log.open("a", buffering=1) as out:
+        os.chdir(place)
+        seeds = Seeds(TARGETS[name], Path(place) / "seeds")
+        assert seeds.target.read(seeds.path) is not Ellipsis  # the seed itself is read
+        normal = peak_bytes()
+        for case in range(first, last):
+            if case % 20 == 0 or case == first:
+                out.write(json.dumps({"at": case}) + "\n")
+            faulthandler.dump_traceback_later(_STOP_S + 4 * LONGEST_S, exit=True)
+            finding, changed = try_case(seeds, seed, case)
+            if finding is None and peak_bytes() > normal + MOST_BYTES:
+                finding = Finding("memory", f"{peak_bytes() / 2**30:.1f} GiB")
+            if finding is not None:
+                out.write(json.dumps({"case": case, "kind": finding.kind, "signature": finding.signature}) + "\n")
+                keep = log.with_name("inputs") / f"{name}_{seed}_{case}"
+                for file, content in changed.items():
+                    (keep / file).parent.mkdir(parents=True, exist_ok=True)
+                    (keep / file).write_bytes(content)
+            if finding is not None and finding.kind == "memory":
+                Path("/proc/self/clear_refs").write_text("5")
+        faulthandler.cancel_dump_traceback_later()
+        out.write(json.dumps({"done": last}) + "\n")
+
+
+def run_block(name: str, seed: int, first: int, last: int, folder: Path) -> list[dict[str, object]]:
+    """A block of cases in processes of their own; one that dies is a finding, and the next goes on behind it."""
+    found: list[dict[str, object]] = []
+    while first < last:
+        log = folder / f"{name}.jsonl"
+        log.unlink(missing_ok=True)
+        command = [sys.executable, __file__, "--worker", name, "--seed", str(seed), "--from", str(first), "--to", str(last)]
+        ended = subprocess.run([*command, "--out", str(log)], capture_output=True, text=True, check=False)
+        lines = [json.loads(line) for line in log.read_text().splitlines()] if log.is_file() else []
+        found += [line | {"reader": name} for line in lines if "case" in line]
+        if any("done" in line for line in lines):
+            break
+        reached = max([line["at"] for line in lines if "at" in line], default=None)
+        if reached is None:
+            raise SystemExit(f"{name} does not start:\n{ended.stderr[-3000:]}")
+        found.append(
+            {"reader": name, "case": reached, "kind": "died", "signature": f"exit {ended.returncode}: {ended.stderr[-300:]}"}
+        )
+        first = reached + 20
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=20_000, help="in all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--readers", default=",".join(TARGETS))
+    parser.add_argument("--block", type=int, default=2000, help="cases of a reader in one process")
+    parser.add_argument("--out", type=Path, default=Path("fuzz-findings"))
+    parser.add_argument("--worker", default="")
+    parser.add_argument("--from", dest="first", type=int, default=0)
+    parser.add_argument("--to", dest="last", type=int, default=0)
+    given = parser.parse_args()
+    if given.worker:
+        work(given.worker, given.seed, given.first, given.last, given.out)
+        return
+    names = [name.strip() for name in given.readers.split(",")]
+    shutil.rmtree(given.out, ignore_errors=True)
+    given.out.mkdir(parents=True)
+    per_reader = -(-given.cases // len(names))
+    done, kinds, begun = 0, Counter[str](), time.monotonic()
+    findings = (given.out / "findings.jsonl").open("w", buffering=1)
+    for first in range(0, per_reader, given.block):
+        for name in names:
+            last = min(first + given.block, per_reader)
+            found = run_block(name, given.seed, first, last, given.out)
+            done += last - first
+            for one in found:
+                kinds[f"{name} {one['kind']} {one['signature']}"] += 1
+                findings.write(json.dumps(one) + "\n")
+            sys.stdout.write(
+                f"{done} cases, {kinds.total()} findings, {time.monotonic() - begun:.0f} s ({name} to {last})\n"
+            )
+            sys.stdout.flush()
+    for signature, count in kinds.most_common():
+        sys.stdout.write(f"{count:6d}  {signature}\n")
+    sys.exit(1 if kinds else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Processes killed while they write a run: ``python tests/fuzz/kills.py --kills 200 --pairs 50``.
+
+Identify, export and report are each killed at random moments of their writing, and before every single change of a name. After each kill
+the folder must be the old run or the new one, whole, by a check of its own: every file has the hash that ``run.json`` states, no file is
+left over, and the numbers are those of one run. Then pairs of processes write one folder at the same time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import dynid
+from dynid import folders
+from fuzz.targets import _identified
+
+
+def whole(folder: Path) -> str:
+    """Which run the folder holds: a hash over all its content; refuses what does not fit together."""
+    record = json.loads((folder / "run.json").read_bytes())
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - {"run.json"}
+    assert found == set(record["files"]), found ^ set(record["files"])
+    for name, digest in record["files"].items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
+    return str(record["seal"])
+
+
+def others() -> tuple[dynid.Run, dynid.Run]:
+    """Two runs with other numbers."""
+    first = _identified()
+    second = replace(first, estimate=replace(first.estimate, base_values=1.01 * first.estimate.base_values), seconds=99.0)
+    return first, second
+
+
+def verbs(folder: Path) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
+    """What makes the old content, and the writing that is killed."""
+    first, second = others()
+
+    def report() -> None:
+        run = dynid.load_run(folder)
+        dynid.report_run(replace(run, notes=("a later report",)), folder / "report.html")
+
+    return {
+        "identify": (
+            lambda: dynid.publish_run(first, folder, formats=["json", "urdf"]),
+            lambda: dynid.publish_run(second, folder, formats=["urdf", "mjcf"]),
+        ),
+        "export": (
+            lambda: dynid.publish_run(first, folder, formats=["json"]),
+            lambda: dynid.export_run(dynid.load_run(folder), folder, ["urdf", "mjcf", "json"]),
+        ),
+        "report": (lambda: dynid.publish_run(first, folder, formats=["json"]), report),
+    }
+
+
+def in_child(work: Callable[[], object]) -> int:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except dynid.DynidError:
+            code = 2
+        finally:
+            os._exit(code)
+    return child
+
+
+def killed_before(number: int, work: Callable[[], object]) -> Callable[[], object]:
+    """The work, in a process that ends before the change of a name with this number."""
+    count = 0
+
+    def stepped(call: Callable[..., object]) -> Callable[..., object]:
+        def step(*given: object, **more: object) -> object:
+            nonlocal count
+            if count == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+            return call(*given, **more)
+
+        return step
+
+    def run() -> object:
+        Path.replace = stepped(Path.replace)  # type: ignore[method-assign, assignment]
+        folders._exchange = stepped(folders._exchange)  # type: ignore[assignment]
+        return work()
+
+    return run
+
+
+def kill_all(kills: int, seed: int = 0) -> dict[str, Counter[str]]:
+    """Kills of every verb; the outcome of each."""
+    rng, outcomes = random.Random(seed), {}
+    with tempfile.TemporaryDirectory(prefix="kills_") as place:
+        folder, saved = Path(place) / "run", Path(place) / "saved"
+        for verb, (before, work) in verbs(folder).items():
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(saved, ignore_errors=True)
+            before()
+            shutil.copytree(folder, saved)
+            old, found = whole(folder), Counter[str]()
+            begun = time.monotonic()
+            assert os.waitpid(in_child(work), 0)[1] == 0, verb
+            longest = time.monotonic() - begun
+
+            def judge(found: Counter[str] = found, old: str = old) -> None:
+                found["old" if whole(folder) == old else "new"] += 1
+                dynid.load_run(folder)
+                left = [path.name for path in Path(place).iterdir() if path.name not in ("run", "saved")]
+                for name in left:  # the next writer clears these
+                    assert name.startswith(".run."), name
+
+            number, status = 0, 1
+            while status != 0:
+                restore(saved, folder)
+                status = os.waitpid(in_child(killed_before(number, work)), 0)[1]
+                judge()
+                number += 1
+            found["names changed"] = number - 1
+            for _ in range(kills):
+                restore(saved, folder)
+                child = in_child(work)
+                time.sleep(rng.uniform(0.0, 1.1 * longest))
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                judge()
+            outcomes[verb] = found
+    return outcomes
+
+
+def restore(saved: Path, folder: Path) -> None:
+    shutil.rmtree(folder)
+    shutil.copytree(saved, folder)
+
+
+def race(pairs: int) -> Counter[str]:
+    """Pairs of processes that write one folder at the same time."""
+    from dynid.publish.publish import reserved
+
+    first, second = others()
+    found = Counter[str]()
+    with tempfile.TemporaryDirectory(prefix="race_") as place:
+        folder = Path(place) / "run"
+
+        def publish(run: dynid.Run, gate: int) -> None:
+            os.read(gate, 1)
+            with reserved(folder):  # as the command holds it while it identifies
+                time.sleep(0.2)
+                dynid.publish_run(run, folder, formats=["json"])
+
+        for _ in range(pairs):
+            gate, start = os.pipe()
+            children = [in_child(lambda run=run, gate=gate: publish(run, gate)) for run in (first, second)]
+            os.write(start, b"ab")
+            codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+            os.close(gate)
+            os.close(start)
+            whole(folder)
+            found[str(codes)] += 1
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200, help="of each verb")
+    parser.add_argument("--pairs", type=int, default=50)
+    given = parser.parse_args()
+    for verb, found in kill_all(given.kills).items():
+        sys.stdout.write(f"{verb}: {dict(found)}; neither: 0\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"pairs, by exit codes: {dict(race(given.pairs))}\n")
+
+
+if __name__ == "__main__":
+    main()

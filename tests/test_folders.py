@@ -1,0 +1,187 @@
+"""Folders that are replaced as a whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dynid.folders as folders
+from dynid.errors import InputError
+from dynid.folders import BusyFolderError, changed_folder, complete, only_writer
+
+OLD = {"a": "old a", "b": "old b", "gone": "old", "deep/c": "old c", "mine.txt": "user's"}
+NEW = {"a": "new a", "b": "new b", "more": "new", "deep/c": "new c", "mine.txt": "user's"}
+
+
+def fill(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def change(folder: Path) -> None:
+    """What a verb does: some files replaced, one new, one removed, the user's own left alone."""
+    with changed_folder(folder) as made:
+        for name, text in NEW.items():
+            if name != "mine.txt":
+                folders.write_bytes(made.stage / name, text.encode())
+        (made.stage / "gone").unlink(missing_ok=True)
+
+
+def test_a_change_is_whole_and_keeps_other_files(tmp_path: Path) -> None:
+    place = fill(tmp_path / "run", OLD)
+    change(place)
+    assert content(place) == NEW
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_an_error_leaves_the_old_content_and_names_the_folder(tmp_path: Path) -> None:
+    place = fill(tmp_path / "run", OLD)
+
+    def fail() -> None:
+        with changed_folder(place) as made:
+            folders.write_bytes(made.stage / "b", b"new b")
+            (made.stage / "a" / "b").write_text("under a file")
+
+    with pytest.raises(InputError, match=rf"^cannot write '{place}/a/b': "):
+        fail()
+    assert content(place) == OLD
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+CHILD = """
+import os, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+import dynid.folders as folders, test_folders
+place, number, inside = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "inside"
+counter = 0
+def before(call):
+    def stepped(*args, **more):
+        global counter
+        if counter == number:
+            os.kill(os.getpid(), 9)
+        counter += 1
+        return call(*args, **more)
+    return stepped
+for name in ("_rename", "_exchange", "_sync", "_flush", "_replay"):
+    setattr(folders, name, before(getattr(folders, name)))
+if inside:
+    os.chdir(place)
+test_folders.change(place)
+"""
+
+
+@pytest.mark.parametrize("where", ["outside", "inside"])  # from inside the folder is not exchanged but written by a journal
+def test_a_kill_before_any_step_leaves_the_old_or_the_new(tmp_path: Path, where: str) -> None:
+    """Each step of the operating system once; forks, because starting Python a hundred times takes too long."""
+    outcomes = set()
+    for number in range(60):
+        place = fill(tmp_path / f"run{number}", OLD)
+        child = os.fork()
+        if child == 0:
+            sys.argv = ["child", str(place), str(number), where]
+            try:
+                exec(CHILD.format(tests=str(Path(__file__).parent)), {"__name__": "child"})  # killed in here, or done
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if where == "inside":
+            complete(place)  # as load_run does
+        found = content(place)
+        assert found in (OLD, NEW), (number, found)
+        outcomes.add(found == NEW)
+        change(place)
+        assert content(place) == NEW
+        assert {path.name for path in tmp_path.iterdir()} <= {f"run{k}" for k in range(number + 1)}
+        if not os.WIFSIGNALED(status):
+            break
+    else:
+        pytest.fail("more steps than expected")
+    assert outcomes == {False, True}
+
+
+def test_the_exchange_and_the_journal_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchanged, moved = fill(tmp_path / "one", OLD), fill(tmp_path / "two", OLD)
+    inode = moved.stat().st_ino
+    change(exchanged)
+    monkeypatch.setattr(folders, "_exchange", lambda *_: False)
+    change(moved)
+    assert content(exchanged) == content(moved) == NEW
+    assert moved.stat().st_ino == inode
+
+
+def test_a_second_writer_is_refused_and_a_dead_one_forgotten(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    code = (
+        f"import time\nfrom dynid.folders import only_writer\nwith only_writer({str(place)!r}):\n"
+        "    print('in', flush=True)\n    time.sleep(60)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "in\n"
+    with (
+        pytest.raises(BusyFolderError, match=rf"being written by another run \(process {other.pid}\).*wait"),
+        only_writer(place),
+    ):
+        pass
+    other.send_signal(signal.SIGKILL)
+    other.communicate()
+    assert (tmp_path / ".run.lock").is_file()  # left behind
+    with only_writer(place), only_writer(place):  # and again by the same thread
+        pass
+    assert not (tmp_path / ".run.lock").exists()
+
+
+def test_what_a_dead_writer_left_is_cleared(tmp_path: Path) -> None:
+    place = fill(tmp_path / "run", OLD)
+    fill(tmp_path / f".run.{'0' * 32}.new", {"a": "half"})
+    fill(tmp_path / ".run.new", {"a": "a folder of the user"})
+    change(place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".run.new", "run"]
+
+
+def test_a_file_put_there_meanwhile_stays(tmp_path: Path) -> None:
+    place = fill(tmp_path / "run", OLD)
+    with changed_folder(place) as made:
+        folders.write_bytes(made.stage / "a", b"new a")
+        (place / "note.txt").write_text("written meanwhile")
+    assert content(place) == OLD | {"a": "new a", "note.txt": "written meanwhile"}
+
+
+def test_links_to_folders_and_files_stay_links(tmp_path: Path) -> None:
+    real = fill(tmp_path / "real", {"a": "1"})
+    (tmp_path / "link").symlink_to(real)
+    (real / "to").symlink_to("a")
+    with changed_folder(tmp_path / "link") as made:
+        folders.write_bytes(made.stage / "b", b"2")
+    assert (tmp_path / "link").is_symlink()
+    assert (real / "to").readlink() == Path("a")
+    assert (real / "b").read_text() == "2"
+
+
+def test_a_large_folder_is_not_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "MOST_ENTRIES", 3)
+    place = fill(tmp_path / "home", OLD)
+    inode = place.stat().st_ino
+    with changed_folder(place) as made:
+        folders.write_bytes(made.stage / "exports.json", b"{}")
+    assert content(place) == OLD | {"exports.json": "{}"}
+    assert place.stat().st_ino == inode
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(InputError, match="cannot write"), changed_folder(place):
+            pass
