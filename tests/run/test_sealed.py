@@ -82,6 +82,8 @@ def test_a_loaded_run_is_the_whole_run(folder: Path) -> None:
     assert again.validation is not None
     assert again.validation.as_dict() == run.validation.as_dict()
     for one in fields(run):
+        if one.name == "replay":  # made for the verdict, from samples that are not stored
+            continue
         here, there = getattr(run, one.name), getattr(again, one.name)
         assert (here is None) == (there is None), one.name
         if isinstance(here, tuple):
