@@ -16,7 +16,10 @@ RobotFile: TypeAlias = Annotated[
     typer.Argument(metavar="ROBOT", help="Robot description: .urdf, .xml (MJCF) or .toml (DH).", show_default=False),
 ]
 LogFiles: TypeAlias = Annotated[
-    list[Path], typer.Argument(metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP.", show_default=False)
+    list[Path],
+    typer.Argument(
+        metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP; LOG@10:25 is the part from 10 to 25 s.", show_default=False
+    ),
 ]
 LogFile: TypeAlias = Annotated[Path, typer.Argument(metavar="LOG", help="Log: CSV, parquet, npz, MCAP.", show_default=False)]
 OptionalRobotFile: TypeAlias = Annotated[
@@ -24,7 +27,10 @@ OptionalRobotFile: TypeAlias = Annotated[
     typer.Argument(metavar="ROBOT", help="Robot description: .urdf, .xml (MJCF) or .toml (DH).", show_default=False),
 ]
 OptionalLogFiles: TypeAlias = Annotated[
-    list[Path] | None, typer.Argument(metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP.", show_default=False)
+    list[Path] | None,
+    typer.Argument(
+        metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP; LOG@10:25 is the part from 10 to 25 s.", show_default=False
+    ),
 ]
 UnseenLogs: TypeAlias = Annotated[
     list[Path] | None,

@@ -15,7 +15,8 @@ from dynid.recording.recording import Recording, WrenchRecording
 from dynid.robot.frames import frame_named
 from dynid.robot.model import Robot
 from dynid.run.described import described_robot
-from dynid.run.logs import READ_NAMES, read_first, windowed
+from dynid.run.log_part import log_part
+from dynid.run.logs import READ_NAMES, part_of, read_first
 from dynid.run.options import Settings
 from dynid.run.sensor_signals import SensorFilter
 from dynid.validation.data_check import check_recording
@@ -29,7 +30,7 @@ def inspect_any(
     settings = Settings(**reading)
     model = described_robot(robot, settings)
     options = ReadOptions(**{name: getattr(settings, name) for name in READ_NAMES})
-    with LogFile(Path(log)) as file:
+    with LogFile(log_part(log).path) as file:
         try:
             found = read_log(file, model, options)
         except MissingJointsError:
@@ -69,6 +70,6 @@ def inspect_log(
     found, model = read_first(described_robot(robot, settings), Path(log), settings, notes)
     if not isinstance(found, Recording):
         raise InputError(f"{log} is a table of poses, expected a motion log to look into")
-    recording = windowed(found, settings)
+    recording, _ = part_of(found, log_part(log), settings, trim=False)  # standstill is to be seen here
     noted = recording.with_(source=recording.source.noting(*notes)) if notes else recording
     return noted, check_recording(recording, model)

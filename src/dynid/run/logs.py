@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from dynid.recording.readers.options import ReadOptions
 from dynid.recording.readers.read import read_log
 from dynid.recording.recording import Recording, StaticRecording, WrenchRecording
 from dynid.robot.model import Robot
+from dynid.run.log_part import LogPart, log_part, refuse_same, without_standstill
 from dynid.run.options import Reading
 from dynid.run.signals import repair_notes
 
@@ -58,42 +59,38 @@ def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading, *, torque:
         return first
     recordings = [first]
     for path in paths[1:]:
-        with LogFile(path) as file:
+        with LogFile(log_part(path).path) as file:
             recording = _read(robot, file, settings)
         if not isinstance(recording, Recording):
             raise InputError(f"{path} is a table of poses, {paths[0]} is a motion log; give logs of one kind")
         recordings.append(recording)
     hashes = [recording.source.sha256 for recording in recordings]
     refuse_same(paths, hashes)
-    cut = tuple(windowed(recording, settings) for recording in recordings)
+    cut = []
+    for path, recording in zip(paths, recordings, strict=True):
+        part, note = part_of(recording, log_part(path), settings, trim=torque)
+        cut.append(part)
+        notes.extend([f"{path.name}: {note}"] if note else [])
     for path, recording in zip(paths, cut, strict=True):
         notes.extend(f"{path.name}: {note}" for note in (*recording.source.notes, *repair_notes(recording)))
         if torque and recording.torque is None:
             hint = " It has motor current: give --drive-gains." if recording.current is not None else ""
             raise InputError(f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
-    return Logs(robot, cut, tuple(str(path) for path in paths), tuple(hashes), tuple(notes))
-
-
-def refuse_same(paths: Sequence[Path], hashes: Sequence[str], seen: Iterable[str] = ()) -> None:
-    """Refuse a log with the content of another one, or of one in ``seen``, the identification set."""
-    known = dict.fromkeys(seen, "a log of the identification set")
-    for path, digest in zip(paths, hashes, strict=True):
-        if digest in known:
-            raise InputError(f"log '{path}' has the same content as {known[digest]}; a log may be used once only")
-        known[digest] = f"'{path}'"
+    return Logs(robot, tuple(cut), tuple(str(path) for path in paths), tuple(hashes), tuple(notes))
 
 
 def unchanged(path: Path, digest: str) -> bool:
     """Whether a file is there and still what it was."""
-    if not path.is_file():
+    file_path = log_part(path).path
+    if not file_path.is_file():
         return False
-    with path.open("rb") as file:
+    with file_path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == digest
 
 
 def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) -> tuple[Recording | StaticRecording, Robot]:
     """The first log decides which joints move."""
-    with LogFile(path) as file:
+    with LogFile(log_part(path).path) as file:
         try:
             found = _read(robot, file, settings)
         except MissingJointsError as missing:
@@ -116,6 +113,15 @@ def _read(robot: Robot, file: LogFile, settings: Reading) -> Recording | StaticR
             f"'dynid payload --sensor {file.path} --robot ROBOT --frame SENSOR_FRAME'"
         )
     return recording
+
+
+def part_of(recording: Recording, part: LogPart, settings: Reading, *, trim: bool = True) -> tuple[Recording, str]:
+    """The part of a log that is used, and what was left out of it unasked: its own times, those of all logs, or its motion."""
+    if part.named:
+        return recording.between(part.from_s, part.to_s), ""
+    if settings.from_s is not None or settings.to_s is not None or not (trim and settings.trim):
+        return windowed(recording, settings), ""
+    return without_standstill(recording)
 
 
 def windowed(recording: Recording, settings: Reading) -> Recording:

@@ -33,7 +33,8 @@ from dynid.robot.model import Robot
 from dynid.run.bands import BandTrial, choose_bands
 from dynid.run.gate import gate
 from dynid.run.judged import judged
-from dynid.run.logs import Logs, read_unseen, refuse_same
+from dynid.run.log_part import refuse_same
+from dynid.run.logs import Logs, read_unseen
 from dynid.run.options import Settings
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan, plan_rows
@@ -66,7 +67,7 @@ def parts_of(logs: Logs, robot: Robot, settings: Settings, validate_on: Sequence
     if not validate_on:
         return Parts(logs.recordings)
     others = read_unseen(robot, validate_on, settings)
-    refuse_same(validate_on, others.hashes, seen=logs.hashes)
+    refuse_same(validate_on, others.hashes, seen=zip(logs.paths, logs.hashes, strict=True))
     return Parts(logs.recordings, others.recordings, tuple(zip(others.paths, others.hashes, strict=True)))
 
 

@@ -103,12 +103,18 @@ class Reading:
 
     from_s: float | None = option(
         None,
-        "Use each log from this time, s.",
+        "Use each log from this time, s; of one log alone: LOG@10:25, LOG@10: or LOG@:25.",
         NumberOrFile("SECONDS", file_option="coefficients"),
         flag="--from",
         example=2.0,
     )
     to_s: float | None = option(None, "Use each log up to this time, s.", Number("SECONDS"), flag="--to", example=60.0)
+    trim: bool = option(
+        True,
+        "Leave out the standstill before and after the motion of each log, but for half a second; not of logs that --from or "
+        "--to cuts.",
+        Switch(),
+    )
     drive_gains: tuple[float, ...] | None = option(
         None, "N m per A, one per joint: torque from motor current.", Numbers("K1,K2,.."), example=(10.0, 10.0, 8.0)
     )

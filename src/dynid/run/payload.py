@@ -37,7 +37,8 @@ from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.regression.wrench_rows import GUESS
 from dynid.robot.frames import Frame, frame_named
-from dynid.run.logs import read_logs, refuse_same
+from dynid.run.log_part import refuse_same
+from dynid.run.logs import read_logs
 from dynid.run.motion import under_load
 from dynid.run.record import Run
 from dynid.run.signals import Filter, to_samples
@@ -164,7 +165,7 @@ def _loaded_samples(run: Run, logs: Sequence[str | Path]) -> tuple[tuple[Samples
     found = read_logs(run.robot, files, run.settings)
     if isinstance(found, StaticRecording):
         raise InputError(f"{files[0]} is a table of poses, expected a motion log with the load")
-    refuse_same(files, found.hashes, seen=[digest for _, digest in run.logs])
+    refuse_same(files, found.hashes, seen=run.logs)
     samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
     from_current = (
         any(recording.current is not None for recording in found.recordings) or run.settings.drive_gains is not None

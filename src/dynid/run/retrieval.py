@@ -22,7 +22,8 @@ from dynid.regression.base import reduce_to_base
 from dynid.robot.model import Robot
 from dynid.run.gate import consistency_notes
 from dynid.run.judged import judged
-from dynid.run.logs import Logs, read_unseen, refuse_same
+from dynid.run.log_part import refuse_same
+from dynid.run.logs import Logs, read_unseen
 from dynid.run.motion import chosen_filter, method_of, under_load
 from dynid.run.options import Settings
 from dynid.run.record import COEFFICIENTS, Run
@@ -165,7 +166,7 @@ def _validated(run: Run, paths: Sequence[Path], earlier: Run | None, tell: Tell)
     """The run with its error on logs that it has not seen."""
     tell("reading the logs")
     logs = read_unseen(run.robot, paths, run.settings)
-    seen = () if earlier is None else [digest for _, digest in (*earlier.logs, *earlier.validation_logs)]
+    seen = () if earlier is None else (*earlier.logs, *earlier.validation_logs)
     refuse_same(paths, logs.hashes, seen=seen)
     filtered = _filter(run, logs, earlier)
     if earlier is None:

@@ -11,7 +11,8 @@ from dynid.errors import InputError
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 from dynid.regression.factor import factorise
-from dynid.run.logs import Logs, read_logs, read_unseen, refuse_same, unchanged
+from dynid.run.log_part import refuse_same
+from dynid.run.logs import Logs, read_logs, read_unseen, unchanged
 from dynid.run.motion import assembled, chosen_filter, rows_of, under_load
 from dynid.run.options import ROW_OPTIONS, Settings
 from dynid.run.record import Run
@@ -68,7 +69,7 @@ def unseen_logs(run: Run, paths: Sequence[str | Path], **changes: Any) -> Unseen
     files = [Path(path) for path in paths]
     settings = replace(run.settings, **({"from_s": None, "to_s": None} | changes))
     found = read_unseen(run.robot, files, settings)
-    refuse_same(files, found.hashes, seen=[digest for _, digest in run.logs])
+    refuse_same(files, found.hashes, seen=run.logs)
     filtered = filter_for(run, found, settings)
     samples = under_load(run, [to_samples(recording, filtered, settings.max_rows) for recording in found.recordings])
     asked = any(name in changes for name in ROW_OPTIONS)

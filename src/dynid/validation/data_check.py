@@ -23,7 +23,9 @@ from dynid.validation.torque_checks.exchanged import exchanged_joints
 from dynid.validation.torque_checks.fit import ModelFit, fit_nominal
 from dynid.validation.torque_checks.gravity import absent_gravity, counterbalance
 from dynid.validation.torque_checks.lag import torque_lag
+from dynid.validation.torque_checks.misread import misread_columns
 from dynid.validation.torque_checks.scale import drive_gain_guess, torque_scale, torque_sign
+from dynid.validation.torque_checks.tilt import tilted_base
 
 _STREAM_ROWS = 1_000_000
 
@@ -79,7 +81,7 @@ def check_against_model(recording: Recording, robot: Robot) -> DataCheck:
         "torque_lag_error_s": fit.lag_error_s,
     }
     # What exchanged columns do to the coefficients needs no finding of its own.
-    findings = exchanged_joints(recording, robot, fit) or _judged(recording, robot, fit)
+    findings = exchanged_joints(recording, robot, fit) or misread_columns(recording, robot) or _judged(recording, robot, fit)
     if recording.torque is None:
         with np.errstate(divide="ignore"):
             facts["drive_gain_guess"] = 1.0 / fit.gravity
@@ -93,4 +95,5 @@ def _judged(recording: Recording, robot: Robot, fit: ModelFit) -> list[Finding]:
         return [*scale, *torque_lag(recording, robot, fit, "motor current")]
     # Without gravity in it the scale of the torque cannot be judged.
     scale = absent_gravity(recording, fit) or [*torque_sign(recording, fit, "torque"), *torque_scale(recording, fit)]
-    return [*scale, *counterbalance(recording, fit), *torque_lag(recording, robot, fit, "torque")]
+    tilt = [] if scale else tilted_base(recording, robot)
+    return [*scale, *tilt, *counterbalance(recording, fit), *torque_lag(recording, robot, fit, "torque")]

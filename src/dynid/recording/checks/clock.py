@@ -32,7 +32,7 @@ def check_clock(recording: Recording, robot: Robot | None = None) -> DataCheck:
                 "time_unit",
                 "error" if median > 1.0 else "warning",
                 f"the median step of the clock is {median:.4g} s, a rate of {1.0 / median:.4g} Hz",
-                "check the unit of the time column (s, ms, us, ns)",
+                'check the unit of the time column, which a mapping file (--mapping FILE) states: units = {time = "ms"}',
                 values={"step_s": median},
             )
         )
@@ -43,7 +43,7 @@ def check_clock(recording: Recording, robot: Robot | None = None) -> DataCheck:
                 "warning" if irregular > 0.01 else "note",
                 f"sampling is irregular: steps from {1e3 * steps.min():.2g} to {1e3 * steps.max():.2g} ms, "
                 f"median {1e3 * median:.4g} ms, {recording.rate_hz:.4g} Hz on average",
-                f"resample on the logged clock, for instance Resample(period_s={median:.2g})",
+                f"identify resamples it on the logged clock; in Python: Resample(period_s={median:.2g})",
                 values={"share": irregular, "step_min_s": float(steps.min()), "step_max_s": float(steps.max())},
             )
         )

@@ -22,7 +22,7 @@ def check_joint_names(recording: Recording, robot: Robot | None = None) -> DataC
                 "error",
                 f"log names joints {', '.join(unknown)}, which robot '{robot.name}' does not have "
                 f"(it has {', '.join(robot.joint_names)})",
-                "rename the columns or give a mapping from columns to joints",
+                'name the columns by their joints in a mapping file (--mapping FILE): position = {joint = "column"}, torque alike',
                 tuple(unknown),
             )
         )

@@ -58,7 +58,8 @@ def _position(recording: Recording, robot: Robot) -> list[Finding]:
             "warning",
             f"joint {recording.joint_names[worst]} runs from {q[:, worst].min():.4g} to {q[:, worst].max():.4g}, its "
             f"limits are {low[worst]:.4g} and {high[worst]:.4g}",
-            "check unit, sign and zero of the position, or the limits of the description",
+            'check the zero of the position, its unit and sign (a mapping file, --mapping FILE, states them: units = {position = "deg"}, '
+            "sign = {joint = -1}), or the limits of the description",
             named(recording, outside),
         )
     ]

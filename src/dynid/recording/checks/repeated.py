@@ -22,7 +22,7 @@ def check_repeated(recording: Recording, robot: Robot | None = None) -> DataChec
         "repeated_rows",
         "warning" if share > 0.01 else "note",
         f"{100.0 * share:.1f} % of the rows repeat the row before in every column",
-        "the logger samples faster than the robot sends: DropRepeated() before Resample(), or log on the robot's clock",
+        "the logger samples faster than the robot sends: log on the robot's clock; in Python: DropRepeated() before Resample()",
         values={"share": share, "rows": int(np.count_nonzero(repeated))},
     )
     return DataCheck((finding,), facts)

@@ -26,7 +26,7 @@ def check_degrees(recording: Recording, robot: Robot | None = None) -> DataCheck
         "error",
         f"position of joint {recording.joint_names[worst]} reaches {largest[worst]:.4g}, which as radians would be "
         f"{largest[worst] / (2.0 * np.pi):.3g} turns: it is likely in degrees",
-        "read the log with the unit deg for position",
+        'state it in a mapping file (--mapping FILE): units = {position = "deg"}',
         named(recording, likely),
         {"largest": largest},
     )

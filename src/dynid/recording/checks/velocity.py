@@ -19,7 +19,7 @@ _DEGREES = 180.0 / np.pi
 def check_velocity(recording: Recording, robot: Robot | None = None) -> DataCheck:
     """Velocity that is absent, unlike the derivative of position, in another unit, or late."""
     if recording.velocity is None:
-        fix = "it is taken from position: Differentiate(velocity='position')"
+        fix = "it is taken from position (--velocity position); in Python: Differentiate(velocity='position')"
         return DataCheck((Finding("no_velocity", "note", "the log has no velocity", fix),), {})
     if longest_part(recording).n_samples < FEWEST_ROWS:
         return NOTHING
@@ -64,7 +64,7 @@ def _unlike(recording: Recording, lag: Lag, moves: BoolArray, alike: BoolArray) 
             "velocity_mismatch",
             "warning",
             f"logged velocity of joint {', '.join(unlike)} is not the derivative of its position",
-            "take velocity from position: Differentiate(velocity='position')",
+            "take velocity from position, --velocity position; in Python: Differentiate(velocity='position')",
             unlike,
             values,
         )
@@ -80,7 +80,8 @@ def _late(recording: Recording, lag: Lag, typical: float) -> list[Finding]:
             "warning",
             f"logged velocity {'lags' if typical > 0 else 'leads'} the derivative of position by "
             f"{1e3 * abs(typical):.1f} ms",
-            f"shift it, Shift({typical:.4g}), or take velocity from position; whichever predicts raw torque better",
+            f"identify takes velocity from position where that predicts torque better (--velocity position always); in Python: "
+            f"Shift({typical:.4g})",
             values={"lag_s": lag.seconds},
         )
     ]
@@ -101,7 +102,8 @@ def _scale(recording: Recording, lag: Lag, off: BoolArray) -> Finding:
         "velocity_scale",
         "error",
         f"logged velocity of joint {', '.join(named(recording, off))} is {scale:.4g} times dq/dt: {why}",
-        "give the unit or the gear ratio when reading, or take velocity from position",
+        'state the unit in a mapping file (--mapping FILE), units = {velocity = "deg/s"}, give --gear-ratios with --side motor, or '
+        "take velocity from position with --velocity position",
         named(recording, off),
         {"scale": lag.scale},
     )

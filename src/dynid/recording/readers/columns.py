@@ -162,23 +162,29 @@ class JointColumns:
     def by_mapping(self, quantity: str, columns: str | Sequence[str] | Mapping[str, str]) -> Match:
         """The columns that a mapping names: a pattern or list column, columns in joint order, or a table by joint."""
         if isinstance(columns, str):
-            match = self.by_pattern([columns])
+            turned = columns.startswith("-") and columns not in self.shapes
+            match = self.by_pattern([columns[1:].strip() if turned else columns])
+            if match is not None and turned:
+                slots = {k: replace(slot, negated=True) for k, slot in match.slots.items()}
+                return replace(match, slots=slots)
             if match is None:
                 raise InputError(
                     f"{self.where}: no column fits the mapping '{columns}' of {quantity}; found {listed(self.shapes)}"
                 )
             return match
         named = dict(columns) if isinstance(columns, Mapping) else dict(enumerate(columns))
-        slots: dict[int, Slot] = {}
-        for key, column in named.items():
+        named_slots: dict[int, Slot] = {}
+        for key, text in named.items():
+            negated = text.startswith("-") and text not in self.shapes
+            column = text[1:].strip() if negated else text
             if column not in self.shapes:
                 raise UnknownNameError(f"{quantity} column", column, self.shapes, self.where)
             if self.shapes[column] != ():
                 raise InputError(f"{self.where}: column '{column}' holds lists, expected one number per row")
             if isinstance(key, str) and key not in self.names:
                 raise UnknownNameError("joint", key, self.names, f"the mapping of {quantity}")
-            slots[self.names.index(key) if isinstance(key, str) else key] = Slot(column)
-        return self._to_joints(Match("mapping", slots, by_number=not isinstance(columns, Mapping)))
+            named_slots[self.names.index(key) if isinstance(key, str) else key] = Slot(column, negated=negated)
+        return self._to_joints(Match("mapping", named_slots, by_number=not isinstance(columns, Mapping)))
 
     def complete(self, match: Match) -> bool:
         """Whether a match has one column for each joint to read and, by number, no other column."""

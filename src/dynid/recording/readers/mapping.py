@@ -3,11 +3,12 @@
 ```toml
 time = "clock_ms"                        # or ["sec", "nanosec"]
 position = "axis{number}.angle"          # pattern with {joint}, {index} (from 0) or {number} (from 1)
-torque = ["load_a", "load_b"]            # or the columns in the robot's joint order
+torque = ["load_a", "-load_b"]           # or the columns in the robot's joint order; a minus turns a column round
 velocity = {shoulder = "w1", elbow = "w2"}   # or by joint
 wrench = ["fx", "-fz", "fy", "mx", "-mz", "my"]   # force and moment of a sensor; a minus turns a column round
 drive_gains = [10.0, 8.5]                # N m per A at the joint side
 gear_ratios = [100, 100]                 # motor turns per joint turn
+sign = {elbow = -1}                      # joints that count the other way, motion and torque alike; or [1, -1]
 [units]
 time = "ms"
 position = "deg"
@@ -33,18 +34,20 @@ from dynid.recording.quantities import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY
 from dynid.structured import json_value, read_limited, toml_table
 
 _NAMED = (*COLUMN_OF_QUANTITY, *COLUMN_OF_BODY_MOTION, "gravity", "wrench")
-_KEYS = (
+KEYS = (
     "time",
     *_NAMED,
     "units",
     "side",
     "gear_ratios",
     "drive_gains",
+    "sign",
     "rename",
     "header",
     "preset",
     "topic",
 )
+"""Every key of a mapping; docs/mapping.md has an example of each."""
 
 Columns = str | Sequence[str] | Mapping[str, str]
 
@@ -59,6 +62,7 @@ class LogMapping:
     side: Mapping[str, str] = field(default_factory=dict)
     gear_ratios: Any = None
     drive_gains: Any = None
+    sign: Any = None
     rename: Mapping[str, str] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
     preset: str | None = None
@@ -80,8 +84,8 @@ def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         if not isinstance(mapping, Mapping):
             raise InputError(f"{where}: holds {type(mapping).__name__}, expected a table")
     for key in mapping:
-        if key not in _KEYS:
-            raise UnknownNameError("key", str(key), _KEYS, where)
+        if key not in KEYS:
+            raise UnknownNameError("key", str(key), KEYS, where)
     header = mapping.get("header")
     return LogMapping(
         time=_names(where, "time", mapping["time"], most=2) if "time" in mapping else (),
@@ -90,6 +94,7 @@ def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         side=_texts(where, "side", mapping),
         gear_ratios=_numbers(where, "gear_ratios", mapping.get("gear_ratios")),
         drive_gains=_numbers(where, "drive_gains", mapping.get("drive_gains")),
+        sign=_numbers(where, "sign", mapping.get("sign")),
         rename=_texts(where, "rename", mapping),
         header=None if header is None else _names(where, "header", header),
         preset=_text(where, "preset", mapping.get("preset")),

@@ -101,6 +101,7 @@ class ReadOptions:
             },
             gear_ratios=ratios,
             drive_gains=self.drive_gains if self.drive_gains is not None else said.drive_gains,
+            sign=said.sign,
             open_options=OpenOptions(self.topic if self.topic is not None else said.topic, said.header),
         )
 
@@ -118,4 +119,5 @@ class Layout:
     side: Mapping[str, str]
     gear_ratios: Any
     drive_gains: Any
+    sign: Any
     open_options: OpenOptions

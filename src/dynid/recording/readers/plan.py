@@ -13,9 +13,11 @@ from dynid.recording.readers.clock import TimeColumns, find_time
 from dynid.recording.readers.columns import JointColumns, LogColumns, Match, Slot
 from dynid.recording.readers.complete import OtherJoints, other_joints, others, positions
 from dynid.recording.readers.formats.table import Table
+from dynid.recording.readers.header_units import header_unit, without_units
 from dynid.recording.readers.joints import LogJoints
 from dynid.recording.readers.names import listed
 from dynid.recording.readers.options import Layout
+from dynid.recording.readers.units import UNITS
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,41 @@ def make_plan(where: str, table: Table, joints: LogJoints, layout: Layout) -> Co
             raise UnknownNameError("column", name, table.shapes, where)
     # A name that cannot be printed on one line is no quantity of anything.
     usable = [name for name in table.shapes if name.isprintable()]
-    original = {str(layout.rename.get(name, name)): name for name in usable}
+    bare = without_units([name for name in usable if name not in layout.rename], joints.numbered)
+    mapped = _mapped_names(layout)
+    # A name that the mapping spells out is left as it is.
+    bare = {name: short for name, short in bare.items() if name not in mapped}
+    original = {str(layout.rename.get(name, bare.get(name, name))): name for name in usable}
     if len(original) != len(usable):
         raise InputError(f"{where}: the mapping renames two columns to the same name")
     shapes = {new: table.shapes[old] for new, old in original.items()}
     element_names = {new: table.element_names[old] for new, old in original.items() if old in table.element_names}
     planner = _Planner(JointColumns(LogColumns(where, shapes, element_names), joints), layout)
     return planner.plan().renamed(original)
+
+
+def _mapped_names(layout: Layout) -> set[str]:
+    """Every column that the mapping names."""
+    found = set(layout.time)
+    for columns in layout.columns.values():
+        named = (columns,) if isinstance(columns, str) else columns.values() if isinstance(columns, Mapping) else columns
+        found |= {name for column in named for name in (column, column.removeprefix("-").strip())}
+    return found
+
+
+def stated_units(plan: ColumnPlan) -> dict[str, str | list[str]]:
+    """Units that the names of the planned columns end in, by quantity; those of time as one."""
+    stated: dict[str, str | list[str]] = {}
+    for quantity, slots in plan.slots.items():
+        if quantity not in UNITS:
+            continue
+        found = [header_unit(slot.column, plan.joint_names) for slot in slots]
+        if any(found):
+            plain = next(iter(UNITS[quantity]))
+            stated[quantity] = [plain if one is None else one[1] for one in found]
+    if len(plan.time.names) == 1 and (clock := header_unit(plan.time.names[0], plan.joint_names)) is not None:
+        stated["time"] = clock[1]
+    return stated
 
 
 @dataclass(frozen=True)
@@ -90,7 +120,7 @@ class _Planner:
             return self.static(notes)
         if not has_clock:
             raise InputError(
-                f"{self.where}: no time column, expected t, time or timestamp (or give rate_hz); "
+                f"{self.where}: no time column, expected t, time or timestamp (or give its rate: --rate-hz HZ, in Python rate_hz); "
                 f"found {listed(self.columns.shapes)}"
             )
         return self.sensor(time, wrench, notes) if kind == "wrench" else self.motion(time, notes)

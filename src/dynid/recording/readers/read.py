@@ -27,11 +27,11 @@ from dynid.recording.readers.joints import HasJoints, joints_of
 from dynid.recording.readers.log_file import LogFile
 from dynid.recording.readers.motor_side import MotorSide, motor_side
 from dynid.recording.readers.options import PerJoint, ReadOptions
-from dynid.recording.readers.plan import make_plan
+from dynid.recording.readers.plan import make_plan, stated_units
 from dynid.recording.readers.presets import Preset
 from dynid.recording.readers.rows import Decoder, Episodes, Rows
 from dynid.recording.readers.tidy import Counts, tidy, tidy_batches, whole_rows
-from dynid.recording.readers.units import make_scales
+from dynid.recording.readers.units import make_scales, signs_of
 from dynid.recording.source import RecordingSource
 from dynid.recording.stream import RecordingStream
 from dynid.recording.wrench import WrenchRecording
@@ -252,9 +252,10 @@ def _open(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions)
     where = str(file.path)
     table = open_table(file.path, replace(layout.open_options, file=file))
     plan = make_plan(where, table, joints, layout)
-    units = {name: joints.in_order(unit) for name, unit in layout.units.items()}
+    units = stated_units(plan) | {name: joints.in_order(unit) for name, unit in layout.units.items()}
     ratios, gains = joints.in_order(layout.gear_ratios), joints.in_order(layout.drive_gains)
     scales = make_scales(where, tuple(plan.slots), plan.joint_names, units, layout.side, ratios)
+    scales = scales.turned(signs_of(layout.sign, plan.joint_names), tuple(plan.slots))
     clock = make_clock(where, table, plan.time, units.get("time"), options.rate_hz)
     notes = [*table.notes, *plan.notes]
     if layout.preset is not None:

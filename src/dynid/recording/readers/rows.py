@@ -61,7 +61,7 @@ class Episodes:
         if len(seen) > 1:
             raise InputError(
                 f"{self.where}: holds several episodes (column '{self.column}' counts from {min(seen):.0f}), expected one; "
-                "choose it with episode"
+                "choose it with --episode N (in Python episode=N)"
             )
         return slice(None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,29 @@ class Scales:
     torque_is_current: bool = False
     held: float | None = 1.0
 
+    def turned(self, signs: Array, quantities: Collection[str]) -> Scales:
+        """With the joints turned round whose sign is -1: motion, torque and current of a joint alike."""
+        if (signs == 1.0).all():
+            return self
+        names = [name for name in quantities if name in COLUMN_OF_QUANTITY]
+        factors = {name: signs * self.factors.get(name, np.ones_like(signs)) for name in names}
+        return replace(self, factors={**self.factors, **factors})
+
+
+def signs_of(given: Any, joint_names: Sequence[str]) -> Array:
+    """1 or -1 per joint, from a table of the joints to turn round or a list of all."""
+    if given is None:
+        return np.ones(len(joint_names))
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in joint_names:
+                raise UnknownNameError("joint", str(name), joint_names, "sign of the mapping")
+        given = [given.get(name, 1) for name in joint_names]
+    signs = per_joint("signs", given, joint_names)
+    if not np.isin(signs, (-1.0, 1.0)).all():
+        raise InputError(f"sign of the mapping is {signs.tolist()}, expected 1 or -1 for each joint")
+    return signs
+
 
 def make_scales(
     where: str,
@@ -82,7 +105,9 @@ def make_scales(
     per_joint_units = {name: _units_of(name, units[name], n) for name in scaled if name in units}
     torque_is_current = _are_amperes(per_joint_units.get("torque", ()))
     if torque_is_current and "current" in quantities:
-        raise InputError(f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; ignore one")
+        raise InputError(
+            f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; leave one out of the mapping (--mapping FILE)"
+        )
     factors: dict[str, Array] = {}
     if "wrench" in quantities:
         six = np.concatenate([[UNITS[name][unit] for unit in _units_of(name, units.get(name), 3)] for name in _WRENCH])

@@ -34,7 +34,7 @@ def torque_lag(recording: Recording, robot: Robot, fit: ModelFit, what: str) -> 
             "note",
             f"{what} {'lags' if lag > 0 else 'leads'} position by {1e3 * abs(lag):.1f} ms{error}, judged by the nominal "
             "model with friction",
-            f"shift it: Shift({lag:.3g}, signals=('torque',))",
+            f"log torque and position on one clock; in Python: Shift({lag:.3g}, signals=('torque',))",
             values={"lag_s": fit.lag_s},
         )
     ]

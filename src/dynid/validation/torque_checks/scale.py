@@ -24,7 +24,8 @@ def torque_sign(recording: Recording, fit: ModelFit, what: str) -> list[Finding]
             "torque_sign",
             "error",
             f"{what} of joint {', '.join(joints)} has the opposite sign of the nominal model's",
-            "turn its sign, or that of position, in the mapping of columns; or check the direction of gravity",
+            'turn it round in a mapping file (--mapping FILE), torque = [.., "-tau2", ..], or the whole joint, sign = {joint = -1}; '
+            "or check the direction of gravity",
             joints,
             fit.as_values(),
         )
@@ -51,7 +52,7 @@ def torque_scale(recording: Recording, fit: ModelFit) -> list[Finding]:
             "torque_scale",
             "error" if ratio > 3.0 else "warning",
             f"torque of joint {', '.join(joints)} is {1.0 / ratio:.3g} times the nominal model's: {guess}",
-            f"give --drive-gains, or gear ratios in a mapping file (the nominal model suggests about {ratio:.3g})",
+            f"give --drive-gains, or --gear-ratios with --side motor (the nominal model suggests about {ratio:.3g})",
             joints,
             {**fit.as_values(), "ratio": 1.0 / size},
         )

@@ -24,6 +24,7 @@ _BLOCK_BYTES = 1 << 22
 _TAIL_BYTES = 1 << 18
 _FEWEST_LINES = 20  # that tell how short a whole number may be written
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?|[-+]?(nan|inf|infinity)", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>Z|[-+]\d\d(:?\d\d)?)?")
 _ABSENT = ("", "nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "NA", "N/A", "n/a", "#N/A", "None", "none")
 
 
@@ -59,6 +60,8 @@ class CsvTable:
     element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     n_rows: int | None = None
+    dates: Mapping[str, bool] = field(default_factory=dict)
+    """Columns of dates, and whether they state a zone."""
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -81,7 +84,7 @@ class CsvTable:
             for block in self._blocks(size):
                 record, malformed = self._parse(block, places, skip)
                 skip = 0
-                batch: Batch = {name: record.column(place).to_numpy() for name, place in places.items()}
+                batch: Batch = {name: _values(record.column(place)) for name, place in places.items()}
                 batch[MALFORMED] = np.array([malformed])
                 yield batch
         except pa.ArrowInvalid as error:
@@ -135,7 +138,7 @@ class CsvTable:
                 ),
                 parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, invalid_row_handler=handler),
                 convert_options=arrow_csv.ConvertOptions(
-                    column_types={p: pa.int64() if name in self.integers else pa.float64() for name, p in places.items()},
+                    column_types={place: self._type(name) for name, place in places.items()},
                     include_columns=list(places.values()) or None,
                     null_values=list(_ABSENT),
                     decimal_point=self.decimal,
@@ -150,6 +153,13 @@ class CsvTable:
         table = parse(count_malformed)
         return table, malformed
 
+    def _type(self, name: str) -> Any:
+        import pyarrow as pa
+
+        if name in self.dates:
+            return pa.timestamp("ns", tz="UTC" if self.dates[name] else None)
+        return pa.int64() if name in self.integers else pa.float64()
+
     def _refuse(self, where: str, error: Exception) -> None:
         text = str(error)
         if "Empty CSV" in text:
@@ -157,8 +167,12 @@ class CsvTable:
         value = re.search(r"invalid value '(.*?)'", text, re.DOTALL)
         column = re.search(r"In CSV column #(\d+)", text)
         if value is not None:
-            name = f"column '{self.names[int(column[1])]}'" if column is not None else "a column"
-            raise InputError(f"{where}: {name} holds '{value[1][:40]}', expected numbers") from error
+            found = self.names[int(column[1])] if column is not None else ""
+            name = f"column '{found}'" if found else "a column"
+            wanted = (
+                "dates such as 2024-05-17T09:30:00.25, all with a zone or all without" if found in self.dates else "numbers"
+            )
+            raise InputError(f"{where}: {name} holds '{value[1][:40]}', expected {wanted}") from error
         raise InputError(f"{where}: cannot be read as a text table: {sentence(error)}") from error
 
 
@@ -192,7 +206,19 @@ def open_csv(log: LogFile, header: Sequence[str] | None = None) -> CsvTable:
         names = [*names, ""]  # a comma after the last value of each line
     decimal = "," if delimiter != "," and any("," in cell for row in rows for cell in row) else "."
     end, findings = _torn(log, delimiter, len(names), skip)
-    return CsvTable(log, tuple(names), delimiter, decimal, skip, _long_integers(names, rows), end, findings=findings)
+    dates = _dates(names, rows)
+    return CsvTable(
+        log,
+        tuple(names),
+        delimiter,
+        decimal,
+        skip,
+        _long_integers(names, rows),
+        end,
+        findings=findings,
+        units=dict.fromkeys(dates, "ns"),
+        dates=dates,
+    )
 
 
 def _first_lines(log: LogFile) -> list[str]:
@@ -244,6 +270,27 @@ def _long_integers(names: Sequence[str], rows: Sequence[Sequence[str]]) -> froze
     """Columns of integers with 16 and more digits, such as stamps in ns, which would lose their last ones as floats."""
     pattern = re.compile(r"\d{16,18}|[1-8]\d{18}")
     return frozenset(name for k, name in enumerate(names) if all(len(row) > k and pattern.fullmatch(row[k]) for row in rows))
+
+
+def _dates(names: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, bool]:
+    """Columns of ISO 8601 dates with their time of day, and whether they state a zone."""
+    found = {}
+    for k, name in enumerate(names):
+        cells = [_DATE.fullmatch(row[k]) for row in rows if len(row) > k and row[k] not in _ABSENT]
+        if cells and all(cells):
+            found[name] = bool(cells[0] and cells[0]["zone"])
+    return found
+
+
+def _values(column: Any) -> Any:
+    """The numbers of a column; dates as nanoseconds."""
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(column.type):
+        return column.to_numpy()
+    stamps = column.to_numpy().astype("datetime64[ns]")
+    numbers = stamps.astype(np.int64)
+    return np.where(np.isnat(stamps), np.nan, numbers.astype(np.float64)) if np.isnat(stamps).any() else numbers
 
 
 def _torn(log: LogFile, delimiter: str, width: int, skip_lines: int) -> tuple[int | None, tuple[Finding, ...]]:

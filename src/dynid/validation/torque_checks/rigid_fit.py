@@ -1,0 +1,76 @@
+"""A log against any rigid model of the robot: how much of the torque no parameters at all explain.
+
+The nominal masses may be wrong, so they decide nothing here: base parameters, rotors and friction are fitted to the log. With
+``C_j = W_j^T W_j`` and ``c_jk = W_j^T tau_k`` per joint, the best fit of any order and signs of the torque columns is one small
+solution, without another pass over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.recording.samples import Samples
+from dynid.regression.base import reduce_to_base
+from dynid.regression.torque import torque_regressor
+from dynid.robot.effects import Armature, Offset, SmoothCoulomb, Viscous
+from dynid.robot.model import Robot
+
+ROWS = 500
+"""Rows that are fitted: more of the same motion add nothing to a decision."""
+_RIDGE = 1e-9  # of scaled normal equations, for directions that the motion does not show
+
+
+def fitted_model(robot: Robot) -> Robot:
+    """The robot with the effects that every joint may have."""
+    return robot.with_effects([Viscous(), SmoothCoulomb(), Offset(), Armature()])
+
+
+@dataclass(frozen=True, eq=False)
+class RigidFit:
+    """Normal equations of every joint, ``torque`` with each joint's mean square 1."""
+
+    gram: Array
+    """``(joints, base, base)``."""
+    mixed: Array
+    """``(joints, base, joints)``: joint of the rows, column, joint of the torque."""
+    size: Array
+    """``(joints,)``: root mean square of each torque column."""
+
+    @classmethod
+    def of(cls, robot: Robot, q: Array, v: Array, a: Array, torque: Array) -> RigidFit:
+        """``robot`` has the effects to be fitted; every joint's torque counts alike."""
+        size = np.sqrt(np.mean(torque**2, axis=0))
+        tau = torque / np.where(size > 0.0, size, 1.0)
+        Y = torque_regressor(robot, q, v, a) @ reduce_to_base(robot).lift
+        W = np.ascontiguousarray(np.moveaxis(Y, 1, 0)) / np.sqrt(len(q))
+        tau = tau / np.sqrt(len(q))
+        return cls(np.swapaxes(W, 1, 2) @ W, np.swapaxes(W, 1, 2) @ tau, size)
+
+    @property
+    def n_joints(self) -> int:
+        return len(self.size)
+
+    def unexplained(self, order: Sequence[int] | None = None, sign: Array | None = None) -> float:
+        """Mean share of the torque's square that no parameters explain, with torque columns in another order or with signs."""
+        n = self.n_joints
+        places = np.arange(n) if order is None else np.asarray(order)
+        signs = np.ones(n) if sign is None else sign
+        weight = 1.0 / np.where(self.size[places] > 0.0, self.size[places], 1.0)  # a joint counts by the torque it now has
+        A = np.tensordot(weight**2, self.gram, axes=1)
+        b = np.einsum("j,jb->b", weight * signs, self.mixed[np.arange(n), :, places])
+        scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
+        A, b = A / np.outer(scale, scale), b / scale
+        beta = np.linalg.solve(A + _RIDGE * np.eye(len(b)), b)
+        rows = float(np.count_nonzero(self.size)) or 1.0
+        return max(0.0, 1.0 - float(2.0 * b @ beta - beta @ A @ beta) / rows)
+
+
+def few_rows(samples: Samples) -> tuple[Array, Array, Array, Array]:
+    """Position, velocity, acceleration and torque at about ``ROWS`` samples."""
+    assert samples.torque is not None
+    rows = slice(None, None, max(1, len(samples) // ROWS))
+    return samples.position[rows], samples.velocity[rows], samples.acceleration[rows], samples.torque[rows]

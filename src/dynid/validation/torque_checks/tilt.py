@@ -1,0 +1,145 @@
+"""A base that is tilted: the direction of gravity, estimated from the torque.
+
+A rigid model fitted under the described gravity ``g`` cannot follow a tilt: with a tilted base gravity also loads the first joint
+and depends on its position. To first order a rotation of gravity by the small vector ``r`` adds
+
+    tau(g + r x g) - tau(g) = sum_k r_k D_k(q),      D_k = torque of the bodies under gravity e_k x g,
+
+so ``r`` stands beside the base parameters in one linear fit. It is repeated about the gravity found, with the bodies found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.inertia import rotation_exponential
+from dynid.recording.finding import Finding
+from dynid.recording.lag import longest_part
+from dynid.recording.motion import Recording
+from dynid.regression.base import reduce_to_base
+from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.robot.model import Robot
+from dynid.validation.torque_checks.fit import smooth_samples
+from dynid.validation.torque_checks.rigid_fit import few_rows, fitted_model
+
+_ROUNDS = 4
+_SMALLEST_DEG = 2.0  # tilt that is reported; mountings are rarely better, and drives give less away
+_GAIN = 0.8  # of the unexplained torque must be left at most with the tilt
+_TILT_DEG = 30.0  # beyond it the robot would be mounted in another way
+_OTHER_MOUNTING = 0.25  # and this of the unexplained torque must be left at most
+_SIGNIFICANT = 6.0  # times its standard error
+_UNEXPLAINED = 0.02  # share of squared torque left unexplained before gravity is sought along the other axes, too
+_DEPENDENT = 10.0  # filtered rows that count as one
+
+
+def tilted_base(recording: Recording, robot: Robot) -> list[Finding]:
+    """A tilt of the base that explains the torque clearly better than the described gravity."""
+    gravity = np.asarray(robot.gravity, dtype=np.float64)
+    if recording.torque is None or robot.loops or robot.coupling is not None or not gravity.any():
+        return []
+    problem = _Problem.of(fitted_model(robot), few_rows(smooth_samples(longest_part(recording))))
+    described = problem.unexplained(gravity)
+    start = gravity
+    if described > _UNEXPLAINED * len(problem.y):
+        size = float(np.linalg.norm(gravity))
+        start = min((gravity, *(size * axis for axis in (*np.eye(3), *-np.eye(3)))), key=problem.unexplained)
+    found = problem.gravity_from(start) if described > 0.0 else None
+    if found is None:
+        return []
+    true, error, left = found
+    turn = np.cross(gravity, true)
+    angle = float(np.arctan2(np.linalg.norm(turn), gravity @ true))
+    needed = _GAIN if angle < np.deg2rad(_TILT_DEG) else _OTHER_MOUNTING
+    if angle < max(np.deg2rad(_SMALLEST_DEG), _SIGNIFICANT * error) or left > needed * described:
+        return []
+    axis = -turn / np.linalg.norm(turn)  # gravity seen from a base that was tilted turns the other way
+    degrees = float(np.rad2deg(angle))
+    return [
+        Finding(
+            "tilted_base",
+            "error" if degrees > 10.0 else "warning",
+            f"base is likely tilted by {degrees:.1f} degrees (+-{np.rad2deg(error):.1g}) about {_axis_words(axis)} of the base "
+            f"frame: {100.0 * (1.0 - left / described):.0f} % of the torque that no rigid model explains follows from it",
+            f"use --gravity {','.join(f'{value + 0.0:.4g}' for value in np.round(true, 3))}, or level the base",
+            values={"gravity": true, "degrees": degrees, "error_degrees": float(np.rad2deg(error))},
+        )
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Rows of a log with every joint's torque scaled to the same size."""
+
+    robot: Robot
+    q: Array
+    v: Array
+    a: Array
+    weight: Array
+    y: Array
+
+    @classmethod
+    def of(cls, robot: Robot, rows: tuple[Array, Array, Array, Array]) -> _Problem:
+        q, v, a, tau = rows
+        size = tau.std(axis=0)
+        weight = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)
+        return cls(robot, q, v, a, weight, ((tau - tau.mean(axis=0)) * weight).ravel())
+
+    def rows(self, robot: Robot) -> Array:
+        """The regressor under the robot's gravity, weighted."""
+        return np.asarray((torque_regressor(robot, self.q, self.v, self.a) * self.weight[:, None]).reshape(len(self.y), -1))
+
+    def unexplained(self, gravity: Array) -> float:
+        """Sum of squares that the best rigid model under this gravity leaves."""
+        here = self.robot.with_gravity(gravity)
+        Q, _ = np.linalg.qr(_scaled(self.rows(here) @ reduce_to_base(here).lift))
+        return float(self.y @ self.y - np.sum((Q.T @ self.y) ** 2))
+
+    def gravity_from(self, start: Array) -> tuple[Array, float, float] | None:
+        """Gravity that explains the torque best, the standard error of its direction, and the sum of squares left.
+
+        None where the motion does not show some tilt.
+        """
+        seen, phi = start, self.robot.parameters.values
+        covariance, left = np.zeros((2, 2)), 0.0
+        for _ in range(_ROUNDS):
+            here = self.robot.with_parameters(self.robot.parameters.with_values(phi)).with_gravity(seen)
+            W = self.rows(here)
+            across = np.linalg.svd(seen[None])[2][1:]  # rotations about gravity itself change nothing
+            tilt = np.column_stack([self._gravity_torque(here, np.cross(axis, seen)) for axis in across])
+            Q, _ = np.linalg.qr(_scaled(W @ reduce_to_base(here).lift))
+            rest = tilt - Q @ (Q.T @ tilt)
+            if (np.linalg.norm(rest, axis=0) <= 1e-3 * np.linalg.norm(tilt, axis=0)).any():
+                return None
+            remaining = self.y - Q @ (Q.T @ self.y)
+            step, *_ = np.linalg.lstsq(rest, remaining, rcond=None)
+            last = remaining - rest @ step
+            left = float(last @ last)
+            freedom = max(len(self.y) / _DEPENDENT - Q.shape[1], 10.0)
+            covariance = left / freedom * np.linalg.inv(rest.T @ rest)
+            if np.linalg.norm(step) > 1.0:
+                return None  # far from any tilt that a linear step can find
+            seen = rotation_exponential(step @ across) @ seen
+            correction, *_ = np.linalg.lstsq(W, self.y - W @ phi - tilt @ step, rcond=1e-6)
+            phi = phi + correction
+        return seen, float(np.sqrt(np.trace(covariance))), left
+
+    def _gravity_torque(self, robot: Robot, gravity: Array) -> Array:
+        still = np.zeros_like(self.q)
+        torque = inverse_dynamics(robot.with_gravity(gravity), self.q, still, still, effects=False)
+        return np.asarray((torque * self.weight).ravel())
+
+
+def _scaled(W: Array) -> Array:
+    size = np.linalg.norm(W, axis=0)
+    return np.asarray(W[:, size > 0.0] / size[size > 0.0])
+
+
+def _axis_words(axis: Array) -> str:
+    """The axis by its letter where it is nearly one, else by its three numbers."""
+    k = int(np.argmax(np.abs(axis)))
+    if abs(axis[k]) > np.cos(np.deg2rad(8.0)):
+        return f"{'' if axis[k] > 0.0 else '-'}{'xyz'[k]}"
+    return f"({', '.join(f'{value:.2f}' for value in axis)})"
