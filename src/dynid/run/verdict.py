@@ -25,6 +25,9 @@ VAGUE_SHARE = 0.5
 DRIFT_SHARE = 0.5
 """Share of its own motion by which a joint may drift from it in a window of the replay."""
 
+SETTLED = ("jitter", "gaps", "wrapped_angle", "velocity_lag", "standstill")
+"""Findings that a run settles by itself: it resamples, cuts, unwraps, and takes the velocity that predicts better."""
+
 
 def percent(fraction: float | None) -> str:
     """A share in percent, a dash where there is none."""
@@ -55,7 +58,12 @@ def verdict_on(run: Run, replay_failure: str = "") -> RunVerdict:
     if found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT):
         level: ReasonLevel = "warning" if found.outcome.usable else "error"
         reasons.append(Reason(level, f"The method ended with: {found.outcome.value}."))
-    faults = [finding for check in run.checks for finding in check.findings if finding.severity != "note"]
+    faults = [
+        finding
+        for check in run.checks
+        for finding in check.findings
+        if finding.severity != "note" and finding.code not in SETTLED
+    ]
     if faults:
         grave = [finding for finding in faults if finding.severity == "error"]
         first = (grave or faults)[0]
