@@ -38,7 +38,7 @@ OTHER = Settings(
     from_s=0.5, to_s=-2.0, drive_gains=(1.0, 2.5), preset="rtde", mapping="my columns.toml",
     joints=("a", "b"), gear_ratios=(3.0, -4.0), rate_hz=100.0, episode=2, topic="/js",
     rows="energy", velocity="position", filter="savgol:11,2", cutoff_hz=8.0, torque_cutoff_hz=9.0,
-    signals=True, signal_band_hz=70.0, filter_order=3,
+    signals=True, trim=False, signal_band_hz=70.0, filter_order=3,
     dead_zone=0.1, intervals="0.2", window=0.05, null_hz=50.0, order=2, product_order=3, composition="pointwise", alpha=4.0,
     beta=5.0, max_rows=1000, method="wls", split=0.5, weighted=False, condition="plain", margin=1e-4, pull=0.0,
     prior="none", prior_strength=2.0, bounds="b.csv",
