@@ -427,6 +427,7 @@ with Writer(Path(sys.argv[6]), version=9, storage_plugin=StoragePlugin.MCAP) as 
 """
 
 
+@pytest.mark.slow
 def test_ros_bag_is_what_dynid_reads(scripts: Any, seven: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("rosbags")
     ros2_record = scripts("ros2_record")
@@ -466,6 +467,7 @@ def test_ros_bag_is_what_dynid_reads(scripts: Any, seven: Stage, tmp_path: Path,
     assert_units_are_right(recording, seven.robot)
 
 
+@pytest.mark.slow
 def test_ros_refuses_a_robot_that_is_elsewhere_and_an_aborted_motion(
     scripts: Any, seven: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def test_the_same_seed_gives_the_same_motion(robot, found):
     assert again.starts == pytest.approx(found.starts)
 
 
+@pytest.mark.slow
 def test_time_budget_is_kept_and_noted(monkeypatch):
     robot = demo_arm()
     clock = SimulatedClock(monkeypatch, 0.004)  # a step of the search
@@ -154,6 +155,7 @@ def test_torque_limits_bind_and_hold(robot):
     assert held.margins.smallest >= 0.0
 
 
+@pytest.mark.slow
 def test_jerk_and_tool_speed_limits_hold(robot):
     limits = limits_of(robot, jerk=20.0, tool_speed=0.7)
     found = design_excitation(robot, None, SHAPE, limits=limits, starts=2, rest=True, engine="serial")
@@ -171,6 +173,7 @@ def test_other_shapes(robot, shape):
     assert found.condition_number < 60.0
 
 
+@pytest.mark.slow
 def test_criteria_differ_in_what_they_make_good(robot):
     base = reduce_to_base(robot)
     by = {

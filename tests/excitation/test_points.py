@@ -96,6 +96,7 @@ def test_points_too_fast_have_no_time():
     assert np.isnan(shortest_times(np.zeros((2, 2)), v, limits)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["singular", "pivoted", "frobenius"])
 def test_each_measure_of_condition(measure):
     robot = planar_2r()
@@ -107,6 +108,7 @@ def test_each_measure_of_condition(measure):
     assert margins_of(robot, design.trajectory, limits_of(robot), 20_000).smallest >= -1e-9
 
 
+@pytest.mark.slow
 def test_sampled_points_reproduce_the_regressor_exactly():
     robot = planar_2r([Viscous(), Armature()])
     design = design_points(robot, 12, tick_s=0.005)
@@ -121,6 +123,7 @@ def test_sampled_points_reproduce_the_regressor_exactly():
     assert scaling_of(design.W) == pytest.approx(design.scaling)
 
 
+@pytest.mark.slow
 def test_rest_points_at_both_ends():
     robot = planar_2r()
     design = design_points(robot, 8, home=[0.3, -0.2])

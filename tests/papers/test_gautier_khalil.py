@@ -185,6 +185,7 @@ def test_designed_points_are_better_conditioned_than_published(r: int, limit: fl
     assert found.condition_number <= limit < published
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("r", ROWS)
 def test_designed_points_with_the_scaling_are_as_good_as_published(r: int) -> None:
     """Condition number and ``S`` together: 11.16 and 175 with 30 rows, 53.27 and 968 with 15; without it S is above 1e6."""

@@ -197,6 +197,7 @@ def test_inertia_matrix_corroborates_the_verdict() -> None:
     assert after.mass_matrix.positive_share == 1.0
 
 
+@pytest.mark.slow
 def test_order_of_table_8_in_simulation() -> None:
     """Twenty draws: FBPE-OLS predicts unseen motion better than OLS and than the corrected OLS, on each of three motions."""
     found = np.array([errors(seed) for seed in range(20)])

@@ -16,7 +16,7 @@ from dynid.report.run_report import report_run
 from dynid.run.identify import identify
 from dynid.run.record import Run
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 HOSTILE = "<img src=x onerror=window.broken=1><b>bold</b>"
 FLAGS = (

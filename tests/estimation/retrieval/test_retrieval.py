@@ -414,6 +414,7 @@ def test_starts_in_any_order_give_the_same_answer():
     assert there.cost == here.cost
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the interrupt key is sent as a POSIX signal to the group")
 def test_the_interrupt_key_while_other_processes_anneal(tmp_path):
     script = tmp_path / "annealing.py"
