@@ -2,7 +2,8 @@
 
 A link's pose is given in the model's frame or, with ``relative_to``, in that of another link or joint; a joint's pose in
 its child link's frame; its axis in the joint's own frame unless ``expressed_in`` says otherwise. The position of every
-joint is zero in the poses of the file. A model without a joint to the world floats.
+joint is zero in the poses of the file. A model without a joint to the world floats. A link that hangs on two joints closes a
+loop: the first joint stays in the tree, every other one is a closure there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from dynid.inertia import change_of_frame, phi_from_mass_com_inertia, skew
 from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
 from dynid.robot.joint import Joint, JointKind
+from dynid.robot.loop_file import deduced_joints, frame_on, with_loops
+from dynid.robot.loops import Frame, Loop, Loops
 from dynid.robot.model import MergedLink, Robot, make_robot
 from dynid.robot.urdf import rotation_from_rpy
 
@@ -39,6 +42,16 @@ _KINDS: dict[str, JointKind] = {
     "prismatic": "prismatic",
     "screw": "revolute",
 }
+
+
+_CLOSED: dict[str, tuple[str, ...]] = {
+    "revolute": ("x", "y", "z", "rx", "ry"),
+    "continuous": ("x", "y", "z", "rx", "ry"),
+    "prismatic": ("x", "y", "rx", "ry", "rz"),
+    "ball": ("x", "y", "z"),
+    "fixed": ("x", "y", "z", "rx", "ry", "rz"),
+}
+"""What a joint that closes a loop leaves no room for, z along its axis."""
 
 
 def read_sdf(path: str | PathLike[str]) -> Robot:
@@ -66,19 +79,54 @@ def robot_from_sdf(description: Description) -> Robot:
     if "world" in links:
         raise InputError(f"{where} has a link named 'world', which SDF reserves for the ground")
     above: dict[str, _SdfJoint] = {}
+    closing: list[_SdfJoint] = []
     for joint in joints:
         if joint.child in above:
+            closing.append(joint)
+        elif joint.kind == "ball":
             raise InputError(
-                f"link '{joint.child}' in {where} hangs on two joints, '{above[joint.child].name}' and '{joint.name}'; "
-                "expected a tree"
+                f"joint '{joint.name}' of {where} is a ball joint, expected one of {', '.join(_KINDS)} where it closes no loop"
             )
-        above[joint.child] = joint
+        else:
+            above[joint.child] = joint
     roots = [link for link in links if link not in above]
-    if len(roots) > 1 or (roots and any(joint.parent == "world" for joint in joints)):
+    tree = [joint for joint in joints if joint not in closing]
+    if len(roots) > 1 or (roots and any(joint.parent == "world" for joint in tree)):
         raise InputError(f"{where} has {len(roots)} links that hang on nothing ({', '.join(roots[:5])}), expected one tree")
     poses = _link_poses(model, links, joints, where)
     phi = {link: _link_phi(element, f"link '{link}' in {where}") for link, element in links.items()}
-    return _assemble(model.get("name") or "robot", joints, phi, poses, roots, description, where)
+    robot = _assemble(model.get("name") or "robot", tree, phi, poses, roots, description, where)
+    return _closed(robot, closing, poses, where) if closing else robot
+
+
+def _closed(robot: Robot, closing: list[_SdfJoint], poses: dict[str, Array], where: str) -> Robot:
+    """The robot with the closures of its second joints; their frames have z along the axis, and meet in the poses of the file."""
+    loops = []
+    for joint in closing:
+        at = poses[joint.name]
+        if joint.kind in ("revolute", "continuous", "prismatic"):
+            at = at @ _z_along(_axis_in(joint, poses, poses[joint.name], where))
+        elif joint.kind == "screw":
+            raise InputError(f"joint '{joint.name}' of {where} is a screw that closes a loop, expected {', '.join(_CLOSED)}")
+        ends = []
+        for link in (joint.parent, joint.child):
+            body, placement = (-1, np.eye(4)) if link == "world" else frame_on(robot, link, where)
+            ends.append(Frame(body, placement @ np.linalg.inv(poses[link]) @ at))
+        loops.append(Loop(joint.name, ends[0], ends[1], _CLOSED[joint.kind]))
+    start = np.zeros(len(robot.joints))
+    actuated = deduced_joints(robot.joints, loops, start, where)
+    closed = with_loops(robot, Loops(tuple(loops), actuated, (), start))
+    return closed.with_notes([f"joint '{joint.name}' closes a loop on link '{joint.child}'" for joint in closing])
+
+
+def _z_along(axis: Array) -> Array:
+    """A pose that turns z into a direction."""
+    side = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    x = np.cross(side, axis)
+    x /= np.linalg.norm(x)
+    pose = np.eye(4)
+    pose[:3, :3] = np.column_stack([x, np.cross(axis, x), axis])
+    return pose
 
 
 def _assemble(
@@ -155,8 +203,8 @@ def _model(root: Element, where: str) -> Element:
 def _joint_element(element: Element, links: dict[str, Element], where: str) -> _SdfJoint:
     name = _name(element, "joint", where)
     kind = element.get("type", "")
-    if kind != "fixed" and kind not in _KINDS:
-        raise UnknownNameError("joint type", kind, ("fixed", *_KINDS), f"joint '{name}' of {where}")
+    if kind not in ("fixed", "ball") and kind not in _KINDS:
+        raise UnknownNameError("joint type", kind, ("fixed", "ball", *_KINDS), f"joint '{name}' of {where}")
     parent, child = (element.findtext(end, "").strip() for end in ("parent", "child"))
     if parent != "world" and parent not in links:
         raise UnknownNameError("parent link", parent, ("world", *links), f"joint '{name}' of {where}")
@@ -234,21 +282,10 @@ def _moving_joint(
     joint: _SdfJoint, parent: int, placement: Array, poses: dict[str, Array], notes: list[str], where: str
 ) -> Joint:
     place = f"joint '{joint.name}' in {where}"
+    direction = _axis_in(joint, poses, poses[joint.child], where)
     axis = joint.element.find("axis")
-    if axis is None:
-        raise InputError(f"{place} has no <axis>")
-    child = np.linalg.inv(poses[joint.child])
-    in_child = child @ poses[joint.name]
-    xyz = axis.find("xyz")
-    direction = np.array(_numbers("0 0 1" if xyz is None else xyz.text or "", 3, f"axis of {place}"))
-    frame = "" if xyz is None else xyz.get("expressed_in", "")
-    if frame and frame not in poses:
-        raise UnknownNameError("frame", frame, poses, f"axis of {place}")
-    rotation = (child @ poses[frame])[:3, :3] if frame else in_child[:3, :3]
-    length = float(np.linalg.norm(direction))
-    if length == 0.0:
-        raise InputError(f"axis of {place} is zero, expected a direction")
-    direction = rotation @ direction / length
+    assert axis is not None
+    in_child = np.linalg.inv(poses[joint.child]) @ poses[joint.name]
     if joint.kind == "prismatic":
         screw = np.concatenate([direction, np.zeros(3)])
     else:
@@ -279,6 +316,24 @@ def _moving_joint(
         if _value(dynamics, "spring_stiffness", 0.0, place) != 0.0:
             notes.append(f"not modelled: spring of joint '{joint.name}'")
     return Joint(joint.name, kind, parent, placement, screw, nominal=nominal, **limits)
+
+
+def _axis_in(joint: _SdfJoint, poses: dict[str, Array], pose: Array, where: str) -> Array:
+    """Direction of a joint's axis in a frame at some pose."""
+    place = f"joint '{joint.name}' in {where}"
+    axis = joint.element.find("axis")
+    if axis is None:
+        raise InputError(f"{place} has no <axis>")
+    xyz = axis.find("xyz")
+    direction = np.array(_numbers("0 0 1" if xyz is None else xyz.text or "", 3, f"axis of {place}"))
+    frame = "" if xyz is None else xyz.get("expressed_in", "")
+    if frame and frame not in poses:
+        raise UnknownNameError("frame", frame, poses, f"axis of {place}")
+    length = float(np.linalg.norm(direction))
+    if length == 0.0:
+        raise InputError(f"axis of {place} is zero, expected a direction")
+    rotation = np.linalg.inv(pose)[:3, :3] @ poses[frame or joint.name][:3, :3]
+    return np.asarray(rotation @ direction / length)
 
 
 def _name(element: Element, what: str, where: str) -> str:

@@ -448,7 +448,10 @@ def _answer_notes(
         if bound:
             notes.append(f"at the bound of what is physical (zero): {', '.join(bound)}")
         if not refined.converged:
-            notes.append(f"output error stopped after {len(refined.steps)} steps before it settled")
+            notes.append(
+                f"output error stopped after {len(refined.steps)} steps before it settled: deviations are those of a settled answer, "
+                "so do not rely on them; shorter windows (--window) settle more easily"
+            )
     freed = _freed(problem.robot, settings)
     bad = [problem.robot.links[b] for b in freed if not is_consistent(model.robot.parameters.inertials[b])]
     if bad:

@@ -34,6 +34,8 @@ SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)
 """Parts of a step that are tried until the sum of squares falls."""
 SETTLED = 1e-4
 """Relative change of the sum of squares at which the steps end."""
+STUCK = 1e-2
+"""Share of the sum of squares that a step may still promise where none lowers it, for the answer to count as settled."""
 FIRST_POSITION, FIRST_VELOCITY = 0.02, 0.5
 """How far a first state may be from the one that the filtered log has, rad and rad/s: much further than it is."""
 WIDEST = 0.1
@@ -138,8 +140,8 @@ def output_error(
             new = trial.cost(windows, scale, weight * (x + share * move - centre))
             if new < cost:
                 break
-        else:
-            converged = True
+        else:  # settled where no step was expected to help either; otherwise the derivatives do not lead on
+            converged = float(b @ b) - float(np.sum((A @ move + b) ** 2)) < STUCK * cost
             break
         x, here = x + share * move, trial
         steps.append(new)
