@@ -200,7 +200,7 @@ def identify_actuators(
     ran, told = (
         tuple(tuple(roll_out(m, log, problem.tick_s) for log in group) for group in groups) for m in (final, description)
     )
-    notes = (*notes, *_answer_notes(problem, final, refined, chosen))
+    notes = (*notes, *_answer_notes(problem, final, refined, chosen), *_separated_notes(problem, apart))
     return ActuatorRun(
         settings=chosen,
         robot=cut,
@@ -435,6 +435,20 @@ def _limit_notes(robot: Robot, logs: Sequence[ActuatorLog]) -> tuple[str, ...]:
                     "record smaller steps, or give the true --limit"
                 )
     return tuple(notes)
+
+
+def _separated_notes(problem: ActuatorProblem, apart: Separability) -> tuple[str, ...]:
+    """Whether logs with different gains tell gains from friction."""
+    asked = [name for name, u in zip(problem.names, problem.unknowns, strict=True) if u.symbol in ("kp", "kd")]
+    first = problem.logs[0].control
+    differ = any(
+        not np.array_equal(getattr(log.control, symbol), getattr(first, symbol))
+        for log in problem.logs
+        for symbol in ("kp", "kd")
+    )
+    if not asked or not differ or apart.entangled & set(asked):
+        return ()
+    return (f"the logs have different gains, which tell {', '.join(asked)} from friction and rotor inertia",)
 
 
 def _answer_notes(

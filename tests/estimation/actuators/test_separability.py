@@ -32,6 +32,7 @@ def test_the_pair_is_named_wherever_the_estimate_stopped(robot: Robot, share: fl
     assert set(apart.inseparable) == {(f"fv{j}", f"kd{j}") for j in (1, 2, 3)}
     for group, sum_ in zip(apart.groups, total, strict=True):
         first, _, found = group.determined.partition(" = ")
+        assert "--kd 1/2 --gains scale" in group.experiment
         assert first == f"{group.names[0]} + {group.names[1]}"
         assert float(found.split()[0]) == pytest.approx(sum_, rel=1e-3)
 

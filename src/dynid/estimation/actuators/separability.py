@@ -188,7 +188,10 @@ def _experiment(unknowns: Sequence[Unknown], problem: ActuatorProblem) -> str:
     symbols = {u.symbol for u in unknowns}
     joints = ", ".join(dict.fromkeys(problem.robot.joint_names[u.joint] for u in unknowns if u.joint >= 0)) or "all joints"
     if symbols & {"kd"} and symbols & {"fv"}:
-        return f"a second log of {joints} with another kd (half or double), given with --gains scale"
+        return (
+            f"a second log of {joints} with another kd (half or double), given with --gains scale; where only the ratio of the gains "
+            "is known: --kp 1/2 --kd 1/2 --gains scale"
+        )
     if "kp" in symbols and len(symbols) > 1:
         return f"a log of {joints} with a known load, or a second log with another kp, given with --gains scale"
     if "Ia" in symbols and ("delay" in symbols or len(unknowns) == 1):
