@@ -18,6 +18,7 @@ from dynid.cli.verbs.demo import demo
 from dynid.cli.verbs.doctor import doctor
 from dynid.cli.verbs.excite import excite
 from dynid.cli.verbs.export import export
+from dynid.cli.verbs.fleet import fleet
 from dynid.cli.verbs.gains import gains
 from dynid.cli.verbs.identify import identify
 from dynid.cli.verbs.init import init
@@ -25,6 +26,7 @@ from dynid.cli.verbs.payload import payload
 from dynid.cli.verbs.repair import repair
 from dynid.cli.verbs.report import report
 from dynid.cli.verbs.simulate import simulate
+from dynid.cli.verbs.store import store
 from dynid.cli.verbs.validate import validate
 
 app = typer.Typer(
@@ -73,5 +75,7 @@ for verb in (
     actuators,
     export,
     report,
+    fleet,
 ):
     app.command()(takes_quiet(verb))
+app.add_typer(store, name="store")

@@ -167,11 +167,7 @@ def coloured_covariance(
     """
     mask = problem.seen.mask
     channels = [factor.channel for factor in problem.regression.factors]
-    spectra = [_Spectrum(channel.width, CELLS_PER_OCTAVE * OCTAVES) for channel in channels]
-    for blocks in rows:
-        cells = _cell_starts(len(blocks[0]))
-        for spectrum, block in zip(spectra, blocks, strict=True):
-            spectrum.add(block, cells)
+    spectra = _spectra(problem, rows)
     rank = problem.seen.rank
     meat, uncertain = np.zeros((rank, rank)), np.zeros(rank)
     # In the channel's own columns, which are far fewer than base parameters for most channels of a long chain: with
@@ -194,19 +190,61 @@ def coloured_covariance(
     return covariance, freedom
 
 
-def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: Influence | None) -> tuple[Array, float]:
-    coefficients = channel_coefficients(problem.regression, problem.base, beta)
+def _spectra(problem: LinearProblem, rows: Iterable[list[Array]]) -> list[_Spectrum]:
+    """Power of every channel over stretches ``[x noise]``."""
+    spectra = [_Spectrum(factor.channel.width, CELLS_PER_OCTAVE * OCTAVES) for factor in problem.regression.factors]
+    for blocks in rows:
+        cells = _cell_starts(len(blocks[0]))
+        for spectrum, block in zip(spectra, blocks, strict=True):
+            spectrum.add(block, cells)
+    return spectra
 
-    def rows() -> Iterator[list[Array]]:
-        for source in problem.regression.logs():
-            for blocks in stretches(source):
-                for j, (block, c) in enumerate(zip(blocks, coefficients, strict=True)):
-                    residual = block[:, -1] - block[:, :-1] @ c
-                    block[:, -1] = residual if influence is None else influence(j, residual)
-                yield blocks
 
+def noise_grams(problem: LinearProblem, beta: Array, weights: Array) -> tuple[tuple[Array, ...], float]:
+    """``N_j = sum_f S_j(f) G_j(f)`` over the own columns of every channel, and the degrees of freedom of the noise.
+
+    This is what *corrected* needs of the rows, in a few numbers that add up over logs: for any weights
+
+        covariance = B (sum_j w_j^4 X_j^T N_j X_j) B,     X_j: from base parameters to the columns of channel j
+
+    Rows without an order in time give the classical ``N_j = sigma_j^2 G_j``.
+    """
+    regression = problem.regression
+    if not regression.timed or problem.seen.rank == 0:
+        sigma = problem.noise_sigma(beta, pooled=False)
+        squares = [factor.R[:, :-1].T @ factor.R[:, :-1] for factor in regression.factors]
+        return tuple(s * s * square for s, square in zip(sigma, squares, strict=True)), float(
+            max(regression.n_rows - problem.seen.rank, 1)
+        )
     inverse = problem.inverse_triangle(weights)
-    return coloured_covariance(problem, rows(), weights, inverse, inverse)
+    mask = problem.seen.mask
+    grams, freedom = [], 0.0
+    for spectrum, factor, w in zip(
+        _spectra(problem, _residual_rows(problem, beta, None)), regression.factors, weights, strict=True
+    ):
+        E = w * (factor.channel.expansion @ problem.base.lift[:, mask]) @ inverse
+        total: Array = np.zeros((factor.channel.width, factor.channel.width))
+        for gram, power, left_over in _bands(spectrum, E @ E.T):
+            total = total + power / left_over * gram
+            freedom += left_over
+        grams.append(total)
+    return tuple(grams), freedom
+
+
+def _residual_rows(problem: LinearProblem, beta: Array, influence: Influence | None) -> Iterator[list[Array]]:
+    """Stretches ``[x residual]`` of every channel."""
+    coefficients = channel_coefficients(problem.regression, problem.base, beta)
+    for source in problem.regression.logs():
+        for blocks in stretches(source):
+            for j, (block, c) in enumerate(zip(blocks, coefficients, strict=True)):
+                residual = block[:, -1] - block[:, :-1] @ c
+                block[:, -1] = residual if influence is None else influence(j, residual)
+            yield blocks
+
+
+def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: Influence | None) -> tuple[Array, float]:
+    inverse = problem.inverse_triangle(weights)
+    return coloured_covariance(problem, _residual_rows(problem, beta, influence), weights, inverse, inverse)
 
 
 def _bands(spectrum: _Spectrum, outer: Array) -> Iterator[tuple[Array, float, float]]:

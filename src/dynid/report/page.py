@@ -39,6 +39,19 @@ class Table:
     """Columns of paths relative to the page."""
 
 
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """Numbers as the colours of a table: red above zero, blue below, full at ``most``; cells that are not known stay empty."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Array
+    """``(rows, columns)``."""
+    most: float
+    what: str
+    """What the numbers are, for the text shown at a cell."""
+
+
 @dataclass(frozen=True)
 class Item:
     """One thing to know: how grave it is, a sentence, and what to do about it."""
@@ -77,7 +90,7 @@ class Folded:
     parts: tuple[Part, ...]
 
 
-Part: TypeAlias = Table | Items | Code | Figure | Tabs | Scene | Folded
+Part: TypeAlias = Table | HeatMap | Items | Code | Figure | Tabs | Scene | Folded
 
 
 @dataclass(frozen=True)
@@ -274,6 +287,8 @@ def _section_html(section: Section, name: str, embedded: _Embedded) -> str:
 def _part_html(part: Part, embedded: _Embedded) -> str:
     if isinstance(part, Table):
         return _table_html(part)
+    if isinstance(part, HeatMap):
+        return _heat_map_html(part)
     if isinstance(part, Items):
         return _items_html(part.items)
     if isinstance(part, Code):
@@ -300,6 +315,23 @@ def _table_html(table: Table) -> str:
     head = "".join(cell("th", i, text) for i, text in enumerate(table.header))
     body = "".join(f"<tr>{''.join(cell('td', i, text) for i, text in enumerate(row))}</tr>" for row in table.rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _heat_map_html(heat: HeatMap) -> str:
+    def cell(row: str, column: str, value: float) -> str:
+        if not np.isfinite(value):
+            return f'<td title="{escape(f"{row}, {column}: not known")}"></td>'
+        strength = min(abs(value) / heat.most, 1.0)
+        colour = f"rgba({'201,42,42' if value > 0.0 else '24,100,171'},{strength:.2f})"
+        text = escape(f"{row}, {column}: {heat.what} {value:.3g}")
+        return f'<td class="heat" style="background:{colour}" title="{text}"></td>'
+
+    head = "<th></th>" + "".join(f'<th class="upright"><span>{escape(name)}</span></th>' for name in heat.columns)
+    body = "".join(
+        f"<tr><th>{escape(row)}</th>{''.join(cell(row, c, float(v)) for c, v in zip(heat.columns, values, strict=True))}</tr>"
+        for row, values in zip(heat.rows, heat.values, strict=True)
+    )
+    return f'<div class="scroll"><table class="heat"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _items_html(items: Sequence[Item]) -> str:

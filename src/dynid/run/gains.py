@@ -31,7 +31,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.constraints import MassBounds
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.sdp import FeasibleSDP
-from dynid.estimation.methods.weighted import WeightedLeastSquares
+from dynid.estimation.methods.weighted import settled_weights
 from dynid.estimation.seen import seen_parameters
 from dynid.estimation.uncertainty import uncertainty
 from dynid.inertia import phi_from_mass_com_inertia
@@ -369,7 +369,7 @@ class _Problem:
         regression = self.regression(phi, g)
         prior = self.parameters.with_values(np.concatenate([phi, g]))
         problem = self._with_mass(regression, prior)
-        weights, beta, _ = WeightedLeastSquares()._iterate(problem)
+        weights, beta, _ = settled_weights(problem)
         covariance = np.zeros((self._n, self._n))
         if method is not None:
             sigma = problem.noise_sigma(beta, pooled=False)

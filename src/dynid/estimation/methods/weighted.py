@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
@@ -62,7 +63,7 @@ class WeightedLeastSquares:
             weights = 1.0 / np.array(self.sigma)
             beta, settled = problem.solve(weights), True
         else:
-            weights, beta, settled = self._iterate(problem)
+            weights, beta, settled = settled_weights(problem, self.iterations, self.settle)
         sigma = problem.noise_sigma(beta, pooled=False)
         found = uncertainty(problem, beta, weights, sigma, self.covariance)
         return problem.finish(
@@ -73,17 +74,19 @@ class WeightedLeastSquares:
             details={**found.details, "noise_sigma": sigma.tolist(), "weights": weights.tolist()},
         )
 
-    def _iterate(self, problem: LinearProblem) -> tuple[np.ndarray, np.ndarray, bool]:
-        weights = np.ones(len(problem.channels))
-        beta = problem.solve(weights)
-        for _ in range(self.iterations):
-            sigma = problem.noise_sigma(beta, pooled=False)
-            # noise-free channels: equal weights at the level of round-off instead of infinite ones
-            floor = 1e-10 * max(float(problem.regression.torque_norms.max()), 1e-300)
-            new = 1.0 / np.maximum(sigma, floor)
-            new /= np.exp(np.log(new).mean())
-            change = float(np.abs(np.log(new / weights)).max())
-            weights, beta = new, problem.solve(new)
-            if change < self.settle:
-                return weights, beta, True
-        return weights, beta, False
+
+def settled_weights(problem: LinearProblem, iterations: int = 20, settle: float = 1e-6) -> tuple[Array, Array, bool]:
+    """Weights of the channels that agree with the residuals they lead to, the base values, and whether they have settled."""
+    weights = np.ones(len(problem.channels))
+    beta = problem.solve(weights)
+    for _ in range(iterations):
+        sigma = problem.noise_sigma(beta, pooled=False)
+        # noise-free channels: equal weights at the level of round-off instead of infinite ones
+        floor = 1e-10 * max(float(problem.regression.torque_norms.max()), 1e-300)
+        new = 1.0 / np.maximum(sigma, floor)
+        new /= np.exp(np.log(new).mean())
+        change = float(np.abs(np.log(new / weights)).max())
+        weights, beta = new, problem.solve(new)
+        if change < settle:
+            return weights, beta, True
+    return weights, beta, False

@@ -1,0 +1,236 @@
+"""A store of triangles and a fleet, simulated: cost of a day, of identifying again, kills while writing, alarms found and false.
+
+All data are simulated: motions of the demonstration arm, torque of its equations of motion with 1 % white noise, robots that
+differ by 2 % in their bodies and 10 % in friction, friction that scatters by 2 % from day to day. CPU seconds are user and
+system time of this process.
+
+``add_ratio``: adding a log as day 365 of a robot against day 1, whole additions from file to disk.
+``identify_cpu_s``: every robot of a store identified again (sdp, intervals, held-out error by day, changes).
+``unreadable``, ``lost``: after a writer was killed with SIGKILL at random times, how often the store could not be read, and how
+many additions that the writer had reported were missing.
+``events_found``: of three robots with changed friction and one with a load in each fleet, the share that was named with the right
+kind and joint. ``fleets_with_false_alarm``: fleets in which any other robot, or a value that did not change, was named.
+"""
+
+from __future__ import annotations
+
+import measure
+
+import argparse
+import datetime
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.export.urdf import write_urdf
+from dynid.fleet.add import add_to_store
+from dynid.fleet.entry import Entry, Key
+from dynid.fleet.identify import identify_store
+from dynid.fleet.judge import Fleet, assess, judge_fleet
+from dynid.fleet.simulated import FIRST_DAY, FleetPlan, robot_name, simulated_fleet, usual_events
+from dynid.fleet.store import Store, open_store
+from dynid.recording.recording import write_recording
+from dynid.regression.base import reduce_to_base
+from dynid.regression.channels import torque_channels
+from dynid.robot.builtin import demo_robot
+from dynid.simulation.builtin import demo_recording
+
+OPTIONS = {"friction": "linear", "cutoff_hz": 20.0, "velocity": "logged"}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = measure.parser(__doc__)
+    parser.add_argument("--seeds", type=int, default=20, help="simulated fleets")
+    parser.add_argument("--only", choices=("store", "kills", "fleet"), help="one part alone")
+    parser.add_argument("--write-into", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.write_into is not None:
+        _write_for_ever(options.write_into)
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        if options.only in (None, "store"):
+            result |= _store(place, options.smoke)
+        if options.only in (None, "kills"):
+            result |= _kills(place, 2 if options.smoke else 50)
+    if options.only in (None, "fleet"):
+        result |= _fleets(2 if options.smoke else options.seeds, 8 if options.smoke else 20, 44 if options.smoke else 50)
+    measure.print_result(result, options.json)
+
+
+def _cpu(call: Callable[[], object]) -> float:
+    started = time.process_time()
+    call()
+    return time.process_time() - started
+
+
+def _new_store(place: Path) -> tuple[Store, Path]:
+    """A store with the first day of one robot, and the folder of logs."""
+    write_urdf(demo_robot(), place / "arm.urdf")
+    for number in range(7):
+        write_recording(demo_recording(seconds=20.0, torque_noise=0.01, seed=number), place / f"log{number}.parquet")
+    _add(place, 0, 0)
+    return open_store(place / "store"), place
+
+
+def _add(place: Path, log: int, day: int) -> None:
+    when = FIRST_DAY + datetime.timedelta(days=day)
+    options = OPTIONS if day == 0 else {}
+    add_to_store(place / "arm.urdf", place / f"log{log}.parquet", place / "store", robot_id="year", day=when, **options)
+
+
+def _renamed(entry: Entry, robot: str, day: int) -> Entry:
+    """The same numbers as another robot's or day's."""
+    digest = hashlib.sha256(f"{robot} {day}".encode()).hexdigest()
+    return replace(entry, key=Key(robot, FIRST_DAY + datetime.timedelta(days=day), {}), logs=((f"{robot} {day}", digest),))
+
+
+def _store(place: Path, smoke: bool) -> dict[str, Any]:
+    folder = place / "year"
+    folder.mkdir()
+    store, _ = _new_store(folder)
+    first = [_cpu(lambda n=n: _add(folder, n, n)) for n in (1, 2, 3)]
+    entry = next(store.entries(["year"]))
+    n_days = 20 if smoke else 365
+    for day in range(4, n_days - 3):
+        store.add(_renamed(entry, "year", day))
+    last = [_cpu(lambda n=n: _add(folder, n, n_days - 7 + n)) for n in (4, 5, 6)]
+    sizes = [path.stat().st_size for path in store.files("year")]
+    n_robots, per_robot, different = (3, 4, 1) if smoke else (100, 30, 10)
+    robot, base = store.run.robot, store.base
+    plan = FleetPlan(robots=different, days=per_robot, seconds=4.0)
+    made = list(simulated_fleet(robot, base, plan))
+    for r in range(n_robots):
+        for d in range(per_robot):
+            store.add(_renamed(made[(r % different) * per_robot + d], robot_name(r), d))
+    names = [robot_name(r) for r in range(n_robots)]
+    started = time.perf_counter()
+    seconds = _cpu(lambda: identify_store(store, robots=names))
+    wall = time.perf_counter() - started
+    judged = _cpu(lambda: judge_fleet(store, robots=names))
+    return {
+        "add_day_1_ms": 1e3 * float(np.median(first)),
+        "add_day_365_ms": 1e3 * float(np.median(last)),
+        "add_ratio": float(np.median(last) / np.median(first)),
+        "bytes_per_row": float(np.mean(sizes)),
+        "identify_robots": n_robots,
+        "identify_rows": n_robots * per_robot,
+        "identify_cpu_s": seconds,
+        "identify_wall_s": wall,
+        "fleet_cpu_s": judged,
+    }
+
+
+def _kills(place: Path, n_kills: int) -> dict[str, Any]:
+    folder = place / "kills"
+    folder.mkdir()
+    store, _ = _new_store(folder)
+    rng = random.Random(0)
+    unreadable = lost = partial = reported = 0
+    for _ in range(n_kills):
+        before = len(list(store.files("killed")))
+        command = [sys.executable, __file__, "--write-into", str(store.folder)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            child.stdout.readline()  # it has begun to write
+            time.sleep(rng.uniform(0.0, 0.3))
+            os.kill(child.pid, signal.SIGKILL)
+            acknowledged = {int(line) for line in child.stdout.read().split()}
+        reported += len(acknowledged)
+        try:
+            found = list(open_store(store.folder).entries(["killed"]))
+        except Exception as error:  # whatever it is, it is what is counted
+            print(error, file=sys.stderr)
+            unreadable += 1
+            continue
+        days = {(entry.key.day - FIRST_DAY).days for entry in found}
+        lost += len(acknowledged - days) + max(before - len(found), 0)
+        partial += len(list((store.folder / "partial").iterdir()))
+    return {
+        "kills": n_kills,
+        "additions_reported": reported,
+        "unreadable": unreadable,
+        "lost": lost,
+        "cut_off_while_writing": partial,
+    }
+
+
+def _write_for_ever(folder: Path) -> None:
+    """Add days until the process is killed; each is reported after it was added."""
+    store = open_store(folder)
+    entry = next(store.entries(["year"]))
+    day = max(((_day_of(path) - FIRST_DAY).days for path in store.files("killed")), default=-1) + 1
+    print("begun", flush=True)
+    while True:
+        store.add(_renamed(entry, "killed", day))
+        print(day, flush=True)
+        day += 1
+
+
+def _day_of(path: Path) -> datetime.date:
+    return datetime.date.fromisoformat(path.name[:10])
+
+
+def _fleets(seeds: int, days: int, robots: int) -> dict[str, Any]:
+    robot = demo_robot()
+    base, channels = reduce_to_base(robot), torque_channels(robot)
+    events = usual_events(days)
+    plan = FleetPlan(robots=robots, days=days, events=events)
+    found = asked = wrong = false_alarms = 0
+    delay = []
+    for seed in range(seeds):
+        fleet = assess(list(simulated_fleet(robot, base, plan, seed)), channels, base, robot)
+        own_wrong = _false(fleet, events)
+        wrong += bool(own_wrong)
+        false_alarms += len(own_wrong)
+        for r, (event,) in events.items():
+            asked += 1
+            right = [change for change in fleet.changes if change.robot == robot_name(r) and _matches(change, event)]
+            found += bool(right)
+            delay += [abs((change.day - FIRST_DAY).days - event.day) for change in right[:1]]
+        if own_wrong:
+            print(f"seed {seed}: {own_wrong}", file=sys.stderr)
+    return {
+        "seeds": seeds,
+        "fleet_robots": robots,
+        "fleet_days": days,
+        "events_found": found / asked,
+        "day_off_mean": float(np.mean(delay)) if delay else float("nan"),
+        "fleets_with_false_alarm": wrong / seeds,
+        "false_alarms": false_alarms,
+        "false_alarm_rate_stated": fleet.rate,
+    }
+
+
+def _matches(change: Any, event: Any) -> bool:
+    if event.load is not None:
+        return bool(change.kind == "load")
+    return bool(change.kind == "friction" and change.parameter.endswith(str(event.joint)))
+
+
+def _false(fleet: Fleet, events: Any) -> list[str]:
+    """Alarms on robots to which nothing happened, or on values of the others that did not change."""
+    happened = {robot_name(r): event for r, (event,) in events.items()}
+    wrong = [one.sentence() for one in fleet.outliers if one.robot not in happened]
+    wrong += [
+        change.sentence()
+        for change in fleet.changes
+        if change.robot not in happened or not _matches(change, happened[change.robot])
+    ]
+    return wrong
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Changes from one day to the next that chance does not explain, with a stated rate of false alarms.
+
+The values of a robot scatter from day to day by their measurement and by an own scatter ``tau`` of friction (temperature,
+lubricant), which is estimated from successive days of all robots. For every day on which a change may have happened
+
+    z = (mean after - mean before) / sqrt(1 / I_after + 1 / I_before),      I = sum over days of 1 / (variance + tau^2)
+
+An alarm is raised where the largest ``|z|`` exceeds the quantile of Student's t at ``1 - rate / (2 N)``, with all ``N``
+questions that are asked of all robots, values and days counted. By Bonferroni's inequality a fleet in which nothing has
+changed then raises an alarm with at most this probability, if days are independent and their scatter is normal.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from dynid.arrays import Array
+from dynid.fleet.daily import DriftKind, Followed
+
+ALARM_RATE = 0.01
+"""Probability of a false alarm in one look at a fleet, by default."""
+LEAST_DAYS = 5
+"""Days of a robot from which changes are looked for."""
+BEFORE = 2
+"""Days that must lie before a change; one day after it is enough."""
+MEDIAN_CHI2 = 0.454936423119573
+"""Median of the square of a standard normal number."""
+EFFICIENCY = 0.37
+"""Of a scatter by the median, against one by the mean of squares: so many fewer are its degrees of freedom."""
+MOST_CHANGES = 4
+NEAR_DAYS = 3
+"""Changes of a load's values within so many rows of days are one change."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value of a robot that changed from a day on."""
+
+    robot: str
+    parameter: str
+    kind: DriftKind
+    joint: str
+    unit: str
+    day: datetime.date
+    """The first day after the change."""
+    before: float
+    after: float
+    """Of a load: against the mean of all days."""
+    sigma: float
+    """Of the difference."""
+    score: float
+    """The difference in standard deviations."""
+    threshold: float
+    share: float
+    """Largest share of a joint's torque that the difference makes up."""
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+    def sentence(self) -> str:
+        """The change in words."""
+        size = f"{abs(self.difference):.3g} ± {1.96 * self.sigma:.2g} {self.unit}"
+        certain = f"{abs(self.score):.1f} standard deviations, alarm above {self.threshold:.1f}"
+        if self.kind == "load":
+            verb = "carries more" if self.difference > 0.0 else "carries less"
+            what = f"'{self.joint}' {verb} from {self.day.isoformat()} on: {self.parameter} by {size}"
+            return f"{self.robot}: the link of joint {what} ({certain})"
+        return (
+            f"{self.robot}: {self.kind} {self.parameter} of joint '{self.joint}' changed on {self.day.isoformat()} from "
+            f"{self.before:.4g} to {self.after:.4g} {self.unit}, by {size} or {100.0 * self.share:.1f} % of the joint's torque ({certain})"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {
+            "type": "change",
+            "day": self.day.isoformat(),
+            "difference": self.difference,
+            "text": self.sentence(),
+        }
+
+
+def day_scatter(all_followed: Sequence[Followed]) -> tuple[Array, Array]:
+    """Scatter ``tau^2`` of each value between days, from successive days of all robots, and its degrees of freedom.
+
+    By the median, so that a day on which some robots change counts like any other.
+    """
+    squares = [np.diff(one.values, axis=0) ** 2 for one in all_followed]
+    known = [one.variance[1:] + one.variance[:-1] for one in all_followed]
+    differences, variances = np.concatenate(squares), np.concatenate(known)
+    n_values = differences.shape[1]
+    tau = np.array([0.5 * excess_variance(differences[:, p], variances[:, p]) for p in range(n_values)])
+    return tau, np.full(n_values, max(EFFICIENCY * len(differences), 1.0))
+
+
+def excess_variance(squares: Array, variances: Array) -> float:
+    """``T`` that makes the median of ``squares / (variances + T)`` that of a squared standard normal number; zero at least."""
+    if not len(squares) or np.median(squares / variances) <= MEDIAN_CHI2:
+        return 0.0
+    low, high = 0.0, float(np.max(squares)) / MEDIAN_CHI2 + 1e-300
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        if np.median(squares / (variances + middle)) > MEDIAN_CHI2:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def changes_of(all_followed: Sequence[Followed], rate: float = ALARM_RATE) -> dict[str, tuple[Change, ...]]:
+    """Changes of every robot that has enough days; robots that have not are left out."""
+    enough = [one for one in all_followed if len(one.days) >= LEAST_DAYS]
+    if not enough:
+        return {}
+    tau, freedom = day_scatter(enough)
+    watched = np.flatnonzero(enough[0].monitored.watched)
+    asked = sum(len(one.days) - BEFORE for one in enough) * len(watched)
+    found = {}
+    for one in enough:
+        changes: list[Change] = []
+        for p in watched:
+            threshold = float(scipy.special.stdtrit(freedom[p], 1.0 - rate / (2.0 * asked)))
+            weight = 1.0 / (one.variance[:, p] + tau[p])
+            for start, place, stop, z in _segments(one.values[:, p], weight, threshold):
+                changes.append(_change(one, int(p), (start, place, stop), z, weight, threshold))
+        found[one.robot] = _joined(changes, one)
+    return found
+
+
+def _segments(values: Array, weight: Array, threshold: float) -> list[tuple[int, int, int, float]]:
+    """Changes by their segment: its start, the first day after the change, its end, and ``z``; the strongest first, then within
+    both halves."""
+    found: list[tuple[int, int, int, float]] = []
+    waiting = [(0, len(values))]
+    while waiting and len(found) < MOST_CHANGES:
+        start, stop = waiting.pop(0)
+        if stop - start <= BEFORE:
+            continue
+        w, y = weight[start:stop], values[start:stop]
+        I, S = np.cumsum(w), np.cumsum(w * y)
+        before, after = I[:-1], I[-1] - I[:-1]
+        z = ((S[-1] - S[:-1]) / after - S[:-1] / before) / np.sqrt(1.0 / before + 1.0 / after)
+        z[: BEFORE - 1] = 0.0
+        k = int(np.argmax(np.abs(z)))
+        if abs(z[k]) > threshold:
+            place = start + k + 1
+            found.append((start, place, stop, float(z[k])))
+            waiting += [(start, place), (place, stop)]
+    return found
+
+
+def _change(one: Followed, p: int, segment: tuple[int, int, int], z: float, weight: Array, threshold: float) -> Change:
+    start, place, stop = segment
+    values = one.values[:, p]
+    before, after = (float(np.average(values[a:b], weights=weight[a:b])) for a, b in ((start, place), (place, stop)))
+    sigma = float(np.sqrt(1.0 / weight[start:place].sum() + 1.0 / weight[place:stop].sum()))
+    m = one.monitored
+    share = float(abs(after - before) * one.share[p])
+    return Change(
+        one.robot,
+        m.names[p],
+        m.kinds[p],
+        m.joints[p],
+        m.units[p],
+        one.days[place],
+        before,
+        after,
+        sigma,
+        z,
+        threshold,
+        share,
+    )
+
+
+def _joined(changes: Sequence[Change], one: Followed) -> tuple[Change, ...]:
+    """Changes in the order of time; those of the values of one load at about one time are one, told by its strongest value,
+    and by its mass where that changed."""
+    kept: list[Change] = [change for change in changes if change.kind != "load"]
+    loads = sorted((change for change in changes if change.kind == "load"), key=lambda change: change.day)
+    places = {day: place for place, day in enumerate(one.days)}
+    groups: list[list[Change]] = []
+    for change in loads:
+        if groups and places[change.day] - places[groups[-1][-1].day] <= NEAR_DAYS:
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    for group in groups:
+        strongest = max(group, key=lambda change: abs(change.score))
+        mass = next((change for change in group if change.parameter == "load m"), strongest)
+        kept.append(replace(mass, day=strongest.day))
+    return tuple(sorted(kept, key=lambda change: (change.day, -abs(change.score))))

@@ -1,0 +1,255 @@
+"""A fleet judged from its store: every robot with the help of the others, robots that differ, values that change."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.adapters.blas import one_blas_thread
+from dynid.arrays import Array, freeze
+from dynid.errors import InputError
+from dynid.fleet.changes import ALARM_RATE, LEAST_DAYS, Change, changes_of, day_scatter
+from dynid.fleet.choice import Choice
+from dynid.fleet.daily import Followed, Monitored, follow
+from dynid.fleet.entry import Entry
+from dynid.fleet.information import Reducer, by_day, noise_of
+from dynid.fleet.spread import LEAST_ROBOTS, Outlier, Spread, outlier_threshold, spread_of
+from dynid.fleet.store import Store, open_store
+from dynid.progress import Tell, silent
+from dynid.regression.base import BaseReduction
+from dynid.regression.channels import Channel
+from dynid.robot.model import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """What a store says about its robots."""
+
+    name: str
+    base: BaseReduction
+    followed: tuple[Followed, ...]
+    """Values of every day, robot by robot."""
+    values: Array
+    """``(robots, base)``: base values over all days of a robot."""
+    sigma: Array
+    spread: Spread
+    day_scatter: Array
+    """Standard deviation between days of each monitored value beyond its measurement; NaN where there are too few days."""
+    changes: tuple[Change, ...]
+    outliers: tuple[Outlier, ...]
+    rate: float
+    """Probability of a false alarm if nothing differs or changes, at most."""
+    notes: tuple[str, ...]
+    rows: int
+    seconds: float = 0.0
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        return tuple(one.robot for one in self.followed)
+
+    @property
+    def alarms(self) -> tuple[Change | Outlier, ...]:
+        """Changes and outliers, the largest share of torque first."""
+        return tuple(sorted((*self.changes, *self.outliers), key=lambda one: -one.share))
+
+    @property
+    def largest_share(self) -> float:
+        """Largest share of a joint's torque of any alarm; zero without one."""
+        return max((one.share for one in self.alarms), default=0.0)
+
+    def exceeds(self, at_most: float) -> bool:
+        """Whether some alarm makes up more of a joint's torque than allowed."""
+        return bool(self.alarms) and self.largest_share > at_most
+
+    def summary(self) -> dict[str, Any]:
+        """What scripts rely on, under fixed names."""
+        return {
+            "fleet": self.name,
+            "rows": self.rows,
+            "false_alarm_rate": self.rate,
+            "robots": [self._robot(place) for place in range(len(self.followed))],
+            "alarms": [one.as_dict() for one in self.alarms],
+            "largest_share": self.largest_share,
+            "spread": [
+                {"name": name, "expression": text, "mean": mean, "spread": spread, "robots": int(count)}
+                for name, text, mean, spread, count in zip(
+                    self.base.names,
+                    self.base.expressions(digits=4),
+                    self.spread.mean.tolist(),
+                    self.spread.spread.tolist(),
+                    self.spread.counted.tolist(),
+                    strict=True,
+                )
+            ],
+            "day_scatter": dict(zip(self.followed[0].monitored.names, self.day_scatter.tolist(), strict=True)),
+            "notes": list(self.notes),
+            "seconds": self.seconds,
+        }
+
+    def _robot(self, place: int) -> dict[str, Any]:
+        one, spread = self.followed[place], self.spread
+        changes = [change for change in self.changes if change.robot == one.robot]
+        outliers = [outlier for outlier in self.outliers if outlier.robot == one.robot]
+        m = one.monitored
+        return {
+            "id": one.robot,
+            "days": len(one.days),
+            "first_day": one.days[0].isoformat(),
+            "last_day": one.days[-1].isoformat(),
+            "alarm": bool(changes or outliers),
+            "changes": [change.as_dict() for change in changes],
+            "outliers": [outlier.as_dict() for outlier in outliers],
+            "estimate": [
+                {"name": name, "value": value, "sigma": sigma, "shrunk": own, "shrunk_sigma": own_sigma, "score": score}
+                for name, value, sigma, own, own_sigma, score in zip(
+                    self.base.names,
+                    self.values[place].tolist(),
+                    self.sigma[place].tolist(),
+                    spread.shrunk[place].tolist(),
+                    spread.shrunk_sigma[place].tolist(),
+                    spread.score[place].tolist(),
+                    strict=True,
+                )
+            ],
+            "daily": {
+                "days": [day.isoformat() for day in one.days],
+                "values": {m.names[p]: one.values[:, p].tolist() for p in np.flatnonzero(m.watched)},
+                "sigma": {m.names[p]: np.sqrt(one.variance[:, p]).tolist() for p in np.flatnonzero(m.watched)},
+            },
+        }
+
+
+def judge_fleet(
+    store: Store | str | Path,
+    *,
+    where: str | None = None,
+    robots: Sequence[str] = (),
+    from_day: str | datetime.date | None = None,
+    to_day: str | datetime.date | None = None,
+    false_alarms: float = ALARM_RATE,
+    tell: Tell = silent,
+) -> Fleet:
+    """Judge the robots of a store: how much they differ, which of them are outliers, and what has changed from day to day.
+
+    Args:
+        store: a store, or its folder.
+        where: comparisons joined by ``and``: of ``robot``, ``day`` or conditions by name.
+        robots: only these.
+        from_day: the first day.
+        to_day: the last day.
+        false_alarms: probability of any alarm in a fleet in which nothing differs or changes.
+        tell: called with a short text before each step.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> _ = dynid.add_to_store("arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0)
+        >>> fleet = dynid.judge_fleet("store")
+        >>> fleet.robots, fleet.alarms
+        (('R1',), ())
+    """
+    started = time.perf_counter()
+    opened = store if isinstance(store, Store) else open_store(store)
+    if not 0.0 < false_alarms < 1.0:
+        raise InputError(f"--false-alarms is {false_alarms:g}, expected a probability between 0 and 1, such as 0.01")
+    with one_blas_thread():
+        tell("reading the store")
+        entries = Choice.of(where, robots, from_day, to_day).entries(opened)
+        tell("comparing robots and days")
+        fleet = assess(entries, opened.channels, opened.base, opened.run.robot, false_alarms)
+    return replace(fleet, seconds=time.perf_counter() - started)
+
+
+def assess(
+    entries: Sequence[Entry], channels: Sequence[Channel], base: BaseReduction, robot: Robot, rate: float = ALARM_RATE
+) -> Fleet:
+    """The same from entries in memory. Half of the rate is for changes, half for outliers."""
+    by_robot: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_robot.setdefault(entry.key.robot, []).append(entry)
+    monitored = Monitored.of(robot, base)
+    reducer = Reducer(channels, base)
+    followed = []
+    for name, own in sorted(by_robot.items()):
+        sigma = noise_of(own)
+        followed.append(follow(name, by_day([reducer.information(entry, sigma) for entry in own]), monitored))
+    changes = changes_of(followed, 0.5 * rate)
+    tau = np.full(len(monitored.names), np.nan)
+    enough = [one for one in followed if len(one.days) >= LEAST_DAYS]
+    if enough:
+        tau = np.sqrt(day_scatter(enough)[0])
+    values, variance = _robot_values(followed, monitored, np.nan_to_num(tau))
+    spread = spread_of(values, variance)
+    return Fleet(
+        name=robot.name,
+        base=base,
+        followed=tuple(followed),
+        values=freeze(values),
+        sigma=freeze(np.sqrt(variance)),
+        spread=spread,
+        day_scatter=freeze(tau),
+        changes=tuple(change for own in changes.values() for change in own),
+        outliers=_outliers(followed, base, values, spread, 0.5 * rate),
+        rate=rate,
+        notes=_notes(followed),
+        rows=len(entries),
+    )
+
+
+def _robot_values(followed: Sequence[Followed], monitored: Monitored, tau: Array) -> tuple[Array, Array]:
+    """Base values of every robot over all its days, and their variance with the scatter between days."""
+    values, variances = [], []
+    for one in followed:
+        beta, covariance, shown = one.total.solved
+        variance = np.diag(covariance) + (monitored.E**2) @ tau**2 / len(one.days)
+        values.append(beta)
+        variances.append(np.where(shown, variance, np.inf))
+    return np.array(values), np.array(variances)
+
+
+def _outliers(
+    followed: Sequence[Followed], base: BaseReduction, values: Array, spread: Spread, rate: float
+) -> tuple[Outlier, ...]:
+    judged = np.flatnonzero(spread.counted >= LEAST_ROBOTS)
+    if not len(judged):
+        return ()
+    found = []
+    expressions = base.expressions(digits=4)
+    for i in judged:
+        threshold = outlier_threshold(int(spread.counted[i]), len(judged), rate)
+        for place in np.flatnonzero(np.abs(np.nan_to_num(spread.score[:, i])) > threshold).tolist():
+            one = followed[place]
+            away = float(values[place, i] - spread.mean[i])
+            share = np.sqrt(one.total.columns[:, i] / np.maximum(one.total.energy, 1e-300)).max() * abs(away)
+            found.append(
+                Outlier(
+                    one.robot,
+                    base.names[i],
+                    expressions[i],
+                    float(values[place, i]),
+                    float(spread.mean[i]),
+                    float(spread.spread[i]),
+                    float(spread.score[place, i]),
+                    threshold,
+                    float(share),
+                )
+            )
+    return tuple(sorted(found, key=lambda one: -abs(one.score)))
+
+
+def _notes(followed: Sequence[Followed]) -> tuple[str, ...]:
+    notes = []
+    few = [one.robot for one in followed if len(one.days) < LEAST_DAYS]
+    if few:
+        notes.append(
+            f"{len(few)} of {len(followed)} robots have fewer than {LEAST_DAYS} days: no change is looked for in them"
+        )
+    if len(followed) < LEAST_ROBOTS:
+        notes.append(f"{len(followed)} robots are too few to find how much robots differ, expected at least {LEAST_ROBOTS}")
+    return tuple(notes)
