@@ -38,7 +38,7 @@ from dynid.fleet.add import add_to_store
 from dynid.fleet.entry import Entry, Key
 from dynid.fleet.identify import identify_store
 from dynid.fleet.judge import Fleet, assess, judge_fleet
-from dynid.fleet.simulated import FIRST_DAY, FleetPlan, robot_name, simulated_fleet, usual_events
+from dynid.fleet.simulated import FIRST_DAY, FleetPlan, robot_name, simulated_fleet, simulated_robots, usual_events
 from dynid.fleet.store import Store, open_store
 from dynid.recording.recording import write_recording
 from dynid.regression.base import reduce_to_base
@@ -191,7 +191,7 @@ def _fleets(seeds: int, days: int, robots: int) -> dict[str, Any]:
     found = asked = wrong = false_alarms = 0
     delay = []
     for seed in range(seeds):
-        fleet = assess(list(simulated_fleet(robot, base, plan, seed)), channels, base, robot)
+        fleet = assess(simulated_robots(robot, base, plan, seed), channels, base, robot)
         own_wrong = _false(fleet, events)
         wrong += bool(own_wrong)
         false_alarms += len(own_wrong)

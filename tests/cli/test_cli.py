@@ -66,11 +66,11 @@ def test_help_of_every_verb_has_an_example() -> None:
     assert listed.returncode == 0
     verbs = (
         "demo", "init", "doctor", "data", "base", "check", "repair", "excite", "simulate", "identify", "validate", "compare", "payload",
-        "export", "report",
+        "export", "report", "fleet", "store add", "store identify", "store list",
     )  # fmt: skip
     for verb in verbs:
-        assert verb in listed.stdout
-        shown = dynid(verb, "--help")
+        assert verb.split()[0] in listed.stdout
+        shown = dynid(*verb.split(), "--help")
         assert shown.returncode == 0
         assert "Example: dynid" in " ".join(shown.stdout.split())
 

@@ -101,16 +101,7 @@ def day_scatter(all_followed: Sequence[Followed]) -> tuple[Array, Array]:
 
 def excess_variance(squares: Array, variances: Array) -> float:
     """``T`` that makes the median of ``squares / (variances + T)`` that of a squared standard normal number; zero at least."""
-    if not len(squares) or np.median(squares / variances) <= MEDIAN_CHI2:
-        return 0.0
-    low, high = 0.0, float(np.max(squares)) / MEDIAN_CHI2 + 1e-300
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        if np.median(squares / (variances + middle)) > MEDIAN_CHI2:
-            low = middle
-        else:
-            high = middle
-    return high
+    return max(float(np.median(squares / MEDIAN_CHI2 - variances)), 0.0) if len(squares) else 0.0
 
 
 def changes_of(all_followed: Sequence[Followed], rate: float = ALARM_RATE) -> dict[str, tuple[Change, ...]]:
@@ -127,16 +118,16 @@ def changes_of(all_followed: Sequence[Followed], rate: float = ALARM_RATE) -> di
         for p in watched:
             threshold = float(scipy.special.stdtrit(freedom[p], 1.0 - rate / (2.0 * asked)))
             weight = 1.0 / (one.variance[:, p] + tau[p])
-            for start, place, stop, z in _segments(one.values[:, p], weight, threshold):
-                changes.append(_change(one, int(p), (start, place, stop), z, weight, threshold))
+            places = _places(one.values[:, p], weight, threshold)
+            for start, place, stop in zip([0, *places], places, [*places[1:], len(weight)], strict=False):
+                changes.append(_change(one, int(p), (start, place, stop), weight, threshold))
         found[one.robot] = _joined(changes, one)
     return found
 
 
-def _segments(values: Array, weight: Array, threshold: float) -> list[tuple[int, int, int, float]]:
-    """Changes by their segment: its start, the first day after the change, its end, and ``z``; the strongest first, then within
-    both halves."""
-    found: list[tuple[int, int, int, float]] = []
+def _places(values: Array, weight: Array, threshold: float) -> list[int]:
+    """First days after a change: the strongest change first, then those within both halves."""
+    found: list[int] = []
     waiting = [(0, len(values))]
     while waiting and len(found) < MOST_CHANGES:
         start, stop = waiting.pop(0)
@@ -149,32 +140,22 @@ def _segments(values: Array, weight: Array, threshold: float) -> list[tuple[int,
         z[: BEFORE - 1] = 0.0
         k = int(np.argmax(np.abs(z)))
         if abs(z[k]) > threshold:
-            place = start + k + 1
-            found.append((start, place, stop, float(z[k])))
-            waiting += [(start, place), (place, stop)]
-    return found
+            found.append(start + k + 1)
+            waiting += [(start, start + k + 1), (start + k + 1, stop)]
+    return sorted(found)
 
 
-def _change(one: Followed, p: int, segment: tuple[int, int, int], z: float, weight: Array, threshold: float) -> Change:
+def _change(one: Followed, p: int, segment: tuple[int, int, int], weight: Array, threshold: float) -> Change:
+    """The change between the days before and after it, up to the next change on either side."""
     start, place, stop = segment
     values = one.values[:, p]
     before, after = (float(np.average(values[a:b], weights=weight[a:b])) for a, b in ((start, place), (place, stop)))
     sigma = float(np.sqrt(1.0 / weight[start:place].sum() + 1.0 / weight[place:stop].sum()))
-    m = one.monitored
+    m, score = one.monitored, (after - before) / sigma
     share = float(abs(after - before) * one.share[p])
+    day = one.days[place]
     return Change(
-        one.robot,
-        m.names[p],
-        m.kinds[p],
-        m.joints[p],
-        m.units[p],
-        one.days[place],
-        before,
-        after,
-        sigma,
-        z,
-        threshold,
-        share,
+        one.robot, m.names[p], m.kinds[p], m.joints[p], m.units[p], day, before, after, sigma, score, threshold, share
     )
 
 

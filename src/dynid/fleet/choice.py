@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,19 +74,22 @@ class Choice:
         named = tuple(clause.value for clause in clauses if clause.name == "robot" and clause.sign == "=")
         return cls(tuple(robots) or named, first, last, clauses)
 
-    def entries(self, store: Store, *, light: bool = False) -> list[Entry]:
-        """The rows, robots in order and days in order; at least one."""
+    def by_robot(self, store: Store, *, light: bool = False) -> Iterator[tuple[str, list[Entry]]]:
+        """The rows of one robot after another, days in order; at least one row."""
         known = store.robots
         for robot in self.robots:
             if robot not in known:
                 raise InputError(
                     f"store '{store.folder}' has no robot '{robot}', it has {_some(known)}; 'dynid store list' shows all"
                 )
-        chosen = self.robots or known
-        found = list(store.entries(chosen, self.first, self.last, self.keeps, light=light))
-        if not found:
+        empty = True
+        for robot in self.robots or known:
+            found = list(store.entries([robot], self.first, self.last, self.keeps, light=light))
+            if found:
+                empty = False
+                yield robot, found
+        if empty:
             raise InputError(f"store '{store.folder}' has no row that matches; 'dynid store list' shows all")
-        return found
 
     def keeps(self, key: Key) -> bool:
         return all(clause.holds(key) for clause in self.clauses)

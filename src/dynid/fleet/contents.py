@@ -14,10 +14,7 @@ from dynid.fleet.store import Store
 def contents_of(store: Store, choice: Choice | None = None) -> dict[str, Any]:
     """Rows of every robot: days, conditions, seconds of motion, held-out error; and what the store has fixed."""
     run = store.run
-    by_robot: dict[str, list[Entry]] = {}
-    if store.robots:
-        for entry in (choice or Choice()).entries(store, light=True):
-            by_robot.setdefault(entry.key.robot, []).append(entry)
+    by_robot = dict((choice or Choice()).by_robot(store, light=True)) if store.robots else {}
     return {
         "store": str(store.folder),
         "robot": run.robot.name,

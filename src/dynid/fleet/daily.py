@@ -102,7 +102,7 @@ class Followed:
     values: Array
     """``(days, values)``; those of a load are relative to the mean of all days."""
     variance: Array
-    """``(days, values)``: of the measurement."""
+    """``(days, values)``: of the measurement, less what is common to all days of the robot and no change."""
     share: Array
     """Largest share of the torque of a channel that one unit of each value makes up."""
     total: Information
@@ -132,9 +132,10 @@ def follow(robot: str, days: Sequence[Information], monitored: Monitored) -> Fol
     inverse, _ = safe_inverse(left)
     rho, spread = inverse @ right, inverse @ noise @ inverse
     values, variance = [], []
+    common = np.mean([P @ C for P, C in kept], axis=0)  # an error of rho moves all days alike by this much
     for day, (P, C) in zip(days, kept, strict=True):
         values.append(P @ (E.T @ day.g - C @ rho))
-        through = P @ C
+        through = P @ C - common
         covariance = P @ (E.T @ day.M @ E) @ P + through @ spread @ through.T + P @ np.diag(narrow) @ P
         variance.append(np.diag(covariance))
     found = np.array(values)

@@ -19,7 +19,7 @@ from dynid.estimation.result import Estimate, Method
 from dynid.fleet.changes import ALARM_RATE, Change, changes_of
 from dynid.fleet.choice import Choice
 from dynid.fleet.daily import Monitored, follow
-from dynid.fleet.entry import Entry, merged
+from dynid.fleet.entry import Entry, Key, merged
 from dynid.fleet.information import Information, Reducer, by_day, noise_of, safe_inverse, total_of
 from dynid.fleet.store import Store, open_store
 from dynid.progress import Tell, silent
@@ -36,18 +36,18 @@ from dynid.validation.rows import row_error_of
 class DayError:
     """Errors of the rows of one day and condition."""
 
-    entry: Entry
+    key: Key
+    rows: int
     error: float
     """By the estimate from all rows."""
     held_out: float
     """By the estimate from all other rows; NaN where there are none."""
 
     def as_dict(self) -> dict[str, Any]:
-        key = self.entry.key
         return {
-            "day": key.day.isoformat(),
-            "condition": dict(key.condition),
-            "rows": int(sum(self.entry.rows)),
+            "day": self.key.day.isoformat(),
+            "condition": dict(self.key.condition),
+            "rows": self.rows,
             "relative_error": self.error,
             "held_out": self.held_out,
         }
@@ -148,16 +148,13 @@ def identify_store(
     started = time.perf_counter()
     opened = store if isinstance(store, Store) else open_store(store)
     with one_blas_thread():
-        chosen = Choice.of(where, robots, from_day, to_day).entries(opened)
+        choice = Choice.of(where, robots, from_day, to_day)
         own = opened.run
         options = replace(own.settings, **_fit_of(settings or Settings()))
         method = method_of(options, own.robot, tell)
-        by_robot: dict[str, list[Entry]] = {}
-        for entry in chosen:
-            by_robot.setdefault(entry.key.robot, []).append(entry)
         found = []
-        for number, (name, entries) in enumerate(by_robot.items(), start=1):
-            tell(f"robot {name}, {number} of {len(by_robot)}")
+        for name, entries in choice.by_robot(opened):
+            tell(f"robot {name}")
             found.append(_identified(opened, name, entries, method, options))
     return StoreIdentification(opened, tuple(found), time.perf_counter() - started)
 
@@ -192,7 +189,6 @@ def _identified(store: Store, name: str, entries: Sequence[Entry], method: Metho
         checks=(),
         comparisons=(),
         notes=gate(result, own.robot, (), verdict),
-        regression=regression,
     )
     followed = follow(name, by_day(each), Monitored.of(own.robot, base))
     return StoredRobot(name, run, days, held_out, changes_of([followed], ALARM_RATE).get(name))
@@ -228,7 +224,7 @@ def _errors(
             missed = _left(entry, inverse @ (total.g - own.g), store)
             held = relative(missed, norms)
             left, size = left + float(missed @ missed), size + float(norms @ norms)
-        days.append(DayError(entry, relative(_left(entry, result.base_values, store), norms), held))
+        days.append(DayError(entry.key, sum(entry.rows), relative(_left(entry, result.base_values, store), norms), held))
     whole = float(np.sqrt(left / size)) if size > 0.0 else entries[0].held_out_error
     return tuple(days), whole
 

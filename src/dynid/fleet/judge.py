@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -160,25 +160,29 @@ def judge_fleet(
         raise InputError(f"--false-alarms is {false_alarms:g}, expected a probability between 0 and 1, such as 0.01")
     with one_blas_thread():
         tell("reading the store")
-        entries = Choice.of(where, robots, from_day, to_day).entries(opened)
-        tell("comparing robots and days")
-        fleet = assess(entries, opened.channels, opened.base, opened.run.robot, false_alarms)
+        groups = Choice.of(where, robots, from_day, to_day).by_robot(opened)
+        fleet = assess(groups, opened.channels, opened.base, opened.run.robot, false_alarms)
     return replace(fleet, seconds=time.perf_counter() - started)
 
 
 def assess(
-    entries: Sequence[Entry], channels: Sequence[Channel], base: BaseReduction, robot: Robot, rate: float = ALARM_RATE
+    robots: Iterable[tuple[str, Sequence[Entry]]],
+    channels: Sequence[Channel],
+    base: BaseReduction,
+    robot: Robot,
+    rate: float = ALARM_RATE,
 ) -> Fleet:
-    """The same from entries in memory. Half of the rate is for changes, half for outliers."""
-    by_robot: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_robot.setdefault(entry.key.robot, []).append(entry)
+    """The same from the rows of one robot after another, of which one is held at a time.
+
+    Half of the rate is for changes, half for outliers.
+    """
     monitored = Monitored.of(robot, base)
     reducer = Reducer(channels, base)
-    followed = []
-    for name, own in sorted(by_robot.items()):
+    followed, rows = [], 0
+    for name, own in robots:
         sigma = noise_of(own)
         followed.append(follow(name, by_day([reducer.information(entry, sigma) for entry in own]), monitored))
+        rows += len(own)
     changes = changes_of(followed, 0.5 * rate)
     tau = np.full(len(monitored.names), np.nan)
     enough = [one for one in followed if len(one.days) >= LEAST_DAYS]
@@ -198,7 +202,7 @@ def assess(
         outliers=_outliers(followed, base, values, spread, 0.5 * rate),
         rate=rate,
         notes=_notes(followed),
-        rows=len(entries),
+        rows=rows,
     )
 
 

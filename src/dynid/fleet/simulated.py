@@ -9,6 +9,7 @@ import datetime
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -58,6 +59,12 @@ class FleetPlan:
 def robot_name(number: int) -> str:
     """Name of a simulated robot."""
     return f"R{number + 1:03d}"
+
+
+def simulated_robots(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: int = 0) -> Iterator[tuple[str, list[Entry]]]:
+    """The entries of one robot after another."""
+    for name, own in groupby(simulated_fleet(robot, base, plan, seed), key=lambda entry: entry.key.robot):
+        yield name, list(own)
 
 
 def simulated_fleet(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: int = 0) -> Iterator[Entry]:

@@ -43,7 +43,7 @@ ToDay: TypeAlias = Annotated[str | None, typer.Option("--to-day", metavar="DAY",
 
 
 @store.command()
-@takes_options(Model, Rows, Reading)
+@takes_options(Model, Rows, Reading, without=("from_s", "to_s", "keep_bodies"))  # --to is the store
 def add(
     robot: RobotFile,
     logs: LogFiles,

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_program import dynid
+from dynid.fleet.simulated import simulated_fleet
+from small_fleet import Shop, make_shop, small_plan
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return make_shop(tmp_path_factory.mktemp("shop"))
+
+
+def test_add_list_identify(shop: Shop, tmp_path: Path) -> None:
+    done = dynid(
+        "store", "add", shop.urdf, shop.logs[2], "--to", shop.store.folder, "--robot-id", "B", "--day", "2026-03-04",
+        "--condition", "tool=C", "--condition", "temperature=21", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["condition"] == {"temperature": "21", "tool": "C"}
+    assert found["added"] == [str(shop.logs[2])]
+    again = dynid("store", "add", shop.urdf, shop.logs[2], "--to", shop.store.folder, "--robot-id", "B")
+    assert again.returncode == 0
+    assert (
+        "log2.parquet is in the store already (robot B, 2026-03-04, temperature=21, tool=C) and was skipped" in again.stdout
+    )
+    listed = json.loads(dynid("store", "list", shop.store.folder, "--json").stdout)
+    assert [(robot["id"], robot["rows"]) for robot in listed["robots"]] == [("A", 2), ("B", 1)]
+    assert "tool=C" in dynid("store", "list", shop.store.folder).stdout
+    done = dynid("store", "identify", shop.store.folder, "--where", "robot=A", "-o", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    (robot,) = json.loads(done.stdout)["robots"]
+    assert robot["id"] == "A"
+    assert robot["alarm"] is None
+    assert robot["estimate"]["feasible"]
+    assert robot["estimate"]["intervals"][0]["lower"] < robot["estimate"]["intervals"][0]["upper"]
+    assert (tmp_path / "run" / "run.json").is_file()
+    shown = dynid("store", "identify", shop.store.folder, "--robot", "A", "--method", "wls")
+    assert "95 % interval" in shown.stdout
+    assert "too few days" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--cutoff-hz", "8"), "was made with --cutoff-hz 15.0, 8.0 was given"),
+        (("--condition", "tool"), "--condition is 'tool', expected name=value"),
+        (("--condition", "day=1"), "'day' is given by --day"),
+        (("--day", "1.3.2026"), "--day is '1.3.2026', expected a day such as 2026-03-01"),
+    ],
+)
+def test_bad_input_is_one_sentence(shop: Shop, words: tuple[str, ...], message: str) -> None:
+    before = sorted(shop.store.folder.rglob("*"))
+    done = dynid("store", "add", shop.urdf, shop.logs[0], "--to", shop.store.folder, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert sorted(shop.store.folder.rglob("*")) == before
+
+
+def test_fleet_exits_with_1_where_a_change_is_too_large(shop: Shop, tmp_path: Path) -> None:
+    run = shop.store.run
+    for entry in simulated_fleet(run.robot, shop.store.base, small_plan(), seed=1):
+        shop.store.add(entry)
+    page = tmp_path / "fleet.html"
+    done = dynid("fleet", shop.store.folder, "--where", "robot!=A and robot!=B", "-o", page, "--at-most", "0", "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert {alarm["robot"] for alarm in found["alarms"]} == {"R003", "R006"}
+    assert {robot["id"] for robot in found["robots"] if robot["alarm"]} == {"R003", "R006"}
+    assert "more than the 0.00 % allowed" in done.stderr
+    assert page.is_file()
+    calm = dynid("fleet", shop.store.folder, "--robot", "R001", "--robot", "R002", "-o", page, "--at-most", "0")
+    assert calm.returncode == 0, calm.stdout
+    assert "0 with an alarm" in calm.stdout
+    assert "with probability 1.0 % at most" in calm.stdout
+    wrong = dynid("fleet", shop.store.folder, "--false-alarms", "2", "-o", page)
+    assert wrong.returncode == 2
+    assert "--false-alarms is 2, expected a probability" in wrong.stderr
+    assert "is no store" in dynid("fleet", tmp_path, "-o", page).stderr

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.estimation.methods.weighted import WeightedLeastSquares
+from dynid.fleet.choice import Choice, parsed_where
+from dynid.fleet.entry import Entry
+from dynid.fleet.identify import identify_store
+from dynid.regression.factor import factorise
+from dynid.run.motion import rows_of
+from dynid.run.options import Settings
+from dynid.run.signals import hold_still
+from dynid.run.store import load_run
+from dynid.run.unseen import unseen_logs
+from small_fleet import Shop, make_shop
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return make_shop(tmp_path_factory.mktemp("shop"))
+
+
+def rows_again(shop: Shop, log: int):  # type: ignore[no-untyped-def]
+    """The rows of a log made from the log itself, by the way that validation goes."""
+    run = replace(shop.store.run, logs=())
+    unseen = unseen_logs(run, [shop.logs[log]])
+    return rows_of(run.rows, run.robot, hold_still(unseen.samples), unseen.recordings)
+
+
+def test_base_values_are_those_of_the_logs(shop: Shop) -> None:
+    found = identify_store(shop.store, settings=Settings(method="wls"))
+    whole = factorise(rows_again(shop, 0)) + factorise(rows_again(shop, 1))
+    direct = WeightedLeastSquares().estimate(whole, shop.store.base, whole.parameters)
+    own = found.robots[0].run.estimate
+    assert own.n_rows == direct.n_rows
+    np.testing.assert_allclose(own.base_values, direct.base_values, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(own.relative_error, direct.relative_error, rtol=1e-8)
+
+
+def test_intervals_know_the_colour_of_the_noise(shop: Shop) -> None:
+    """One log: what the store keeps of the noise gives the covariance that the rows give, to the precision it is kept with."""
+    (found,) = identify_store(shop.store, to_day="2026-03-01", settings=Settings(method="wls")).robots
+    rows = factorise(rows_again(shop, 0))
+    direct = WeightedLeastSquares().estimate(rows, shop.store.base, rows.parameters)
+    assert direct.details["covariance"] == "corrected"
+    np.testing.assert_allclose(found.run.estimate.sigma, direct.sigma, rtol=1e-4)
+    classical = np.array(direct.details["classical_sigma"])
+    assert np.abs(direct.sigma / classical - 1.0).max() > 0.02  # the two do differ here
+
+
+def test_held_out_error_is_that_of_the_other_days(shop: Shop) -> None:
+    (found,) = identify_store(shop.store, settings=Settings(method="wls")).robots
+    for day, (known, unseen) in zip(found.days, ((1, 0), (0, 1)), strict=True):
+        fit = factorise(rows_again(shop, known))
+        beta = WeightedLeastSquares().estimate(fit, shop.store.base, fit.parameters).base_values
+        rows = factorise(rows_again(shop, unseen))
+        left = np.concatenate(
+            [m[:, -1] - m[:, :-1] @ beta for m in (rows.channel_matrix(j, shop.store.base) for j in range(2))]
+        )
+        expected = np.linalg.norm(left) / np.linalg.norm(rows.torque_norms)
+        assert day.held_out == pytest.approx(expected, rel=0.02)  # weights of all days there, of the known ones here
+        assert day.held_out > day.error
+
+
+def test_a_single_row_has_the_error_of_its_last_part(shop: Shop) -> None:
+    (found,) = identify_store(shop.store, where="tool=B").robots
+    assert len(found.days) == 1
+    assert np.isnan(found.days[0].held_out)
+    assert found.run.estimate.relative_error < found.held_out_error < 3.0 * found.run.estimate.relative_error
+    assert found.alarm is None
+
+
+def test_runs_are_written_and_read_again(shop: Shop, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    found = identify_store(shop.store)
+    (folder,) = found.save(tmp_path / "run")
+    again = load_run(folder)
+    np.testing.assert_allclose(again.estimate.base_values, found.robots[0].run.estimate.base_values)
+    assert again.estimate.method == "sdp"
+    assert again.estimate.feasible
+
+
+def test_a_method_that_needs_rows_says_so(shop: Shop) -> None:
+    with pytest.raises(InputError, match="need every row again, and this regression holds only its triangles"):
+        identify_store(shop.store, settings=Settings(method="robust"))
+
+
+def test_where_is_taken_apart(shop: Shop) -> None:
+    def days(where: str) -> list[int]:
+        return [entry.key.day.day for _, own in Choice.of(where).by_robot(shop.store, light=True) for entry in own]
+
+    assert days("robot=A") == [1, 2]
+    assert days("day>=2026-03-02") == [2]
+    assert days("robot=A and day<2026-03-02") == [1]
+    assert days("tool='B'") == [2]
+    assert parsed_where("temperature>=20.5")[0].sign == ">="
+    entry: Entry = next(shop.store.entries(light=True))
+    warm = replace(entry.key, condition={"temperature": "9"})
+    assert not parsed_where("temperature>20")[0].holds(warm)  # numbers are compared as numbers
+    for text, message in (
+        ("robot", "expected comparisons joined by 'and'"),
+        ("__import__('os')", "expected comparisons joined by 'and'"),
+        ("day>=monday", "the day of --where is 'monday'"),
+        ("robot=Z", "has no robot 'Z', it has A"),
+        ("tool=C", "has no row that matches"),
+    ):
+        with pytest.raises(InputError, match=message):
+            days(text)
