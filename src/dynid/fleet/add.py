@@ -87,7 +87,9 @@ def add_to_store(
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> first = dynid.add_to_store("arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0)
+        >>> first = dynid.add_to_store(
+        ...     "arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0, effects="viscous"
+        ... )
         >>> again = dynid.add_to_store("arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-02")
         >>> len(first.logs), again.skipped
         (1, ('log.csv is in the store already (robot R1, 2026-03-01) and was skipped',))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +42,22 @@ def fixed_hash(run: Run) -> str:
 
 def reading_of(run: Run, given: Mapping[str, Any], store: Path) -> Settings:
     """How logs of an addition are read; options that the store fixes are refused where they differ from it."""
+    asked = Settings.from_dict(given)  # in the types that settings have
     options = {one.name: one for one in options_of(Model, Rows)}
     for name in FIXED:
-        if name in given and given[name] != getattr(run.settings, name):
+        if name in given and getattr(asked, name) != getattr(run.settings, name):
             one, own = options[name], getattr(run.settings, name)
-            was = "the default" if own in (None, (), {}) else kind_of(one).text(own)
+            given_now = _told(one, getattr(asked, name))
             raise InputError(
-                f"store '{store}' was made with {flag_of(one)} {was}, {kind_of(one).text(given[name])} was given: a store never mixes "
-                "options; leave the flag out, or make another store with --to"
+                f"store '{store}' was made with {flag_of(one)} {_told(one, own)}, {given_now} was given: a store never mixes options; "
+                "leave the flag out, or make another store with --to"
             )
     values = run.settings.as_dict() | {"from_s": None, "to_s": None}
-    return Settings.from_dict(values | {name: value for name, value in given.items() if name in FREE})
+    return Settings.from_dict(values | {name: getattr(asked, name) for name in FREE if name in given})
+
+
+def _told(one: Field[Any], value: Any) -> str:
+    return "the default" if value in (None, (), {}) else kind_of(one).text(value)
 
 
 def refuse_other_robot(run: Run, robot: Robot | str | Path, store: Path) -> None:

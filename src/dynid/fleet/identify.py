@@ -140,7 +140,9 @@ def identify_store(
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> _ = dynid.add_to_store("arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0)
+        >>> _ = dynid.add_to_store(
+        ...     "arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0, effects="viscous"
+        ... )
         >>> found = dynid.identify_store("store", where="robot=R1 and day>=2026-01-01")
         >>> [robot.id for robot in found.robots], found.robots[0].run.estimate.feasible
         (['R1'], True)
@@ -185,6 +187,8 @@ def _identified(store: Store, name: str, entries: Sequence[Entry], method: Metho
         logs=tuple(log for entry in entries for log in entry.logs),
         validation_logs=(),
         feasibility=verdict,
+        verdict=None,
+        replay=None,
         advice=(),
         checks=(),
         comparisons=(),

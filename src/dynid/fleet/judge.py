@@ -29,7 +29,27 @@ from dynid.robot.model import Robot
 
 @dataclass(frozen=True, eq=False)
 class Fleet:
-    """What a store says about its robots."""
+    """What a store says about its robots.
+
+    Args:
+        name: of the robot's model.
+        base: the base parameters.
+        sigma: standard deviation of ``values``.
+        spread: how much robots differ.
+        changes: values that changed from a day on.
+        outliers: robots that differ from the others.
+        notes: sentences for the user.
+        rows: rows of the store that were used.
+        seconds: time spent, s.
+
+    Examples:
+        >>> import dynid
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> _ = dynid.add_to_store("arm.urdf", "log.csv", "store", day="2026-03-01", cutoff_hz=20.0, effects="viscous")
+        >>> fleet = dynid.judge_fleet("store")
+        >>> isinstance(fleet, dynid.Fleet), fleet.exceeds(0.0)
+        (True, False)
+    """
 
     name: str
     base: BaseReduction
@@ -149,7 +169,9 @@ def judge_fleet(
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> _ = dynid.add_to_store("arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0)
+        >>> _ = dynid.add_to_store(
+        ...     "arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0, effects="viscous"
+        ... )
         >>> fleet = dynid.judge_fleet("store")
         >>> fleet.robots, fleet.alarms
         (('R1',), ())

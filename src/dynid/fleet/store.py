@@ -55,7 +55,9 @@ class Store:
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> added = dynid.add_to_store("arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0)
+        >>> added = dynid.add_to_store(
+        ...     "arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0, effects="viscous"
+        ... )
         >>> store = dynid.open_store("store")
         >>> isinstance(store, dynid.Store), store.robots
         (True, ('R1',))
@@ -200,7 +202,9 @@ def open_store(folder: str | Path) -> Store:
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> _ = dynid.add_to_store("arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0)
+        >>> _ = dynid.add_to_store(
+        ...     "arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0, effects="viscous"
+        ... )
         >>> len(list(dynid.open_store("store").entries()))
         1
     """

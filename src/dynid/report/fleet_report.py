@@ -30,7 +30,9 @@ def report_fleet(fleet: Fleet, path: str | Path) -> Path:
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> _ = dynid.add_to_store("arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0)
+        >>> _ = dynid.add_to_store(
+        ...     "arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", cutoff_hz=20.0, effects="viscous"
+        ... )
         >>> dynid.report_fleet(dynid.judge_fleet("store"), "fleet.html").name
         'fleet.html'
     """
