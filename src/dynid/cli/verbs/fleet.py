@@ -71,7 +71,7 @@ def fleet(
             if one.robot in named
         ]
         for note in found.notes:
-            show(f"note: {note}")
+            say(f"note: {note}")
         if rows:
             show_table(("robot", "days", "first", "last", "alarm"), rows, text=(0, 2, 3, 4))
         for alarm in found.alarms:

@@ -9,7 +9,7 @@ import typer
 
 from dynid.cli.console import Stages, percent, say, show, show_json, show_table
 from dynid.cli.options import AsJson, LogFiles, RobotFile
-from dynid.cli.schema import takes_options
+from dynid.cli.schema import takes_options, takes_quiet
 from dynid.errors import InputError
 from dynid.run.options import Fit, Model, Reading, Rows
 
@@ -43,6 +43,7 @@ ToDay: TypeAlias = Annotated[str | None, typer.Option("--to-day", metavar="DAY",
 
 
 @store.command()
+@takes_quiet
 @takes_options(Model, Rows, Reading, without=("from_s", "to_s", "keep_bodies"))  # --to is the store
 def add(
     robot: RobotFile,
@@ -98,9 +99,9 @@ def add(
         show_json(found.summary())
         return
     for sentence in found.skipped:
-        show(f"note: {sentence}")
+        show(f"skipped: {sentence}")
     for note in found.notes:
-        show(f"note: {note}")
+        say(f"note: {note}")
     if found.made:
         show(f"made: {found.store}")
     if found.file is not None:
@@ -108,6 +109,7 @@ def add(
 
 
 @store.command()
+@takes_quiet
 @takes_options(Fit, without=("split", "coefficients", "drop_above"))
 def identify(
     store: StoreFolder,
@@ -154,7 +156,7 @@ def identify(
         for one in found.robots if len(found.robots) == 1 else ():
             _show_base(one.run.estimate)
             for note in one.run.notes:
-                show(f"note: {note}")
+                say(f"note: {note}")
         words = {None: "too few days", True: "yes", False: "no"}
         rows = [
             (
@@ -180,6 +182,7 @@ def identify(
 
 
 @store.command(name="list")
+@takes_quiet
 def list_(
     store: StoreFolder,
     where: Where = None,
