@@ -86,6 +86,11 @@ def robot_of(rng: np.random.Generator, n_links: int, right_angles: bool, effects
     return make_robot(f"random{n_links}", joints, bodies, effects=chosen)
 
 
+def links_of(rng: np.random.Generator) -> int:
+    """The number of links of a problem, drawn first of all."""
+    return int(rng.integers(2, 13)) if rng.random() < 0.9 else int(rng.integers(13, 61))
+
+
 @dataclass(frozen=True)
 class Problem:
     """A robot, its data, and how the question is asked."""
@@ -98,7 +103,7 @@ class Problem:
     @classmethod
     def of(cls, seed: int) -> Problem:
         rng = np.random.default_rng(seed)
-        n_links = int(rng.integers(2, 13)) if rng.random() < 0.9 else int(rng.integers(13, 61))
+        n_links = links_of(rng)
         robot = robot_of(rng, n_links, bool(rng.random() < 0.5), bool(rng.random() < 0.7))
         count = 150 if n_links < 13 else 60
         q = rng.uniform(-2.0, 2.0, (count, robot.n_position))
@@ -194,11 +199,14 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=1000, help="how many (default 1000)")
     parser.add_argument("--first", type=int, default=0, help="seed of the first (default 0)")
     parser.add_argument("--cvxpy", action="store_true", help="compare the verdicts with cvxpy's")
+    parser.add_argument("--links", default="2:60", metavar="A:B", help="only problems of A to B links (default 2:60)")
     arguments = parser.parse_args()
-    count = 8 if arguments.smoke else arguments.problems
+    fewest, most = (int(number) for number in arguments.links.split(":"))
+    seeds = range(arguments.first, arguments.first + (8 if arguments.smoke else arguments.problems))
+    seeds = [seed for seed in seeds if fewest <= links_of(np.random.default_rng(seed)) <= most]
     outcomes: Counter[str] = Counter()
     gaps, relative, seconds = [0.0], [0.0], {"closest": [0.0], "feasibility": [0.0], "sdp": [0.0]}
-    for seed in range(arguments.first, arguments.first + count):
+    for seed in seeds:
         problem = Problem.of(seed)
         robot, base, data = problem.robot, problem.base, problem.data
         beta = OrdinaryLeastSquares(covariance="classical").estimate(data, base, robot.parameters).base_values
@@ -230,7 +238,7 @@ def main() -> None:
                 outcomes["sdp_stalled"] += 1
                 print(f"problem {seed}: estimate with prior {prior} {found.outcome.name}", flush=True)
     result = {
-        "problems": count,
+        "problems": len(seeds),
         "infeasible_before": outcomes["infeasible_before"],
         "stalled": outcomes["stalled"],
         "infeasible_after": outcomes["after_infeasible"],

@@ -14,8 +14,10 @@ from cli_program import dynid
 from dynid.bodies import phi_of_cuboid
 from dynid.errors import InputError
 from dynid.excitation.fourier import random_fourier
+from dynid.export.urdf import write_urdf
 from dynid.inertia import change_of_frame
-from dynid.recording.recording import write_recording
+from dynid.recording.recording import Recording, write_recording
+from dynid.regression.torque import inverse_dynamics
 from dynid.robot.builtin import demo_robot
 from dynid.robot.frames import Frame, frame_named, pose_from
 from dynid.robot.model import make_robot
@@ -104,6 +106,42 @@ def test_gains_widen_the_interval(run, loaded_log: Path) -> None:
     unsure = identify_payload(run, [loaded_log], gain_sigma=0.1)
     assert sure.gain_sigma == 0.0
     assert unsure.sigma[0] == pytest.approx(np.hypot(sure.sigma[0], 0.1 * sure.mass), rel=1e-6)
+
+
+def test_what_the_run_does_not_know_widens_the_interval(run, loaded_log: Path) -> None:
+    """As for a load found by least squares on base values that are a little off: by the same factor."""
+    load = identify_payload(run, [loaded_log])
+    certain = replace(run, estimate=replace(run.estimate, covariance=np.zeros_like(run.estimate.covariance)))
+    sure = identify_payload(certain, [loaded_log])
+    assert sure.phi == pytest.approx(load.phi, rel=1e-9)
+    assert (load.sigma > sure.sigma).all()
+    twice = replace(run, estimate=replace(run.estimate, covariance=4.0 * run.estimate.covariance))
+    more = identify_payload(twice, [loaded_log]).sigma ** 2 - sure.sigma**2
+    np.testing.assert_allclose(more, 4.0 * (load.sigma**2 - sure.sigma**2), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_intervals_hold_over_runs_and_logs(tmp_path: Path) -> None:
+    """Twelve runs, each from its own noise, and twelve loaded logs: nine in ten intervals of mass and first moment hold the truth."""
+    arm = demo_robot().only(["shoulder_yaw", "shoulder_pitch", "upper_arm_roll", "elbow"])
+    write_urdf(arm, tmp_path / "arm.urdf")
+    values = arm.parameters.values.copy()
+    values[30:40] += LOAD
+    heavy = arm.with_parameters(arm.parameters.with_values(values))
+    settings = Settings(method="wls", friction="linear", cutoff_hz=20.0, signal_band_hz=60.0, velocity="logged")
+    held = []
+    for seed in range(12):
+        logs = []
+        for k, robot in enumerate((arm, heavy)):
+            motion = random_fourier(robot, 8.0, 4, seed=2 * seed + k).samples(250.0)
+            tau = inverse_dynamics(robot, motion.position, motion.velocity, motion.acceleration)
+            tau = tau + 0.5 * np.random.default_rng(2 * seed + k).normal(size=tau.shape)
+            log = Recording(motion.time, motion.position, robot.joint_names, velocity=motion.velocity, torque=tau)
+            logs.append(Path(write_recording(log, tmp_path / f"{seed}{k}.parquet")))
+        load = identify_payload(identify(tmp_path / "arm.urdf", logs[0], settings), [logs[1]])
+        low, high = load.body.interval()[:4].T
+        held.append((low <= LOAD[:4]) & (LOAD[:4] <= high))
+    assert np.mean(held) >= 0.85, np.mean(held, axis=0)
 
 
 def test_no_load_is_said(run, bench: Bench, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@
 Friction changes with load and temperature, so its change is estimated along; rotor inertia does not change. A body that is known
 already, such as the tool that holds the load, is taken off first.
 
-Where torque is motor current times drive gains, a common error of the gains scales the load as it scales the model: its share
-``(sigma_K / K)^2 phi phi^T`` is part of the covariance.
+Two shares of the covariance do not show in the residual. What the run itself is unsure of, ``C_beta``, goes into the load by the same
+least squares: ``G C_beta G^T`` with ``G = [Y_F Y_f]^+ Y_base``. And where torque is motor current times drive gains, a common error of the
+gains scales the load as it scales the model: ``(sigma_K / K)^2 phi phi^T``.
 """
 
 from __future__ import annotations
@@ -188,7 +189,8 @@ def payload_from_samples(
     logs = [_rows(run, one, place, tool) for one in samples]
     parts = [matrix_regression(parameters, robot.dof_names, log.rows, timed=True) for log in logs]
     (body,) = estimate_body(reduce(operator.add, parts), ("sdp",), constraints)
-    body = _with_gains(body, gain_sigma, known_mass(constraints) is not None)
+    mass_known = known_mass(constraints) is not None
+    body = _with_gains(_with_run(body, run, logs, mass_known), gain_sigma, mass_known)
     values = body.estimate.standard.values
     residuals = tuple(
         (
@@ -241,6 +243,8 @@ class _LoadRows:
     time: Array
     rows: tuple[Array, ...]
     torque: Array
+    model: tuple[Array, ...]
+    """Columns of the run's base parameters."""
 
 
 def _parameters(run: Run, place: Frame) -> Parameters:
@@ -260,9 +264,30 @@ def _rows(run: Run, one: Samples, place: Frame, tool: ArrayLike | None) -> _Load
     Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load, travel=one.travel)
     of_load = Y[:, :, 10 * place.body : 10 * place.body + 10] @ place.into_body
     rest = one.torque - predict(robot, run.estimate.standard, one) - of_load @ held
-    blocks = [np.column_stack([of_load[:, j], Y[:, j, friction], rest[:, j]]) for j in range(robot.n_dof)]
-    *rows, beside = _filtered([*blocks, np.column_stack([one.torque, one.time])], one.time, run.filter)
-    return _LoadRows(beside[:, -1], tuple(rows), beside[:, :-1])
+    n, lift = robot.n_dof, run.estimate.base.lift
+    blocks = [np.column_stack([of_load[:, j], Y[:, j, friction], rest[:, j]]) for j in range(n)]
+    model = [Y[:, j] @ lift for j in range(n)]
+    *rows, beside = _filtered([*blocks, *model, np.column_stack([one.torque, one.time])], one.time, run.filter)
+    return _LoadRows(beside[:, -1], tuple(rows[:n]), beside[:, :-1], tuple(rows[n:]))
+
+
+def _with_run(body: BodyEstimate, run: Run, logs: Sequence[_LoadRows], mass_known: bool) -> BodyEstimate:
+    """The covariance with the share of what the run is unsure of; base values that it never saw are those of its prior."""
+    free = np.arange(1 if mass_known else 0, logs[0].rows[0].shape[1] - 1)
+    weights = 1.0 / np.maximum(body.estimate.residual_rms, 1e-12)
+    normal, mixed = np.zeros((len(free), len(free))), np.zeros((len(free), run.estimate.base.n_base))
+    for log in logs:
+        for weight, rows, model in zip(weights, log.rows, log.model, strict=True):
+            A = weight * rows[:, free]
+            normal += A.T @ A
+            mixed += A.T @ (weight * model)
+    scale = np.sqrt(np.maximum(np.diag(normal), 1e-300))
+    into = np.linalg.pinv(normal / np.outer(scale, scale), rcond=1e-10, hermitian=True) @ (mixed / scale[:, None])
+    G = np.zeros((10, mixed.shape[1]))
+    G[free[free < 10]] = (into / scale[:, None])[free < 10]
+    known = np.isfinite(run.estimate.sigma)
+    share = G[:, known] @ run.estimate.covariance[np.ix_(known, known)] @ G[:, known].T
+    return replace(body, covariance=freeze(body.covariance + share))
 
 
 def _with_gains(body: BodyEstimate, gain_sigma: float, mass_known: bool) -> BodyEstimate:
