@@ -16,10 +16,12 @@ from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import PARITY, torque_parity, why_unequal
 from dynid.export.sdf import sdf_parity, write_sdf
 from dynid.export.sidecar import sidecar_parity, write_sidecar
+from dynid.export.total import URDF_PLACES, JointDifference, total_difference
 from dynid.export.urdf import write_urdf
 from dynid.export.written import WrittenModel
 from dynid.files import read_json, write_json
 from dynid.folders import changed_folder, complete
+from dynid.robot.effects import PLACES, Place
 from dynid.robot.model import Robot
 from dynid.run.record import Run
 from dynid.run.sealed import add_files, hash_of
@@ -31,7 +33,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Exported:
-    """A file and its proof: the largest relative torque difference after reloading it elsewhere."""
+    """A file and its proof: the largest relative torque difference, of what the format holds, after reloading it elsewhere."""
 
     path: Path
     format: str
@@ -40,6 +42,22 @@ class Exported:
     notes: tuple[str, ...] = ()
     companions: tuple[Path, ...] = ()
     """Files that belong to it: a header, arrays."""
+    lacking: tuple[JointDifference, ...] = ()
+    """Of every joint the torque that the format has no place for; none where it holds all effects."""
+
+    def lacks(self) -> str:
+        """One sentence on the whole torque of the file; empty where it holds all of it."""
+        if not self.lacking:
+            return ""
+        whole = math.sqrt(sum(one.torque**2 for one in self.lacking))
+        lost = math.sqrt(sum(one.difference**2 for one in self.lacking))
+        if lost <= PARITY * whole:
+            return "whole torque: nothing is left out"
+        parts = ", ".join(f"{one.joint} {one.difference:.3g} ({100.0 * one.relative:.2g} %)" for one in self.lacking)
+        return (
+            f"whole torque, with friction and rotors, on random states: differs by {100.0 * lost / whole:.2g} %; by joint, "
+            f"root mean square in N m or N: {parts}"
+        )
 
     @property
     def proven(self) -> bool:
@@ -75,6 +93,8 @@ class _Format:
     suffix: str
     write: Callable[[Run, Path, bool], WrittenModel]
     prove: Callable[[Robot, Path], float]
+    places: tuple[Place, ...] | None = None
+    """What its joints hold; None where it holds all effects as they are."""
     unprovable: Callable[[], str] = lambda: ""
     """Why this machine cannot prove it; empty where it can."""
     why_unequal: Callable[[Robot, Path], str] = lambda _robot, _path: ""
@@ -90,11 +110,16 @@ _FORMATS: Mapping[str, _Format] = {
         ".urdf",
         lambda run, path, allow: write_urdf(run.identified, path, None, allow, run.robot),
         torque_parity,
+        URDF_PLACES,
         why_unequal=why_unequal,
     ),
-    "mjcf": _Format(".xml", lambda run, path, allow: write_mjcf(run.identified, path, None, allow, run.robot), mjcf_parity),
-    "sdf": _Format(".sdf", lambda run, path, allow: write_sdf(run.identified, path, allow, run.robot), sdf_parity),
-    "c": _Format(".c", lambda run, path, allow: write_c(run.identified, path, "", allow), c_parity, _no_compiler),
+    "mjcf": _Format(
+        ".xml", lambda run, path, allow: write_mjcf(run.identified, path, None, allow, run.robot), mjcf_parity, PLACES
+    ),
+    "sdf": _Format(
+        ".sdf", lambda run, path, allow: write_sdf(run.identified, path, allow, run.robot), sdf_parity, URDF_PLACES
+    ),
+    "c": _Format(".c", lambda run, path, allow: write_c(run.identified, path, "", allow), c_parity, unprovable=_no_compiler),
     "json": _Format(".json", lambda run, path, allow: write_sidecar(run.identified, path, run.estimate), sidecar_parity),
 }
 FORMATS = tuple(_FORMATS)
@@ -181,13 +206,17 @@ def _entry(place: Path, entry: Any) -> Exported:
             raise TypeError("notes or format, which are text")
         parity = math.nan if entry["parity"] is None else float(entry["parity"])
         notes = tuple(entry["notes"])
+        lacking = tuple(
+            JointDifference(str(one["joint"]), float(one["difference"]), float(one["torque"]))
+            for one in entry.get("lacking", ())
+        )
         files = tuple(place / name for name in names)
         changed = [name for name, file in zip(names, files, strict=True) if file.is_file() and hashes[name] != hash_of(file)]
     except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
         raise InputError(f"'{path}' is damaged: an entry lacks or misstates {error}") from None
     if changed:
         parity, notes = math.nan, (*notes, f"not proven: {', '.join(changed)} was changed after the proof; export again")
-    return Exported(files[0], entry["format"], parity, notes, files[1:])
+    return Exported(files[0], entry["format"], parity, notes, files[1:], lacking)
 
 
 def _remember(folder: Path, exported: Sequence[Exported]) -> None:
@@ -204,6 +233,7 @@ def _remember(folder: Path, exported: Sequence[Exported]) -> None:
             "proven": item.proven,
             "sha256": {file.name: hash_of(file) for file in item.files},
             "notes": item.notes,
+            "lacking": [one.as_dict() for one in item.lacking],
         }
         for item in exported
     ]
@@ -213,18 +243,23 @@ def _remember(folder: Path, exported: Sequence[Exported]) -> None:
 def _export(run: Run, folder: Path, name: str, allow_inconsistent: bool) -> Exported:
     format = _FORMATS[name]
     written = format.write(run, folder / f"{_file_name(run.robot.name)}_identified{format.suffix}", allow_inconsistent)
+    lacking = total_difference(run.identified, format.places)
+
+    def made(parity: float, *notes: str) -> Exported:
+        return Exported(written.path, name, parity, (*written.notes, *notes), written.companions, lacking)
+
     obstacle = format.unprovable()
     if obstacle:
-        return Exported(written.path, name, math.nan, (*written.notes, obstacle), written.companions)
+        return made(math.nan, obstacle)
     parity = min(format.prove(run.identified, written.path), sys.float_info.max)  # JSON has no infinity
     if parity <= PARITY:
-        return Exported(written.path, name, parity, written.notes, written.companions)
+        return made(parity)
     reason = format.why_unequal(run.identified, written.path)
-    failure = (
+    return made(
+        parity,
         f"'{written.path.name}' is NOT proven: its torque differs by {parity:.1e} (relative) after reloading, expected at "
-        f"most {PARITY:g}{f'; {reason}' if reason else ''}"
+        f"most {PARITY:g}{f'; {reason}' if reason else ''}",
     )
-    return Exported(written.path, name, parity, (*written.notes, failure), written.companions)
 
 
 def _file_name(robot: str) -> str:

@@ -97,6 +97,8 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
     tell(f"estimating by {settings.method}")
     rows = rows_of(plan, robot, samples, parts.known)
     result, regression, loaded = estimate_under_load(rows, samples, method_of(settings, robot, tell))
+    if choice is not None and choice.inner is not None:
+        result = choice.inner.widen(result)
     result, verdict = judged(result, robot, settings)
     tell("looking for what the residual follows")
     advice = advise(

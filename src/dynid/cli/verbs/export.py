@@ -26,6 +26,9 @@ def export(
 ) -> None:
     """Write the identified model, reload it and compare its torque with what was identified.
 
+    Proven is the torque of what the format holds; beside it stands, joint by joint, how far the whole torque differs, because urdf
+    and sdf have no place for rotor inertia, and no simulator's joint one for offsets and friction other than damping and dry friction.
+
     urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c is inverse dynamics, inertia
     matrix, gravity, Coriolis and friction as C99 without dependencies; json holds all parameters, friction, base parameters
     and (in an npz beside it) their covariance. Ends with 1 where a file, read again, does not have the identified torque.
@@ -42,6 +45,7 @@ def export(
                 "files": [str(file) for item in written for file in item.files],
                 "parity": max((item.parity for item in written if not math.isnan(item.parity)), default=None),
                 "parities": {item.format: item.parity for item in written},
+                "total_torque": {item.format: [one.as_dict() for one in item.lacking] for item in written},
                 "proven": all(item.proven for item in written),
                 "notes": [note for item in written for note in item.notes],
             }
@@ -50,7 +54,14 @@ def export(
         for item in written:
             for note in item.notes:
                 show(f"{'warning' if note == item.warning else 'note'}: {note}")
-            proof = "" if math.isnan(item.parity) else f": torque after reloading differs by {item.parity:.1e} (relative)"
+            held = "rigid bodies" if item.format == "urdf" else "what the format holds"
+            proof = (
+                ""
+                if math.isnan(item.parity)
+                else f": torque of {held} differs by {item.parity:.1e} (relative) after reloading"
+            )
             show(f"{', '.join(map(str, item.files))}{proof}")
+            if item.lacks():
+                show(f"{item.path.name}: {item.lacks()}")
     if any(item.failed for item in written):
         raise typer.Exit(1)

@@ -25,6 +25,7 @@ from dynid.estimation.friction.fit import (
     needs_load,
     with_transmitted_load,
 )
+from dynid.estimation.friction.inner import InnerNumber, InnerUncertainty, inner_uncertainty
 from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.outcome import Outcome
@@ -67,13 +68,18 @@ class FrictionChoice:
     """Joints with a model of their own, which predicts their held-out blocks better."""
     reason: str = ""
     """Why models were not compared although that was asked for."""
+    numbers: tuple[InnerNumber, ...] = ()
+    """Numbers inside the friction chosen, such as the width of its turn, with their intervals."""
+    inner: InnerUncertainty | None = None
+    """What their uncertainty adds to that of an estimate; not stored."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values: the model and the trials it was chosen by."""
         trials = [
             {"model": t.model, "error": t.error, "rmse": t.rmse.tolist(), "n_columns": t.n_columns} for t in self.trials
         ]
-        return {"model": self.model, "trials": trials, "joints": dict(self.joints)}
+        numbers = [number.as_dict() for number in self.numbers]
+        return {"model": self.model, "trials": trials, "joints": dict(self.joints), "numbers": numbers}
 
     @classmethod
     def from_dict(cls, robot: Robot, record: Mapping[str, Any]) -> FrictionChoice:
@@ -82,7 +88,14 @@ class FrictionChoice:
             FrictionTrial(str(t["model"]), float(t["error"]), freeze(t["rmse"]), int(t["n_columns"]))
             for t in record["trials"]
         ]
-        return cls(robot, str(record["model"]), tuple(trials), dict(record.get("joints", {})))
+        numbers = tuple(InnerNumber(**number) for number in record.get("numbers", ()))
+        return cls(robot, str(record["model"]), tuple(trials), dict(record.get("joints", {})), numbers=numbers)
+
+    @classmethod
+    def of(cls, fitted: Fitted, model: str, **more: Any) -> FrictionChoice:
+        """The choice of a model with the numbers that a finished fit found for it."""
+        inner = inner_uncertainty(fitted)
+        return cls(fitted.robot, model, numbers=() if inner is None else inner.numbers, inner=inner, **more)
 
     def notes(self) -> tuple[str, ...]:
         """What was chosen and against what."""
@@ -133,14 +146,14 @@ def choose_friction(
     if model != AUTO:
         chosen = candidate(model)
         if _searched(chosen):
-            chosen = fit_model(FrictionModel(chosen, data), weighted=weighted).robot
+            return FrictionChoice.of(fit_model(FrictionModel(chosen, data), weighted=weighted), model)
         return FrictionChoice(chosen, model)
     if too_short(data):
         reason = "the logs are too short to compare friction models on held-out blocks"
         smooth = fit_model(FrictionModel(candidate("smooth"), data), weighted=weighted)
         hard = fit_model(FrictionModel(candidate("linear"), data), weighted=weighted, weights=smooth.weights, rounds=1)
         turns = row_filter is not None and _information(smooth) < _information(hard)
-        return FrictionChoice(smooth.robot if turns else hard.robot, "smooth" if turns else "linear", reason=reason)
+        return FrictionChoice.of(smooth if turns else hard, "smooth" if turns else "linear", reason=reason)
     fits: dict[str, Fitted] = {}
     trials: dict[str, FrictionTrial] = {}
     weights: Array | None = None
@@ -172,8 +185,8 @@ def choose_friction(
         )
         together = cross_validate(mixed, "mixed")
         if together.error <= (1.0 - TOGETHER) * trials[best].error:
-            return FrictionChoice(finished(mixed).robot, best, (*trials.values(), together), own)
-    return FrictionChoice(finished(fits[best]).robot, best, tuple(trials.values()))
+            return FrictionChoice.of(finished(mixed), best, trials=(*trials.values(), together), joints=own)
+    return FrictionChoice.of(finished(fits[best]), best, trials=tuple(trials.values()))
 
 
 def _information(fit: Fitted) -> float:

@@ -27,7 +27,10 @@ def export_section(exported: Sequence[Exported], page: Path, refusals: Sequence[
         for file in item.files
     )
     notes = tuple(
-        Item("note", f"{item.format}: {note}.") for item in exported for note in item.notes if note != item.warning
+        Item("note", f"{item.format}: {note}.")
+        for item in exported
+        for note in (*item.notes, *([item.lacks()] if item.lacks() else []))
+        if note != item.warning
     )
     parts = (
         *((Items(missing),) if missing else ()),

@@ -1,0 +1,103 @@
+"""How well the numbers inside friction are known, and what that adds to the uncertainty of everything else.
+
+At given inner numbers ``theta`` base and friction values ``x`` follow from one linear solve with columns ``A``; with ``T`` the change of
+the prediction with ``theta`` and ``J`` its part outside the span of ``A``,
+
+    cov(theta) = noise^2 (J^T J)^-1,      cov(x) = cov(x | theta) + (A^+ T) cov(theta) (A^+ T)^T.
+
+An estimate at fixed inner numbers knows the first term of ``cov(x)`` alone, and is too sure of Coulomb friction and rotor inertia.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimation.friction.fit import Fitted
+from dynid.estimation.friction.model import Solver
+from dynid.estimation.result import Estimate
+
+AT_BOUND = 1e-3
+"""Distance from the end of its range at which an inner number counts as held there."""
+WITHIN = 1.96
+
+
+@dataclass(frozen=True)
+class InnerNumber:
+    """A number inside the friction of one joint, with its 95 % interval."""
+
+    name: str
+    joint: str
+    value: float
+    lower: float
+    upper: float
+    """Equal to the value where the number is held at the end of its range."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class InnerUncertainty:
+    """The inner numbers of a fit, and what one standard deviation of each moves in the parameters."""
+
+    numbers: tuple[InnerNumber, ...]
+    moves: Mapping[str, Array]
+    """Row of ``A^+ T cov(theta)^1/2`` of every parameter that the rows show."""
+
+    def widen(self, estimate: Estimate) -> Estimate:
+        """The estimate with their uncertainty in its covariance, coloured as its own is."""
+        if not self.moves:
+            return estimate
+        names, base = estimate.standard.names, estimate.base
+        n = len(next(iter(self.moves.values())))
+        moved = np.array([self.moves.get(name, np.zeros(n)) for name in names])
+        spread = base.K @ moved
+        shown = np.diag(estimate.covariance) > 0.0
+        spread[~shown] = 0.0
+        classical = np.asarray(estimate.details.get("classical_sigma", estimate.sigma))
+        colour = float(np.median(estimate.sigma[shown] / classical[shown])) if shown.any() else 1.0
+        added = max(colour, 1.0) ** 2 * (spread @ spread.T)
+        return replace(estimate, covariance=estimate.covariance + added)
+
+
+def inner_uncertainty(fitted: Fitted) -> InnerUncertainty | None:
+    """Of a finished fit; None where its friction has no inner numbers."""
+    model, theta = fitted.model, fitted.theta
+    if not len(theta):
+        return None
+    data, weights = model.data, fitted.weights
+    coordinates = model.coordinates(data.basis, fitted.columns, data.torque)
+    solver = Solver(model.system(data.basis, coordinates, weights))
+    tangents = model.tangents(coordinates, fitted.solution.own, weights)
+    low, high = model.bounds()
+    free = (theta > low + AT_BOUND) & (theta < high - AT_BOUND) & (np.linalg.norm(tangents, axis=0) > 0.0)
+    sigma, root = np.zeros(len(theta)), np.zeros((len(theta), int(free.sum())))
+    if free.any():
+        J = solver.outside(tangents)[:, free]
+        spent = solver.A.shape[1] + int(free.sum())
+        noise = fitted.solution.cost / max(data.torque.size - spent, 1)
+        information = J.T @ J / max(noise, 1e-300)
+        # what the rows do not show is known to be within its range, and no better
+        information[np.diag_indices(len(J.T))] += (2.0 / (high - low)[free]) ** 2
+        root[free] = np.linalg.inv(np.linalg.cholesky(information)).T
+        sigma[free] = np.linalg.norm(root[free], axis=1)
+    change = -solver.solve(tangents) @ root
+    moves: dict[str, Array] = {}
+    if not data.held:
+        lifted = data.base.lift @ change[: data.n_shared]
+        moves |= dict(zip(data.rigid.parameters.names, lifted, strict=True))
+    moves |= dict(zip(model.names, change[data.n_shared :], strict=True))
+    n = data.n_joints
+    numbers = [
+        InnerNumber(variable.option.name, joint, *(float(variable.from_search(np.array(x))) for x in limits))
+        for k, variable in enumerate(model.variables)
+        for d, joint in enumerate(model.robot.joint_names)
+        for place, width in [(theta[k * n + d], WITHIN * sigma[k * n + d])]
+        for limits in [(place, max(place - width, low[k * n + d]), min(place + width, high[k * n + d]))]
+    ]
+    return InnerUncertainty(tuple(numbers), moves if free.any() else {})
