@@ -1,8 +1,9 @@
 """Actuators whose truth is known: errors, coverage of intervals, and gains that are not known, on logs simulated in MuJoCo.
 
 A 7-joint arm (built in) and, where the folder of recordings is there, the Unitree Go2 with its base fixed. Rigid bodies move in MuJoCo
-(Runge-Kutta steps of 0.25 ms); drive, delay of 12 ms, smooth dry friction and offset act as applied torque; encoders of 14 bit and
-white noise of half a count, 200 Hz. Every log goes through files and ``identify_actuators`` as on the command line.
+(Runge-Kutta steps of 0.25 ms) under its position actuators with a delay of 12 ms; smooth dry friction and offset are applied;
+encoders of 14 bit and white noise of half a count, 200 Hz. Every log goes through files and ``identify_actuators`` as on the command
+line.
 
     python benchmarks/actuator_truth.py --robot arm --logs 40
 
@@ -78,7 +79,13 @@ def commands(robot: Robot, seconds: float, rng: np.random.Generator) -> Array:
 
 def simulate(robot: Robot, truth: dict[str, Array], kp: Array, kd: Array, u: Array, rng: np.random.Generator) -> Array:
     """Positions as the encoders give them."""
-    model = mujoco.MjModel.from_xml_string(mjcf_text(robot.with_effects(()), limits=False))
+    spec = mujoco.MjSpec.from_string(mjcf_text(robot.with_effects(()), limits=False))
+    for name, stiff, damped in zip(robot.joint_names, kp, kd, strict=True):
+        # an actuator acts at every stage of a step; an applied torque would be held over it, which is a latency of the feedback
+        one = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        one.gaintype, one.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
+        one.gainprm[0], one.biasprm[:3] = stiff, [0.0, -stiff, -damped]
+    model = spec.compile()
     model.opt.timestep, model.opt.integrator = STEP_S, mujoco.mjtIntegrator.mjINT_RK4
     model.dof_armature[:], model.dof_damping[:] = truth["Ia"], truth["fv"]
     state = mujoco.MjData(model)
@@ -88,9 +95,8 @@ def simulate(robot: Robot, truth: dict[str, Array], kp: Array, kd: Array, u: Arr
     for k in range(len(u)):
         q[k] = state.qpos
         for step in range(k * per_row, (k + 1) * per_row):
-            sent = u[max(step - late, 0) // per_row]
-            v = state.qvel
-            state.qfrc_applied[:] = kp * (sent - state.qpos) - kd * v - truth["fc"] * np.tanh(v / WIDTH) - truth["fo"]
+            state.ctrl[:] = u[max(step - late, 0) // per_row]
+            state.qfrc_applied[:] = -truth["fc"] * np.tanh(state.qvel / WIDTH) - truth["fo"]
             mujoco.mj_step(model, state)
     return np.asarray(np.round((q + 0.5 * COUNT * rng.normal(size=q.shape)) / COUNT) * COUNT)
 
