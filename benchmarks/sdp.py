@@ -11,6 +11,9 @@ solve for seven links is given with its 99.9th percentile over 1,000 solves.
 Friction and rotor inertia far from zero are left out of our program, so the gain depends on the noise: keys ending in
 ``_noisy`` repeat the full condition with half the friction and more than twice the noise, where none can be left out.
 
+``floor_milliseconds_*``: the arithmetic that no second-order method on these variables avoids, one Cholesky factor of ten variables a
+link (``(10 n)^3 / 3`` flops) per iteration made, timed by itself.
+
 ``--cpu`` counts CPU seconds on both sides: on a busy machine these still compare, and both sides run in one thread.
 """
 
@@ -25,6 +28,7 @@ from collections.abc import Callable, Mapping
 
 import cvxpy
 import numpy as np
+import scipy.linalg
 
 from dynid.estimation.convex.whitened import WhitenedFit
 from dynid.estimation.linear import LinearProblem
@@ -122,6 +126,20 @@ def solved(fit: WhitenedFit) -> np.ndarray:
     return x
 
 
+def floor(fit: WhitenedFit, n_links: int, clock: Clock) -> float:
+    """Seconds of the Cholesky factors alone, one per iteration of our solve."""
+    iterations = solve_whitened(fit)[1]["iterations"]
+    A = np.random.default_rng(0).normal(size=(10 * n_links, 10 * n_links))
+    A = A @ A.T + 10 * n_links * np.eye(10 * n_links)
+    repeats = max(3, 2000 // n_links**2)
+
+    def factors() -> None:
+        for _ in range(repeats):
+            scipy.linalg.cholesky(A, lower=True, check_finite=False)
+
+    return iterations * measure.median_time(factors, 5, 1, clock) / repeats
+
+
 def percentiles(fit: WhitenedFit, solves: int, clock: Clock) -> dict[str, float]:
     """Median and 99.9th percentile of the time of one solve."""
     times = [measure.median_time(lambda: solved(fit), 1, 0, clock) for _ in range(solves)]
@@ -162,6 +180,7 @@ def main() -> None:
             if condition == "full":
                 result[f"speedup_bmat_{n_links}"] = times["bmat"] / times["ours"]
                 result[f"chi_square_excess_{n_links}"] = fit.chi_square_excess(x)
+                result[f"floor_milliseconds_{n_links}"] = 1e3 * floor(fit, n_links, clock)
         entropic = FeasibleSDP(prior="entropic").whiten(problem)
         x = solved(entropic)
         rounds = repeats if n_links < 50 else 1  # cvxpy needs many seconds here
