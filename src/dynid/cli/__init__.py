@@ -9,6 +9,11 @@ INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended."""
 
 
+def _close_stdout() -> None:
+    """Let nothing that is still in the buffer be written when the program ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
     """Run the program; bad input becomes one sentence and exit code 2."""
     os.environ.setdefault("MUJOCO_GL", "disabled")  # nothing is rendered here, and looking for a window system takes time
@@ -16,7 +21,18 @@ def main() -> None:
     from dynid.errors import DynidError
 
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where a full disk is still an error that can be told
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        _close_stdout()
+        sys.exit(0)
+    except OSError as error:
+        _close_stdout()
+        where = f"'{error.filename}'" if error.filename else "the output"
+        sys.stderr.write(f"dynid: cannot write {where}: {error.strerror or error}\n")
+        sys.exit(2)
     except DynidError as error:
         sys.stderr.write(f"dynid: {error}\n")
         sys.exit(2)

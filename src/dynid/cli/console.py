@@ -48,9 +48,10 @@ def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str 
         table.add_column(name, justify="left" if index in text else "right", overflow="fold")
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=False)
+    # Names of joints and files are text, never markup or emoji codes.
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=False, markup=False, emoji=False)
     if not console.is_terminal:  # a file or a pipe has no width of its own
-        console = Console(file=sys.stdout, highlight=False, width=200)
+        console = Console(file=sys.stdout, highlight=False, width=200, markup=False, emoji=False)
     console.print(table)
 
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from dynid.adapters.numba import njit
 
 _compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 

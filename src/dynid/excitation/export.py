@@ -102,7 +102,10 @@ def read_coefficients(path: str | os.PathLike[str]) -> Trajectory:
     content = read_json(Path(path), "motion")
     if "trajectory" not in content:
         raise InputError(f"'{path}' has no 'trajectory', expected the coefficients of a motion")
-    return trajectory_from_json(content["trajectory"])
+    try:
+        return trajectory_from_json(content["trajectory"])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise InputError(f"'{path}' is damaged: its trajectory lacks or misstates {error}") from None
 
 
 def trajectory_from_json(value: dict[str, Any]) -> Trajectory:

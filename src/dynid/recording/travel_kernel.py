@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dynid.adapters.numba import njit
 from dynid.arrays import Array
 
 DIRECTION, ORIGIN, FURTHEST, LOWEST, HIGHEST = range(5)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
+from dynid.adapters.numba import njit
 from dynid.arrays import Array, IntArray
 
 

@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import binding  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import types
 from numba.extending import get_cython_function_address
 
+from dynid.adapters.numba import njit
 from dynid.arrays import freeze
 
 if TYPE_CHECKING:

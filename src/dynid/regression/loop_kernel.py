@@ -20,7 +20,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from dynid.adapters.numba import njit
 
 LANES = 32
 BODY_ROWS = 30

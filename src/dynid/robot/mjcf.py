@@ -26,6 +26,7 @@ from dynid.inertia import change_of_frame, phi_from_mass_com_inertia, skew
 from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
 from dynid.robot.joint import Joint, JointKind
+from dynid.robot.mjcf_limits import check_limits, check_meshes
 from dynid.robot.mjcf_loops import cut_equalities, cut_site, first_key, with_ties
 from dynid.robot.model import MergedLink, Robot, make_robot
 
@@ -78,6 +79,7 @@ def compiled_robot(description: Description) -> CompiledRobot:
     notes = [f"not modelled: {what}" for tag, what in _IGNORED.items() if any(len(e) for e in root.findall(tag))]
     if any(child.tag not in ("connect", "weld") for equality in root.findall("equality") for child in equality):
         notes.append("not modelled: equality constraints of joints and tendons")
+    check_limits(root, where)
     key = first_key(root)
     needs_mesh = cut_to_dynamics(root, folder, where)
     try:
@@ -292,7 +294,7 @@ def cut_to_dynamics(root: Element, folder: Path, where: str) -> list[str]:
         for actuator in list(actuators):
             if "joint" not in actuator.attrib or actuator.tag == "plugin":
                 actuators.remove(actuator)
-    _cut_assets(root, folder, meshes)
+    _cut_assets(root, folder, meshes, where)
     return needs_mesh
 
 
@@ -334,7 +336,7 @@ def _has(body: Element, tags: tuple[str, ...]) -> bool:
     return any(child.tag in tags or (child.tag in ("frame", "replicate") and _has(child, tags)) for child in body)
 
 
-def _cut_assets(root: Element, folder: Path, meshes: set[str]) -> None:
+def _cut_assets(root: Element, folder: Path, meshes: set[str], where: str) -> None:
     """Only the meshes that carry mass, looked for beside the main file."""
     for asset in root.findall("asset"):
         for child in list(asset):
@@ -352,4 +354,5 @@ def _cut_assets(root: Element, folder: Path, meshes: set[str]) -> None:
         for attribute in ("meshdir", "assetdir", "texturedir", "fusestatic"):
             compiler.attrib.pop(attribute, None)
     directory = stated.get("meshdir", stated.get("assetdir", ""))
+    check_meshes(root, folder, directory, where)
     root.append(Element("compiler", meshdir=str(folder / directory), fusestatic="false"))

@@ -255,6 +255,8 @@ def _pose(element: Element, what: str, otherwise: str) -> tuple[Array, str]:
     elif form == "quat_xyzw":
         from scipy.spatial.transform import Rotation
 
+        if not 1e-6 < np.linalg.norm(values[3:]) < 1e6:
+            raise InputError(f"pose of {what} has a quaternion of length {np.linalg.norm(values[3:]):.3g}, expected 1")
         matrix[:3, :3] = Rotation.from_quat(values[3:]).as_matrix()
     else:
         raise UnknownNameError("rotation format", form, ("euler_rpy", "quat_xyzw"), f"pose of {what}")

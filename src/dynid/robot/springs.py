@@ -17,6 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.robot.effects import Cable, Effect, OnJoints, PointSpring, Potential, TorsionSpring
 from dynid.robot.joint import Joint
@@ -124,7 +127,8 @@ def _between(form: str) -> Callable[[_Entry, Joint], tuple[Effect, dict[str, flo
             raise InputError(f"{entry.place} needs both parent_point and link_point, and then neither phase nor ratio")
         options["fit"] = entry.table.get("fit", not (all(has_points) or all(has_shape)))
         if all(has_points):
-            made = PointSpring.between(joint, entry.table["parent_point"], entry.table["link_point"], **options)
+            points = [_point(entry.table[key], f"{key} of {entry.place}") for key in _POINTS]
+            made = PointSpring.between(joint, *points, **options)
         else:
             if joint.kind == "prismatic":
                 raise InputError(
@@ -164,3 +168,14 @@ _KINDS: dict[Any, tuple[tuple[str, ...], Callable[[_Entry, Joint], tuple[Effect,
     "potential": (("harmonics",), _potential),
     "cable": (("powers", "centre", "stiffness"), _cable),
 }
+
+
+def _point(value: Any, what: str) -> Array:
+    """Three finite numbers."""
+    try:
+        found = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if found.shape != (3,) or not np.isfinite(found).all():
+        raise InputError(f"{what} is {value!r:.80}, expected three numbers")
+    return found

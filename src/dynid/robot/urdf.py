@@ -8,7 +8,11 @@ joint is a joint of its own.
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -26,6 +30,7 @@ from dynid.robot.files import Description, read_description
 from dynid.robot.joint import Joint, JointKind
 from dynid.robot.model import MergedLink, Robot, make_robot
 from dynid.robot.transmissions import coupling_from_transmissions
+from dynid.robot.xacro_child import PACKAGES, SECONDS
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -326,14 +331,18 @@ def uses_xacro(root: Element) -> bool:
 
 def expanded_xacro(path: Path) -> bytes:
     """The URDF that xacro makes of the file, its arguments at their defaults."""
+    if importlib.util.find_spec("xacro") is None:
+        raise MissingPackageError("xacro", f"robot file '{path}'")
+    known = {name: os.environ[name] for name in (*PACKAGES, "PATH", "PYTHONPATH") if name in os.environ}
+    command = [sys.executable, "-m", "dynid.robot.xacro_child", str(path.resolve())]
     try:
-        import xacro
-    except ImportError:
-        raise MissingPackageError("xacro", f"robot file '{path}'") from None
-    try:
-        document = xacro.process_file(str(path))
-    except Exception as error:  # expressions in the file may raise anything
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise InputError(f"robot file '{path}' cannot be expanded by xacro: {reason}") from error
-    content: bytes = document.toxml(encoding="utf-8")
-    return content
+        ended = subprocess.run(
+            command, capture_output=True, check=False, env=known, timeout=10 * SECONDS, cwd=path.resolve().parent
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(f"robot file '{path}' cannot be expanded by xacro: it takes more than {10 * SECONDS} s") from None
+    if ended.returncode:
+        reason = ended.stderr.decode(errors="replace").strip().splitlines()
+        why = reason[-1][:300] if reason and ended.returncode > 0 else f"it takes more than {SECONDS} s or too much memory"
+        raise InputError(f"robot file '{path}' cannot be expanded by xacro: {why}")
+    return ended.stdout

@@ -74,7 +74,7 @@ def test_npz_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"declares shape \(1000000000000, 3\) but holds \d+ bytes"):
         read_recording(tmp_path / "liar.npz", ARM)
     np.savez_compressed(tmp_path / "zeros.npz", t=np.zeros(300_000), q=np.zeros((300_000, 3)))
-    monkeypatch.setattr("dynid.recording.readers.formats.npz._HARMLESS_BYTES", 1000)
+    monkeypatch.setattr("dynid.recording.readers.formats.npz.HARMLESS_BYTES", 1000)
     with pytest.raises(InputError, match=r"unpacks from \d+ to \d+ bytes \(\d+ times\), expected at most 200 times"):
         read_recording(tmp_path / "zeros.npz", ARM)
     monkeypatch.setattr("dynid.recording.readers.formats.npz.MOST_BYTES", 2**20)

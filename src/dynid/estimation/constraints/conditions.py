@@ -147,10 +147,10 @@ def _gradient(number: Number) -> Any:
     return number.gradient if isinstance(number, Dual) else 0.0
 
 
-_CENTRE = re.compile(r"c_?(\d+)([xyz])|c([xyz])(\d+)")
-_BARYCENTRIC = re.compile(r"I_?(\d+)([xyz]{2})")
-_ORIGIN = re.compile(r"J_?(\d+)([xyz]{2})")
-_MOMENT = re.compile(r"mc_?(\d+)([xyz])")
+_CENTRE = re.compile(r"c_?(\d{1,9})([xyz])|c([xyz])(\d{1,9})")
+_BARYCENTRIC = re.compile(r"I_?(\d{1,9})([xyz]{2})")
+_ORIGIN = re.compile(r"J_?(\d{1,9})([xyz]{2})")
+_MOMENT = re.compile(r"mc_?(\d{1,9})([xyz])")
 
 
 def centre_name(name: str) -> tuple[int, str] | None:

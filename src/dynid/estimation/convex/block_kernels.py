@@ -9,8 +9,8 @@ link and iteration some 4,000 multiplications are left, a few microseconds.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dynid.adapters.numba import njit
 from dynid.arrays import Array, IntArray
 
 SHORTER = 0.25

@@ -12,8 +12,8 @@ are held by a primal-dual barrier. Both return only points strictly inside.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dynid.adapters.numba import njit
 from dynid.arrays import Array, IntArray
 from dynid.estimation.convex.block_kernels import (
     add_adjoint,

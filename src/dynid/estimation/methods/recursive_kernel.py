@@ -6,7 +6,8 @@ All work is on rows of a C-ordered array, so that the inner loops run along memo
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dynid.adapters.numba import njit
 
 _compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 

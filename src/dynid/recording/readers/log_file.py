@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dynid.errors import InputError
 from dynid.recording.readers.digest import sha256_of
 from dynid.recording.readers.foreign import foreign_errors
 
@@ -30,6 +31,8 @@ class LogFile:
         """The open file, None outside ``with`` and for a folder."""
 
     def __enter__(self) -> Self:
+        if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+            raise InputError(f"{self.path}: is a pipe or a device, expected a file; write the log to a file first")
         if self.path.is_file():
             with foreign_errors(str(self.path), "cannot be read"):
                 self.held = self.path.open("rb")

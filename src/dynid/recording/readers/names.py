@@ -72,13 +72,13 @@ def is_motion(name: str) -> bool:
 
 def numbered(folded: str) -> tuple[frozenset[str], int] | None:
     """Possible aliases and the number in ``q1``, ``q_1``, ``q_joint_1``, ``joint1_q``, ``j1_q``, ``a1_position``."""
-    if (parts := re.fullmatch(r"(.*\D)(\d+)", folded)) is not None:
+    if (parts := re.fullmatch(r"(.*\D)(\d{1,9})", folded)) is not None:
         head = parts[1].rstrip("_")
         heads = {head}
         if (inner := re.fullmatch(r"(.+)_(?:joint|j|axis|a)", head)) is not None:
             heads.add(inner[1])
         return frozenset(heads), int(parts[2])
-    if (parts := re.fullmatch(r"(?:joint|j|axis|a)_?(\d+)_(.*\D)", folded)) is not None:
+    if (parts := re.fullmatch(r"(?:joint|j|axis|a)_?(\d{1,9})_(.*\D)", folded)) is not None:
         return frozenset({parts[2]}), int(parts[1])
     return None
 

@@ -7,8 +7,8 @@ package that takes longer to import than most logs take to filter.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dynid.adapters.numba import njit
 from dynid.arrays import Array
 
 

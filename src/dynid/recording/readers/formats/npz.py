@@ -19,8 +19,8 @@ from dynid.recording.readers.names import fold, is_motion
 
 MOST_BYTES = 8 * 2**30
 #: An archive this small may be packed as tightly as it likes (constant columns are).
-_HARMLESS_BYTES = 256 * 2**20
-_MOST_PACKING = 200.0
+HARMLESS_BYTES = 256 * 2**20
+MOST_PACKING = 200.0
 
 
 class NpzFormat:
@@ -68,10 +68,10 @@ def _check_sizes(where: str, members: list[zipfile.ZipInfo]) -> None:
             f"{where}: unpacks to {unpacked / 2**30:.1f} GiB, expected at most {MOST_BYTES / 2**30:.0f} GiB; "
             "write longer logs as parquet"
         )
-    if unpacked > _HARMLESS_BYTES and unpacked > _MOST_PACKING * packed:
+    if unpacked > HARMLESS_BYTES and unpacked > MOST_PACKING * packed:
         raise InputError(
             f"{where}: unpacks from {packed} to {unpacked} bytes ({unpacked / packed:.0f} times), "
-            f"expected at most {_MOST_PACKING:.0f} times"
+            f"expected at most {MOST_PACKING:.0f} times"
         )
 
 

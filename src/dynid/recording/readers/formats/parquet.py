@@ -14,6 +14,7 @@ from dynid.errors import InputError
 from dynid.recording.finding import Finding
 from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.formats.format import OpenOptions
+from dynid.recording.readers.formats.npz import HARMLESS_BYTES, MOST_PACKING
 from dynid.recording.readers.formats.table import Batch
 from dynid.recording.readers.log_file import LogFile
 
@@ -120,9 +121,20 @@ def open_parquet(log: LogFile) -> ParquetTable:
                         shapes[entry.name] = (width,)
             elif not pa.types.is_nested(kind):
                 shapes[entry.name] = ()
+    _check_packing(log.path, n_rows * sum(max(1, *shape) if shape else 1 for shape in shapes.values()) * 8)
     if n_rows == 0:
         raise InputError(f"{where}: holds {len(schema.names)} columns and no rows")
     return ParquetTable(log, shapes, n_rows, _lerobot_names(log.path, shapes), units)
+
+
+def _check_packing(path: Path, unpacked: int) -> None:
+    """Refuse a small file that says it holds very many rows, before any is unpacked."""
+    packed = max(path.stat().st_size, 1)
+    if unpacked > HARMLESS_BYTES and unpacked > MOST_PACKING * packed:
+        raise InputError(
+            f"{path}: unpacks from {packed} to {unpacked} bytes ({unpacked / packed:.0f} times), "
+            f"expected at most {MOST_PACKING:.0f} times"
+        )
 
 
 def _is_number(kind: Any) -> bool:
