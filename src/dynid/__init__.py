@@ -162,6 +162,7 @@ _OFFERED = Offered(
         "dynid.fleet.identify": ("identify_store",),
         "dynid.fleet.judge": ("Fleet", "judge_fleet"),
         "dynid.report.fleet_report": ("report_fleet",),
+        "dynid.watch.watcher": ("WatchOptions", "Watcher"),
         "dynid.publish.publish": ("publish_run",),
         "dynid.report.page": ("Section",),
         "dynid.report.run_report": ("register_section", "report_run", "unregister_section"),

@@ -28,6 +28,7 @@ from dynid.cli.verbs.report import report
 from dynid.cli.verbs.simulate import simulate
 from dynid.cli.verbs.store import store
 from dynid.cli.verbs.validate import validate
+from dynid.cli.verbs.watch import watch
 
 app = typer.Typer(
     name="dynid",
@@ -73,6 +74,7 @@ for verb in (
     payload,
     gains,
     actuators,
+    watch,
     export,
     report,
     fleet,

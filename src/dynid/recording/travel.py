@@ -34,6 +34,15 @@ class Travel:
         # direction, where the present motion began, its furthest place, and before any motion the lowest and highest place
         self._state = np.full((5, n_joints), np.nan)
 
+    @property
+    def state(self) -> Array:
+        """What to keep to go on later."""
+        return self._state.copy()
+
+    def restore(self, state: Array) -> None:
+        """Go on from a kept state."""
+        self._state = np.array(state, dtype=np.float64)
+
     def push(self, position: Array) -> Array:
         """The distances for the next samples, ``(samples, joints)``."""
         from dynid.recording.travel_kernel import travelled

@@ -274,6 +274,15 @@ class OnlinePolynomialRows:
     def delay_s(self) -> float:
         return self._rows.delay_s
 
+    @property
+    def torque_taps(self) -> Array:
+        """The filter that torque passes."""
+        return self._rows.torque_taps
+
+    def count_from(self, n_made: int) -> None:
+        """Count rows as if so many had been made before: for going on with a stream whose last samples were pushed again."""
+        self._n_made = max(n_made, 0)
+
     def push(self, position: ArrayLike, torque: ArrayLike, load: ArrayLike | None = None) -> ApproximatedRows:
         """Take one sample ``(joints,)`` or a block ``(samples, joints)`` and give the rows that it completes.
 
@@ -370,6 +379,7 @@ class _PointwiseRows:
         self._row_torque = OnlineFilter(kernel.g, n, start_s + kernel.n_dropped * period_s - kernel.delay_s)
         self._rows = OnlineRowFilter(kernel, self._dynamics.width)
         self.n_dropped, self.delay_s = 2 * kernel.n_dropped, 2.0 * kernel.delay_s
+        self.torque_taps = np.convolve(kernel.g.taps, kernel.g.taps)
 
     def push(self, q: Array, tau: Array, load: Array | None, keep: slice) -> tuple[int, ApproximatedRows]:
         q_hat, v_hat = self._position.push(q).values, self._velocity.push(q).values
@@ -405,6 +415,7 @@ class _ProductRows:
         g = sample_kernel(settings.kernel(), period_s, rule, exact)
         self._torque = OnlineFilter(g, n, start_s)
         self.n_dropped, self.delay_s = g.n_dropped, g.delay_s
+        self.torque_taps = g.taps
 
     def push(self, q: Array, tau: Array, load: Array | None, keep: slice) -> tuple[int, ApproximatedRows]:
         right = self._torque.push(tau)
@@ -415,6 +426,8 @@ class _ProductRows:
             q_m, v_m, u_m = (bank.push(q).values[keep] for bank in (position, velocity, weighted_velocity))
             v_m = _without_round_off(v_m, q_m, velocity.kernel)
             load_m = None if load is None else carried.push(load).values[keep]
+            if not len(time):
+                continue  # of most samples of a stream no row is kept
             W += self._dynamics.momentum(q_m, u_m)
             W -= b_m * self._dynamics.drift(q_m, v_m, load_m)
         blocks = self._dynamics.blocks(W, right.values[keep])

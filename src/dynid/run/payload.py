@@ -38,6 +38,7 @@ from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.regression.wrench_rows import GUESS
 from dynid.robot.frames import Frame, frame_named
+from dynid.robot.model import Robot
 from dynid.run.log_part import refuse_same
 from dynid.run.logs import read_logs
 from dynid.run.motion import under_load
@@ -185,7 +186,7 @@ def payload_from_samples(
     """The same from samples that were filtered as the run was."""
     robot = run.robot
     place = Frame(robot.links[place], place, np.eye(4)) if isinstance(place, int) else place
-    parameters = _parameters(run, place)
+    parameters = load_parameters(run.robot, place)
     logs = [_rows(run, one, place, tool) for one in samples]
     parts = [matrix_regression(parameters, robot.dof_names, log.rows, timed=True) for log in logs]
     (body,) = estimate_body(reduce(operator.add, parts), ("sdp",), constraints)
@@ -226,7 +227,7 @@ def online_payload(
     if not (np.isfinite(block_s) and block_s > 0.0):
         raise InputError(f"a block of {block_s:g} s was asked for, expected a positive length")
     place = frame_named(run.robot, link)
-    online = OnlineBody(_parameters(run, place), np.maximum(run.estimate.residual_rms, 1e-9))
+    online = OnlineBody(load_parameters(run.robot, place), np.maximum(run.estimate.residual_rms, 1e-9))
     for one in _loaded_samples(run, logs)[0]:
         log = _rows(run, one, place, tool)
         period_s = float(np.median(np.diff(log.time)))
@@ -247,9 +248,9 @@ class _LoadRows:
     """Columns of the run's base parameters."""
 
 
-def _parameters(run: Run, place: Frame) -> Parameters:
+def load_parameters(robot: Robot, place: Frame) -> Parameters:
     """Ten parameters of the load and the change of every friction coefficient."""
-    changes = tuple(column for column in run.robot.parameters.columns if column.kind == "friction")
+    changes = tuple(column for column in robot.parameters.columns if column.kind == "friction")
     return Parameters(
         (*inertial_columns(1, place.name), *changes), np.concatenate([np.array(GUESS), np.zeros(len(changes))])
     )

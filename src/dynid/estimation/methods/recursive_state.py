@@ -169,10 +169,18 @@ def column_sizes(
     """Root mean square of every column per sample where it is excited; None where the source cannot tell."""
     if typical is None or method.form == "literal":
         return None
-    rows = [columns.select(weight * W) for weight, W in zip(weights, typical, strict=True)]
-    squares = sum((np.asarray((W**2).mean(axis=0)) for W in rows), np.zeros(len(columns.names)))
+    squares = column_squares(columns, typical)
+    return sizes_of_squares(method, (weights[:, None] ** 2 * squares).sum(axis=0))
+
+
+def column_squares(columns: Columns, typical: tuple[Array, ...]) -> Array:
+    """Mean square of every column in the rows of each channel, where they are excited."""
+    return np.array([(columns.select(W) ** 2).mean(axis=0) for W in typical])
+
+
+def sizes_of_squares(method: RecursiveOptions, squares: Array) -> Array:
+    """Root mean square of every column; one of round-off has no size of its own."""
     scale = np.sqrt(squares)
-    # a column of round-off has no size of its own
     return np.asarray(np.maximum(scale, ROUND_OFF * scale.max(initial=0.0) / max(method.threshold, ROUND_OFF)))
 
 

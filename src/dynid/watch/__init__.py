@@ -1,0 +1,1 @@
+"""Identification while the robot moves: lines come in, values, flags and alarms go out."""

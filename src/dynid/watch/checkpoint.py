@@ -1,0 +1,139 @@
+"""A watch on disk: numbers, names and arrays in one file that is whole or absent. Nothing in it is ever executed.
+
+The file is an ``.npz``: the arrays, and one array of bytes that is JSON and says where each of them belongs.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from dynid.errors import InputError
+from dynid.files import write_atomically
+
+FORMAT = "dynid-watch-1"
+_ARRAY = "array:"
+_TREE = "tree"
+
+
+def packed(state: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """A state as arrays alone."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            name = f"a{len(arrays)}"
+            arrays[name] = value
+            return _ARRAY + name
+        if isinstance(value, Mapping):
+            return {str(key): walk(entry) for key, entry in value.items()}
+        if isinstance(value, list | tuple):
+            return [walk(entry) for entry in value]
+        return value.item() if isinstance(value, np.generic) else value
+
+    tree = json.dumps({"format": FORMAT, "state": walk(state)})
+    return arrays | {_TREE: np.frombuffer(tree.encode(), dtype=np.uint8)}
+
+
+def unpacked(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
+    """The state that arrays were made of."""
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, str) and value.startswith(_ARRAY):
+            return arrays[value[len(_ARRAY) :]]
+        if isinstance(value, dict):
+            return {key: walk(entry) for key, entry in value.items()}
+        return [walk(entry) for entry in value] if isinstance(value, list) else value
+
+    tree = json.loads(bytes(arrays[_TREE]).decode())
+    if tree["format"] != FORMAT:
+        raise ValueError(f"format '{tree['format']}', expected '{FORMAT}'")
+    found = walk(tree["state"])
+    assert isinstance(found, dict)
+    return found
+
+
+def write_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
+    """A state into a file, which reaches the disk before it takes the place of the last one."""
+    content = io.BytesIO()
+    np.savez(content, **packed(state))  # type: ignore[arg-type]
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            file.write(content.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+
+    write_atomically(path, write)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The state in a file."""
+    if not path.is_file():
+        raise InputError(f"there is no checkpoint '{path}' to resume from; leave --resume out to start anew")
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return unpacked({name: stored[name] for name in stored.files})
+    except (OSError, EOFError, ValueError, KeyError, AttributeError, TypeError, AssertionError, BadZipFile) as error:
+        raise InputError(f"'{path}' is no checkpoint of a watch: {error}") from None
+
+
+class Checkpoints:
+    """Writes states beside the work: the newest one waits where the disk is slow, older ones are passed over."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.error: InputError | None = None
+        self._ready = threading.Condition()
+        self._next: Mapping[str, Any] | None = None
+        self._closed = False
+        _remove_unfinished(path)
+        self._thread = threading.Thread(target=self._work, name="checkpoints", daemon=True)
+        self._thread.start()
+
+    def put(self, state: Mapping[str, Any]) -> None:
+        """Write this state soon."""
+        if self.error is not None:
+            raise self.error
+        with self._ready:
+            self._next = state
+            self._ready.notify()
+
+    def close(self) -> None:
+        """Write what waits and stop."""
+        with self._ready:
+            self._closed = True
+            self._ready.notify()
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _work(self) -> None:
+        while True:
+            with self._ready:
+                self._ready.wait_for(lambda: self._next is not None or self._closed)
+                state, self._next = self._next, None
+            if state is None:
+                return
+            try:
+                write_checkpoint(self.path, state)
+            except InputError as error:
+                self.error = error
+                return
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Temporary files of a process that was killed while it wrote."""
+    pattern = re.compile(rf"\.{re.escape(path.stem)}\.[0-9a-f]{{32}}{re.escape(path.suffix)}")
+    for entry in path.parent.iterdir():
+        if pattern.fullmatch(entry.name):
+            entry.unlink(missing_ok=True)
