@@ -1,4 +1,4 @@
-"""Where work runs: this process, threads, or processes.
+"""Where work runs: this process, threads, processes, or the workers of a Dask cluster.
 
     engine = engine_from("threads:4")
     regression = build_regression(robot, samples, map_over=engine.map)
@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from threading import Event
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from dynid.errors import InputError, UnknownNameError
 
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 Progress: TypeAlias = Callable[[int, int], None]
 """Told after every item: how many are done, and of how many."""
 
-ENGINES = ("serial", "threads", "processes")
+ENGINES = ("serial", "threads", "processes", "dask")
 
 
 class Engine(ABC):
@@ -211,13 +211,94 @@ class Processes(_Pool):
             return executor.submit(function, item)
 
 
+@dataclass(frozen=True)
+class Dask(Engine):
+    """Workers of a Dask cluster: work goes where they are, results come back; a worker that dies changes nothing.
+
+    Without an address a cluster of single-thread processes is started on this machine, one per core or ``n``, and ended with
+    this process.
+    """
+
+    address: str | None = None
+    n: int = 0
+
+    @property
+    def n_workers(self) -> int:
+        if self.address is None:
+            return self.n or usable_cores()
+        return len(self._client().scheduler_info()["workers"])
+
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
+    ) -> Iterator[Result]:
+        futures = self._submitted(function, items)
+        try:
+            for index, future in enumerate(futures):
+                result = self._result(future, index, len(futures))
+                if progress is not None:
+                    progress(index + 1, len(futures))
+                yield result
+        finally:
+            self._client().cancel(futures)
+
+    def completed(
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        progress: Progress | None = None,
+        stop: Event | None = None,
+    ) -> Iterator[tuple[int, Result]]:
+        from dynid.adapters.dask import as_done
+
+        futures = self._submitted(function, items)
+        numbers = {future.key: index for index, future in enumerate(futures)}
+        try:
+            for done, future in enumerate(as_done(futures), start=1):
+                index = numbers[future.key]
+                result = self._result(future, index, len(futures))
+                if progress is not None:
+                    progress(done, len(futures))
+                yield index, result
+        finally:
+            if stop is not None:
+                stop.set()
+            self._client().cancel(futures)
+
+    def _client(self) -> Any:
+        from dynid.adapters.dask import connected
+
+        return connected(self.address, 0 if self.address else self.n_workers)
+
+    def _submitted(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Any]:
+        client = self._client()
+        return [client.submit(function, item, pure=False) for item in items]
+
+    def _result(self, future: Any, index: int, count: int) -> Any:
+        from dynid.adapters.dask import lost
+
+        try:
+            return future.result()
+        except Exception as error:
+            what = lost(error)
+            if what is not None:
+                raise InputError(f"engine 'dask': {what}") from None
+            _name_item(error, index, count)
+            raise
+
+
 def engine_from(choice: str | int | Engine | None = None) -> Engine:
-    """An engine from what a user wrote: ``serial``, ``threads``, ``processes:4``, a number of threads; serial without."""
+    """An engine from what a user wrote: ``serial``, ``threads``, ``processes:4``, ``dask``, ``dask:tcp://host:8786``, a number of
+    threads; serial without."""
     if isinstance(choice, Engine):
         return choice
     if choice is None:
         return Serial()
-    kind, separator, count = str(choice).strip().lower().partition(":")
+    kind, separator, count = str(choice).strip().partition(":")
+    kind = kind.lower()
+    if kind == "dask":
+        if separator and not count:
+            raise InputError(f"engine '{choice}' has no address, expected one as in 'dask:tcp://host:8786', or 'dask' alone")
+        return Dask(n=int(count)) if count.isdigit() else Dask(count or None)
     if not separator and kind.lstrip("+-").isdigit():
         kind, count = "threads", kind
     if kind not in ENGINES:

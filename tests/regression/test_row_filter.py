@@ -185,8 +185,10 @@ def test_a_second_pass_gives_the_rows_of_the_first_and_makes_none_again() -> Non
     assert len(made) == 1
 
 
-def test_rows_beyond_what_is_kept_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynid.regression.row_filter.MOST_KEPT", 100)
+@pytest.mark.parametrize("most_in_file", [0, 10**9], ids=["made_again", "from_a_file"])
+def test_rows_beyond_what_is_kept_in_memory_are_the_same(monkeypatch: pytest.MonkeyPatch, most_in_file: int) -> None:
+    monkeypatch.setattr("dynid.regression.kept_rows.MOST_KEPT", 100)
+    monkeypatch.setattr("dynid.regression.kept_rows.MOST_SPILLED", most_in_file)
     robot = demo_robot()
     rows = FilteredRows(TorqueRows(robot, (demo_samples(robot), demo_samples(robot))), BandLimit(5.0))
     one, other = (factorise(rows).factors[0].R for _ in range(2))

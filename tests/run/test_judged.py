@@ -58,7 +58,7 @@ def test_the_gate_says_only_what_is_proven(noise: float, seed: int) -> None:
     robot, base, _ = demonstration()
     result = least_squares(noise, seed)
     found, verdict = judged(result, robot, Settings(method="ols"))
-    notes = " ".join(gate(found, robot, (), verdict))
+    notes = " ".join(gate(found, robot, None, verdict))
     proven = feasibility(base, result.base_values, robot=robot).decision
     assert verdict.decision == proven
     assert found.base_values.tolist() == result.base_values.tolist()

@@ -22,6 +22,7 @@ from dynid.run.options import (
     Reading,
     Rows,
     Settings,
+    Work,
     command_line,
     flag_of,
     is_flag,
@@ -36,7 +37,7 @@ OTHER = Settings(
     effects=("viscous",), friction="linear", gravity=(0.0, 0.0, -9.0), lock={"elbow": 0.5}, keep_bodies="earlier",
     coupling=("6:5=1", "4:a=-0.5"), motor_effects=("viscous", "armature"), spring=({"joint": "2", "kind": "linear"},), side="motor",
     from_s=0.5, to_s=-2.0, drive_gains=(1.0, 2.5), preset="rtde", mapping="my columns.toml",
-    joints=("a", "b"), gear_ratios=(3.0, -4.0), rate_hz=100.0, episode=2, topic="/js",
+    joints=("a", "b"), gear_ratios=(3.0, -4.0), rate_hz=100.0, episode=2, topic="/js", stream="on", engine="threads:2",
     rows="energy", velocity="position", filter="savgol:11,2", cutoff_hz=8.0, torque_cutoff_hz=9.0,
     signals=True, trim=False, signal_band_hz=70.0, filter_order=3,
     dead_zone=0.1, intervals="0.2", window=0.05, null_hz=50.0, order=2, product_order=3, composition="pointwise", alpha=4.0,
@@ -175,6 +176,6 @@ def test_options_load_nothing_heavy() -> None:
 
 
 def test_groups_are_the_settings() -> None:
-    assert {one.name for group in (Model, Reading, Rows, Fit) for one in fields(group)} == {
+    assert {one.name for group in (Model, Reading, Rows, Fit, Work) for one in fields(group)} == {
         one.name for one in fields(Settings)
     }

@@ -192,7 +192,7 @@ def _identified(store: Store, name: str, entries: Sequence[Entry], method: Metho
         advice=(),
         checks=(),
         comparisons=(),
-        notes=gate(result, own.robot, (), verdict),
+        notes=gate(result, own.robot, None, verdict),
     )
     followed = follow(name, by_day(each), Monitored.of(own.robot, base))
     return StoredRobot(name, run, days, held_out, changes_of([followed], ALARM_RATE).get(name))

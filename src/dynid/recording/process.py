@@ -138,13 +138,15 @@ class ProcessedStream:
 
     recording: RecordingStream
     steps: tuple[Step, ...]
+    anchor_s: float | None = None
+    """Time that a uniform clock counts from, for a part of a log; None for the first stamp."""
 
     def __iter__(self) -> Iterator[Samples]:
         """Pieces of samples; the last one carries the notes on the whole pass."""
         tally = Tally()
         log = self.recording.source.path or "the recording"
         held: Signals | None = None
-        pieces = _chained(_Chunks(self.recording), self.steps).pieces(tally)
+        pieces = _chained(_Chunks(self.recording, self.anchor_s), self.steps).pieces(tally)
         while True:
             with _naming(log):  # not what the caller does with a piece
                 piece = next(pieces, None)
@@ -176,9 +178,10 @@ class _Chunks:
     """A stream as consecutive pieces."""
 
     recording: RecordingStream
+    anchor_s: float | None = None
 
     def pieces(self, tally: Tally) -> Iterator[Signals]:
-        start_s: float | None = None
+        start_s = self.anchor_s
         row = 0
         for part in self.recording:
             start_s = float(part.time[0]) if start_s is None else start_s

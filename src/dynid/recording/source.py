@@ -38,6 +38,21 @@ class Part:
 
 
 @dataclass(frozen=True)
+class TimePart(Part):
+    """A part of a long log that is known by its times, s; its rows were not counted."""
+
+    from_s: float = 0.0
+    to_s: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.name + ', ' if self.name else ''}{self.from_s:.6g} s to {self.to_s:.6g} s"
+
+    def of(self, whole: Part | None) -> Part:
+        """Times are those of the log, whatever the part was cut from."""
+        return self
+
+
+@dataclass(frozen=True)
 class RecordingSource:
     """Where a recording came from and what was done to it while reading.
 

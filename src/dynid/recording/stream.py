@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
 
 from dynid.errors import InputError
 from dynid.recording.checked import checked_joint_names
 from dynid.recording.motion import Recording
 from dynid.recording.source import RecordingSource
+
+_LATE_ROWS = 4_000  # a reader sorts late rows in, so the place of a row is known to about so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +56,13 @@ class RecordingStream:
     chunk_rows: int
     read_pieces: Callable[[int], Iterator[tuple[Recording | None, int]]] = field(repr=False)
     n_rows_in_file: int | None = None
+    start_s: float = -np.inf
+    stop_s: float = np.inf
+    """Rows with ``start_s <= time < stop_s`` are yielded."""
+    read_from: Callable[[int, int], Iterator[tuple[Recording | None, int]]] | None = field(default=None, repr=False)
+    """``read_from(rows, row)`` begins at a row of the file, where its format can; None where it cannot."""
+    index: tuple[tuple[float, int], ...] = field(default=(), repr=False)
+    """Time and row in the file of some places, in order: where reading may begin for a part of the log."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joint_names", checked_joint_names(self.joint_names))
@@ -79,7 +91,7 @@ class RecordingStream:
         own = 0  # row of what is held where the next chunk's own rows start
         first_row = 0
         dropped = 0
-        for piece, n_dropped in self.read_pieces(self.chunk_rows):
+        for piece, n_dropped in self.pieces():
             dropped += n_dropped
             if piece is None:
                 continue
@@ -97,6 +109,8 @@ class RecordingStream:
                 own = stop
             keep = max(0, own - before)
             held, n_held, own = [joined.cut(keep)], n_held - keep, own - keep
+        if not held and (np.isfinite(self.start_s) or np.isfinite(self.stop_s)):
+            raise InputError(f"{self.source.path}: no sample between {self.start_s:g} s and {self.stop_s:g} s")
         if not held:
             raise InputError(f"{self.source.path}: no row is left of the log; {dropped} rows have NaN or repeated stamps")
         joined = Recording.concatenate(held)
@@ -108,6 +122,28 @@ class RecordingStream:
             dropped = 0
             first_row += stop - own
             own = stop
+
+    def pieces(self) -> Iterator[tuple[Recording | None, int]]:
+        """Pieces as they are read, cut to the times asked for, and rows dropped; what lies far before and behind is not read."""
+        for piece, dropped in self._read():
+            if piece is None:
+                yield None, dropped
+                continue
+            first, last = np.searchsorted(piece.time, [self.start_s, self.stop_s])
+            if last > first:
+                yield (piece if last - first == piece.n_samples else piece.cut(int(first), int(last))), dropped
+            if last < piece.n_samples:
+                return
+
+    def _read(self) -> Iterator[tuple[Recording | None, int]]:
+        before = [row for time, row in self.index if time < self.start_s]
+        if self.read_from is None or not before:
+            return self.read_pieces(self.chunk_rows)
+        return self.read_from(self.chunk_rows, max(0, before[-1] - _LATE_ROWS))
+
+    def within(self, start_s: float = -np.inf, stop_s: float = np.inf) -> Self:
+        """The part with ``start_s <= time < stop_s``, read when it is walked through."""
+        return replace(self, start_s=max(self.start_s, start_s), stop_s=min(self.stop_s, stop_s))
 
     def read(self) -> Recording:
         """The whole log in memory."""

@@ -24,12 +24,11 @@ from dynid.recording.steps.sections import run_sections
 from dynid.recording.steps.zero_phase import butterworth, memory_rows
 from dynid.regression.channels import Channel
 from dynid.regression.decimation import DecimatedPart, Decimation
+from dynid.regression.kept_rows import KeptRows, Room
 from dynid.regression.source import Chunk, RowSource
 from dynid.robot.model import Robot
 
 _IN_BAND = 0.8  # of half the rate that is left
-MOST_KEPT = 2_000_000
-"""Numbers of filtered rows that are kept after a pass."""
 _FORGOTTEN = 1e-10  # of the largest tap, where the response of a zero-phase filter is cut off
 
 
@@ -90,29 +89,32 @@ class FilteredRows:
         for log in logs:
             if len(logs) > 1:
                 yield from log.passes(chunk_rows)
-            elif self._kept:
-                yield from (Chunk([block.copy(order="F") for block in chunk.blocks], chunk.time) for chunk in self._kept)
+            elif self._kept.complete:
+                yield from self._kept.chunks()
             else:
-                yield from self._first_pass(chunk_rows)
-
-    def _first_pass(self, chunk_rows: int | None) -> Iterator[Chunk]:
-        kept, size = [], 0
-        for chunk in self.row_filter.over(self.source.passes(chunk_rows)):
-            size += sum(block.size for block in chunk.blocks)
-            if size <= MOST_KEPT:
-                kept.append(Chunk([block.copy(order="F") for block in chunk.blocks], chunk.time))
-            yield chunk
-        if size <= MOST_KEPT:
-            self._kept[:] = kept
+                yield from self._kept.record(self.row_filter.over(self.source.passes(chunk_rows)))
 
     @cached_property
-    def _kept(self) -> list[Chunk]:
-        return []
+    def _room(self) -> Room:
+        return Room()
+
+    @cached_property
+    def _kept(self) -> KeptRows:
+        return KeptRows(self._room)
 
     @cached_property
     def _logs(self) -> tuple[FilteredRows, ...]:
         logs = self.source.by_log()
-        return (self,) if len(logs) == 1 else tuple(replace(self, source=log) for log in logs)
+        if len(logs) == 1:
+            return (self,)
+        parts = tuple(replace(self, source=log) for log in logs)
+        for part in parts:
+            part.__dict__["_room"] = self._room  # what is kept of all logs together is limited
+        return parts
+
+    def __reduce__(self) -> tuple[type[FilteredRows], tuple[RowSource, RowFilter]]:
+        """Another process makes its own rows."""
+        return FilteredRows, (self.source, self.row_filter)
 
     def by_log(self) -> tuple[RowSource, ...]:
         return self._logs

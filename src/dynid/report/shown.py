@@ -27,8 +27,8 @@ class Shown:
         run = self.run
         files = [Path(path).name for path, _ in run.logs]
         others = files if run.settings.split is not None else [Path(path).name for path, _ in run.validation_logs]
-        named = [(f"unseen: {name_at(others, i)}", one) for i, one in enumerate(run.unseen)]
-        named += [(f"identified on: {name_at(files, i)}", one) for i, one in enumerate(run.samples)]
+        named = [(f"unseen: {name_at(run.unseen_windows or others, i)}", one) for i, one in enumerate(run.unseen)]
+        named += [(f"identified on: {name_at(run.windows or files, i)}", one) for i, one in enumerate(run.samples)]
         unseen, own = named[: len(run.unseen)], named[len(run.unseen) :]
         chosen = (unseen[: MOST_LOGS - 1] + own)[:MOST_LOGS]
         return tuple(predicted(name, run.identified, one, run.judged_hz) for name, one in chosen if one.torque is not None)

@@ -15,12 +15,12 @@ from dynid.estimation.methods.registry import METHODS, entry_named
 from dynid.estimation.result import Estimate
 from dynid.progress import Tell, silent
 from dynid.robot.model import Robot
+from dynid.run.errors import torque_errors
 from dynid.run.identify import identify
 from dynid.run.judged import judged
 from dynid.run.motion import method_of
 from dynid.run.options import Settings
 from dynid.run.record import Run
-from dynid.validation.torque import validate
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +95,9 @@ def compare_on(
         result = estimate(run.regression, run.estimate.base, method_of(own, run.robot))
         seconds = time.perf_counter() - started
         result, verdict = judged(result, run.robot, own)
-        known = (
-            validate(run.robot, result, run.samples, run.judged_hz).relative_error if run.samples else result.relative_error
-        )
-        unseen = validate(run.robot, result, run.unseen, run.judged_hz).relative_error if run.unseen else None
+        errors = torque_errors(run, result)
+        known = result.relative_error if errors.known is None else errors.known.relative_error
+        unseen = None if errors.unseen is None else errors.unseen.relative_error
         found.append(Compared(name, result, verdict, known, unseen, seconds))
     return tuple(found)
 

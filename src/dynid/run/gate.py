@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid.arrays import Array
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.result import Estimate
 from dynid.recording.samples import Samples
@@ -14,17 +13,20 @@ from dynid.robot.links_apart import with_links_apart
 from dynid.robot.model import Robot
 from dynid.run.signals import STILL
 from dynid.validation.consistency import check_parameters
+from dynid.validation.stream import MotionRange
 
 SLOW = 0.1
 """rad/s or m/s below which Coulomb friction is not told from an offset."""
 VAGUE_PERCENT = 100.0
 
 
-def gate(result: Estimate, robot: Robot, samples: Sequence[Samples] = (), verdict: Verdict | None = None) -> tuple[str, ...]:
+def gate(
+    result: Estimate, robot: Robot, motion: MotionRange | None = None, verdict: Verdict | None = None
+) -> tuple[str, ...]:
     """One line per problem: parameters that keep their prior, joints that hardly move, values that are known vaguely, and
     what is proven of base values that no consistent robot has."""
     notes = [result.base.note] if result.base.note else []
-    notes += _motion_advice(robot, samples)
+    notes += _motion_advice(robot, motion)
     missing = [name for name, origin in zip(result.base.names, result.origin, strict=True) if origin == "prior"]
     if missing:
         notes.append(
@@ -56,13 +58,20 @@ def consistency_notes(result: Estimate, robot: Robot, verdict: Verdict | None) -
     return notes
 
 
-def _motion_advice(robot: Robot, samples: Sequence[Samples]) -> list[str]:
-    if not samples:
+def motion_range(samples: Sequence[Samples]) -> MotionRange | None:
+    """How far and how fast joints moved in all samples together; None without any."""
+    found: MotionRange | None = None
+    for one in samples:
+        own = MotionRange.of(one)
+        found = own if found is None else found | own
+    return found
+
+
+def _motion_advice(robot: Robot, motion: MotionRange | None) -> list[str]:
+    if motion is None:
         return []
-    speed = np.max([np.abs(one.velocity).max(axis=0) for one in samples], axis=0)
-    reach = np.max([one.position.max(axis=0) for one in samples], axis=0) - np.min(
-        [one.position.min(axis=0) for one in samples], axis=0
-    )
+    speed = np.maximum(np.abs(motion.slowest), np.abs(motion.fastest))
+    reach = motion.highest - motion.lowest
     frictional = any(effect.dry for effect in robot.effects)
     notes = []
     for j, name in enumerate(robot.joint_names):
@@ -72,11 +81,6 @@ def _motion_advice(robot: Robot, samples: Sequence[Samples]) -> list[str]:
             notes.append(
                 f"joint '{name}' never moves faster than {speed[j]:.2g} rad/s or m/s: its friction cannot be separated from its offset"
             )
-        elif frictional and not _reverses(samples, j):
+        elif frictional and not motion.slowest[j] < 0.0 < motion.fastest[j]:
             notes.append(f"joint '{name}' never reverses: its Coulomb friction cannot be separated from its offset")
     return notes
-
-
-def _reverses(samples: Sequence[Samples], joint: int) -> bool:
-    column: Array = np.concatenate([one.velocity[:, joint] for one in samples])
-    return bool(column.min() < 0.0 < column.max())

@@ -13,7 +13,7 @@ from dynid.progress import Tell, silent
 from dynid.recording.recording import StaticRecording
 from dynid.robot.model import Robot
 from dynid.run.described import described_robot
-from dynid.run.logs import read_logs
+from dynid.run.logs import open_logs
 from dynid.run.motion import identify_motion, identify_poses, method_of
 from dynid.run.options import Settings
 from dynid.run.record import Run
@@ -77,7 +77,7 @@ def _identified(
     if chosen.friction is None:
         method_of(chosen, model)  # bounds and constraints that the robot does not have are refused before any work
     tell("reading the logs")
-    found = read_logs(model, paths, chosen)
+    found = open_logs(model, paths, chosen)
     if isinstance(found, StaticRecording):
         return identify_poses(model, found, paths[0], chosen, unseen, tell)
     return identify_motion(found, chosen, unseen, tell)

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from dynid.engine import engine_from
 from dynid.errors import InputError, UnknownNameError
 
 
@@ -83,6 +84,15 @@ class Text(Kind):
     def check(self, value: Any, name: str) -> Any:
         if not isinstance(value, str):
             raise refusal(name, value, "text")
+        return value
+
+
+@dataclass(frozen=True)
+class EngineName(Text):
+    """Where work runs, in words that :func:`~dynid.engine.engine_from` knows."""
+
+    def check(self, value: Any, name: str) -> Any:
+        engine_from(super().check(value, name))
         return value
 
 

@@ -14,7 +14,8 @@ from dynid.recording.recording import Recording
 
 MARGIN_S = 0.5
 """Standstill that is kept before and after the motion, s."""
-_THRESHOLD = 1e-3  # share of its range by which a joint must leave its first or last position to move
+THRESHOLD = 1e-3
+"""Share of its range by which a joint must leave its first or last position to move."""
 _PART = re.compile(r"(?P<file>.+)@(?P<low>[^:@]*):(?P<high>[^:@]*)")
 
 
@@ -79,7 +80,7 @@ def refuse_same(paths: Sequence[str | Path], hashes: Sequence[str], seen: Iterab
 def without_standstill(recording: Recording) -> tuple[Recording, str]:
     """The log from half a second before its motion to half a second after it, and what was left out, in words."""
     q, t = recording.position, recording.time
-    limit = _THRESHOLD * np.ptp(q, axis=0)
+    limit = THRESHOLD * np.ptp(q, axis=0)
     moves = limit > 0.0
     if recording.n_samples < 2 or not moves.any():
         return recording, ""
@@ -90,7 +91,12 @@ def without_standstill(recording: Recording) -> tuple[Recording, str]:
     if max(head_s, tail_s) <= MARGIN_S or not start < end:
         return recording, ""
     kept = recording.between(start if head_s > 0.0 else None, end if tail_s > 0.0 else None)
-    return kept, (
+    return kept, standstill_note(head_s, tail_s)
+
+
+def standstill_note(head_s: float, tail_s: float) -> str:
+    """What was left out, in words."""
+    return (
         f"standstill was left out: {max(head_s, 0.0):.3g} s before the motion and {max(tail_s, 0.0):.3g} s after it "
         "(--no-trim keeps it)"
     )

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from dynid.errors import InputError
+from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.joints import MissingJointsError
 from dynid.recording.readers.log_file import LogFile
 from dynid.recording.readers.options import ReadOptions
-from dynid.recording.readers.read import read_log
-from dynid.recording.recording import Recording, StaticRecording, WrenchRecording
+from dynid.recording.readers.read import NotMotionError, open_with, read_log
+from dynid.recording.recording import Recording, RecordingStream, StaticRecording, WrenchRecording
+from dynid.recording.survey import survey
 from dynid.robot.model import Robot
 from dynid.run.log_part import LogPart, log_part, refuse_same, without_standstill
+from dynid.run.long_logs import LongLog, refuse_without_torque, without_long_standstill
 from dynid.run.options import Reading
 from dynid.run.signals import repair_notes
 
@@ -31,17 +36,93 @@ class Logs:
     paths: tuple[str, ...]
     hashes: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    long: tuple[LongLog, ...] = ()
+    """Logs that are read piece by piece; there are no recordings then."""
+
+
+def open_unseen(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs:
+    """:func:`read_unseen`, long logs piece by piece."""
+    return _with_every_joint(robot, paths, open_logs(robot, paths, settings))
 
 
 def read_unseen(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs:
     """Motion logs that have every joint of a robot that was identified."""
-    found = read_logs(robot, paths, settings)
+    return _with_every_joint(robot, paths, read_logs(robot, paths, settings))
+
+
+def _with_every_joint(robot: Robot, paths: Sequence[Path], found: Logs | StaticRecording) -> Logs:
     if isinstance(found, StaticRecording):
         raise InputError(f"{paths[0]} is a table of poses, expected a motion log to validate on")
     missing = [name for name in robot.joint_names if name not in found.robot.joint_names]
     if missing:
         raise InputError(f"{paths[0]} lacks joint {', '.join(missing)}, which was identified; expected all {robot.n_joints}")
     return found
+
+
+LONG_BYTES = 32 << 20
+"""Numbers of all logs together, 8 bytes each, from which logs are read piece by piece."""
+
+
+def open_logs(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs | StaticRecording:
+    """Every log, in memory where they are short together, else surveyed in one pass each and left in their files."""
+    parts = [log_part(path) for path in paths]
+    if settings.stream == "off" or not parts or not all(part.path.is_file() for part in parts):
+        return read_logs(robot, paths, settings)
+    if settings.stream == "auto" and sum(numbers_size(part.path) for part in parts) <= LONG_BYTES:
+        return read_logs(robot, paths, settings)
+    notes: list[str] = []
+    try:
+        first, robot = _open_first(robot, parts[0].path, settings, notes)
+    except NotMotionError:
+        return read_logs(robot, paths, settings)  # poses are few
+    streams = [first, *(open_with(part.path, robot, _options(settings)) for part in parts[1:])]
+    hashes = [stream.source.sha256 for stream in streams]
+    refuse_same(paths, hashes)
+    long = []
+    for part, stream in zip(parts, streams, strict=True):
+        refuse_without_torque(stream)
+        log, left_out = _surveyed(stream, part, settings)
+        long.append(log)
+        found = (*stream.source.notes, *([left_out] if left_out else []), *log.survey.notes(stream.joint_names))
+        notes.extend(f"{part.path.name}: {note}" for note in found)
+    return Logs(robot, (), tuple(str(path) for path in paths), tuple(hashes), tuple(notes), tuple(long))
+
+
+def _surveyed(stream: RecordingStream, part: LogPart, settings: Reading) -> tuple[LongLog, str]:
+    """The part of a log that is used, as for one in memory, and what was left out of it unasked."""
+    times = part if part.named else LogPart(part.path, settings.from_s, settings.to_s)
+    if times.named:
+        low = -np.inf if times.from_s is None else times.from_s
+        stream = stream.within(low, np.inf if times.to_s is None else float(np.nextafter(times.to_s, np.inf)))
+    log = LongLog.of(stream, survey(stream))
+    return (log, "") if times.named or not settings.trim else without_long_standstill(log)
+
+
+def numbers_size(path: Path) -> int:
+    """Bytes that the numbers of a log take in memory, about: from the footer of parquet, else from the size of the file."""
+    with path.open("rb") as file:
+        if file.read(4) != b"PAR1":
+            return path.stat().st_size
+    import pyarrow.parquet as arrow_parquet
+
+    with foreign_errors(str(path), "cannot be read as parquet (the file may be truncated)"):
+        found = arrow_parquet.read_metadata(path)
+    return 8 * int(found.num_rows) * int(found.num_columns)
+
+
+def _open_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) -> tuple[RecordingStream, Robot]:
+    """The first log decides which joints move."""
+    try:
+        found = open_with(path, robot, _options(settings))
+    except MissingJointsError as missing:
+        cut = robot.only(missing.present)
+        notes.append(f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged")
+        return open_with(path, cut, _options(settings)), cut
+    if found.joint_names == robot.joint_names:
+        return found, robot
+    rest = [name for name in robot.joint_names if name not in found.joint_names]
+    notes.append(f"joints that are not among --joints are locked at neutral and merged: {', '.join(rest)}")
+    return found, robot.only(found.joint_names)
 
 
 def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading, *, torque: bool = True) -> Logs | StaticRecording:
@@ -105,8 +186,7 @@ def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) ->
 
 
 def _read(robot: Robot, file: LogFile, settings: Reading) -> Recording | StaticRecording:
-    options = ReadOptions(**{name: getattr(settings, name) for name in READ_NAMES})
-    recording = read_log(file, robot, options)
+    recording = read_log(file, robot, _options(settings))
     if isinstance(recording, WrenchRecording):
         raise InputError(
             f"{file.path} is a force/torque-sensor log, expected joint torque or a table of poses: the body on the sensor is identified by "
@@ -122,6 +202,10 @@ def part_of(recording: Recording, part: LogPart, settings: Reading, *, trim: boo
     if settings.from_s is not None or settings.to_s is not None or not (trim and settings.trim):
         return windowed(recording, settings), ""
     return without_standstill(recording)
+
+
+def _options(settings: Reading) -> ReadOptions:
+    return ReadOptions(**{name: getattr(settings, name) for name in READ_NAMES})
 
 
 def windowed(recording: Recording, settings: Reading) -> Recording:

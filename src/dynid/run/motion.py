@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from dynid.engine import engine_from
 from dynid.errors import InputError
 from dynid.estimation.advice import advise
 from dynid.estimation.estimate import estimate
@@ -31,18 +33,32 @@ from dynid.robot.effects import friction_effects
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.run.bands import BandTrial, choose_bands
+from dynid.run.errors import torque_errors
 from dynid.run.gate import gate
 from dynid.run.judged import judged
 from dynid.run.log_part import refuse_same
-from dynid.run.logs import Logs, read_unseen
+from dynid.run.logs import Logs, open_unseen, read_unseen
+from dynid.run.long_logs import (
+    SHOWN,
+    Changed,
+    LongLog,
+    UnderLoad,
+    checked,
+    chosen_windows,
+    held_stream,
+    standing_joints,
+    window_name,
+    window_note,
+    with_interval,
+)
 from dynid.run.options import Settings
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan, plan_rows
 from dynid.run.signals import Filter, hold_still, raw_samples, split_recording, to_samples, with_dead_zone
+from dynid.run.stream_estimate import estimate_streams, factor_with
 from dynid.run.tune import Trial, choose_filter, choose_window
 from dynid.validation.data_check import check_recording
-from dynid.validation.rows import row_error, row_error_of
-from dynid.validation.torque import validate
+from dynid.validation.rows import RowError, row_error, row_error_of
 
 
 def method_of(settings: Settings, robot: Robot, tell: Tell = silent) -> Method:
@@ -57,10 +73,16 @@ class Parts:
     known: tuple[Recording, ...]
     unseen: tuple[Recording, ...] = ()
     validation_logs: tuple[tuple[str, str], ...] = ()
+    long: tuple[LongLog, ...] = ()
+    """All that is identified on, where that is read piece by piece; ``known`` and ``unseen`` are then windows."""
+    long_unseen: tuple[LongLog, ...] = ()
+    windows: tuple[tuple[LongLog, Recording], ...] = ()
 
 
 def parts_of(logs: Logs, robot: Robot, settings: Settings, validate_on: Sequence[Path]) -> Parts:
     """What is identified on and what validates: a split of each log in time, or other logs."""
+    if logs.long:
+        return _long_parts(logs, robot, settings, validate_on)
     if settings.split is not None:
         pairs = [split_recording(recording, settings.split) for recording in logs.recordings]
         return Parts(tuple(first for first, _ in pairs), tuple(rest for _, rest in pairs))
@@ -71,18 +93,46 @@ def parts_of(logs: Logs, robot: Robot, settings: Settings, validate_on: Sequence
     return Parts(logs.recordings, others.recordings, tuple(zip(others.paths, others.hashes, strict=True)))
 
 
+def _long_parts(logs: Logs, robot: Robot, settings: Settings, validate_on: Sequence[Path]) -> Parts:
+    known, unseen = logs.long, tuple[LongLog, ...]()
+    named: tuple[tuple[str, str], ...] = ()
+    if settings.split is not None:
+        pairs = [log.split(settings.split) for log in logs.long]
+        known, unseen = tuple(first for first, _ in pairs), tuple(rest for _, rest in pairs)
+    elif validate_on:
+        others = open_unseen(robot, validate_on, replace(settings, stream="on"))
+        refuse_same(validate_on, others.hashes, seen=zip(logs.paths, logs.hashes, strict=True))
+        unseen, named = others.long, tuple(zip(others.paths, others.hashes, strict=True))
+    windows = tuple(chosen_windows(known))
+    shown = tuple(recording for _, recording in chosen_windows(unseen, SHOWN)) if unseen else ()
+    return Parts(tuple(recording for _, recording in windows), shown, named, known, unseen, windows)
+
+
+def checks_of(logs: Logs, parts: Parts, robot: Robot) -> tuple[DataCheck, ...]:
+    """What was found wrong with every log."""
+    if not logs.long:
+        return tuple(check_recording(recording, robot) for recording in logs.recordings)
+    windows: dict[str, list[Recording]] = {log.path: [] for log in logs.long}
+    for log, recording in parts.windows:
+        windows[log.path].append(recording)
+    return tuple(checked(log, windows[log.path], robot) for log in logs.long)
+
+
 def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tell: Tell) -> Run:
     """Identify from motion logs: filter, friction and rows chosen once, then estimated and judged."""
-    robot = logs.robot
+    robot, engine = logs.robot, engine_from(settings.engine)
     parts = parts_of(logs, robot, settings, validate_on)
     tell("looking into the logs")
-    checks = tuple(check_recording(recording, robot) for recording in logs.recordings)
+    checks = checks_of(logs, parts, robot)
     model = settings.friction_model
     if model is not None:
         robot = with_friction(robot, friction_effects("linear"))
     filtered, trials = chosen_filter(robot, parts.known, settings, tell)
     robot = with_dead_zone(robot, parts.known, filtered, settings)
-    samples = hold_still([to_samples(recording, filtered, settings.max_rows) for recording in parts.known])
+    samples = tuple(to_samples(recording, filtered, settings.max_rows) for recording in parts.known)
+    streams = tuple(log.samples(filtered, settings.max_rows) for log in parts.long)
+    standing = standing_joints(parts.long, streams) if parts.long else None
+    samples = hold_still(samples, standing)
     unseen = tuple(to_samples(recording, filtered, settings.max_rows) for recording in parts.unseen)
     robot = with_spring_geometry(robot, samples, filtered.row_filter)
     choice = None
@@ -95,8 +145,17 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
         robot = with_own_numbers(robot, samples, filtered.row_filter)
     plan = planned(settings, robot, parts.known, filtered, tell)
     tell(f"estimating by {settings.method}")
-    rows = rows_of(plan, robot, samples, parts.known)
-    result, regression, loaded = estimate_under_load(rows, samples, method_of(settings, robot, tell))
+    method = method_of(settings, robot, tell)
+    if parts.long:
+        assert standing is not None
+        plan = with_interval(plan, robot, parts.long)
+        result, regression, loaded = estimate_streams(
+            plan, robot, parts.long, streams, filtered, standing, samples, method, engine
+        )
+    else:
+        result, regression, loaded = estimate_under_load(
+            rows_of(plan, robot, samples, parts.known), samples, method, factor=partial(factor_with, engine)
+        )
     if choice is not None and choice.inner is not None:
         result = choice.inner.widen(result)
     result, verdict = judged(result, robot, settings)
@@ -124,10 +183,20 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
             advice=advice,
             friction=choice,
             checks=checks,
-            notes=(*robot.source.notes, *logs.notes, *_findings(logs, checks), *(() if choice is None else choice.notes())),
+            notes=(
+                *robot.source.notes,
+                *logs.notes,
+                *(window_note(parts.windows, parts.long) if parts.long else ()),
+                *_findings(logs, checks),
+                *(() if choice is None else choice.notes()),
+            ),
             regression=regression,
-            recordings=logs.recordings,
+            recordings=logs.recordings or parts.known,
             samples=loaded,
+            streams=tuple(held_stream(stream, standing) for stream in streams) if standing is not None else (),
+            unseen_streams=tuple(log.samples(filtered, settings.max_rows) for log in parts.long_unseen),
+            windows=tuple(window_name(recording) for recording in parts.known) if parts.long else (),
+            unseen_windows=tuple(window_name(recording) for recording in parts.unseen) if parts.long else (),
         ),
         unseen,
         parts.unseen,
@@ -175,17 +244,29 @@ def assembled(run: Run, unseen: Sequence[Samples], recordings: Sequence[Recordin
     tell("predicting torque")
     others = under_load(run, unseen)
     row_validation = None
-    if others:
+    if run.unseen_streams:
+        row_validation = stream_row_error(run)
+    elif others:
         row_validation = row_error(rows_of(run.rows, run.robot, others, recordings), run.estimate)
+    run = replace(run, unseen=others)
+    errors = torque_errors(run, run.estimate, engine_from(run.settings.engine))
     return replace(
         run,
-        identification=validate(run.robot, run.estimate, run.samples, run.judged_hz).total,
-        validation=validate(run.robot, run.estimate, others, run.judged_hz) if others else None,
+        identification=None if errors.known is None else errors.known.total,
+        validation=errors.unseen,
         row_error=None if run.regression is None else row_error_of(run.regression, run.estimate, run.rows.kind),
         row_validation=row_validation,
-        notes=(*run.notes, *gate(run.estimate, run.robot, run.samples, run.feasibility)),
-        unseen=others,
+        notes=(*run.notes, *gate(run.estimate, run.robot, errors.motion, run.feasibility)),
     )
+
+
+def stream_row_error(run: Run) -> RowError | None:
+    """Residual of the rows of unseen streams; None for rows of signals as recorded, which the run does not keep."""
+    if run.rows.of_recorded:
+        return None
+    carried = UnderLoad(run.identified)
+    rows = run.rows.source(run.robot, [Changed(stream, carried) for stream in run.unseen_streams])
+    return row_error(rows, run.estimate)
 
 
 def identify_poses(
@@ -213,7 +294,7 @@ def identify_poses(
         rows=RowPlan("static"),
         row_error=row_error_of(regression, result, "static"),
         logs=((str(path), poses.source.sha256),),
-        notes=(*rigid.source.notes, *poses.source.notes, *gate(result, rigid, (), verdict)),
+        notes=(*rigid.source.notes, *poses.source.notes, *gate(result, rigid, None, verdict)),
         feasibility=verdict,
         regression=regression,
     )

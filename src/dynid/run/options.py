@@ -14,6 +14,7 @@ from typing import Any, Literal
 from dynid.errors import InputError, UnknownNameError
 from dynid.run.kinds import (
     Choice,
+    EngineName,
     File,
     Kind,
     Names,
@@ -153,6 +154,14 @@ class Reading:
         None, "Episode to read from a data set of several (its column episode_index).", Whole("N", 0), example=0
     )
     topic: str | None = option(None, "Topic to read from a ROS bag.", Text("NAME"), example="/joint_states")
+    stream: Literal["auto", "on", "off"] = option(
+        "auto",
+        "Read logs piece by piece, in memory that does not grow with their length: on, off, or auto, where they hold more than "
+        "32 MB of numbers together. Bands, friction and the data check then come from windows, the estimate and its errors from "
+        "all rows.",
+        Choice("WHEN", ("auto", "on", "off"), what="way to read logs"),
+        example="on",
+    )
 
 
 @dataclass(frozen=True)
@@ -335,17 +344,30 @@ class Fit:
     )
 
 
+@dataclass(frozen=True)
+class Work:
+    """Where the work runs."""
+
+    engine: str = option(
+        "serial",
+        "Where the work runs: serial, threads:N, processes:N, or dask[:ADDRESS] for the workers of a Dask cluster, without an "
+        "address one on this machine. Results do not depend on the number of workers.",
+        EngineName("ENGINE"),
+        example="processes:4",
+    )
+
+
 POLYNOMIAL = ("window", "null_hz", "order", "product_order", "composition", "alpha", "beta")
 """Options of --rows polynomial."""
 ROW_OPTIONS = ("rows", "intervals", *POLYNOMIAL)
 """Options that say which physical statement the rows make."""
 
-GROUPS: Mapping[str, type] = {"model": Model, "reading": Reading, "rows": Rows, "estimation": Fit}
+GROUPS: Mapping[str, type] = {"model": Model, "reading": Reading, "rows": Rows, "estimation": Fit, "work": Work}
 """Sections of a run file, and the options that stand in each."""
 
 
 @dataclass(frozen=True)
-class Settings(Fit, Rows, Reading, Model):
+class Settings(Work, Fit, Rows, Reading, Model):
     """Options of a run; the defaults are those of the command line.
 
     Examples:

@@ -13,7 +13,7 @@ from dynid.estimation.friction.choice import FrictionChoice
 from dynid.estimation.result import Estimate
 from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording
-from dynid.recording.samples import Samples
+from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.factor import Regression
 from dynid.robot.links_apart import with_links_apart
 from dynid.robot.model import Robot
@@ -96,6 +96,12 @@ class Run:
     unseen: tuple[Samples, ...] = ()
     replay: Replay | None = None
     """The identified model driven by the measured torque; None for a run that was loaded."""
+    streams: tuple[SampleStream, ...] = ()
+    """All samples identified on, where they are too many to hold; ``samples`` and ``recordings`` are then windows of them."""
+    unseen_streams: tuple[SampleStream, ...] = ()
+    windows: tuple[str, ...] = ()
+    """Which part of which log each of ``samples`` is; empty where they are the logs."""
+    unseen_windows: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Ten lines at most: what was identified, how well it predicts, whether it can be used."""

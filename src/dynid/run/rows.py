@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 from dynid.errors import InputError, UnknownNameError
 from dynid.files import read_json
 from dynid.recording.polynomial import PolynomialApproximation, null_frequency
-from dynid.recording.samples import Samples
+from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.energy_rows import EnergyRows, chosen_interval_s
 from dynid.regression.polynomial_rows import Composition, PolynomialRows
 from dynid.regression.row_filter import BandLimit, FilteredRows
@@ -50,7 +50,7 @@ class RowPlan:
     composition: Composition = "product"
     """How positions enter nonlinear expressions of the polynomial rows."""
 
-    def source(self, robot: Robot, samples: Sequence[Samples]) -> RowSource:
+    def source(self, robot: Robot, samples: Sequence[Samples | SampleStream]) -> RowSource:
         """The rows of a robot over samples."""
         return kind_named(self.kind).make(self, robot, samples)
 
@@ -73,7 +73,7 @@ class RowPlan:
         return cls(**options)
 
 
-Make: TypeAlias = Callable[[RowPlan, Robot, Sequence[Samples]], RowSource]
+Make: TypeAlias = Callable[[RowPlan, Robot, Sequence[Any]], RowSource]
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class RowKind:
     of_recorded: bool = False
 
 
-def _torque(plan: RowPlan, robot: Robot, samples: Sequence[Samples]) -> RowSource:
+def _torque(plan: RowPlan, robot: Robot, samples: Sequence[Samples | SampleStream]) -> RowSource:
     rows = TorqueRows(robot, tuple(samples))
     return rows if plan.band_hz is None else FilteredRows(rows, BandLimit(plan.band_hz))
 
 
-def _energy(plan: RowPlan, robot: Robot, samples: Sequence[Samples]) -> RowSource:
+def _energy(plan: RowPlan, robot: Robot, samples: Sequence[Any]) -> RowSource:
     interval_s = plan.interval_s
     if interval_s is None and plan.knots_s is None:
         periods = [one.duration_s / max(len(one) - 1, 1) for one in samples]
@@ -98,7 +98,7 @@ def _energy(plan: RowPlan, robot: Robot, samples: Sequence[Samples]) -> RowSourc
     return EnergyRows(robot, tuple(samples), interval_s, plan.knots_s)
 
 
-def _polynomial(plan: RowPlan, robot: Robot, samples: Sequence[Samples]) -> RowSource:
+def _polynomial(plan: RowPlan, robot: Robot, samples: Sequence[Samples | SampleStream]) -> RowSource:
     settings = plan.polynomial or PolynomialApproximation()
     return PolynomialRows(robot, tuple(samples), settings, plan.composition)
 

@@ -53,16 +53,20 @@ class Filter:
 
     def steps(self, recording: Recording, max_rows: int) -> list[Step]:
         """The processing steps of one recording."""
-        steps: list[Step] = [*repairs(recording), Resample()]
+        return self.chain(repairs(recording), recording.velocity is not None, recording.n_samples, max_rows)
+
+    def chain(self, repaired: Sequence[Step], has_velocity: bool, n_samples: int, max_rows: int) -> list[Step]:
+        """The processing steps of a log of so many samples, after what repairs it."""
+        steps: list[Step] = [*repaired, Resample()]
         if self.window is not None:
             steps.append(SavitzkyGolay(window=self.window, order=self.order, velocity=self.velocity))
         else:
-            logged = ("position",) if recording.velocity is None else ("position", "velocity")
+            logged = ("position", "velocity") if has_velocity else ("position",)
             steps.append(LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=logged))
             if self.row_band_hz is None:
                 steps.append(LowPass(cutoff_hz=self.torque_cutoff_hz, order=self.order, signals=("torque",)))
             steps.append(Differentiate(velocity=self.velocity))
-        every = 1 if self.row_band_hz is not None else max(1, int(np.ceil(recording.n_samples / max_rows)))
+        every = 1 if self.row_band_hz is not None else max(1, int(np.ceil(n_samples / max_rows)))
         return steps if every == 1 else [*steps, Decimate(every=every)]
 
     @property
@@ -145,29 +149,38 @@ def _wrapped(recording: Recording) -> tuple[int, ...]:
     return tuple((1 + np.flatnonzero((np.abs(steps - 2.0 * np.pi) < 0.5).any(axis=0))).tolist())
 
 
-def still_joints(samples: Sequence[Samples]) -> BoolArray:
-    """Joints that move less than ``STILL`` in all samples together."""
-    highest = np.max([one.position.max(axis=0) for one in samples], axis=0)
-    lowest = np.min([one.position.min(axis=0) for one in samples], axis=0)
-    return np.asarray(highest - lowest < STILL)
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Joints that never move, and where they stand."""
 
+    joints: BoolArray
+    position: Array
 
-def hold_still(samples: Sequence[Samples]) -> tuple[Samples, ...]:
-    """Samples in which joints that never move have no velocity: what sensors show of them is noise, and friction or
-    inertia must not be read from it."""
-    still = still_joints(samples)
-    if not still.any():
-        return tuple(samples)
-    place = np.mean([one.position.mean(axis=0) for one in samples], axis=0)
-    return tuple(
-        replace(
-            one,
-            position=np.where(still, place, one.position),
-            velocity=np.where(still, 0.0, one.velocity),
-            acceleration=np.where(still, 0.0, one.acceleration),
+    @classmethod
+    def of(cls, lowest: Array, highest: Array, position: Array) -> Standing:
+        """From the range of all positions; a joint that moves less than ``STILL`` stands."""
+        return cls(np.asarray(highest - lowest < STILL), position)
+
+    def held(self, samples: Samples) -> Samples:
+        """Samples in which joints that never move have no velocity: what sensors show of them is noise, and friction or
+        inertia must not be read from it."""
+        if not self.joints.any():
+            return samples
+        return replace(
+            samples,
+            position=np.where(self.joints, self.position, samples.position),
+            velocity=np.where(self.joints, 0.0, samples.velocity),
+            acceleration=np.where(self.joints, 0.0, samples.acceleration),
         )
-        for one in samples
-    )
+
+
+def hold_still(samples: Sequence[Samples], standing: Standing | None = None) -> tuple[Samples, ...]:
+    """Samples with joints that never move held; which these are is told from the samples where it is not known."""
+    if standing is None:
+        highest = np.max([one.position.max(axis=0) for one in samples], axis=0)
+        lowest = np.min([one.position.min(axis=0) for one in samples], axis=0)
+        standing = Standing.of(lowest, highest, np.mean([one.position.mean(axis=0) for one in samples], axis=0))
+    return tuple(standing.held(one) for one in samples)
 
 
 def split_recording(

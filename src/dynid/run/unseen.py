@@ -9,11 +9,21 @@ from typing import Any
 
 from dynid.errors import InputError
 from dynid.recording.recording import Recording
-from dynid.recording.samples import Samples
+from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.factor import factorise
+from dynid.run.errors import judged_streams
 from dynid.run.log_part import refuse_same
-from dynid.run.logs import Logs, read_logs, read_unseen, unchanged
-from dynid.run.motion import assembled, chosen_filter, rows_of, under_load
+from dynid.run.logs import Logs, open_logs, open_unseen, read_logs, unchanged
+from dynid.run.long_logs import (
+    Changed,
+    UnderLoad,
+    chosen_windows,
+    held_stream,
+    standing_joints,
+    window_name,
+    with_interval,
+)
+from dynid.run.motion import assembled, chosen_filter, parts_of, rows_of, under_load
 from dynid.run.options import ROW_OPTIONS, Settings
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan, plan_rows, row_kinds
@@ -49,13 +59,22 @@ class Unseen:
     recordings: tuple[Recording, ...]
     samples: tuple[Samples, ...]
     plan: RowPlan
+    streams: tuple[SampleStream, ...] = ()
+    """All samples, where they are too many to hold; ``recordings`` and ``samples`` are then windows of them."""
+    row_streams: tuple[SampleStream, ...] = ()
+    """Those that rows are made of."""
 
     def validation(self) -> Validation:
         """How well the run predicts their torque."""
+        if self.streams:
+            return judged_streams(self.run, self.run.estimate, self.streams)[0]
         return validate(self.run.robot, self.run.estimate, self.samples, self.run.judged_hz)
 
     def row_error(self) -> RowError:
         """How well the run explains their rows."""
+        if self.streams:
+            loaded = [Changed(stream, UnderLoad(self.run.identified)) for stream in self.row_streams]
+            return row_error(self.plan.source(self.run.robot, loaded), self.run.estimate)
         return row_error(rows_of(self.plan, self.run.robot, self.samples, self.recordings), self.run.estimate)
 
 
@@ -68,12 +87,18 @@ def unseen_logs(run: Run, paths: Sequence[str | Path], **changes: Any) -> Unseen
     """
     files = [Path(path) for path in paths]
     settings = replace(run.settings, **({"from_s": None, "to_s": None} | changes))
-    found = read_unseen(run.robot, files, settings)
+    found = open_unseen(run.robot, files, settings)
     refuse_same(files, found.hashes, seen=run.logs)
-    filtered = filter_for(run, found, settings)
-    samples = under_load(run, [to_samples(recording, filtered, settings.max_rows) for recording in found.recordings])
+    recordings = found.recordings or (tuple(recording for _, recording in chosen_windows(found.long)) if found.long else ())
+    filtered = filter_for(run, recordings, settings)
+    samples = under_load(run, [to_samples(recording, filtered, settings.max_rows) for recording in recordings])
     asked = any(name in changes for name in ROW_OPTIONS)
-    return Unseen(run, found.recordings, samples, _other_plan(run, settings) if asked else _own_plan(run))
+    plan = _other_plan(run, settings) if asked else _own_plan(run)
+    if found.long:
+        plan = with_interval(plan, run.robot, found.long)
+    streams = tuple(log.samples(filtered, settings.max_rows) for log in found.long)
+    row_streams = tuple(log.raw_samples() for log in found.long) if plan.of_recorded else streams
+    return Unseen(run, recordings, samples, plan, streams, row_streams)
 
 
 def _own_plan(run: Run) -> RowPlan:
@@ -86,7 +111,7 @@ def _other_plan(run: Run, settings: Settings) -> RowPlan:
     return plan_rows(settings, None if run.rows.polynomial is None else run.rows.polynomial.window_s, run.judged_hz)
 
 
-def filter_for(run: Run, logs: Logs, settings: Settings) -> Filter:
+def filter_for(run: Run, recordings: Sequence[Recording], settings: Settings) -> Filter:
     """The filter of a run; a run from a table of poses has none, so it is that of the settings."""
     if run.filter is not None:
         asked = [name for name in FILTERING if getattr(settings, name) != getattr(run.settings, name)]
@@ -100,7 +125,7 @@ def filter_for(run: Run, logs: Logs, settings: Settings) -> Filter:
             f"this run was identified from {'coefficients' if run.from_coefficients else 'a table of poses'} and has no filter "
             "for a motion log: give --cutoff-hz F"
         )
-    return chosen_filter(run.robot, logs.recordings, settings)[0]
+    return chosen_filter(run.robot, recordings, settings)[0]
 
 
 def with_logs(run: Run) -> Run:
@@ -108,6 +133,10 @@ def with_logs(run: Run) -> Run:
     files = [*run.logs, *run.validation_logs]
     if run.filter is None or not all(unchanged(Path(path), digest) for path, digest in files):
         return run
+    if run.logs and run.settings.stream != "off":
+        found = open_logs(run.robot, [Path(path) for path, _ in run.logs], run.settings)
+        if isinstance(found, Logs) and found.long:
+            return _with_long_logs(run, found)
     unseen = _recordings(run, [path for path, _ in run.validation_logs]) if run.validation_logs else ()
     if not run.logs:  # retrieved from coefficients: there is nothing to validate on but these
         others = [to_samples(recording, run.filter, run.settings.max_rows) for recording in unseen]
@@ -126,6 +155,27 @@ def with_logs(run: Run) -> Run:
         unseen,
     )
     return replace(made, notes=notes)
+
+
+def _with_long_logs(run: Run, found: Logs) -> Run:
+    """A loaded run with windows of its logs and the streams themselves; its errors stay as they were found."""
+    assert run.filter is not None
+    settings = run.settings
+    parts = parts_of(found, run.robot, settings, [Path(path) for path, _ in run.validation_logs])
+    samples = [to_samples(recording, run.filter, settings.max_rows) for recording in parts.known]
+    streams = tuple(log.samples(run.filter, settings.max_rows) for log in parts.long)
+    standing = standing_joints(parts.long, streams)
+    unseen = [to_samples(recording, run.filter, settings.max_rows) for recording in parts.unseen]
+    return replace(
+        run,
+        recordings=parts.known,
+        samples=under_load(run, hold_still(samples, standing)),
+        unseen=under_load(run, unseen),
+        streams=tuple(held_stream(stream, standing) for stream in streams),
+        unseen_streams=tuple(log.samples(run.filter, settings.max_rows) for log in parts.long_unseen),
+        windows=tuple(window_name(recording) for recording in parts.known),
+        unseen_windows=tuple(window_name(recording) for recording in parts.unseen),
+    )
 
 
 def _recordings(run: Run, paths: Sequence[str]) -> tuple[Recording, ...]:

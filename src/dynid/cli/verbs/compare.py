@@ -18,10 +18,10 @@ from dynid.cli.options import (
 )
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
-from dynid.run.options import Fit, Model, Reading, Rows
+from dynid.run.options import Fit, Model, Reading, Rows, Work
 
 
-@takes_options(Model, Rows, Fit, Reading, without=("method", "keep_bodies", "coefficients"))
+@takes_options(Model, Rows, Fit, Reading, Work, without=("method", "keep_bodies", "coefficients"))
 def compare(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,

@@ -21,14 +21,14 @@ from dynid.cli.options import (
 )
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
-from dynid.run.options import Fit, Model, Reading, Rows
+from dynid.run.options import Fit, Model, Reading, Rows, Work
 
 if TYPE_CHECKING:
     from dynid.publish.publish import Published
     from dynid.run.record import Run
 
 
-@takes_options(Model, Rows, Fit, Reading)
+@takes_options(Model, Rows, Fit, Reading, Work)
 def identify(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,

@@ -6,7 +6,7 @@ fitted to; among models that predict alike the one with the fewest columns wins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -271,23 +271,30 @@ def with_own_numbers(
 
 
 def estimate_under_load(
-    rows: RowSource, samples: Sequence[Samples], method: Method
+    rows: RowSource,
+    samples: Sequence[Samples],
+    method: Method,
+    *,
+    carrying: Callable[[Robot], RowSource] | None = None,
+    factor: Callable[[RowSource], Regression] = factorise,
 ) -> tuple[Estimate, Regression, tuple[Samples, ...]]:
     """Estimate with a method; friction that depends on load is iterated until the load is that of the estimate.
 
     ``samples`` are those of the motion, whatever the rows are made from. Returned with the regression that the estimate was
-    made from and the samples that carry the load.
+    made from and the samples that carry the load. Where the rows are those of streams, ``samples`` are windows of them, in
+    which the load must settle, and ``carrying`` gives the rows under the load of a robot. ``factor`` makes the triangles.
     """
     robot = rows.robot
     assert robot is not None
     base = reduce_to_base(robot)
     if not needs_load(robot):
-        regression = factorise(rows)
+        regression = factor(rows)
         return estimate(regression, base, method), regression, tuple(samples)
     model, loads = fit_friction(robot, samples).robot, np.zeros(0)
     for _ in range(LOAD_ROUNDS):
         loaded = tuple(with_transmitted_load(model, one) for one in samples)
-        regression = factorise(rows.with_samples(_with_loads(rows.samples, loaded)))
+        own = rows.with_samples(_with_loads(rows.samples, loaded)) if carrying is None else carrying(model)
+        regression = factor(own)
         result = estimate(regression, base, method)
         model = robot.with_parameters(result.standard)
         new = np.concatenate([one.load.ravel() for one in loaded if one.load is not None])

@@ -163,7 +163,7 @@ class PenaltyRetrieval:
             growth=options["growth"],
             iterations=options["iterations"],
             seed=options["seed"],
-            engine="processes" if annealing and options["starts"] > 1 else None,
+            engine=_engine(options.get("engine", "serial"), annealing and options["starts"] > 1),
             progress=lambda done, total: tell(f"estimating by retrieve: {done} of {total} starts done"),
         )
 
@@ -431,6 +431,13 @@ def _refined(problem: RetrievalProblem, seed: np.random.SeedSequence) -> Refined
     """One random start of the refinement; None where the start could not be brought into the convex set."""
     start = random_start(problem, np.random.default_rng(seed))
     return None if start is None else refine(problem, start)
+
+
+def _engine(asked: str, several: bool) -> str | None:
+    """Where starts run: as asked for; without, annealing of several starts takes all cores."""
+    if asked != "serial":
+        return asked
+    return "processes" if several else None
 
 
 def _nothing(problem: RetrievalProblem, verdict: str) -> _Found:

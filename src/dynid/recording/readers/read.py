@@ -199,22 +199,20 @@ def read_log(
     return opened.with_torque(Recording(time=time, joint_names=decoder.plan.joint_names, source=source, **values))
 
 
+class NotMotionError(InputError):
+    """A log of another kind than motion, such as a table of poses."""
+
+
 def open_with(
     path: str | os.PathLike[str], robot: HasJoints | Sequence[str], options: ReadOptions, *, chunk_rows: int = 50_000
 ) -> RecordingStream:
-    """:func:`open_recording` with its options as one value; their ``kind`` is ``motion``."""
+    """:func:`open_recording` with its options as one value; raises :class:`NotMotionError` for a log of another kind."""
     with LogFile(Path(path)) as file:
-        opened = _open(file, robot, replace(options, kind="motion"))
+        opened = _open(file, robot, options)
+    if opened.decoder.plan.kind != "motion":
+        raise NotMotionError(f"{path} is no log of joint motion, expected one to read piece by piece")
     decoder, plan = opened.decoder, opened.decoder.plan
-
-    def pieces(rows: int) -> Iterator[tuple[Recording | None, int]]:
-        for time, values, dropped in tidy_batches(decoder, min(rows, _BATCH_ROWS)):
-            if time.size == 0:
-                yield None, dropped
-                continue
-            piece = Recording(time=time, joint_names=plan.joint_names, source=opened.source, **values)
-            yield opened.with_torque(piece), dropped
-
+    pieces = _Pieces(opened)
     held = set(plan.slots)
     if decoder.scales.torque_is_current:
         held = held - {"torque"} | {"current"}
@@ -227,6 +225,7 @@ def open_with(
         chunk_rows=chunk_rows,
         read_pieces=pieces,
         n_rows_in_file=decoder.table.n_rows,
+        read_from=pieces if decoder.can_seek else None,
     )
 
 
@@ -242,6 +241,22 @@ class _Opened:
     def with_torque(self, recording: Recording) -> Recording:
         made = recording if self.drive_gains is None else recording.with_drive_gains(self.drive_gains)
         return made if self.coupled is None else self.coupled.at_joints(made)
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """The pieces of a log as it is read; a value, so that another process can read them too."""
+
+    opened: _Opened
+
+    def __call__(self, rows: int, first: int = 0) -> Iterator[tuple[Recording | None, int]]:
+        opened, names = self.opened, self.opened.decoder.plan.joint_names
+        for time, values, dropped in tidy_batches(opened.decoder, min(rows, _BATCH_ROWS), first):
+            if time.size == 0:
+                yield None, dropped
+                continue
+            piece = Recording(time=time, joint_names=names, source=opened.source, **values)
+            yield opened.with_torque(piece), dropped
 
 
 def _open(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions) -> _Opened:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,14 +85,19 @@ class Decoder:
     locked: Mapping[str, float] = field(default_factory=dict)
     episodes: Episodes | None = None
 
-    def rows(self, batch_rows: int) -> Iterator[Rows]:
-        """Decoded batches in file order."""
+    @property
+    def can_seek(self) -> bool:
+        """Whether reading may begin at any row of the file."""
+        return hasattr(self.table, "batches_from")
+
+    def rows(self, batch_rows: int, first: int = 0) -> Iterator[Rows]:
+        """Decoded batches in file order, from row ``first`` of the file where its format can seek."""
         columns = list(self.plan.columns)
         if self.episodes is not None and self.episodes.column not in columns:
             columns.append(self.episodes.column)
-        counted = 0
+        counted = first
         seen: set[float] = set()
-        for batch in self._batches(columns, batch_rows):
+        for batch in self._batches(columns, batch_rows, first):
             n_malformed = int(batch.pop(MALFORMED, np.zeros(1))[0])
             n = len(batch[columns[0]]) if columns else 0
             wanted = slice(None) if self.episodes is None else self.episodes.mask(batch, seen)
@@ -169,9 +175,10 @@ class Decoder:
         name = "torque" if quantity == "current" and self.scales.torque_is_current else quantity
         return self.plan.slots[name][index]
 
-    def _batches(self, columns: list[str], rows: int) -> Iterator[Batch]:
+    def _batches(self, columns: list[str], rows: int, first: int = 0) -> Iterator[Batch]:
         """Batches of the table; what a format's own code raises becomes one sentence that names the file."""
-        batches = iter(self.table.batches(columns, rows))
+        table: Any = self.table
+        batches = iter(table.batches_from(columns, rows, first) if first else table.batches(columns, rows))
         while True:
             with foreign_errors(self.where, f"cannot be read as {self.table.format}"):
                 batch = next(batches, None)

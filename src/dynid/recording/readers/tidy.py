@@ -83,11 +83,11 @@ def tidy(
     return clock, values, Counts(n_nan, n_repeated, n_sorted)
 
 
-def tidy_batches(decoder: Decoder, batch_rows: int) -> Iterator[tuple[Array, dict[str, Array], int]]:
+def tidy_batches(decoder: Decoder, batch_rows: int, first: int = 0) -> Iterator[tuple[Array, dict[str, Array], int]]:
     """Tidied rows batch by batch, and the rows dropped; the last rows wait for late ones of the next batch."""
     last = -math.inf
     time, values, dropped = np.empty(0), dict[str, Array](), 0
-    for part in decoder.rows(batch_rows):
+    for part in decoder.rows(batch_rows, first):
         if time.size:
             time = np.concatenate([time, part.time])
             values = {name: np.concatenate([values[name], array]) for name, array in part.values.items()}

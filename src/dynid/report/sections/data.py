@@ -25,7 +25,7 @@ def data_section(shown: Shown) -> Section | None:
             items = (Item("good", f"Nothing is wrong with {name_at(names, place)}."),)
         parts.append(Items(items))
         parts.append(Folded(f"Facts about {name_at(names, place)}", (_fact_table(check),)))
-    clocks = [(name_at(names, i), recording.time) for i, recording in enumerate(recordings)][:MOST_LOGS]
+    clocks = [(name_at(run.windows or names, i), recording.time) for i, recording in enumerate(recordings)][:MOST_LOGS]
     steps = step_figure(clocks)
     lags = next((figure for figure in (lag_figure(check.facts) for check in checks) if figure is not None), None)
     parts += [figure for figure in (steps, lags) if figure is not None]

@@ -24,7 +24,7 @@ def excitation_section(shown: Shown) -> Section | None:
         ("velocity", motion_figure(run.robot, first, "velocity", most)),
         ("velocity over position", coverage_figure(run.robot, run.samples)),
     )
-    name = Path(run.logs[0][0]).name if run.logs else "the first log"
+    name = next(iter(run.windows), Path(run.logs[0][0]).name if run.logs else "the first log")
     text = f"The motion of {name}, on which the model was identified, and the conditioning of its regressor."
     parts: list[Part] = [Tabs(motion)]
     if run.regression is not None:

@@ -49,6 +49,10 @@ class ParquetTable:
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Batch]:
         """Batches of ``rows`` rows; memory does not grow with the file."""
+        return self.batches_from(columns, rows, 0)
+
+    def batches_from(self, columns: Sequence[str], rows: int, first: int) -> Iterator[Batch]:
+        """Batches from row ``first`` of the file; row groups before it are not read."""
         import pyarrow.parquet as arrow_parquet
 
         where = str(self.file.path)
@@ -57,9 +61,24 @@ class ParquetTable:
             foreign_errors(where, "cannot be read as parquet"),
             arrow_parquet.ParquetFile(_source(self.file), pre_buffer=False, buffer_size=1 << 20) as file,
         ):
-            for record in file.iter_batches(batch_size=rows, columns=list(columns), use_threads=True):
+            groups, skipped = _groups_from(file.metadata, first)
+            for record in file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=True):
+                if skipped >= len(record):
+                    skipped -= len(record)
+                    continue
+                record, skipped = record.slice(skipped), 0
                 found = {name: record.column(record.schema.get_field_index(name)) for name in columns}
                 yield {name: _numbers(where, name, column, self.shapes[name]) for name, column in found.items()}
+
+
+def _groups_from(metadata: Any, first: int) -> tuple[list[int], int]:
+    """Row groups that hold row ``first`` and those behind it, and how many of their rows come before it."""
+    for group in range(metadata.num_row_groups):
+        n = metadata.row_group(group).num_rows
+        if first < n:
+            return list(range(group, metadata.num_row_groups)), first
+        first -= n
+    return [], 0
 
 
 def _source(file: LogFile) -> Any:

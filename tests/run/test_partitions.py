@@ -1,0 +1,104 @@
+"""Partitions of a long log: worked on apart, anywhere, they give the triangles of the log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.engine import Dask, engine_from
+from dynid.regression.factor import Regression, factorise
+from dynid.regression.merged import merged
+from dynid.regression.source import RowSource
+from dynid.run import partitions
+from dynid.run.logs import open_logs
+from dynid.run.partitions import partitioned
+from dynid.run.rows import RowPlan
+from dynid.run.signals import Filter, Standing
+from dynid.run.stream_estimate import HeldUnderLoad
+
+FILTER = Filter(20.0, 8.0, 4, "logged", row_band_hz=8.0)
+STANDING = Standing(np.zeros(7, dtype=bool), np.zeros(7))
+
+
+def _parts(path: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[RowSource], RowSource]:
+    monkeypatch.setattr(partitions, "PARTITION_ROWS", rows)
+    robot = dynid.demo_robot()
+    found = open_logs(robot, [path], dynid.Settings(stream="on"))
+    plan = RowPlan("torque", 8.0)
+    streams = [log.samples(FILTER, 10**9) for log in found.long]  # type: ignore[union-attr]
+    parts = partitioned(plan, found.robot, found.long, streams, FILTER, HeldUnderLoad(STANDING))  # type: ignore[union-attr]
+    return parts, plan.source(found.robot, streams)  # type: ignore[union-attr]
+
+
+def _difference(one: Regression, other: Regression) -> float:
+    return max(
+        float(np.abs(a.R.T @ a.R - b.R.T @ b.R).max() / np.abs(a.R.T @ a.R).max())
+        for a, b in zip(one.factors, other.factors, strict=True)
+    )
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty seconds with jitter of the clock, a pause and a lost stretch."""
+    made = dynid.demo_recording(seconds=60.0, torque_noise=0.1)
+    jitter = 2e-4 * np.random.default_rng(0).uniform(-1.0, 1.0, made.n_samples)
+    time = np.array(made.time) + jitter
+    time[4000:] += 3.0
+    path = tmp_path_factory.mktemp("partitions") / "log.parquet"
+    dynid.write_recording(made.with_(time=time), path)
+    return path
+
+
+@pytest.mark.parametrize("rows", [800, 1500, 10**6])
+def test_partitions_have_the_triangles_of_the_log(log: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts, whole = _parts(log, rows, monkeypatch)
+    assert len(parts) == {800: 6, 1500: 3, 10**6: 2}[rows]
+    found = merged(parts, map, whole)
+    serial = factorise(whole)
+    assert found.n_samples == serial.n_samples
+    assert _difference(serial, found) < 1e-11
+
+
+def test_threads_give_the_same_bits_as_one_after_the_other(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts, whole = _parts(log, 800, monkeypatch)
+    one, other = merged(parts, map, whole), merged(parts, engine_from("threads:3").map, whole)
+    assert all(np.array_equal(a.R, b.R) for a, b in zip(one.factors, other.factors, strict=True))
+
+
+def test_many_parts_are_merged_as_a_tree(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynid.regression.merged.BLOCK_LIMIT", 3)
+    parts, whole = _parts(log, 800, monkeypatch)
+    found = merged(parts, map, whole)
+    assert found.n_blocks == 3
+    assert _difference(factorise(whole), found) < 1e-11
+
+
+def test_an_engine_does_not_change_what_is_identified(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "PARTITION_ROWS", 800)
+    settings = dynid.Settings(
+        method="wls", cutoff_hz=8.0, signal_band_hz=20.0, velocity="logged", dead_zone=0.02, stream="on"
+    )
+    settings = replace(settings, effects=("viscous", "coulomb", "armature"))
+    runs = [dynid.identify(dynid.demo_robot(), log, replace(settings, engine=name)) for name in ("serial", "threads:2")]
+    scale = np.abs(runs[0].estimate.base_values).max()
+    np.testing.assert_allclose(runs[0].estimate.base_values, runs[1].estimate.base_values, atol=1e-9 * scale)
+    assert runs[1].regression is not None
+    assert runs[1].regression.n_blocks == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("dask:", "no address"), ("cluster", "unknown engine"), ("threads:x", "expected a number")],
+)
+def test_an_engine_that_is_none_is_refused_as_a_setting(text: str, sentence: str) -> None:
+    with pytest.raises(dynid.InputError, match=sentence):
+        dynid.Settings(engine=text)
+
+
+def test_dask_is_named_by_its_scheduler() -> None:
+    assert engine_from("dask:tcp://127.0.0.1:8786") == Dask("tcp://127.0.0.1:8786")
+    assert engine_from("dask") == Dask()
