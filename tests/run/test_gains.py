@@ -122,6 +122,9 @@ def test_by_command(arm, currents) -> None:
     np.testing.assert_allclose([gain["value"] for gain in gains], TRUE, rtol=0.05)
     shown = dynid("gains", currents[0], currents[1], "--robot", arm, "--mass", 3)
     assert "shoulder_yaw" in shown.stdout
+    given = dynid("gains", currents[0], currents[1], "--robot", arm, "--mass", 3, "--gains-prior", "9.2,12.5,10.5,8.4")
+    assert given.returncode == 0, given.stderr
+    assert "combined with given gains" in given.stderr + given.stdout
     refused = dynid("gains", currents[0], currents[1], "--mass", 3)
     assert refused.returncode == 2
     assert "--robot" in refused.stderr

@@ -102,12 +102,14 @@ def gains(
     if json:
         show_json(found.as_dict())
         return
+    # a gain that the logs do not show has a value only together with a given one
+    unseen = "not identifiable" if gains_prior is None else "{:.3f}, not by the logs alone"
     beside = found.least_squares or (None,) * len(found.gains)
     rows = [
         (
             gain.joint,
-            f"{gain.value:.3f}" if gain.identifiable else "not identifiable",
-            f"{1.96 * gain.sigma:.3f}" if gain.identifiable else "-",
+            f"{gain.value:.3f}" if gain.identifiable else unseen.format(gain.value),
+            f"{1.96 * gain.sigma:.3f}" if gain.identifiable or gains_prior is not None else "-",
             f"{other.value:.3f}" if other is not None and gain.identifiable else "-",
         )
         for gain, other in zip(found.gains, beside, strict=True)
