@@ -51,6 +51,10 @@ LOAD_ROUNDS = 3
 """Friction that depends on the transmitted torque is found by iteration; it is a small part of that torque."""
 
 
+class RunawayError(InputError):
+    """The model leaves every bound when the measured torque drives it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Replay:
     """How far the model strays from the measured motion, window by window."""
@@ -222,7 +226,7 @@ def _windows(samples: Samples, window_s: float) -> tuple[IntArray, int, float]:
 def _refuse_runaway(robot: Robot, velocity: Array) -> None:
     fastest = float(np.abs(velocity).max())
     if not fastest < FASTEST:  # NaN is not
-        raise InputError(
+        raise RunawayError(
             f"robot '{robot.name}' runs away when it is driven by the measured torque (speeds up to {fastest:.3g}); "
             "take a shorter window, or check signs and units of the torque"
         )

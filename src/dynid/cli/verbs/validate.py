@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from dynid.errors import InputError
 from dynid.run.options import Reading, Rows
 
 if TYPE_CHECKING:
+    from dynid.validation.horizons import HorizonError
     from dynid.validation.replay import Replay
 
 
@@ -51,6 +53,7 @@ def validate(
     """
     from dynid.run.store import load_run
     from dynid.run.unseen import unseen_logs
+    from dynid.validation.horizons import error_over_horizons
     from dynid.validation.replay import replay
 
     if at_most is not None and not 0.0 <= at_most < math.inf:
@@ -61,6 +64,7 @@ def validate(
     verdict, rows = unseen.validation(), unseen.row_error()
     judged = rows.relative_error if "rows" in asked else verdict.relative_error
     replays = [replay(known.identified, one, window_s=window) for one in unseen.samples] if forward else []
+    horizons = [error_over_horizons(known.identified, known.robot, one) for one in unseen.samples] if forward else []
     if json:
         show_json(
             {
@@ -77,7 +81,11 @@ def validate(
                         "rmse": log.rmse,
                         "n_samples": log.n_samples,
                     }
-                    | ({"replay": replays[place].summary()} if replays else {})
+                    | (
+                        {"replay": {**replays[place].summary(), "horizons": [one.as_dict() for one in horizons[place]]}}
+                        if replays
+                        else {}
+                    )
                     for place, (path, log) in enumerate(zip(logs, verdict.logs, strict=True))
                 ],
             }
@@ -95,13 +103,26 @@ def validate(
             )
         ]
         show_table(("joint", "rmse N m or N", "error, filtered"), joints)
-        for path, found in zip(logs, replays, strict=False):
+        for path, found, errors in zip(logs, replays, horizons, strict=False):
             show_replay(path.name, found)
+            show_horizons(errors)
         show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")
         show(f"{rows.kind} rows: {percent(rows.relative_error)} of {rows.n_rows} rows")
     if at_most is not None and not judged <= at_most:
         say(f"dynid: the error is {percent(judged)}, more than the {percent(at_most)} allowed")
         raise typer.Exit(1)
+
+
+def show_horizons(errors: Sequence[HorizonError]) -> None:
+    """Position error of a free run over growing horizons."""
+
+    def shown(error: float | None) -> str:
+        return "runs away" if error is None else f"{1e3 * error:.3g}"
+
+    rows = [(f"{one.horizon_s:g} s", shown(one.identified), shown(one.description)) for one in errors]
+    show_table(
+        ("horizon", "identified, mrad or mm", "description"), rows, "Free run from measured states: error of position"
+    )
 
 
 def show_replay(name: str, found: Replay) -> None:

@@ -1,0 +1,39 @@
+"""Free runs over growing horizons: the truth stays near, a wrong description does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.errors import InputError
+from dynid.recording.samples import Samples
+from dynid.regression.torque import inverse_dynamics
+from dynid.robot.effects import Viscous
+from dynid.validation.horizons import HORIZONS_S, error_over_horizons
+from problems import planar_2r
+
+
+def motion(robot: dynid.Robot, seconds: float = 5.0) -> Samples:
+    time = np.arange(0.0, seconds, 0.005)
+    w = np.array([2.0, 3.1])
+    q, v, a = 0.3 * np.sin(np.outer(time, w)), 0.3 * w * np.cos(np.outer(time, w)), -0.3 * w**2 * np.sin(np.outer(time, w))
+    return Samples(time=time, position=q, velocity=v, acceleration=a, torque=inverse_dynamics(robot, q, v, a))
+
+
+def test_the_truth_follows_and_a_wrong_description_strays():
+    truth = planar_2r([Viscous()]).with_parameters({"fv1": 2.0, "fv2": 1.0})
+    wrong = truth.with_parameters(truth.parameters.with_values(1.2 * truth.parameters.values))
+    found = error_over_horizons(truth, wrong, motion(truth))
+    assert [one.horizon_s for one in found] == list(HORIZONS_S)
+    assert max(one.identified for one in found) < 1e-3
+    strayed = [one.description for one in found]
+    assert strayed == sorted(strayed)
+    assert strayed[-1] > 50.0 * found[-1].identified
+
+
+def test_horizons_longer_than_the_samples_are_left_out():
+    truth = planar_2r([Viscous()])
+    assert [one.horizon_s for one in error_over_horizons(truth, truth, motion(truth, 1.0))] == [0.05, 0.1, 0.2]
+    with pytest.raises(InputError, match="too short for a free run"):
+        error_over_horizons(truth, truth, motion(truth, 0.05))
