@@ -6,6 +6,7 @@ The suffix of a file says its form: ``.csv``, ``.parquet``, ``.npz`` (columns ``
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from itertools import pairwise
@@ -237,4 +238,6 @@ def _row(values: Any) -> str:
 
 
 def _yaml_text(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"
+    if name.isprintable():
+        return "'" + name.replace("'", "''") + "'"
+    return json.dumps(name)  # a line end in single quotes would be read as a blank
