@@ -76,6 +76,22 @@ REFUSED = {
         read_and_use,
         r"parent_point of .* expected three numbers",
     ),
+    "spring at the end of the world": (
+        "c.toml",
+        huge(
+            (ROBOTS / "counterbalanced.toml").read_text(),
+            "parent_point = [0.171, 0.47, 0.14]",
+            "parent_point = [0.171, 0.47, -1e300]",
+        ),
+        read_and_use,
+        r"parent_point of .* expected three numbers below",
+    ),
+    "coupling of a joint with a number of 5000 digits": (
+        "c.toml",
+        huge((ROBOTS / "coupled_wrist.toml").read_text(), '"6:5"', f'"6:{"5" * 5000}"'),
+        read_and_use,
+        "names joint '5555",
+    ),
     "sdf without a rotation": (
         "c.sdf",
         huge(SDF, "0.4 0 0.3 0 0 0 1", "0.4 0 0.3 0 0 0 0"),

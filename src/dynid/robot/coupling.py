@@ -182,10 +182,10 @@ def coupling_from_terms(
 def _place(text: str, joint_names: Sequence[str], where: str) -> int:
     if text in joint_names:
         return list(joint_names).index(text)
-    if text.isdigit() and 1 <= int(text) <= len(joint_names):
+    if text.isdecimal() and len(text) < 10 and 1 <= int(text) <= len(joint_names):
         return int(text) - 1
     raise InputError(
-        f"{where} names joint '{text}', expected a number from 1 to {len(joint_names)} or one of {', '.join(joint_names)}"
+        f"{where} names joint '{text[:80]}', expected a number from 1 to {len(joint_names)} or one of {', '.join(joint_names)}"
     )
 
 

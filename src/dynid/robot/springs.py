@@ -26,6 +26,8 @@ from dynid.robot.joint import Joint
 from dynid.robot.model import Robot
 
 _POINTS = ("parent_point", "link_point")
+_FARTHEST_M = 1e6
+"""No spring of a robot ends farther away."""
 _SHAPE = ("phase", "ratio")
 
 
@@ -176,6 +178,6 @@ def _point(value: Any, what: str) -> Array:
         found = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         found = np.zeros(0)
-    if found.shape != (3,) or not np.isfinite(found).all():
-        raise InputError(f"{what} is {value!r:.80}, expected three numbers")
+    if found.shape != (3,) or not np.all(np.abs(found) < _FARTHEST_M):
+        raise InputError(f"{what} is {value!r:.80}, expected three numbers below {_FARTHEST_M:g}")
     return found
