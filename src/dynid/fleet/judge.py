@@ -45,7 +45,9 @@ class Fleet:
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> _ = dynid.add_to_store("arm.urdf", "log.csv", "store", day="2026-03-01", cutoff_hz=20.0, effects="viscous")
+        >>> _ = dynid.add_to_store(
+        ...     "arm.urdf", "log.csv", "store", robot_id="R1", day="2026-03-01", effects="viscous", cutoff_hz=20.0
+        ... )
         >>> fleet = dynid.judge_fleet("store")
         >>> isinstance(fleet, dynid.Fleet), fleet.exceeds(0.0)
         (True, False)

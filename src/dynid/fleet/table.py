@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, freeze
+from dynid.arrays import Array, IntArray, freeze
 from dynid.errors import InputError
 from dynid.fleet.entry import Entry, Key
 from dynid.recording.readers.foreign import foreign_errors
@@ -118,9 +119,15 @@ def _refuse_foreign(path: Path, metadata: dict[bytes, bytes], fixed: str) -> Non
         )
 
 
+@lru_cache(maxsize=256)
+def _upper(size: int) -> tuple[IntArray, IntArray]:
+    """Places of the upper triangle, row by row."""
+    return np.triu_indices(size)
+
+
 def _packed(square: Array) -> Array:
     """The upper triangle, row by row."""
-    return square[np.triu_indices(len(square))]
+    return square[_upper(len(square))]
 
 
 def _unpacked(values: Array, sizes: Sequence[int], path: Path) -> tuple[Array, ...]:
@@ -131,7 +138,7 @@ def _unpacked(values: Array, sizes: Sequence[int], path: Path) -> tuple[Array, .
     for size in sizes:
         square = np.zeros((size, size))
         count = size * (size + 1) // 2
-        square[np.triu_indices(size)] = values[start : start + count]
+        square[_upper(size)] = values[start : start + count]
         squares.append(freeze(square))
         start += count
     return tuple(squares)
