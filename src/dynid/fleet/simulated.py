@@ -9,7 +9,6 @@ import datetime
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 import numpy as np
 
@@ -61,16 +60,10 @@ def robot_name(number: int) -> str:
     return f"R{number + 1:03d}"
 
 
-def simulated_robots(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: int = 0) -> Iterator[tuple[str, list[Entry]]]:
-    """The entries of one robot after another."""
-    for name, own in groupby(simulated_fleet(robot, base, plan, seed), key=lambda entry: entry.key.robot):
-        yield name, list(own)
-
-
-def simulated_fleet(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: int = 0) -> Iterator[Entry]:
-    """Entries of all robots and days, robot by robot."""
-    motions = [demo_samples(robot, seconds=plan.seconds, rate_hz=plan.rate_hz, seed=k) for k in range(plan.motions)]
-    regressors = [torque_regressor(robot, one.position, one.velocity, one.acceleration) for one in motions]
+def simulated_torques(
+    robot: Robot, plan: FleetPlan, seed: int, regressors: Sequence[Array]
+) -> Iterator[tuple[str, list[tuple[Key, int, Array]]]]:
+    """Each robot with its days: key, number of the motion, and the noisy torque along it."""
     rng = np.random.default_rng(seed)
     n_inertial = robot.parameters.n_inertial
     friction = np.array([column.kind == "friction" for column in robot.parameters.columns])
@@ -78,6 +71,7 @@ def simulated_fleet(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: in
         phi = robot.parameters.values.copy()
         phi[:n_inertial] *= np.repeat(1.0 + plan.body_spread * rng.normal(size=n_inertial // 10), 10)
         phi[friction] *= 1.0 + plan.friction_spread * rng.normal(size=int(friction.sum()))
+        days = []
         for d in range(plan.days):
             today = phi.copy()
             today[friction] *= 1.0 + plan.day_scatter * rng.normal(size=int(friction.sum()))
@@ -85,11 +79,28 @@ def simulated_fleet(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: in
             k = int(rng.integers(plan.motions))
             torque: Array = regressors[k] @ today
             torque = torque + plan.torque_noise * np.sqrt((torque**2).mean(axis=0)) * rng.normal(size=torque.shape)
+            days.append((Key(robot_name(r), FIRST_DAY + datetime.timedelta(days=d), {}), k, torque))
+        yield robot_name(r), days
+
+
+def simulated_robots(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: int = 0) -> Iterator[tuple[str, list[Entry]]]:
+    """The entries of one robot after another, made from their rows as those of logs are."""
+    motions = [demo_samples(robot, seconds=plan.seconds, rate_hz=plan.rate_hz, seed=k) for k in range(plan.motions)]
+    regressors = [torque_regressor(robot, one.position, one.velocity, one.acceleration) for one in motions]
+    for name, days in simulated_torques(robot, plan, seed, regressors):
+        entries = []
+        for key, k, torque in days:
             samples: Samples = replace(motions[k], torque=torque)
-            key = Key(robot_name(r), FIRST_DAY + datetime.timedelta(days=d), {})
-            name = f"simulated, seed {seed}, robot {r}, day {d}"
-            log = (name, hashlib.sha256(name.encode() + torque.tobytes()).hexdigest())
-            yield make_entry(key, [log], TorqueRows(robot, (samples,)), [samples], base)
+            log = f"simulated, seed {seed}, {name}, {key.day.isoformat()}"
+            digest = hashlib.sha256(log.encode() + torque.tobytes()).hexdigest()
+            entries.append(make_entry(key, [(log, digest)], TorqueRows(robot, (samples,)), [samples], base))
+        yield name, entries
+
+
+def simulated_fleet(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: int = 0) -> Iterator[Entry]:
+    """The same, one entry after another."""
+    for _, entries in simulated_robots(robot, base, plan, seed):
+        yield from entries
 
 
 def _apply(values: Array, robot: Robot, events: Sequence[Event]) -> None:
