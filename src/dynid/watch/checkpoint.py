@@ -81,7 +81,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"there is no checkpoint '{path}' to resume from; leave --resume out to start anew")
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # opened here: NumPy leaves a file open that it cannot read
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return unpacked({name: stored[name] for name in stored.files})
     except (OSError, EOFError, ValueError, KeyError, AttributeError, TypeError, AssertionError, BadZipFile) as error:
         raise InputError(f"'{path}' is no checkpoint of a watch: {error}") from None
