@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from bench import Bench
+from cli_program import dynid
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 
@@ -17,8 +21,22 @@ def test_python_example_runs(bench: Bench, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "arm.urdf").write_bytes(bench.urdf.read_bytes())
     (tmp_path / "run.parquet").write_bytes(bench.log.read_bytes())
     monkeypatch.chdir(tmp_path)
-    exec(compile(example, "README", "exec"), {})
+    names: dict[str, Any] = {}
+    exec(compile(example, "README", "exec"), names)
     assert (tmp_path / "arm_identified.urdf").is_file()
+    # the call, its steps and the command give one answer
+    run, result = names["run"], names["result"]
+    np.testing.assert_allclose(result.standard.values, run.estimate.standard.values, rtol=1e-9, atol=1e-12)
+    done = dynid("identify", "arm.urdf", "run.parquet", "-o", "by_command", "--export", "json", "--json")
+    assert done.returncode == 0, done.stderr
+    told, called = json.loads(done.stdout), run.summary()
+    assert [one["name"] for one in told["base"]] == [one["name"] for one in called["base"]]
+    np.testing.assert_array_equal([one["value"] for one in told["base"]], [one["value"] for one in called["base"]])
+    assert told["relative_error"] == called["relative_error"]
+    assert told["verdict"] == called["verdict"]
+    by_hand = json.loads((tmp_path / "run" / "estimate.json").read_text())["parameters"]
+    by_command = json.loads((tmp_path / "by_command" / "estimate.json").read_text())["parameters"]
+    assert by_hand == by_command
 
 
 def test_every_verb_and_option_shown_exists() -> None:
