@@ -114,9 +114,65 @@ class ShapePairs:
 
         return at
 
+    def mean_height_m(self, positions: Array) -> float:
+        """Mean height of the moving shapes over these poses, in the base frame, m."""
+        import pinocchio as pin
+
+        working, shapes = self.model.createData(), self.geometry.createData()
+        moving = [number for number, shape in enumerate(self.shapes) if shape.joint != 0]
+        heights = []
+        for position in positions:
+            pin.updateGeometryPlacements(self.model, working, self.geometry, shapes, position)
+            heights.append(np.mean([shapes.oMg[number].translation[2] for number in moving]))
+        return float(np.mean(heights))
+
+    def lowest_fixed_m(self) -> float | None:
+        """Lowest point of the boxes around shapes that are fixed to the base, in its frame, m; None where there is none."""
+        lowest = None
+        for shape, one in zip(self.shapes, self.geometry.geometryObjects, strict=True):
+            if shape.joint != 0:
+                continue
+            one.geometry.computeLocalAABB()
+            half = 0.5 * (np.array(one.geometry.aabb_local.max_) - np.array(one.geometry.aabb_local.min_))
+            centre = one.placement.act(np.array(one.geometry.aabb_center))
+            bottom = float(centre[2] - np.abs(one.placement.rotation[2]) @ half)
+            lowest = bottom if lowest is None else min(lowest, bottom)
+        return lowest
+
     def joint_offsets(self) -> Array:
         """Distance of every joint's frame from the one before it, m."""
         return np.array([float(np.linalg.norm(place.translation)) for place in list(self.model.jointPlacements)[1:]])
+
+
+@dataclass(frozen=True, eq=False)
+class Capsule:
+    """A capsule between two points of a body's frame."""
+
+    owner: str
+    joint: int
+    """Number of the joint that moves it, from 1; 0 for the ground."""
+    start: Array
+    end: Array
+    radius: float
+
+
+def capsule_shapes(model: Any, capsules: Sequence[Capsule]) -> ShapePairs:
+    """Capsules on the bodies of ``model``; no pairs yet."""
+    import coal
+    import pinocchio as pin
+
+    geometry, shapes = pin.GeometryModel(), []
+    for number, one in enumerate(capsules):
+        along = one.end - one.start
+        length = float(np.linalg.norm(along))
+        turn = np.eye(3) if length == 0.0 else pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), along).matrix()
+        pose = pin.SE3(turn, 0.5 * (one.start + one.end))
+        geometry.addGeometryObject(
+            pin.GeometryObject(f"{one.owner}_{number}", one.joint, pose, coal.Capsule(one.radius, length))
+        )
+        reach = max(float(np.linalg.norm(one.start)), float(np.linalg.norm(one.end))) + one.radius
+        shapes.append(Shape(one.owner, one.joint, reach))
+    return ShapePairs(model, geometry, tuple(shapes))
 
 
 def urdf_shapes(model: Any, path: Path, package_dirs: Sequence[str]) -> ShapePairs:

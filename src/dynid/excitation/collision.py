@@ -24,11 +24,18 @@ from dynid.adapters.coal import NearPair, ShapePairs, urdf_shapes
 from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
 from dynid.arrays import Array, IntArray
 from dynid.errors import InputError, UnknownNameError
+from dynid.excitation.hulls import hull_shapes
 from dynid.excitation.pose_limit import PoseLimit, Pullback
 from dynid.robot.model import Robot
 
 ALWAYS = 0.9
 """Pairs closer than allowed in a larger share of random poses are not bodies to be kept apart."""
+
+MOSTLY = 0.5
+"""The same for pairs that nobody chose: convex hulls of neighbours overlap where the bodies themselves do not."""
+
+STANDS_M = 0.05
+"""How far a base may reach below the plane on which it stands, m: screws, rough meshes, round hulls."""
 
 _STRIDE = 8
 """Along a path all pairs are looked at in every so many poses."""
@@ -134,6 +141,12 @@ class Clearance(PoseLimit):
         more = 0.1 * share
         return replace(self, least_m=self.least_m + more, active_m=self.active_m + more)
 
+    def broken(self, q: Array) -> Array:
+        return np.asarray((self.distances(q) <= self.least_m).mean(axis=0))
+
+    def place(self, constraint: int) -> str:
+        return " and ".join(f"'{name}'" for name in self.pairs[constraint])
+
     def _slopes(self, found: Sequence[NearPair], J: Array, pair: IntArray) -> Array:
         """``d distance / dq`` of near pairs, with Jacobians in the base frame and the numbers of the pairs."""
         normal = np.reshape([one.normal for one in found], (-1, 3))
@@ -220,22 +233,89 @@ def clearance_of(
         raise InputError(
             f"robot '{robot.name}' has closed loops, for which clearance is not kept yet; design without --clearance"
         )
+    return _kept_apart(robot, _shapes(robot, package_dirs), least_m, active_m, ground_m, obstacles, ignore, seed)
+
+
+def usual_clearance(
+    robot: Robot, *, least_m: float = 0.01, ground_m: float | None = 0.0, assumed: bool = True, seed: int = 0
+) -> tuple[Clearance | None, tuple[str, ...]]:
+    """What every motion keeps unless it is told not to: bodies apart from one another and from the mounting plane.
+
+    Collision shapes of the description where it has them, else hulls of link frames and inertia. None, with the reason, where
+    nothing can be kept apart.
+
+    Args:
+        robot: the robot.
+        least_m: smallest distance that is allowed.
+        ground_m: height of the mounting plane in the base frame; None for no plane.
+        assumed: whether nobody stated that height: it is then kept only where the base stands on it.
+        seed: of the random poses that tell which pairs always touch.
+    """
+    if robot.loops:
+        return None, ("bodies are not kept apart: the robot has closed loops, for which that is not done yet",)
+    told: list[str] = []
+    if robot.floating and ground_m is not None:
+        ground_m = None
+        told.append("no mounting plane is kept clear of: the robot's base floats")
+    try:
+        shapes = _shapes(robot, None)
+    except InputError as error:
+        shapes = hull_shapes(robot)
+        told.append(f"bodies are kept apart by capsules of their joint frames and inertia: {error}")
+    if assumed and ground_m is not None and (reason := _not_standing(robot, shapes, ground_m, seed)):
+        told.append(f"no mounting plane is kept clear of: {reason}; give its height in the base frame with --ground HEIGHT")
+        ground_m = None
+    try:
+        found = _kept_apart(robot, shapes, least_m, None, ground_m, (), (), seed, MOSTLY)
+    except NothingApartError as error:
+        return None, (*told, f"bodies are not kept apart: {error}")
+    return found, tuple(told)
+
+
+def _not_standing(robot: Robot, shapes: ShapePairs, ground_m: float, seed: int) -> str:
+    """Why the base is not taken to stand on the plane; empty where it is."""
+    bottom = shapes.lowest_fixed_m()
+    if bottom is not None and bottom < ground_m - STANDS_M:
+        return f"the base itself reaches down to {bottom:.3g} m"
+    height = shapes.mean_height_m(to_pinocchio_position(robot, _random_poses(robot, seed)))
+    if height < ground_m:
+        return f"over random poses the bodies are {height:.3g} m high on average, as those of a robot that hangs or floats"
+    return ""
+
+
+class NothingApartError(InputError):
+    """A robot without two bodies that could be kept apart."""
+
+
+def _kept_apart(
+    robot: Robot,
+    described: ShapePairs,
+    least_m: float,
+    active_m: float | None,
+    ground_m: float | None,
+    obstacles: Iterable[tuple[str, ArrayLike, ArrayLike]],
+    ignore: Iterable[tuple[str, str]],
+    seed: int,
+    always_above: float = ALWAYS,
+) -> Clearance:
+    """Pairs of these shapes, without those that touch in nearly every pose."""
     active = least_m + 0.05 if active_m is None else active_m
     if not active > least_m:
         raise InputError(f"clearance acts below {active:g} m but {least_m:g} m is the least, expected more than that")
-    shapes = _with_obstacles(_shapes(robot, package_dirs), ground_m, obstacles)
+    shapes = _with_obstacles(described, ground_m, obstacles)
     pairs = _candidate_pairs(robot, shapes, ignore)
     if not pairs:
-        raise InputError(f"robot '{robot.name}' has no two bodies with collision shapes that could touch")
+        raise NothingApartError(f"robot '{robot.name}' has no two bodies with collision shapes that could touch")
     clearance = Clearance(robot, shapes.with_pairs(pairs), least_m, active)
     touching = (clearance.distances(_random_poses(robot, seed)) < least_m).mean(axis=0)
-    always = touching > ALWAYS
+    always = touching > np.where([_GROUND in pair for pair in clearance.pairs], ALWAYS, always_above)
     if always.all():
-        raise InputError(f"all {len(pairs)} pairs of bodies of robot '{robot.name}' touch in nearly every pose")
+        raise NothingApartError(f"all {len(pairs)} pairs of bodies of robot '{robot.name}' touch in nearly every pose")
     if always.any():
         left_out = ", ".join(" - ".join(clearance.pairs[k]) for k in np.flatnonzero(always))
         kept = [pair for pair, drop in zip(pairs, always, strict=True) if not drop]
-        note = f"pairs that touch in nearly every pose are not kept apart: {left_out}"
+        often = "nearly every pose" if always_above == ALWAYS else "most poses"
+        note = f"pairs that touch in {often} are not kept apart: {left_out}"
         clearance = Clearance(robot, shapes.with_pairs(kept), least_m, active, (note,))
     return clearance
 

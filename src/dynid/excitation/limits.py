@@ -25,6 +25,8 @@ from dynid.regression.torque import inverse_dynamics
 from dynid.robot.checks import Limit, require_limits
 from dynid.robot.model import Robot
 
+CLEARANCE_SCALE_M = 0.1
+"""Distance that counts as the whole of the limit of clearance in its margin, m."""
 POSE_LIMITS = ("torque", "tool_speed", "clearance")
 """Limits that depend on the pose."""
 
@@ -273,7 +275,7 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
     clear: Margin | None = None
     if limits.clearance is not None:
         distance, worst, where = limits.clearance.smallest(q)
-        clear = Margin((distance - limits.clearance.least_m) / 0.1, where, float(time[worst]))
+        clear = Margin((distance - limits.clearance.least_m) / CLEARANCE_SCALE_M, where, float(time[worst]))
     torque: Margin | None = None
     if np.isfinite(limits.torque).any():
         tau = inverse_dynamics(robot, q, v, a)

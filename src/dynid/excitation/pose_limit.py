@@ -34,6 +34,19 @@ class PoseLimit(ABC):
     def tightened(self, share: float) -> PoseLimit:
         """The same limit with ``share`` less of it to be used."""
 
+    def broken(self, q: Array) -> Array:
+        """Share of these poses in which each constraint is broken by the robot at rest."""
+        still = np.zeros_like(q)
+        return np.asarray((self.slacks(q, still, still)[0].reshape(len(q), -1) <= 0.0).mean(axis=0))
+
+    def place(self, constraint: int) -> str:
+        """The joint, link or pair that a constraint is about."""
+        return f"constraint {constraint + 1}"
+
+    def size_at(self, q: Array, constraint: int) -> str:
+        """How far the constraint is broken at rest in these poses, in words; empty where it has no number."""
+        return ""
+
 
 @dataclass(frozen=True, eq=False)
 class TorqueLimit(PoseLimit):
@@ -53,6 +66,14 @@ class TorqueLimit(PoseLimit):
 
     def tightened(self, share: float) -> TorqueLimit:
         return replace(self, use=self.use * (1.0 + share))
+
+    def place(self, constraint: int) -> str:
+        return f"joint '{self.robot.driven_joints[constraint].name}'"
+
+    def size_at(self, q: Array, constraint: int) -> str:
+        still = np.zeros_like(q)
+        needed = np.abs(self.use * inverse_dynamics(self.robot, q, still, still)[:, constraint]).max()
+        return f" ({self.limit[constraint]:.4g}, while gravity with its uncertainty needs up to {needed:.4g})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,10 @@ POSE_FINENESS = 2.0
 """Limits that depend on the pose are looked at so many times as often as the regressor."""
 
 
+_POSES = 200
+"""Random poses that tell which limit leaves no room."""
+
+
 @dataclass(frozen=True, eq=False)
 class DesignProblem:
     """Criterion and limits as functions of the coefficients ``x`` of a motion, all joints one after another."""
@@ -189,9 +193,28 @@ class DesignProblem:
                 if self.inside(x):
                     return x
         raise InputError(
-            f"no motion within all limits of robot '{self.robot.name}' was found in {draws} random draws: "
-            f"limits looked at are position, velocity, acceleration{''.join(', ' + name for name in self.pose)}"
+            f"no motion within all limits of robot '{self.robot.name}' was found in {draws} random draws: {self._obstacle(rng)}"
         )
+
+    def _obstacle(self, rng: np.random.Generator) -> str:
+        """Which limit of which joint or pair is broken by the robot at rest in most poses of its range."""
+        n, names = self.robot.n_joints, self.robot.joint_names
+        tight = int(np.argmin(self.limits.reach))
+        if not self.limits.reach[tight] > 0.0:
+            return f"joint '{names[tight]}' has no range of positions"
+        q = self.limits.centre + rng.uniform(-1.0, 1.0, (_POSES, n)) * np.where(
+            np.isfinite(self.limits.reach), self.limits.reach, np.pi
+        )
+        worst: list[tuple[float, str]] = []
+        for name, limit in self.pose.items():
+            shares = limit.broken(q)
+            k = int(np.argmax(shares))
+            worst.append((float(shares[k]), f"{name.replace('_', ' ')} of {limit.place(k)}{limit.size_at(q, k)}"))
+        broken = [f"{told} in {100.0 * share:.0f} %" for share, told in sorted(worst, reverse=True) if share > 0.0]
+        if not broken:
+            looked = "".join(", " + name.replace("_", " ") for name in self.pose)
+            return f"limits looked at are position, velocity, acceleration{looked}; try a longer --period or more --starts"
+        return f"at rest, of {_POSES} random poses, the limit is broken of {'; of '.join(broken)}"
 
     def trajectory(self, x: Array) -> Trajectory:
         """The motion of these coefficients."""

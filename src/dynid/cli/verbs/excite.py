@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +62,7 @@ INSTEAD_FOR_POINTS = {
 }
 
 DEFAULT_PERIOD_S = 20.0
+DEFAULT_CLEARANCE_M = 0.01
 
 
 def excite(
@@ -211,10 +213,34 @@ def excite(
     tool: Annotated[str | None, typer.Option("--tool", help="Link whose origin is the tool; default: the last one.")] = None,
     clearance: Annotated[
         float | None,
-        typer.Option("--clearance", help="Smallest distance between bodies, m; needs collision shapes in the URDF."),
+        typer.Option(
+            "--clearance",
+            help="Smallest distance between bodies, and to the ground, m. Collision shapes of the URDF are kept apart, else capsules "
+            "of joint frames and inertia.",
+            show_default="0.01",
+        ),
     ] = None,
     ground: Annotated[
-        float | None, typer.Option("--ground", help="Height of the ground in the base frame, m; with --clearance.")
+        str | None,
+        typer.Option(
+            "--ground",
+            metavar="HEIGHT|none",
+            help="Height of the mounting plane in the base frame, m, which no body may touch; none: there is no plane.",
+            show_default="0",
+        ),
+    ] = None,
+    collision: Annotated[
+        bool,
+        typer.Option("--collision/--no-collision", help="Keep bodies apart from one another and from the mounting plane."),
+    ] = True,
+    move: Annotated[
+        str | None,
+        typer.Option(
+            "--move",
+            metavar="JOINT,..|all",
+            help="Also move these joints; joints that follow others, fingers and wheels are held otherwise.",
+            show_default=False,
+        ),
     ] = None,
     starts: Annotated[
         int | None, typer.Option("--starts", help="Random starts of the search.", show_default="36; 2 for points")
@@ -237,6 +263,7 @@ def excite(
     Example: [bold]dynid excite arm.urdf -o traj.csv --period 20 --harmonics 5 --rate 1000[/bold]
     """
     from dynid.excitation.export import check_file
+    from dynid.excitation.idle import without_idle_joints
     from dynid.excitation.limits import limits_of
     from dynid.excitation.shape import check_n_samples
     from dynid.robot.read import read_robot
@@ -273,7 +300,9 @@ def excite(
         check_file(path)
     length_s = DEFAULT_PERIOD_S if period is None else period
     check_n_samples(length_s * max(periods, 1), rate_hz)
-    model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))
+    described = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))
+    model, held = without_idle_joints(described, () if move is None else [name.strip() for name in move.split(",")])
+    apart, told = _clearance(model, clearance, ground, collision)
     limits = limits_of(
         model,
         fraction=fraction,
@@ -285,8 +314,9 @@ def excite(
         torque_uncertainty=torque_uncertainty,
         tool_speed=tool_speed,
         tool=tool,
-        clearance=_clearance(model, clearance, ground),
+        clearance=apart,
     )
+    limits = replace(limits, notes=(*([held] if held else []), *told, *limits.notes))
     with ProgressBar("designing", json) as bar:
         search = _given(seconds=seconds, seed=seed, starts=starts, progress=bar.tell)
         if purpose == "actuators":
@@ -305,7 +335,7 @@ def excite(
             found = _searched(model, limits, _family(shape, length_s, harmonics, intervals), chosen | played | search)
     files = _written(found, outputs, rate_hz, picture, card)
     if json:
-        show_json(found.as_json() | {"files": files})
+        show_json(found.as_json() | {"files": files, "smallest_clearance": _smallest(found)})
         return
     _show_excitation(model.name, found, files)
 
@@ -317,10 +347,23 @@ def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
         show(
             f"margin to the limit of {limit.replace('_', ' ')}: {percent(margin.value)} ({margin.where} at {margin.time_s:.3f} s)"
         )
+    nearest = _smallest(found)
+    if nearest is not None:
+        show(f"smallest clearance: {1e3 * nearest['distance_m']:.3g} mm ({nearest['pair']} at {nearest['time_s']:.3f} s)")
     for note in found.notes:
         show(f"note: {note}")
     for name in files:
         show(f"written: {name}")
+
+
+def _smallest(found: Excitation) -> dict[str, Any] | None:
+    """Smallest distance along what is played, of which bodies, and when; None where nothing is kept apart."""
+    from dynid.excitation.limits import CLEARANCE_SCALE_M
+
+    kept, margin = found.limits.clearance, found.margins.clearance
+    if kept is None or margin is None:
+        return None
+    return {"distance_m": kept.least_m + CLEARANCE_SCALE_M * margin.value, "pair": margin.where, "time_s": margin.time_s}
 
 
 def _refuse_options_of_other_shapes(shape: str, options: dict[str, Any]) -> None:
@@ -431,14 +474,29 @@ def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Pa
     return files
 
 
-def _clearance(model: Robot, clearance: float | None, ground: float | None) -> Clearance | None:
-    if clearance is None:
-        if ground is not None:
-            raise InputError("--ground is given without --clearance, expected the distance to keep from it")
-        return None
-    from dynid.excitation.collision import clearance_of
+def _clearance(
+    model: Robot, clearance: float | None, ground: str | None, collision: bool
+) -> tuple[Clearance | None, tuple[str, ...]]:
+    """What is to be kept apart, and notes on it; nothing where that was switched off."""
+    if not collision:
+        for option, value in (("--clearance", clearance), ("--ground", ground)):
+            if value is not None:
+                raise InputError(f"{option} is given with --no-collision, expected one of the two")
+        return None, ("bodies are not kept apart, nor from the mounting plane: --no-collision was given",)
+    from dynid.excitation.collision import clearance_of, usual_clearance
 
-    return clearance_of(model, least_m=clearance, ground_m=ground)
+    height = 0.0 if ground is None else None if ground == "none" else _one_number(ground, "--ground")
+    least = DEFAULT_CLEARANCE_M if clearance is None else clearance
+    if clearance is not None and model.source.format == "urdf":
+        return clearance_of(model, least_m=least, ground_m=height), ()
+    return usual_clearance(model, least_m=least, ground_m=height, assumed=ground is None)
+
+
+def _one_number(text: str, option: str) -> float:
+    values = numbers(text, option)
+    if len(values) != 1:
+        raise InputError(f"{option} is '{text}', expected one number or none")
+    return values[0]
 
 
 def _pairs(text: str, option: str) -> list[list[float]]:
