@@ -129,7 +129,7 @@ def mutated_tree(rng: random.Random, tree: Any) -> Any:
     elif choice == 1:
         holder.append(holder[key])
     elif choice == 2 and isinstance(holder[key], float | int) and not isinstance(holder[key], bool):
-        holder[key] = rng.choice((-holder[key], holder[key] * 1e6, str(holder[key]), [holder[key]], 10**320, 0))
+        holder[key] = rng.choice((-holder[key], 1_000_000 * holder[key], str(holder[key]), [holder[key]], 10**320, 0))
     elif choice == 3:
         other = path[rng.randrange(len(path))]
         holder[key] = json.loads(json.dumps(other[0][other[1]]))
