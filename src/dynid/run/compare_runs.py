@@ -69,10 +69,20 @@ class ErrorPair:
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """What two runs have in common and where they differ."""
+    """What two runs have in common and where they differ.
+
+    Args:
+        changes: what was done differently: its name, as it was in the first run, as it was in the second.
+        values: every base value of either run.
+        errors: prediction of the same logs by both.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.ComparedRuns(changes=(), values=()).sentence()
+        'the runs have no base value in common that the data of both determine'
+    """
 
     changes: tuple[tuple[str, str, str], ...]
-    """What was done differently: its name, as it was in the first run, as it was in the second."""
     values: tuple[ValuePair, ...]
     errors: tuple[ErrorPair, ...] = ()
 
