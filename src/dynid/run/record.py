@@ -48,6 +48,8 @@ class Run:
         seconds: time spent, s.
         samples: samples identified on; none for a run that was loaded without its logs.
         unseen: samples validated on.
+        unseen_streams: the same of logs that are read piece by piece.
+        unseen_windows: where in those logs ``unseen`` lies.
 
     Examples:
         >>> import dynid
