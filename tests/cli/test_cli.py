@@ -391,7 +391,10 @@ def test_torque_in_amperes_is_said_last_and_aloud(bench: Bench, tmp_path: Path) 
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "amperes.parquet")
     done = dynid("identify", bench.urdf, tmp_path / "amperes.parquet", "--cutoff-hz", "12", "-o", tmp_path / "run")
     assert done.returncode == 0
-    assert "amperes.parquet: torque of joint" in done.stderr.strip().splitlines()[-1]
+    last = done.stdout.strip().splitlines()[-1]
+    assert last.startswith("verdict: do not use")
+    assert "torque of joint" in last
+    assert "motor current in ampere" in last
     assert "note: error in amperes.parquet" in done.stdout
 
 

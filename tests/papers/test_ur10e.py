@@ -131,7 +131,9 @@ def test_friction_that_grows_with_load_predicts_better(robot, runs):
 @pytest.mark.parametrize(("gains", "mass"), [("authors_estimate", 2.47), ("quoted_from_literature", 3.08)])
 def test_load_is_known_as_well_as_the_drive_gains(facts, gains, mass):
     """2.805 kg on the scales; the two gain sets leave it on either side, as plain least squares on the pair does."""
-    settings = Settings(drive_gains=tuple(facts["drive_gains_Nm_per_A"][gains]), cutoff_hz=5.0, signals=True, weighted=False)
+    settings = Settings(
+        drive_gains=tuple(facts["drive_gains_Nm_per_A"][gains]), cutoff_hz=5.0, signals=True, weighted=False, trim=False
+    )
     run = identify(shared("ur10e_mamedov/robot.urdf"), shared(f"ur10e_mamedov/traj/{FOURTEEN}.parquet"), settings)
     load = identify_payload(run, [shared(f"ur10e_mamedov/traj/{FOURTEEN}Load.parquet")])
     assert load.mass == pytest.approx(mass, abs=0.02)

@@ -62,13 +62,16 @@ def _with_every_joint(robot: Robot, paths: Sequence[Path], found: Logs | StaticR
 LONG_BYTES = 32 << 20
 """Numbers of all logs together, 8 bytes each, from which logs are read piece by piece."""
 
+PACKED = 16
+"""Parquet files of measured numbers are rarely packed tighter than this."""
+
 
 def open_logs(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs | StaticRecording:
     """Every log, in memory where they are short together, else surveyed in one pass each and left in their files."""
     parts = [log_part(path) for path in paths]
     if settings.stream == "off" or not parts or not all(part.path.is_file() for part in parts):
         return read_logs(robot, paths, settings)
-    if settings.stream == "auto" and sum(numbers_size(part.path) for part in parts) <= LONG_BYTES:
+    if settings.stream == "auto" and not _long([part.path for part in parts]):
         return read_logs(robot, paths, settings)
     notes: list[str] = []
     try:
@@ -96,6 +99,13 @@ def _surveyed(stream: RecordingStream, part: LogPart, settings: Reading) -> tupl
         stream = stream.within(low, np.inf if times.to_s is None else float(np.nextafter(times.to_s, np.inf)))
     log = LongLog.of(stream, survey(stream))
     return (log, "") if times.named or not settings.trim else without_long_standstill(log)
+
+
+def _long(paths: Sequence[Path]) -> bool:
+    """Whether logs are long together; files that are short even if packed tightly are not opened to find out."""
+    if PACKED * sum(path.stat().st_size for path in paths) <= LONG_BYTES:
+        return False
+    return sum(numbers_size(path) for path in paths) > LONG_BYTES
 
 
 def numbers_size(path: Path) -> int:

@@ -57,7 +57,7 @@ def test_lerobot_without_names_must_count_right(tmp_path):
 
 def test_lerobot_episodes(tmp_path):
     path = lerobot(tmp_path, None, Q, np.repeat([4, 5], N // 2))
-    with pytest.raises(InputError, match=r"holds several episodes .* choose it with episode"):
+    with pytest.raises(InputError, match=r"holds several episodes .* choose it with --episode N"):
         read_recording(path, ARM)
     recording = read_recording(path, ARM, episode=5)
     np.testing.assert_array_equal(recording.position, Q[N // 2 :])

@@ -138,20 +138,20 @@ class FeasibleSDP:
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
-        fit = self.whiten(problem, prior="none")
+        fit, found = self.whiten(problem, prior="none"), None
         if self.weighted and self.shares_misfit:
-            fit = self._with_misfit(fit)
+            fit, found = self._with_misfit(fit)
         if self.prior == "auto":
-            fit, found = self._near_description(fit)
-        else:
-            fit = fit if self.prior == "none" else self.whiten(problem, weights=fit.weights)
-            found = solve_whitened(fit)
+            fit, found = self._near_description(fit, found or solve_whitened(fit))
+        elif self.prior != "none":
+            fit, found = self.whiten(problem, weights=fit.weights), None
+        found = found or solve_whitened(fit)
         x, details, notes, outcome = found
         free = fit.data_only and not details.get("constraints_active", True)
         return fit.finish(self.name, x, self.covariance, outcome, notes, details, free=free)
 
-    def _with_misfit(self, fit: WhitenedFit) -> WhitenedFit:
-        """The fit without a prior, its weights by the noise of every joint and what consistency costs beyond it.
+    def _with_misfit(self, fit: WhitenedFit) -> tuple[WhitenedFit, Solved | None]:
+        """The fit without a prior, weighted by the noise of every joint and what consistency costs beyond it; its solution, if known.
 
         Where links or friction cannot be what the rows ask for, the model lacks something. Weights by the noise alone would
         leave all of that error to the joints with the largest noise.
@@ -160,24 +160,24 @@ class FeasibleSDP:
         noise = np.maximum(problem.noise_sigma(fit.beta, pooled=False), noise_floor(problem))
         by_chance = 1.0 + 2.0 * problem.seen.rank / float(problem.rows().sum())  # where the true values are consistent
         for _ in range(MISFIT_ROUNDS):
-            x = solve_whitened(fit)[0]
+            found = solve_whitened(fit)
+            x = found[0]
             if x is None:
-                return fit
+                return fit, found
             left = problem.noise_sigma(problem.base.K @ fit.phi(x)[: problem.base.K.shape[1]], pooled=False)
             misfit = max(float((left**2 - by_chance * noise**2).max()), 0.0)  # as large everywhere as where it shows most
             weights = 1.0 / np.sqrt(noise**2 + misfit)
             weights /= np.exp(np.log(weights).mean())
             if float(np.abs(np.log(weights / fit.weights)).max()) < SETTLED:
-                return fit
+                return fit, found
             fit = self.whiten(problem, prior="none", weights=weights)
-        return fit
+        return fit, None
 
-    def _near_description(self, best: WhitenedFit) -> tuple[WhitenedFit, Solved]:
+    def _near_description(self, best: WhitenedFit, found: Solved) -> tuple[WhitenedFit, Solved]:
         """The fit with the prior, weakened until the data cannot tell it from the best consistent fit.
 
         Among the consistent parameters whose chi-square is within the noise of the least one, these are near the description.
         """
-        found = solve_whitened(best)
         if found[0] is None:
             return best, found
         most = best.chi_square_excess(found[0]) + min(float(best.problem.seen.rank), WITHIN * best.freedom)
