@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
-from dynid.regression.channels import Channel
 from dynid.regression.factor import Regression, factorise
-from dynid.regression.source import Chunk, Rows, RowSource
-from dynid.robot.model import Robot
+from dynid.regression.source import Chunk, RowsOf, RowSource
 
 RowWeight: TypeAlias = Callable[[int, Array], Array]
 """Factor of every row of a channel, from the channel's index and the residuals of the rows."""
@@ -39,33 +36,12 @@ def residual_blocks(regression: Regression, coefficients: tuple[Array, ...]) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class ReweightedRows(Rows):
+class ReweightedRows(RowsOf):
     """The rows of another source, each times a factor that depends on its residual."""
 
     timed = False
-    source: RowSource
     coefficients: tuple[Array, ...]
     weight: RowWeight
-
-    @property
-    def kind(self) -> str:
-        return self.source.kind
-
-    @property
-    def robot(self) -> Robot | None:
-        return self.source.robot
-
-    @property
-    def samples(self) -> tuple[Any, ...]:
-        return self.source.samples
-
-    @property
-    def parameters(self) -> Parameters:
-        return self.source.parameters
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        return self.source.channels
 
     def by_log(self) -> tuple[RowSource, ...]:
         return tuple(replace(self, source=log) for log in self.source.by_log())

@@ -9,48 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from dynid.arrays import freeze
 from dynid.errors import InputError
-from dynid.parameters import Parameters
-from dynid.regression.channels import Channel
 from dynid.regression.factor import BLOCK_LIMIT, Factor, MapOver, Regression, factorise, merge_triangles
-from dynid.regression.source import Chunk, Rows, RowSource
-from dynid.robot.model import Robot
+from dynid.regression.source import Chunk, RowsOf, RowSource
 
 
 @dataclass(frozen=True, eq=False)
-class OwnRows(Rows):
+class OwnRows(RowsOf):
     """The rows of a source with ``start_s <= time < stop_s``: what a part answers for, of what it had to read for its filters."""
 
-    source: RowSource
     start_s: float
     stop_s: float
 
     timed = True
-
-    @property
-    def kind(self) -> str:
-        return self.source.kind
-
-    @property
-    def robot(self) -> Robot | None:
-        return self.source.robot
-
-    @property
-    def parameters(self) -> Parameters:
-        return self.source.parameters
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        return self.source.channels
-
-    @property
-    def samples(self) -> tuple[Any, ...]:
-        return self.source.samples
 
     def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
         for chunk in self.source.passes(chunk_rows):

@@ -17,16 +17,13 @@ import numpy as np
 
 from dynid.arrays import Array, frozen_view
 from dynid.errors import InputError
-from dynid.parameters import Parameters
 from dynid.recording.parts import uninterrupted_parts
 from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.sections import run_sections
 from dynid.recording.steps.zero_phase import butterworth, memory_rows
-from dynid.regression.channels import Channel
 from dynid.regression.decimation import DecimatedPart, Decimation
 from dynid.regression.kept_rows import KeptRows, Room
-from dynid.regression.source import Chunk, RowSource
-from dynid.robot.model import Robot
+from dynid.regression.source import Chunk, RowsOf, RowSource
 
 _IN_BAND = 0.8  # of half the rate that is left
 _FORGOTTEN = 1e-10  # of the largest tap, where the response of a zero-phase filter is cut off
@@ -41,7 +38,7 @@ class RowFilter(Protocol):
 
 
 @dataclass(frozen=True)
-class FilteredRows:
+class FilteredRows(RowsOf):
     """The rows of another source after a row filter, log by log.
 
     Args:
@@ -56,32 +53,11 @@ class FilteredRows:
         True
     """
 
-    source: RowSource
     row_filter: RowFilter
-
-    @property
-    def kind(self) -> str:
-        return self.source.kind
-
-    @property
-    def robot(self) -> Robot | None:
-        return self.source.robot
-
-    @property
-    def parameters(self) -> Parameters:
-        return self.source.parameters
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        return self.source.channels
 
     @property
     def timed(self) -> bool:
         return self.source.timed
-
-    @property
-    def samples(self) -> tuple[Any, ...]:
-        return self.source.samples
 
     def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
         """Filtered rows are few: those of the first pass are kept, so that a further one need not make them again."""

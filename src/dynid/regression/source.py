@@ -174,6 +174,33 @@ class Rows:
         return None
 
 
+@dataclass(frozen=True, eq=False)
+class RowsOf(Rows):
+    """Rows made of those of another source: its statement, parameters and samples, and what a wrapper changes of the rows."""
+
+    source: RowSource
+
+    @property
+    def kind(self) -> str:
+        return self.source.kind
+
+    @property
+    def robot(self) -> Robot | None:
+        return self.source.robot
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.source.parameters
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return self.source.channels
+
+    @property
+    def samples(self) -> tuple[Any, ...]:
+        return self.source.samples
+
+
 def as_logs(samples: Any, one: tuple[type, ...] = (Samples,)) -> tuple[Any, ...]:
     """One set of samples, one stream or several of them as a tuple of logs.
 
