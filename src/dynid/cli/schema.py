@@ -18,13 +18,8 @@ from dynid.run.options import default_of, flag_of, is_flag, kind_of, options_of
 
 def takes_quiet(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb the flag ``--quiet``, which every verb has."""
-    signature = inspect.signature(verb)
-    hints = get_type_hints(verb, include_extras=True)
-    own = [one.replace(annotation=hints.get(name, one.annotation)) for name, one in signature.parameters.items()]
-    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
     settings: dict[str, Any] = {"help": "Only the result and errors: no progress, no notes.", "show_default": False}
-    flag = Annotated[bool, typer.Option("--quiet", "-q", **settings)]
-    last = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=flag)
+    flag = _keyword("quiet", Annotated[bool, typer.Option("--quiet", "-q", **settings)], default=False)
 
     @functools.wraps(verb)
     def called(*, quiet: bool, **values: Any) -> Any:
@@ -32,9 +27,7 @@ def takes_quiet(verb: Callable[..., Any]) -> Callable[..., Any]:
         log_to_stderr()
         return verb(**values)
 
-    called.__signature__ = inspect.Signature([*own, last])  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in [*own, last]}
-    return called
+    return _signed(called, [*_parameters(verb), flag])
 
 
 def takes_options(*groups: type, without: Iterable[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -44,34 +37,39 @@ def takes_options(*groups: type, without: Iterable[str] = ()) -> Callable[[Calla
     chosen = [one for one in options_of(*groups) if is_flag(one) and one.name not in left_out]
 
     def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(verb)
-        hints = get_type_hints(verb, include_extras=True)
-        own = [
-            parameter.replace(annotation=hints.get(name, parameter.annotation))
-            for name, parameter in signature.parameters.items()
-            if name != "given"
-        ]
-        flags = [
-            inspect.Parameter(
-                one.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_typed(one, panels[one.name])
-            )
-            for one in chosen
-        ]
-
         @functools.wraps(verb)
         def called(**values: Any) -> Any:
             typed = {one.name: values.pop(one.name) for one in chosen}
             return verb(**values, given=_parsed(chosen, typed))
 
-        keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+        own = [parameter for parameter in _parameters(verb) if parameter.name != "given"]
+        flags = [_keyword(one.name, _typed(one, panels[one.name])) for one in chosen]
         # --json is the last flag of every verb
-        last = [parameter for parameter in keyword if parameter.name == "json"]
-        rest = [parameter for parameter in keyword if parameter.name != "json"]
-        called.__signature__ = inspect.Signature([*rest, *flags, *last])  # type: ignore[attr-defined]
-        called.__annotations__ = {parameter.name: parameter.annotation for parameter in [*rest, *flags, *last]}
-        return called
+        last = [parameter for parameter in own if parameter.name == "json"]
+        rest = [parameter for parameter in own if parameter.name != "json"]
+        return _signed(called, [*rest, *flags, *last])
 
     return decorate
+
+
+def _keyword(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _parameters(verb: Callable[..., Any]) -> list[inspect.Parameter]:
+    """A verb's own parameters with their types resolved, all by keyword, as typer calls them."""
+    hints = get_type_hints(verb, include_extras=True)
+    found = inspect.signature(verb).parameters.items()
+    return [
+        one.replace(annotation=hints.get(name, one.annotation), kind=inspect.Parameter.KEYWORD_ONLY) for name, one in found
+    ]
+
+
+def _signed(called: Callable[..., Any], parameters: list[inspect.Parameter]) -> Callable[..., Any]:
+    """Show typer these parameters in place of the wrapper's own."""
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in parameters}
+    return called
 
 
 def _panel(group: type) -> str:

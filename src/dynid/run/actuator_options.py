@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dynid.errors import InputError
-from dynid.run.kinds import Choice, Kind, Names, Number, Numbers, Positions, Switch, number_of, refusal
-from dynid.run.options import Reading, option
+from dynid.run.kinds import Choice, Kind, Names, Number, Numbers, Switch, number_of, refusal
+from dynid.run.options import Reading, check_options, gravity_option, lock_option, option
 
 EFFECTS = ("armature", "viscous", "coulomb", "offset")
 EXPORTS = ("mjcf", "isaac", "newton", "urdf", "json")
@@ -140,12 +140,8 @@ class Asked:
         Number("SHARE", 0.0, 1.0, open_low=True, open_high=True),
         example=0.65,
     )
-    gravity: tuple[float, float, float] | None = option(
-        None, "Gravity in the base frame; default: that of the description.", Numbers("X,Y,Z", 3)
-    )
-    lock: Mapping[str, float] = option(
-        {}, "Hold a joint and merge what it carries; repeat for several.", Positions("JOINT=VALUE")
-    )
+    gravity: tuple[float, float, float] | None = gravity_option()
+    lock: Mapping[str, float] = lock_option()
 
 
 @dataclass(frozen=True)
@@ -159,11 +155,7 @@ class ActuatorSettings(Asked, Control, Reading):
     """
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value is None and one.default is None:
-                continue
-            object.__setattr__(self, one.name, one.metadata["kind"].check(value, one.name))
+        check_options(self)
         for name in self.effects:
             if name not in EFFECTS:
                 raise InputError(f"--effects has '{name}', expected some of {', '.join(EFFECTS)}")

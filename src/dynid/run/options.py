@@ -47,13 +47,36 @@ def option(default: Any, help: str, kind: Kind, *, flag: str = "", example: Any 
     return field(default=default, metadata=metadata)
 
 
+def effects_option(default: tuple[str, ...]) -> Any:
+    """Which effects a model has, for every verb that asks it."""
+    return option(default, "Joint effects in the model, or 'none' for rigid bodies only.", Names("NAMES"), example=())
+
+
+def gravity_option() -> Any:
+    """The direction of gravity, for every verb that reads a robot."""
+    words = "Gravity in the base frame; default: that of the description."
+    return option(None, words, Numbers("X,Y,Z", 3), example=(0.0, 0.0, -9.81))
+
+
+def lock_option() -> Any:
+    """Joints that are held, for every verb that reads a robot."""
+    words = "Hold a joint and merge what it carries; repeat for several."
+    return option({}, words, Positions("JOINT=VALUE"), example={"finger": 0.02})
+
+
+def check_options(settings: Any) -> None:
+    """Check every option of frozen settings against its kind, and keep the plain value; None passes where None is the default."""
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        if value is not None or one.default is not None:
+            object.__setattr__(settings, one.name, kind_of(one).check(value, one.name))
+
+
 @dataclass(frozen=True)
 class Model:
     """Which model is identified."""
 
-    effects: tuple[str, ...] = option(
-        DEFAULT_EFFECTS, "Joint effects in the model, or 'none' for rigid bodies only.", Names("NAMES"), example=()
-    )
+    effects: tuple[str, ...] = effects_option(DEFAULT_EFFECTS)
     friction: str | None = option(
         None,
         "Friction model in place of viscous, coulomb, offset: linear, smooth, polynomial, sigmoid, gaz, stribeck, load, "
@@ -63,12 +86,8 @@ class Model:
         Choice("MODEL", where="dynid.robot.effects:friction_choices", what="friction model"),
         example="auto",
     )
-    gravity: tuple[float, float, float] | None = option(
-        None, "Gravity in the base frame; default: that of the description.", Numbers("X,Y,Z", 3), example=(0.0, 0.0, -9.81)
-    )
-    lock: Mapping[str, float] = option(
-        {}, "Hold a joint and merge what it carries; repeat for several.", Positions("JOINT=VALUE"), example={"finger": 0.02}
-    )
+    gravity: tuple[float, float, float] | None = gravity_option()
+    lock: Mapping[str, float] = lock_option()
     coupling: tuple[str, ...] = option(
         (),
         "A motor that also turns with another joint: 6:5=1 for v_m6 = v_6 + v_5, by number or name; repeat for several. Adds the "
@@ -381,11 +400,7 @@ class Settings(Work, Fit, Rows, Reading, Model):
     """
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value is None and one.default is None:
-                continue
-            object.__setattr__(self, one.name, one.metadata["kind"].check(value, one.name))
+        check_options(self)
         loaded = [name for name in self.effects if name.startswith("load_")]
         if loaded:
             raise InputError(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from dynid.errors import InputError
 from dynid.run.kinds import File, Number, Switch, Text
-from dynid.run.options import option
+from dynid.run.options import check_options, option
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,6 @@ class WatchSettings(Drift, Watching, Stream):
     """
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value is None and one.default is None:
-                continue
-            object.__setattr__(self, one.name, one.metadata["kind"].check(value, one.name))
+        check_options(self)
         if self.forget is not None and self.last is not None:
             raise InputError("--forget and --last were both given, expected one of the two")
