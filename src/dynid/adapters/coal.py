@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.adapters.surfaces import Surface, box, capsule, cone, cylinder, ellipsoid
 from dynid.arrays import Array, IntArray
 from dynid.errors import InputError
 
@@ -183,8 +184,7 @@ def urdf_shapes(model: Any, path: Path, package_dirs: Sequence[str]) -> ShapePai
         raw = pin.buildModelFromUrdf(str(path))
         described = pin.buildGeomFromUrdf(raw, str(path), pin.GeometryType.COLLISION, package_dirs=list(package_dirs))
     except (ValueError, RuntimeError) as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise InputError(f"collision shapes of robot file '{path}' cannot be read: {reason}") from error
+        raise InputError(f"collision shapes of robot file '{path}' cannot be read: {_reason(error)}") from error
     frames = {frame.name: frame for frame in model.frames if frame.type == pin.FrameType.BODY}
     geometry, shapes = pin.GeometryModel(), []
     for shape in described.geometryObjects:
@@ -208,3 +208,51 @@ def _convex(shape: Any) -> Any:
         return shape
     shape.buildConvexHull(True, "Qt")
     return shape.convex
+
+
+def urdf_surfaces(path: Path, package_dirs: Sequence[str]) -> list[tuple[str, Surface]]:
+    """Surfaces of a URDF file's links in their frames: collision shapes, or visual ones where there are none of those."""
+    import pinocchio as pin
+
+    try:
+        raw = pin.buildModelFromUrdf(str(path))
+        for kind in (pin.GeometryType.COLLISION, pin.GeometryType.VISUAL):
+            described = pin.buildGeomFromUrdf(raw, str(path), kind, package_dirs=list(package_dirs))
+            if len(described.geometryObjects):
+                break
+    except (ValueError, RuntimeError) as error:
+        raise InputError(f"shapes of robot file '{path}' cannot be read: {_reason(error)}") from error
+    found = []
+    for shape in described.geometryObjects:
+        frame = raw.frames[shape.parentFrame]
+        surface = _surface(shape.geometry)
+        if surface is not None:
+            pose = frame.placement.inverse() * shape.placement
+            found.append((frame.name, surface.moved(pose.rotation, pose.translation)))
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """What a reader of meshes says, without the place in its own source."""
+    text = str(error).strip()
+    told = text.rsplit("message:", 1)[-1].strip()
+    return next(iter(told.splitlines()), type(error).__name__)
+
+
+def _surface(shape: Any) -> Surface | None:
+    """The triangles of a shape; None for planes, which have no end."""
+    import coal
+
+    if isinstance(shape, coal.BVHModelBase):
+        triangles = [[t[0], t[1], t[2]] for t in map(shape.tri_indices, range(shape.num_tris))]
+        return Surface(np.array(shape.vertices()), np.array(triangles, dtype=np.int64).reshape(-1, 3))
+    if isinstance(shape, coal.Box):
+        return box(np.array(shape.halfSide))
+    if isinstance(shape, coal.Sphere):
+        return ellipsoid(np.full(3, shape.radius))
+    if isinstance(shape, coal.Ellipsoid):
+        return ellipsoid(np.array(shape.radii))
+    for kind, made in ((coal.Cylinder, cylinder), (coal.Capsule, capsule), (coal.Cone, cone)):
+        if isinstance(shape, kind):
+            return made(shape.radius, shape.halfLength)
+    return None

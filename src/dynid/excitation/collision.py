@@ -10,7 +10,6 @@ Bodies joined by a joint are never a pair, and neither are bodies that touch in 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +26,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.hulls import hull_shapes
 from dynid.excitation.pose_limit import PoseLimit, Pullback
 from dynid.robot.model import Robot
+from dynid.robot.shapes import check_mesh_files, package_folders
 
 ALWAYS = 0.9
 """Pairs closer than allowed in a larger share of random poses are not bodies to be kept apart."""
@@ -328,15 +328,9 @@ def _shapes(robot: Robot, package_dirs: Sequence[str | Path] | None) -> ShapePai
     text = path.read_text(encoding="utf-8")
     if "<collision" not in text:
         raise InputError(f"robot file '{path}' has no <collision> element, so there are no shapes to keep apart")
-    folders = [str(folder) for folder in package_dirs] if package_dirs is not None else _package_folders(path, text)
+    folders = [str(folder) for folder in package_dirs] if package_dirs is not None else package_folders(path, text)
+    check_mesh_files(path, text, folders)
     return urdf_shapes(pinocchio_model(robot), path, folders)
-
-
-def _package_folders(path: Path, text: str) -> list[str]:
-    """Folders above the file in which the packages it names lie."""
-    names = set(re.findall(r"package://([^/\"']+)/", text))
-    folders = [folder for folder in path.resolve().parents if any((folder / name).is_dir() for name in names)]
-    return [str(folder) for folder in (*folders, path.resolve().parent)]
 
 
 def _with_obstacles(

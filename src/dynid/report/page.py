@@ -377,11 +377,12 @@ def _scene_html(scene: Scene, embedded: _Embedded) -> str:
         if moving
         else ""
     )
+    shape = '<label><input type="checkbox" class="shape" checked> shape</label>' if any(scene.shapes) else ""
     label = f"{scene.robot.name}: links as boxes of equal inertia; drag to turn"
     return (
         f'<div class="scene" data-scene="{number}"><canvas tabindex="0" role="img" aria-label="{escape(label)}"></canvas>'
         f'<p class="hint" aria-live="polite">Drag to turn, arrow keys too; point at a box to read it.</p>'
         f'<div class="controls">{play}<button type="button" class="nearer">+</button>'
         '<button type="button" class="farther">−</button><button type="button" class="reset">Reset</button>'
-        '<label><input type="checkbox" class="nominal" checked> description (dashed)</label></div></div>'
+        f'<label><input type="checkbox" class="nominal" checked> description (dashed)</label>{shape}</div></div>'
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.adapters.surfaces import Surface
 from dynid.arrays import Array, freeze
 from dynid.inertia import is_consistent, principal_form
 from dynid.recording.samples import Samples
@@ -21,6 +22,8 @@ from dynid.robot.model import Robot, joint_polynomial, neutral_position
 
 _FRAMES_PER_SECOND = 20.0
 _MOST_FRAMES = 600
+_MOST_TRIANGLES = 240
+"""Triangles of one link's shape: the page stays small and turns smoothly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +46,11 @@ class Scene:
     nominal: tuple[Box | None, ...]
     frames: Array
     frame_s: float
+    shapes: Sequence[Surface | None] = ()
+    """The shapes of the links in the description, where it has them."""
 
 
-def make_scene(robot: Robot, identified: Robot, samples: Samples | None) -> Scene:
+def make_scene(robot: Robot, identified: Robot, samples: Samples | None, shapes: Sequence[Surface | None] = ()) -> Scene:
     """The scene of an identified robot; without samples it stands at its neutral position."""
     neutral = np.array([[neutral_position(joint) for joint in robot.driven_joints]])
     if robot.loops:
@@ -64,6 +69,7 @@ def make_scene(robot: Robot, identified: Robot, samples: Samples | None) -> Scen
         inertia_boxes(robot.parameters.inertials),
         freeze(frames),
         frame_s,
+        tuple(None if shape is None else shape.with_fewer(_MOST_TRIANGLES) for shape in shapes),
     )
 
 
@@ -100,6 +106,7 @@ def scene_record(scene: Scene) -> dict[str, Any]:
                 "pivot": _rounded(pivot),
                 "box": _box_record(scene.boxes[i]),
                 "nominal": _box_record(scene.nominal[i]),
+                "shape": _shape_record(scene.shapes[i] if scene.shapes else None),
             }
         )
     return {"bodies": bodies, "frame_s": scene.frame_s, "n_driven": scene.frames.shape[1]}
@@ -115,6 +122,14 @@ def _box_record(box: Box | None) -> dict[str, Any] | None:
         "rotation": _rounded(box.rotation),
         "real": box.real,
     }
+
+
+def _shape_record(shape: Surface | None) -> dict[str, Any] | None:
+    """To the tenth of a millimetre, which is finer than a screen."""
+    if shape is None:
+        return None
+    points = [round(float(x), 4) for x in shape.vertices.ravel()]
+    return {"points": points, "faces": shape.triangles.ravel().tolist()}
 
 
 def _rounded(values: Array | Sequence[float]) -> list[float]:

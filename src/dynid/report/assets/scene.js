@@ -156,6 +156,7 @@
       on(".farther", "click", () => this.scale(1 / 1.2));
       on(".reset", "click", () => this.reset());
       on(".nominal", "change", () => this.draw());
+      on(".shape", "change", () => this.draw());
       on(".instant", "input", (event) => { this.stop(); this.show(Number(event.target.value)); });
       on(".play", "click", () => (this.playing ? this.stop() : this.play()));
       const slider = this.element.querySelector(".instant");
@@ -228,6 +229,7 @@
       context.lineCap = "round";
       this.ground(context);
       const found = poses(this.scene.bodies, this.q(this.instant));
+      if (this.shaped()) this.shells(found).sort((a, b) => b.depth - a.depth).forEach((face) => this.paint(context, face));
       const things = [...this.faces(found), ...this.bones(found)];
       if (this.element.querySelector(".nominal").checked) things.push(...this.outlines(found));
       things.sort((a, b) => b.depth - a.depth);
@@ -251,7 +253,36 @@
       }
     }
 
+    shaped() {
+      const box = this.element.querySelector(".shape");
+      return Boolean(box && box.checked);
+    }
+
+    // The links as described, all behind the boxes, which they would hide.
+    shells(found) {
+      const grey = "#8a929c";
+      return this.scene.bodies.flatMap((body, i) => {
+        if (!body.shape) return [];
+        const P = body.shape.points, F = body.shape.faces, world = [], seen = [], things = [];
+        for (let k = 0; k < P.length; k += 3) {
+          const point = apply(found[i], [P[k], P[k + 1], P[k + 2]]);
+          world.push(point);
+          seen.push(this.project(point));
+        }
+        for (let k = 0; k < F.length; k += 3) {
+          const [a, b, c] = [F[k], F[k + 1], F[k + 2]];
+          const u = world[b].map((x, n) => x - world[a][n]), v = world[c].map((x, n) => x - world[a][n]);
+          const normal = normalised([u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]]);
+          const light = 0.85 + 0.3 * Math.abs(normal.reduce((sum, x, n) => sum + x * LIGHT[n], 0)); // meshes wind either way
+          const fill = mixed(grey, light, 0.6);
+          things.push({ kind: "face", points: [seen[a], seen[b], seen[c]], depth: (seen[a][2] + seen[b][2] + seen[c][2]) / 3, fill, stroke: mixed(grey, light, 0.25), width: 0.5 });
+        }
+        return things;
+      });
+    }
+
     faces(found) {
+      const alpha = this.shaped() ? 0.45 : 0.78; // the shape behind a box is to be seen through it
       return this.scene.bodies.flatMap((body, i) => {
         if (!body.box) return [];
         const points = corners(body.box, found[i]);
@@ -265,7 +296,7 @@
           if (area > 0) return []; // seen from behind
           const light = 0.72 + 0.38 * Math.max(0, normal.reduce((sum, x, k) => sum + x * LIGHT[k], 0));
           return [{ kind: "face", points: face.map((p) => shown[p]), depth: this.project(centre)[2], body: i,
-            fill: mixed(colour, light, 0.78), stroke: mixed(colour, 0.65, 1) }];
+            fill: mixed(colour, light, alpha), stroke: mixed(colour, 0.65, 1) }];
         });
       });
     }

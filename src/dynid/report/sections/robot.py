@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dynid.adapters.surfaces import Surface
+from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.report.page import Section
 from dynid.report.scene import make_scene
 from dynid.report.shown import Shown
+from dynid.robot.model import Robot
+from dynid.robot.shapes import link_shapes
 
 
 def robot_section(shown: Shown) -> Section:
@@ -20,4 +24,15 @@ def robot_section(shown: Shown) -> Section:
     if not heavy.all():
         without = [name for name, has in zip(run.robot.links, heavy, strict=True) if not has]
         text += f" No box: {', '.join(without)}, without a positive mass."
-    return Section("The robot as identified", text, (make_scene(run.robot, run.identified, motion),), "Robot")
+    shapes, told = shapes_to_draw(run.robot)
+    scene = make_scene(run.robot, run.identified, motion, shapes)
+    return Section("The robot as identified", f"{text} {told}", (scene,), "Robot")
+
+
+def shapes_to_draw(robot: Robot) -> tuple[tuple[Surface | None, ...], str]:
+    """The shapes of the links, and a sentence on them or on why there are none."""
+    try:
+        shapes = link_shapes(robot)
+    except InputError as error:
+        return (), f"No shapes are drawn behind the boxes: {error}."
+    return shapes, "Grey, the shapes of the links in the description, with fewer faces."
