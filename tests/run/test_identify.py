@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,14 @@ def test_loaded_run_gets_its_samples_back(run, tmp_path: Path) -> None:
     again = load_run(save_run(run, tmp_path / "run"), with_samples=True)
     np.testing.assert_array_equal(again.samples[0].torque, run.samples[0].torque)
     assert again.validation.relative_error == run.validation.relative_error
+
+
+def test_a_run_finds_its_logs_from_any_folder(bench: Bench, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log.csv").write_bytes(Path(bench.log).read_bytes())
+    folder = save_run(replace(run, logs=(("log.csv", run.logs[0][1]),)), tmp_path / "run")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert Path(load_run(folder).logs[0][0]).read_bytes() == Path(bench.log).read_bytes()
 
 
 def test_joints_the_log_lacks_are_locked(bench: Bench, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
 from dynid.run.bands import BandTrial
 from dynid.run.described import described_robot
+from dynid.run.log_part import log_part
 from dynid.run.options import Settings
 from dynid.run.reason import RunVerdict
 from dynid.run.record import Run
@@ -167,6 +168,12 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
     return with_logs(run) if with_samples else run
 
 
+def _found(log: str, source: Path) -> str:
+    """Where a log of the run is now: as it was named, or beside the run folder where the run is loaded from elsewhere."""
+    beside = source.resolve().parent / log
+    return str(beside) if not log_part(log).path.exists() and log_part(beside).path.exists() else log
+
+
 def _run_of(source: Path, record: Mapping[str, Any]) -> Run:
     try:
         settings = Settings.from_dict(record["settings"])
@@ -183,8 +190,8 @@ def _run_of(source: Path, record: Mapping[str, Any]) -> Run:
             estimate=result,
             filter=None if record["filter"] is None else Filter(**record["filter"]),
             rows=RowPlan.from_dict(record["rows"]),
-            logs=tuple((item["path"], item["sha256"]) for item in record["logs"]),
-            validation_logs=tuple((item["path"], item["sha256"]) for item in record["validation_logs"]),
+            logs=tuple((_found(item["path"], source), item["sha256"]) for item in record["logs"]),
+            validation_logs=tuple((_found(item["path"], source), item["sha256"]) for item in record["validation_logs"]),
             friction=None if model is None else FrictionChoice.from_dict(robot, model),
             feasibility=None if verdict is None else Verdict.from_dict(verdict),
             verdict=None if told is None else RunVerdict.from_dict(told),
