@@ -24,6 +24,7 @@ from dynid.robot.coupling import Coupling
 from dynid.robot.effects import Effect
 from dynid.robot.joint import JOINT_KINDS, Joint, JointKind, joint_polynomial, neutral_position
 from dynid.robot.loops import OPEN_CHAIN, Frame, Loops, checked_loops
+from dynid.robot.source import MergedLink, Source
 from dynid.robot.tree import KinematicTree, kinematic_tree
 
 __all__ = [
@@ -38,33 +39,6 @@ __all__ = [
     "make_robot",
     "neutral_position",
 ]
-
-
-@dataclass(frozen=True)
-class MergedLink:
-    """A link that is fixed to a body and was merged into it: its pose in the body's frame and its own ten parameters.
-
-    ``body`` is -1 for links fixed to the ground.
-    """
-
-    name: str
-    body: int
-    placement: Array
-    phi: Array
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "placement", matrix(f"placement of link '{self.name}'", self.placement, (4, 4)))
-        object.__setattr__(self, "phi", matrix(f"inertial of link '{self.name}'", self.phi, (10,)))
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a robot came from: file, format, its bytes' hash, and what reading it decided."""
-
-    path: str = ""
-    format: str = "built"
-    sha256: str = ""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +73,7 @@ class Robot:
     effects: tuple[Effect, ...]
     parameters: Parameters
     merged: tuple[MergedLink, ...] = ()
-    source: Source = Source()
+    source: Source = field(default_factory=Source)
     locked: Mapping[str, float] = field(default_factory=dict)
     """Joints of the description that are held, each with its position."""
     described_joints: tuple[str, ...] = ()
