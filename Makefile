@@ -38,7 +38,7 @@ $(VENV)/.docs-stamp: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev-stamp: pyproject.toml | $(BIN)/python
 	@echo "installing everything into $(VENV) (once, a few minutes)"
-	$(PIP_INSTALL) -e '.[dev,docs,ros,dask]'
+	$(PIP_INSTALL) -e '.[dev,docs,ros,dask,http,s3]'
 	@touch $@ $(VENV)/.docs-stamp $(VENV)/.demo-stamp
 
 setup: $(VENV)/.dev-stamp ## everything for working on dynid, in .venv

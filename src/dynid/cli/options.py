@@ -15,25 +15,21 @@ RobotFile: TypeAlias = Annotated[
     Path,
     typer.Argument(metavar="ROBOT", help="Robot description: .urdf, .xml (MJCF) or .toml (DH).", show_default=False),
 ]
-LogFiles: TypeAlias = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP; LOG@10:25 is the part from 10 to 25 s.", show_default=False
-    ),
-]
-LogFile: TypeAlias = Annotated[Path, typer.Argument(metavar="LOG", help="Log: CSV, parquet, npz, MCAP.", show_default=False)]
+_LOGS = (
+    "Logs: CSV, parquet, npz, MCAP; also a folder, a pattern in quotes ('logs/*.csv'), a URL (https://, s3://, gs://). "
+    "LOG@10:25 is the part from 10 to 25 s."
+)
+LogFiles: TypeAlias = Annotated[list[str], typer.Argument(metavar="LOG...", help=_LOGS, show_default=False)]
 OptionalRobotFile: TypeAlias = Annotated[
     Path | None,
     typer.Argument(metavar="ROBOT", help="Robot description: .urdf, .xml (MJCF) or .toml (DH).", show_default=False),
 ]
 OptionalLogFiles: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="LOG...", help="Logs: CSV, parquet, npz, MCAP; LOG@10:25 is the part from 10 to 25 s.", show_default=False
-    ),
+    list[str] | None,
+    typer.Argument(metavar="LOG...", help=_LOGS, show_default=False),
 ]
 UnseenLogs: TypeAlias = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option("--validate", metavar="LOG", help="Unseen log to validate on; repeat for several.", show_default=False),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.adapters.blas import one_blas_thread
+from dynid.adapters.urls import UrlPath
 from dynid.errors import InputError
 from dynid.fleet.entry import Entry, Key, make_entry
 from dynid.fleet.fixed import reading_of, refuse_other_robot
@@ -18,6 +19,7 @@ from dynid.progress import Tell, silent
 from dynid.recording.readers.log_file import LogFile
 from dynid.robot.model import Robot
 from dynid.run.identify import identify
+from dynid.run.log_paths import log_paths
 from dynid.run.logs import read_unseen
 from dynid.run.motion import rows_of, under_load
 from dynid.run.options import Settings
@@ -95,7 +97,7 @@ def add_to_store(
         (1, ('log.csv is in the store already (robot R1, 2026-03-01) and was skipped',))
     """
     started = time.perf_counter()
-    paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
+    paths = log_paths(logs)
     if not paths:
         raise InputError("no log was given, expected at least one")
     place = Path(store)
@@ -180,6 +182,8 @@ def _day(day: str | datetime.date | None, paths: Sequence[Path]) -> datetime.dat
     for path in paths:
         if not path.exists():
             raise InputError(f"log '{path}' does not exist")
+        if isinstance(path, UrlPath):
+            raise InputError(f"log '{path}' is a URL, whose day of change is not known: give --day")
         changed = datetime.datetime.fromtimestamp(path.stat().st_mtime, tz=datetime.UTC)
         days.setdefault(changed.date(), path)
     if len(days) > 1:

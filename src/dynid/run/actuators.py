@@ -27,6 +27,7 @@ from dynid.recording.recording import Recording, StaticRecording
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
 from dynid.run.actuator_options import ActuatorSettings
+from dynid.run.log_paths import log_paths
 from dynid.run.logs import read_logs
 
 SYMBOL_OF = {"armature": "Ia", "viscous": "fv", "coulomb": "fc", "offset": "fo", "kp": "kp", "kd": "kd"}
@@ -160,7 +161,7 @@ def identify_actuators(
     """
     started = time.perf_counter()
     chosen = settings or ActuatorSettings()
-    paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
+    paths = log_paths(logs)
     if chosen.split is not None and validate_on:
         raise InputError("a split and validation logs were both given, expected one of the two")
     described = robot if isinstance(robot, Robot) else read_robot(robot, "none", chosen.gravity, chosen.lock)
@@ -170,7 +171,7 @@ def identify_actuators(
         )
     tell("reading the logs")
     cut, recordings, notes = _recordings(described, paths, chosen)
-    unseen_paths = [Path(path) for path in validate_on]
+    unseen_paths = log_paths(validate_on)
     _, unseen, more = _recordings(cut, unseen_paths, chosen) if unseen_paths else (cut, (), ())
     model_robot = actuator_robot(cut)
     control = _controls(cut, chosen, len(recordings))

@@ -45,6 +45,7 @@ from dynid.regression.source import Chunk
 from dynid.regression.torque import torque_regressor
 from dynid.robot.frames import Frame, frame_named
 from dynid.robot.model import Robot
+from dynid.run.log_paths import log_paths
 from dynid.run.logs import read_logs
 from dynid.run.options import Settings
 from dynid.run.record import Run
@@ -195,11 +196,11 @@ def _recordings(robot: Robot, paths: Sequence[str | Path], settings: Settings) -
         raise InputError("no log was given, expected one without and one with the load")
     plain = replace(settings, drive_gains=(1.0,) * robot.n_joints)
     try:
-        found = read_logs(robot, [Path(path) for path in paths], plain)
+        found = read_logs(robot, log_paths(paths), plain)
     except InputError as error:
         if "current" not in str(error):
             raise
-        found = read_logs(robot, [Path(path) for path in paths], replace(settings, drive_gains=None))
+        found = read_logs(robot, log_paths(paths), replace(settings, drive_gains=None))
     if isinstance(found, StaticRecording):
         raise InputError(f"{paths[0]} is a table of poses, expected a motion log with motor current")
     if found.robot.joint_names != robot.joint_names:

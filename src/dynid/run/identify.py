@@ -13,6 +13,7 @@ from dynid.progress import Tell, silent
 from dynid.recording.recording import StaticRecording
 from dynid.robot.model import Robot
 from dynid.run.described import described_robot
+from dynid.run.log_paths import log_paths
 from dynid.run.logs import open_logs
 from dynid.run.motion import identify_motion, identify_poses, method_of
 from dynid.run.options import Settings
@@ -32,7 +33,8 @@ def identify(
 
     Args:
         robot: the robot, or the path of its description.
-        logs: one log or several; several are stacked. Where the settings name coefficients, logs are not needed and validate.
+        logs: one log or several, folders, patterns and URLs among them; several are stacked. Where the settings name
+            coefficients, logs are not needed and validate.
         settings: the options; by default those of the command line.
         validate_on: unseen logs.
         tell: called with a short text before each step.
@@ -61,8 +63,7 @@ def _identified(
 ) -> Run:
     if chosen.split is not None and validate_on:
         raise InputError("a split and validation logs were both given, expected one of the two")
-    paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
-    unseen = [Path(path) for path in validate_on]
+    paths, unseen = log_paths(logs), log_paths(validate_on)
     model = described_robot(robot, chosen)
     if chosen.coefficients is not None:
         from dynid.run.retrieval import retrieve_run  # it loads much that other runs do not need

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dynid.adapters.urls import log_path
 from dynid.errors import InputError
 from dynid.recording.finding import DataCheck, Finding
 from dynid.recording.readers.joints import MissingJointsError
@@ -67,7 +68,7 @@ def inspect_log(
     """The recording of a motion log and all findings on it; ``reading`` are options of how it is read."""
     settings = Settings(**reading)
     notes: list[str] = []
-    found, model = read_first(described_robot(robot, settings), Path(log), settings, notes)
+    found, model = read_first(described_robot(robot, settings), log_path(log), settings, notes)
     if not isinstance(found, Recording):
         raise InputError(f"{log} is a table of poses, expected a motion log to look into")
     recording, _ = part_of(found, log_part(log), settings, trim=False)  # standstill is to be seen here

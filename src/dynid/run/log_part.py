@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.adapters.urls import UrlPath, log_path
 from dynid.errors import InputError
 from dynid.recording.recording import Recording
 
@@ -47,9 +48,9 @@ def log_part(text: str | Path) -> LogPart:
     >>> log_part("log.csv@10:").to_s is None
     True
     """
-    whole = Path(text)
-    found = _PART.fullmatch(str(text))
-    if found is None or whole.exists():
+    whole = log_path(text)
+    found = _matched(whole)
+    if found is None or (not isinstance(whole, UrlPath) and whole.exists()):
         return LogPart(whole)
     times: list[float | None] = []
     for word in (found["low"], found["high"]):
@@ -58,11 +59,25 @@ def log_part(text: str | Path) -> LogPart:
         except ValueError:
             times.append(np.nan)
     if any(time is not None and not np.isfinite(time) for time in times) or times == [None, None]:
-        raise InputError(f"log '{text}' names no times: expected LOG@FROM:TO in seconds, such as log.csv@10:25")
+        raise InputError(f"log '{whole}' names no times: expected LOG@FROM:TO in seconds, such as log.csv@10:25")
     low, high = times
     if low is not None and high is not None and not low < high:
-        raise InputError(f"log '{text}' ends at {high:g} s before it starts at {low:g} s, expected FROM below TO")
-    return LogPart(Path(found["file"]), low, high)
+        raise InputError(f"log '{whole}' ends at {high:g} s before it starts at {low:g} s, expected FROM below TO")
+    return LogPart(log_path(found["file"]), low, high)
+
+
+def _matched(path: Path) -> re.Match[str] | None:
+    """File and times; in a URL they stand behind the last ``/``, since a user may stand before a host."""
+    found = _PART.fullmatch(path.url if isinstance(path, UrlPath) else str(path))
+    if found is not None and isinstance(path, UrlPath) and "/" in found["low"] + found["high"]:
+        return None
+    return found
+
+
+def split_times(text: str) -> tuple[str, str]:
+    """What is named and ``@FROM:TO`` behind it, empty where there is none."""
+    found = _matched(log_path(text))
+    return (text, "") if found is None else (found["file"], text[len(found["file"]) :])
 
 
 def refuse_same(paths: Sequence[str | Path], hashes: Sequence[str], seen: Iterable[tuple[str, str]] = ()) -> None:

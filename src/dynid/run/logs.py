@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dynid.adapters.urls import UrlPath
 from dynid.errors import InputError
 from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.joints import MissingJointsError
@@ -115,8 +115,8 @@ def numbers_size(path: Path) -> int:
             return path.stat().st_size
     import pyarrow.parquet as arrow_parquet
 
-    with foreign_errors(str(path), "cannot be read as parquet (the file may be truncated)"):
-        found = arrow_parquet.read_metadata(path)
+    with foreign_errors(str(path), "cannot be read as parquet (the file may be truncated)"), path.open("rb") as file:
+        found = arrow_parquet.read_metadata(file)
     return 8 * int(found.num_rows) * int(found.num_columns)
 
 
@@ -172,11 +172,13 @@ def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading, *, torque:
 
 def unchanged(path: Path, digest: str) -> bool:
     """Whether a file is there and still what it was."""
-    file_path = log_part(path).path
-    if not file_path.is_file():
-        return False
-    with file_path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == digest
+    place = log_part(path).path
+    try:
+        return place.is_file() and LogFile(place).sha256 == digest
+    except InputError:
+        if isinstance(place, UrlPath):  # no server answers, or the stored URL lacks the key that it had
+            return False
+        raise
 
 
 def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) -> tuple[Recording | StaticRecording, Robot]:

@@ -40,6 +40,7 @@ from dynid.regression.wrench_rows import GUESS
 from dynid.robot.frames import Frame, frame_named
 from dynid.robot.model import Robot
 from dynid.run.log_part import refuse_same
+from dynid.run.log_paths import log_paths
 from dynid.run.logs import read_logs
 from dynid.run.motion import under_load
 from dynid.run.record import Run
@@ -163,7 +164,7 @@ def _loaded_samples(run: Run, logs: Sequence[str | Path]) -> tuple[tuple[Samples
     """Samples of loaded logs, filtered as the run was, and whether their torque is made of motor current."""
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter and no friction for a loaded log")
-    files = [Path(log) for log in logs]
+    files = log_paths(logs)
     found = read_logs(run.robot, files, run.settings)
     if isinstance(found, StaticRecording):
         raise InputError(f"{files[0]} is a table of poses, expected a motion log with the load")

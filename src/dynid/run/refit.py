@@ -20,6 +20,7 @@ from dynid.robot.effects import friction_effects
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.run.judged import judged
+from dynid.run.log_paths import log_paths
 from dynid.run.logs import read_logs
 from dynid.run.motion import assembled, chosen_filter, filter_memory_s, parts_of
 from dynid.run.options import Reading, Rows, Settings, options_of
@@ -71,7 +72,7 @@ def refit_friction(
             + ", ".join(CHANGEABLE)
         )
     settings = replace(run.settings, **{"friction": model, "split": None, "from_s": None, "to_s": None, **asked})
-    paths = [Path(path) for path in ([logs] if isinstance(logs, (str, Path)) else logs)]
+    paths = log_paths(logs)
     tell("reading the logs")
     found = read_logs(run.identified, paths, settings)
     if isinstance(found, StaticRecording):
@@ -84,7 +85,7 @@ def refit_friction(
     plain = with_friction(
         bodies.with_effects([effect for effect in bodies.effects if not effect.is_friction]), friction_effects("linear")
     )
-    parts = parts_of(found, plain, settings, [Path(path) for path in validate_on])
+    parts = parts_of(found, plain, settings, log_paths(validate_on))
     filtered, trials = run.filter, run.trials
     if filtered is None or set(asked) & set(FILTERING):
         filtered, trials = chosen_filter(plain, parts.known, settings, tell)

@@ -10,6 +10,7 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from dynid.adapters.urls import UrlPath, is_url, log_path
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.constraints import with_meshes_seen_from
 from dynid.robot.coupling import split_table
@@ -72,10 +73,8 @@ def read_run_file(path: str | Path) -> RunFile:
     robot, output = content.get("robot"), content.get("output")
     return RunFile(
         robot=None if robot is None else folder / _text(robot, "robot", place),
-        logs=tuple(folder / _text(item, "logs", place) for item in _list(content.get("logs", []), "logs", place)),
-        validate=tuple(
-            folder / _text(item, "validate", place) for item in _list(content.get("validate", []), "validate", place)
-        ),
+        logs=_logs(content, "logs", place),
+        validate=_logs(content, "validate", place),
         output=None if output is None else folder / _text(output, "output", place),
         options=options,
     )
@@ -111,8 +110,16 @@ def _list(value: Any, name: str, place: Path) -> list[Any]:
     return value
 
 
+def _logs(content: Mapping[str, Any], name: str, place: Path) -> tuple[Path, ...]:
+    """Logs by paths relative to the file, or by URLs."""
+    items = [_text(item, name, place) for item in _list(content.get(name, []), name, place)]
+    return tuple(log_path(item) if is_url(item) else place.parent / item for item in items)
+
+
 def _seen_from(path: str | Path, folder: Path) -> str:
-    """A path as the run file writes it: relative to the file, unless it was given as an absolute one."""
+    """A path as the run file writes it: relative to the file, unless it is a URL or was given as an absolute one."""
+    if isinstance(log_path(path), UrlPath):
+        return json.dumps(str(log_path(path)), ensure_ascii=False)
     seen = Path(path) if Path(path).is_absolute() else Path(os.path.relpath(path, folder))
     return json.dumps(seen.as_posix(), ensure_ascii=False)  # a JSON string is a TOML string
 

@@ -31,6 +31,7 @@ from dynid.regression.wrench_rows import AXES, WrenchRows
 from dynid.robot.frames import Frame, frame_named
 from dynid.robot.model import Robot
 from dynid.robot.motion import LinkMotion
+from dynid.run.log_paths import log_paths
 from dynid.run.sensor_signals import SensorFilter, chosen_sensor_filter, sensor_filter
 from dynid.validation.sensor_check import check_sensor
 
@@ -339,7 +340,7 @@ def read_sensor_logs(paths: Sequence[str | Path], robot: Robot | None, **reading
     from dynid.recording.readers.read import read_recording
 
     found = []
-    for path in paths:
+    for path in log_paths(paths):
         options = {name: value for name, value in reading.items() if value is not None}
         recording = read_recording(path, () if robot is None else robot, kind="wrench", **options)
         assert isinstance(recording, WrenchRecording)

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dynid.adapters.urls import log_path
 from dynid.errors import InputError
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.factor import factorise
 from dynid.run.errors import judged_streams
 from dynid.run.log_part import refuse_same
+from dynid.run.log_paths import log_paths
 from dynid.run.logs import Logs, open_logs, open_unseen, read_logs, unchanged
 from dynid.run.long_logs import (
     Changed,
@@ -85,7 +87,7 @@ def unseen_logs(run: Run, paths: Sequence[str | Path], **changes: Any) -> Unseen
     whole log, ``preset``, ``mapping``, ``drive_gains``), which rows they are judged by, and, for a run from a table of
     poses, how they are filtered.
     """
-    files = [Path(path) for path in paths]
+    files = log_paths(paths)
     settings = replace(run.settings, **({"from_s": None, "to_s": None} | changes))
     found = open_unseen(run.robot, files, settings)
     refuse_same(files, found.hashes, seen=run.logs)
@@ -131,10 +133,10 @@ def filter_for(run: Run, recordings: Sequence[Recording], settings: Settings) ->
 def with_logs(run: Run) -> Run:
     """A loaded run with its samples and regression made again from its logs; as it is where a log is gone or has changed."""
     files = [*run.logs, *run.validation_logs]
-    if run.filter is None or not all(unchanged(Path(path), digest) for path, digest in files):
+    if run.filter is None or not all(unchanged(log_path(path), digest) for path, digest in files):
         return run
     if run.logs and run.settings.stream != "off":
-        found = open_logs(run.robot, [Path(path) for path, _ in run.logs], run.settings)
+        found = open_logs(run.robot, [log_path(path) for path, _ in run.logs], run.settings)
         if isinstance(found, Logs) and found.long:
             return _with_long_logs(run, found)
     unseen = _recordings(run, [path for path, _ in run.validation_logs]) if run.validation_logs else ()
@@ -161,7 +163,7 @@ def _with_long_logs(run: Run, found: Logs) -> Run:
     """A loaded run with windows of its logs and the streams themselves; its errors stay as they were found."""
     assert run.filter is not None
     settings = run.settings
-    parts = parts_of(found, run.robot, settings, [Path(path) for path, _ in run.validation_logs])
+    parts = parts_of(found, run.robot, settings, [log_path(path) for path, _ in run.validation_logs])
     samples = [to_samples(recording, run.filter, settings.max_rows) for recording in parts.known]
     streams = tuple(log.samples(run.filter, settings.max_rows) for log in parts.long)
     standing = standing_joints(parts.long, streams)
@@ -179,6 +181,6 @@ def _with_long_logs(run: Run, found: Logs) -> Run:
 
 
 def _recordings(run: Run, paths: Sequence[str]) -> tuple[Recording, ...]:
-    found = read_logs(run.robot, [Path(path) for path in paths], run.settings)
+    found = read_logs(run.robot, [log_path(path) for path in paths], run.settings)
     assert isinstance(found, Logs)
     return found.recordings

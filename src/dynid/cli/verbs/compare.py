@@ -48,12 +48,13 @@ def compare(
     from dynid.estimation.methods.registry import METHODS
     from dynid.run.compare import compare as compare_methods
     from dynid.run.compare import compared_without
+    from dynid.run.log_paths import log_paths
     from dynid.run.runfile import RunFile, read_run_file
 
     file = RunFile() if config is None else read_run_file(config)
     known = constraints_table(constraints)
     settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
-    description, recordings = robot or file.robot, logs or list(file.logs)
+    description, recordings = robot or file.robot, log_paths(logs or file.logs)
     if description is None or not recordings:
         raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
     chosen = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))

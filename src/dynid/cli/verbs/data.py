@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dynid.cli.console import show, show_json
-from dynid.cli.options import AsJson, LogFile
+from dynid.cli.options import AsJson, LogFiles
 from dynid.cli.schema import takes_options
 from dynid.run.options import Model, Reading
+
+if TYPE_CHECKING:
+    from dynid.recording.finding import DataCheck
+    from dynid.recording.motion import Recording
+    from dynid.recording.wrench import WrenchRecording
 
 
 @takes_options(Reading, Model, without=("effects", "friction", "gravity", "lock", "keep_bodies", "motor_effects"))
 def data(
-    log: LogFile,
+    logs: LogFiles,
     robot: Annotated[
         Path,
         typer.Option(
@@ -39,23 +44,33 @@ def data(
     Example: [bold]dynid data run.csv --robot arm.urdf[/bold]
     """
     from dynid.run.inspect import inspect_any
+    from dynid.run.log_paths import log_paths
 
-    recording, check = inspect_any(log, robot, frame, **(given or {}))
-    if json:
-        show_json(
-            {
-                "file": str(log),
-                "n_samples": recording.n_samples,
-                "duration_s": recording.duration_s,
-                "rate_hz": recording.rate_hz,
-                "joints": recording.joint_names,
-                "quantities": recording.quantities,
-                "findings": [finding.as_dict() for finding in check.findings],
-                "facts": check.facts,
-                "notes": recording.source.notes,
-            }
-        )
+    paths = log_paths(logs)
+    looked = (inspect_any(log, robot, frame, **(given or {})) for log in paths)
+    if not json:
+        for log, (recording, check) in zip(paths, looked, strict=True):
+            _show(log, recording, check)
         return
+    found = [_record(log, recording, check) for log, (recording, check) in zip(paths, looked, strict=True)]
+    show_json(found[0] | ({"logs": found} if len(found) > 1 else {}))
+
+
+def _record(log: Path, recording: Recording | WrenchRecording, check: DataCheck) -> dict[str, Any]:
+    return {
+        "file": str(log),
+        "n_samples": recording.n_samples,
+        "duration_s": recording.duration_s,
+        "rate_hz": recording.rate_hz,
+        "joints": recording.joint_names,
+        "quantities": recording.quantities,
+        "findings": [finding.as_dict() for finding in check.findings],
+        "facts": check.facts,
+        "notes": recording.source.notes,
+    }
+
+
+def _show(log: Path, recording: Recording | WrenchRecording, check: DataCheck) -> None:
     show(
         f"{log.name}: {recording.n_samples} rows, {recording.duration_s:.4g} s at {recording.rate_hz:.4g} Hz, "
         f"{recording.n_joints} joints; {', '.join(recording.quantities)}"

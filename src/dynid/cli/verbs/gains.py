@@ -19,7 +19,7 @@ _FILTER = ("velocity", "signals", "cutoff_hz", "signal_band_hz", "filter_order",
 @takes_options(Reading, Rows, without=[name for name in Rows.__dataclass_fields__ if name not in _FILTER] + ["drive_gains"])
 def gains(
     unloaded: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="RUN|LOG", help="A run without the load, or a log without it (with --robot).", show_default=False
         ),
@@ -69,6 +69,7 @@ def gains(
 
     Example: [bold]dynid gains unloaded.parquet loaded.parquet --robot arm.urdf --mass 2.8[/bold]
     """
+    from dynid.adapters.urls import log_path
     from dynid.cli.options import effect_names
     from dynid.robot.read import read_robot
     from dynid.run.gains import METHODS, identify_gains
@@ -80,13 +81,13 @@ def gains(
     options = given or {}
     without: list[str | Path]
     model: Any
-    if unloaded.is_dir():
+    if (Path(unloaded) / "run.json").is_file():
         model = load_run(unloaded)
         without = [path for path, _ in model.logs]
         settings = None if not options else Settings.from_dict(model.settings.as_dict() | options)
     else:
         if robot is None:
-            raise InputError(f"{unloaded} is a log, expected --robot ROBOT beside it, or a run in its place")
+            raise InputError(f"{log_path(unloaded)} is a log, expected --robot ROBOT beside it, or a run in its place")
         model, without, settings = read_robot(robot, effect_names(effects) or "none"), [unloaded], Settings(**options)
     found = identify_gains(
         model,

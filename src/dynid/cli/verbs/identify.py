@@ -75,6 +75,7 @@ def identify(
     from dynid.publish.publish import publish_run, reserved
     from dynid.run.export import known_formats
     from dynid.run.identify import identify as identify_robot
+    from dynid.run.log_paths import log_paths, names_of
     from dynid.run.runfile import RunFile, read_run_file
 
     if at_most is not None and not 0.0 <= at_most < math.inf:
@@ -83,15 +84,15 @@ def identify(
     file = RunFile() if config is None else read_run_file(config)
     known = constraints_table(constraints)
     settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
-    description, recordings = robot or file.robot, logs or list(file.logs)
+    description, recordings = robot or file.robot, log_paths(logs or file.logs)
     target = output or file.output or Path("run")
     if description is None or not (recordings or settings.coefficients):
         raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
     if not json:
         sources = [Path(settings.coefficients)] if settings.coefficients else recordings
-        say(f"identifying {description.name} from {', '.join(source.name for source in sources)}")
+        say(f"identifying {description.name} from {names_of(sources)}")
     with reserved(target), Stages(quiet=json) as stages:
-        unseen = validate or list(file.validate)
+        unseen = log_paths(validate or file.validate)
         run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
         if compare is not None:
             from dynid.run.compare import compare_on

@@ -24,12 +24,14 @@ def init(
     Example: [bold]dynid init arm.urdf run.parquet[/bold]
     """
     from dynid.run.inspect import inspect_log
+    from dynid.run.log_paths import log_paths
     from dynid.run.runfile import write_run_file
 
     if output.exists() and not force:
         raise InputError(f"'{output}' exists already; --force replaces it")
-    amperes = [log.name for log in logs if inspect_log(log, robot)[0].torque is None]
-    path = write_run_file(output, robot, list(logs))
+    paths = log_paths(logs)
+    amperes = [log.name for log in paths if inspect_log(log, robot)[0].torque is None]
+    path = write_run_file(output, robot, paths)
     if json:
         show_json({"files": [str(path)]})
     else:

@@ -33,11 +33,15 @@ def payload(
         typer.Argument(metavar="[RUN]", help="Identification of the robot without the load.", show_default=False),
     ] = None,
     logs: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[LOG...]", help="Logs with the load: CSV, parquet, npz, MCAP.", show_default=False),
+        list[str] | None,
+        typer.Argument(
+            metavar="[LOG...]",
+            help="Logs with the load: CSV, parquet, npz, MCAP; also a folder, a pattern in quotes, a URL.",
+            show_default=False,
+        ),
     ] = None,
     sensor: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--sensor",
             metavar="LOG",
@@ -230,7 +234,7 @@ def payload(
 
 
 def _sensor_body(
-    logs: list[Path],
+    logs: list[str],
     robot: Path | None,
     frame: str | None,
     mass: float | None,
@@ -250,7 +254,7 @@ def _sensor_body(
 
 
 def _sensor_logs(
-    logs: list[Path], robot: Path | None, frame: str | None, typed: dict[str, Any], reading: dict[str, Any]
+    logs: list[str], robot: Path | None, frame: str | None, typed: dict[str, Any], reading: dict[str, Any]
 ) -> tuple[Any, Robot | None, Any, Any]:
     """Recordings, robot, frame of the sensor and pose of the IMU."""
     from dynid.robot.frames import frame_named, pose_from
@@ -271,7 +275,7 @@ def _sensor_logs(
 
 
 def _sensor_online(
-    logs: list[Path], robot: Path | None, frame: str | None, typed: dict[str, Any], reading: dict[str, Any]
+    logs: list[str], robot: Path | None, frame: str | None, typed: dict[str, Any], reading: dict[str, Any]
 ) -> Iterator[OnlineBodyState]:
     from dynid.robot.frames import frame_named
     from dynid.run.sensor import online_sensor_body
@@ -371,7 +375,7 @@ def show_body(body: BodyEstimate) -> None:
 
 def _joint_payload(
     run: Path,
-    logs: list[Path],
+    logs: list[str],
     frame: str | None,
     known: dict[str, Any],
     form: str | None,
@@ -380,6 +384,7 @@ def _joint_payload(
     json: bool,
 ) -> None:
     from dynid.run.known_load import known_load
+    from dynid.run.log_paths import log_paths
     from dynid.run.payload import identify_payload
     from dynid.run.store import load_run
 
@@ -389,7 +394,8 @@ def _joint_payload(
         "tool": _tool(known["tool"]),
         "gain_sigma": None if known["gain_percent"] is None else known["gain_percent"] / 100.0,
     }
-    groups = [[log] for log in logs] if known["each"] else [logs]
+    paths = log_paths(logs)
+    groups = [[log] for log in paths] if known["each"] else [paths]
     found = [identify_payload(model, group, frame, **options) for group in groups]
     vendors = [_vendor(form, one.phi, one.frame, model.robot, output) for one in found]
     if page is not None:

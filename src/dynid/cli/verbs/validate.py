@@ -51,6 +51,7 @@ def validate(
 
     Example: [bold]dynid validate run unseen.csv --at-most 0.05[/bold]
     """
+    from dynid.run.log_paths import log_paths
     from dynid.run.store import load_run
     from dynid.run.unseen import unseen_logs
     from dynid.validation.horizons import error_over_horizons
@@ -60,7 +61,8 @@ def validate(
         raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
     known = load_run(run)
     asked = given or {}
-    unseen = unseen_logs(known, logs, **asked)
+    paths = log_paths(logs)
+    unseen = unseen_logs(known, paths, **asked)
     verdict, rows = unseen.validation(), unseen.row_error()
     judged = rows.relative_error if "rows" in asked else verdict.relative_error
     replays = [replay(known.identified, one, window_s=window) for one in unseen.samples] if forward else []
@@ -86,14 +88,14 @@ def validate(
                         if replays
                         else {}
                     )
-                    for place, (path, log) in enumerate(zip(logs, verdict.logs, strict=True))
+                    for place, (path, log) in enumerate(zip(paths, verdict.logs, strict=True))
                 ],
             }
         )
     else:
         per_log = [
             (path.name, str(log.n_samples), percent(log.relative_error), percent(log.relative_error_raw))
-            for path, log in zip(logs, verdict.logs, strict=True)
+            for path, log in zip(paths, verdict.logs, strict=True)
         ]
         show_table(("log", "samples", "error, filtered", "error, raw"), per_log)
         joints = [
@@ -103,7 +105,7 @@ def validate(
             )
         ]
         show_table(("joint", "rmse N m or N", "error, filtered"), joints)
-        for path, found, errors in zip(logs, replays, horizons, strict=False):
+        for path, found, errors in zip(paths, replays, horizons, strict=False):
             show_replay(path.name, found)
             show_horizons(errors)
         show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")

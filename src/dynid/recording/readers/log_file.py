@@ -1,4 +1,4 @@
-"""A log on disk that is opened once, whoever reads from it."""
+"""A log on disk or behind a URL that is opened once, whoever reads from it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dynid.adapters.urls import READ_BYTES, UrlPath
 from dynid.errors import InputError
 from dynid.recording.readers.digest import sha256_of
 from dynid.recording.readers.foreign import foreign_errors
@@ -67,4 +68,14 @@ class LogFile:
         if self.path.is_dir():
             return sha256_of(self.path)
         with foreign_errors(str(self.path), "cannot be read"), self.reading() as file:
+            if isinstance(self.path, UrlPath):
+                return _digest(file)
             return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest(file: BufferedReader) -> str:
+    """SHA-256 of what lies behind a URL, in requests as large as those of its rows."""
+    digest = hashlib.sha256()
+    while block := file.read(READ_BYTES):
+        digest.update(block)
+    return digest.hexdigest()

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dynid.adapters.urls import log_path
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.checked import per_joint
@@ -174,7 +174,7 @@ def read_with(
     path: str | os.PathLike[str], robot: HasJoints | Sequence[str], options: ReadOptions
 ) -> Recording | StaticRecording | WrenchRecording:
     """:func:`read_recording` with its options as one value."""
-    with LogFile(Path(path)) as file:
+    with LogFile(log_path(path)) as file:
         return read_log(file, robot, options)
 
 
@@ -207,7 +207,7 @@ def open_with(
     path: str | os.PathLike[str], robot: HasJoints | Sequence[str], options: ReadOptions, *, chunk_rows: int = 50_000
 ) -> RecordingStream:
     """:func:`open_recording` with its options as one value; raises :class:`NotMotionError` for a log of another kind."""
-    with LogFile(Path(path)) as file:
+    with LogFile(log_path(path)) as file:
         opened = _open(file, robot, options)
     if opened.decoder.plan.kind != "motion":
         raise NotMotionError(f"{path} is no log of joint motion, expected one to read piece by piece")

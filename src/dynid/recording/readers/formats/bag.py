@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.adapters.urls import local_copy
 from dynid.arrays import Array
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
 from dynid.recording.readers.foreign import foreign_errors
@@ -62,7 +63,7 @@ def open_bag(log: LogFile, topic: str | None = None) -> ArrayTable:
     mcap = path.suffix.lower() == ".mcap"
     with (
         foreign_errors(where, "cannot be read as a ROS bag (the file may be truncated)"),
-        _open_mcap(log) if mcap else _open_rosbags(path) as bag,
+        _open_mcap(log) if mcap else _open_rosbags(local_copy(path)) as bag,
     ):
         joints = [name for name, kind in bag.topics.items() if kind in _JOINT_STATE]
         wrenches = [name for name, kind in bag.topics.items() if kind in _WRENCH]

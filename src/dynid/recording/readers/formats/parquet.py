@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dynid.adapters.urls import READ_BYTES, UrlPath
 from dynid.errors import InputError
 from dynid.recording.finding import Finding
 from dynid.recording.readers.foreign import foreign_errors
@@ -59,7 +61,8 @@ class ParquetTable:
         # Buffered pages keep memory low even where the whole log is one row group.
         with (
             foreign_errors(where, "cannot be read as parquet"),
-            arrow_parquet.ParquetFile(_source(self.file), pre_buffer=False, buffer_size=1 << 20) as file,
+            _source(self.file) as source,
+            arrow_parquet.ParquetFile(source, pre_buffer=False, buffer_size=_buffer_bytes(self.file.path)) as file,
         ):
             groups, skipped = _groups_from(file.metadata, first)
             for record in file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=True):
@@ -81,9 +84,19 @@ def _groups_from(metadata: Any, first: int) -> tuple[list[int], int]:
     return [], 0
 
 
-def _source(file: LogFile) -> Any:
-    """What parquet is read from: the file where it is open, which stays so, else its path."""
-    return file.path if file.held is None else file.held
+@contextmanager
+def _source(file: LogFile) -> Iterator[Any]:
+    """What parquet is read from: the file where it is open, which stays so, else its path, which needs no Python while it is read."""
+    if file.held is None and not isinstance(file.path, UrlPath):
+        yield file.path
+        return
+    with file.reading() as source:
+        yield source
+
+
+def _buffer_bytes(path: Path) -> int:
+    """Bytes that are read at a time of each column."""
+    return READ_BYTES if isinstance(path, UrlPath) else 1 << 20
 
 
 def _numbers(where: str, name: str, column: Any, shape: tuple[int, ...]) -> Any:
@@ -118,7 +131,8 @@ def open_parquet(log: LogFile) -> ParquetTable:
     where = str(log.path)
     with (
         foreign_errors(where, "cannot be read as parquet (the file may be truncated)"),
-        arrow_parquet.ParquetFile(_source(log)) as file,
+        _source(log) as source,
+        arrow_parquet.ParquetFile(source) as file,
     ):
         schema = file.schema_arrow
         n_rows = file.metadata.num_rows
@@ -171,7 +185,9 @@ def _first_length(file: Any, name: str) -> int:
 
 
 def _lerobot_names(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[str, ...]]:
-    """Names of list elements from ``meta/info.json`` of the dataset the file lies in."""
+    """Names of list elements from ``meta/info.json`` of the dataset the file lies in; a URL has no folders above it."""
+    if isinstance(path, UrlPath):
+        return {}
     for folder in list(path.resolve().parents)[:4]:
         info = folder / "meta" / "info.json"
         if not info.is_file():

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dynid.adapters.urls import UrlPath, local_copy
 from dynid.errors import InputError, UnknownNameError
 from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.formats.bag import BagFormat
@@ -95,6 +96,8 @@ def format_of(path: Path, file: LogFile | None = None) -> Format:
     for known in formats():
         if known.recognises(path, head):
             return known
+    if isinstance(path, UrlPath) and path.is_dir():
+        raise InputError(f"{path}: is a folder; end its URL with '/' to take the logs in it")
     if path.is_dir():
         raise InputError(f"{path}: is a folder without metadata.yaml, expected a log file or a ROS 2 bag folder")
     for known in formats():
@@ -108,5 +111,7 @@ def open_table(path: Path, options: OpenOptions) -> Table:
     """The columns of a log."""
     found = format_of(path, options.file)
     with foreign_errors(str(path), f"cannot be read as {found.name}"):
-        table: Table | Mapping[str, Any] = found.open(path, options)
+        # a format from outside opens the file by its name
+        place = path if found in _BUILT_IN else local_copy(path)
+        table: Table | Mapping[str, Any] = found.open(place, options)
         return ArrayTable.of(str(path), found.name, table) if isinstance(table, Mapping) else table
