@@ -146,6 +146,8 @@ def test_no_secret_is_printed_or_stored(folder: Path, tmp_path: Path) -> None:
         assert secret not in said
         assert not any(secret.encode() in text for text in kept)
     assert f"{served.url}/day1/b.parquet".encode() in (run / "run.json").read_bytes()
+    loaded = dynid.load_run(run)  # asks no server
+    assert loaded.logs[0][0] == f"{served.url}/day1/b.parquet"
     (log,) = read_run_file(page).logs
     assert str(log) == f"{served.url}/day1/b.parquet"
 

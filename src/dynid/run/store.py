@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.adapters.urls import is_url
 from dynid.errors import InputError
 from dynid.estimation.advice import Advice
 from dynid.estimation.convex.verdict import Verdict
@@ -170,6 +171,8 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
 
 def _found(log: str, source: Path) -> str:
     """Where a log of the run is now: as it was named, or beside the run folder where the run is loaded from elsewhere."""
+    if is_url(log):
+        return log
     beside = source.resolve().parent / log
     return str(beside) if not log_part(log).path.exists() and log_part(beside).path.exists() else log
 
