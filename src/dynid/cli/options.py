@@ -13,7 +13,9 @@ DEFAULT_EFFECTS = "viscous,coulomb,offset,armature"
 
 RobotFile: TypeAlias = Annotated[
     Path,
-    typer.Argument(metavar="ROBOT", help="Robot description: .urdf, .xml (MJCF) or .toml (DH).", show_default=False),
+    typer.Argument(
+        metavar="ROBOT", help="Robot description: .urdf, .xacro, .xml (MJCF), .sdf or .toml (DH).", show_default=False
+    ),
 ]
 _LOGS = (
     "Logs: CSV, parquet, npz, MCAP; also a folder, a pattern in quotes ('logs/*.csv'), a URL (https://, s3://, gs://). "
@@ -22,7 +24,9 @@ _LOGS = (
 LogFiles: TypeAlias = Annotated[list[str], typer.Argument(metavar="LOG...", help=_LOGS, show_default=False)]
 OptionalRobotFile: TypeAlias = Annotated[
     Path | None,
-    typer.Argument(metavar="ROBOT", help="Robot description: .urdf, .xml (MJCF) or .toml (DH).", show_default=False),
+    typer.Argument(
+        metavar="ROBOT", help="Robot description: .urdf, .xacro, .xml (MJCF), .sdf or .toml (DH).", show_default=False
+    ),
 ]
 OptionalLogFiles: TypeAlias = Annotated[
     list[str] | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import Field
 from typing import Annotated, Any, get_type_hints
@@ -81,8 +82,9 @@ def _typed(one: Field[Any], panel: str) -> Any:
     """How typer reads an option: as text, which the option's kind then takes apart."""
     kind, default = kind_of(one), default_of(one)
     plain = default is None or default in ({}, ())
+    words = _as_written(one.metadata["help"])
     settings: dict[str, Any] = {
-        "help": one.metadata["help"] if plain else f"{one.metadata['help']} \\[default: {kind.text(default)}]",
+        "help": words if plain else f"{words} \\[default: {kind.text(default)}]",
         "show_default": False,
         "rich_help_panel": panel,
     }
@@ -92,6 +94,11 @@ def _typed(one: Field[Any], panel: str) -> Any:
         return Annotated[bool | None, typer.Option(*names, **settings)]
     taken: Any = list[str] | None if kind.repeated else str | None
     return Annotated[taken, typer.Option(flag_of(one), metavar=kind.metavar or "TEXT", **settings)]
+
+
+def _as_written(text: str) -> str:
+    """A text in which ``[[spring]]`` and the like are words, not markup of the terminal."""
+    return re.sub(r"\[(?=[a-zA-Z/#@])", r"\\[", text)
 
 
 def _parsed(chosen: list[Field[Any]], typed: dict[str, Any]) -> dict[str, Any]:
