@@ -8,7 +8,8 @@ line.
     python benchmarks/actuator_truth.py --robot arm --logs 40
 
 ``worst``: largest relative error of one log over joints, median over logs; ``coverage``: share of 95 % intervals (value +- 1.96 sigma)
-that hold the truth. ``--smoke`` uses one short log.
+that hold the truth; ``bias`` and ``spread``: mean and standard deviation of (value - truth) / sigma over logs and joints, 0 and 1 for
+intervals that are right. ``--smoke`` uses one short log.
 """
 
 from __future__ import annotations
@@ -127,6 +128,7 @@ def main() -> None:
         folder = Path(written)
         inside: dict[str, list[float]] = {name: [] for name in (*ASKED, "delay")}
         worst: dict[str, list[float]] = {name: [] for name in ("armature", "viscous", "coulomb", "delay_ms")}
+        ratios: dict[str, list[Array]] = {name: [] for name in ASKED}
         cpu = []
         for seed in range(n_logs):
             rng = np.random.default_rng(seed)
@@ -140,6 +142,7 @@ def main() -> None:
                 errors = np.array([one[0] - x for one, x in zip(found, truth[symbol], strict=True) if one is not None])
                 sigma = np.array([one[1] for one in found if one is not None])
                 inside[word].append(float(np.mean(np.abs(errors) <= 1.96 * sigma)))
+                ratios[word].append(errors / sigma)
                 if word in worst:
                     worst[word].append(float(np.max(np.abs(errors) / truth[symbol])))
             delay = run.as_json()["delay_s"]
@@ -149,6 +152,12 @@ def main() -> None:
         result |= {f"worst_{name}": float(np.median(values)) for name, values in worst.items()}
         result |= {f"worst_{name}_of_all_logs": float(np.max(values)) for name, values in worst.items()}
         result |= {f"coverage_{name}": float(np.mean(values)) for name, values in inside.items()}
+        for name, parts in ratios.items():
+            found_ratios = np.concatenate(parts)
+            result[f"bias_{name}"], result[f"spread_{name}"] = float(found_ratios.mean()), float(found_ratios.std())
+            if len({len(part) for part in parts}) == 1:
+                result[f"bias_{name}_by_joint"] = np.mean(parts, axis=0).round(2).tolist()
+                result[f"spread_{name}_by_joint"] = np.std(parts, axis=0).round(2).tolist()
         shares = np.repeat([1.0, 1.0 / robot.n_joints], [len(ASKED), 1])
         result["coverage"] = float(np.average([np.mean(values) for values in inside.values()], weights=shares))
         result["cpu_seconds_per_log"] = float(np.median(cpu))

@@ -153,6 +153,7 @@ _OFFERED = Offered(
         "dynid.run.payload": ("identify_payload",),
         "dynid.run.gains": ("identify_gains",),
         "dynid.run.sensor": ("SensorOptions", "identify_sensor_body"),
+        "dynid.run.sensor_run": ("SensorRun", "identify_sensor"),
         "dynid.run.record": ("Run",),
         "dynid.run.rows": ("register_rows",),
         "dynid.run.store": ("load_run", "save_run"),

@@ -103,7 +103,7 @@ def test_least_squares_breaks_at_slow_speeds_only(urdf):
 
 
 def test_a_sensor_log_goes_the_whole_way(urdf, tmp_path):
-    """``data`` looks into it, ``payload`` identifies and reports; ``identify`` names the command that does."""
+    """``data`` looks into it, ``payload`` and ``identify`` identify and report."""
     log = write_log(sensor_log(1.0, duration_s=10.0), tmp_path / "log.csv")
     looked = dynid("data", log, "--robot", urdf, "--frame", "ft_sensor", "--json")
     assert looked.returncode == 0, looked.stderr
@@ -118,6 +118,7 @@ def test_a_sensor_log_goes_the_whole_way(urdf, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Wrench" in (tmp_path / "body.html").read_text("utf-8")
-    refused = dynid("identify", urdf, log, "-o", tmp_path / "run")
-    assert refused.returncode == 2
-    assert "payload --sensor" in refused.stderr
+    done = dynid("identify", urdf, log, "--frame", "ft_sensor", "--filter", "savgol:9,2", "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "verdict: good" in done.stdout
+    assert "Wrench" in (tmp_path / "run" / "report.html").read_text("utf-8")

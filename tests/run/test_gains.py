@@ -89,6 +89,25 @@ def test_a_gain_that_cannot_be_seen_is_named_and_not_invented(heavy: Robot, tmp_
         assert gain.value == pytest.approx(true, rel=0.05)
 
 
+@pytest.mark.parametrize("method", ["tls", "sdp"])
+def test_one_known_total_of_two_loads(heavy: Robot, currents, tmp_path: Path, method) -> None:
+    """Two loads, 3 and 1.5 kg, of which only the 4.5 kg together are known."""
+    values = ARM.parameters.values.copy()
+    values[30:40] += 0.5 * LOAD
+    light = ARM.with_parameters(ARM.parameters.with_values(values))
+    other = current_log(tmp_path, "light", light, 14)
+    found = identify_gains(ARM, [currents[0]], [currents[1], other], total=4.5, method=method)
+    np.testing.assert_allclose([gain.value for gain in found.gains], TRUE, rtol=0.02)
+    np.testing.assert_allclose([load[0] for load in found.loads], [3.0, 1.5], rtol=0.02)
+    assert sum(load[0] for load in found.loads) == pytest.approx(4.5, rel=1e-6)
+
+
+def test_one_mass_is_needed(currents) -> None:
+    for words, given in (("both", {"mass": 3.0, "total": 3.0}), ("neither", {}), ("--mass", {"total": 3.0})):
+        with pytest.raises(InputError, match=words):
+            identify_gains(ARM, [currents[0]], [currents[1]], **given)
+
+
 def test_data_sheet_values_help_where_data_do_not(currents) -> None:
     found = identify_gains(ARM, [currents[0]], [currents[1]], 3.0, prior=[9.2, 12.5, 10.5, 8.4], prior_sigma=0.05)
     assert (np.array([gain.sigma for gain in found.gains]) < 0.05 * TRUE).all()

@@ -21,6 +21,7 @@ from dynid.run.options import (
     Model,
     Reading,
     Rows,
+    Sensor,
     Settings,
     Work,
     command_line,
@@ -44,6 +45,8 @@ OTHER = Settings(
     beta=5.0, max_rows=1000, method="wls", split=0.5, weighted=False, condition="plain", margin=1e-4, pull=0.0,
     prior="none", prior_strength=2.0, bounds="b.csv",
     coefficients="c.csv", drop_above=30.0, optimiser="annealing", starts=3, steps=5, growth=2.0, iterations=7, seed=4,
+    frame="tool0", frame_pose=(0.0, 0.1, -0.2, 0.0, 0.0, 1.5), imu_pose=(0.0, 0.0, 0.1, 0.0, 0.0, 0.0), drift=True, tilt=True, static=False,
+    mass=2.5, shape="box:0,0,0,1,1,1",
     form="literal", constraints={"total_mass": {"upper": 27.0}}, conditions=({"expression": "m1 > m2"},),
 )  # fmt: skip
 """Every option at a value that is not its default."""
@@ -176,6 +179,6 @@ def test_options_load_nothing_heavy() -> None:
 
 
 def test_groups_are_the_settings() -> None:
-    assert {one.name for group in (Model, Reading, Rows, Fit, Work) for one in fields(group)} == {
+    assert {one.name for group in (Model, Reading, Rows, Fit, Sensor, Work) for one in fields(group)} == {
         one.name for one in fields(Settings)
     }

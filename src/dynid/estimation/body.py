@@ -5,6 +5,7 @@ The interval of what users read (mass, centre of mass, inertia about it) follows
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,6 +44,7 @@ class BodyEstimate:
         covariance: 10x10, infinite variance where the data do not determine a parameter.
         estimate: the whole estimate, with offsets or friction beside the body.
         iterates: bodies that an iterative method went through, ``(n, 10)``.
+        seconds: time that the method took, s.
     """
 
     method: str
@@ -50,6 +52,7 @@ class BodyEstimate:
     covariance: Array
     estimate: Estimate
     iterates: Array
+    seconds: float = 0.0
 
     @cached_property
     def mass(self) -> float:
@@ -198,14 +201,16 @@ def _by(
     }
     if name not in made:
         raise UnknownNameError("method", name, made)
+    started = time.perf_counter()
     result = estimate(regression, base, made[name], prior)
+    spent = time.perf_counter() - started
     if not result.outcome.usable:
         raise InputError(f"the body cannot be estimated by {name}: {'; '.join(result.notes) or result.outcome.value}")
-    found = body_estimate(name, result, np.array(iterates).reshape(-1, 10))
+    found = replace(body_estimate(name, result, np.array(iterates).reshape(-1, 10)), seconds=spent)
     return (
         found
         if name != "sdp" or known_mass(constraints) is None
-        else replace(found, covariance=_given_mass(found.covariance))
+        else replace(found, covariance=given_mass(found.covariance))
     )
 
 
@@ -215,7 +220,7 @@ def known_mass(constraints: Sequence[Constraint]) -> float | None:
     return fixed[0] if fixed else None
 
 
-def _given_mass(covariance: Array) -> Array:
+def given_mass(covariance: Array) -> Array:
     """Covariance of the other parameters once the mass is known: ``C - C_m C_m^T / C_mm``."""
     with_mass, variance = covariance[:, 0], covariance[0, 0]
     known = np.isfinite(np.diag(covariance))

@@ -34,6 +34,18 @@ class Finding:
             "values": {name: plain(value) for name, value in self.values.items()},
         }
 
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Finding:
+        """The inverse of :meth:`as_dict`."""
+        return cls(
+            record["code"],
+            record["severity"],
+            record["sentence"],
+            record["fix"],
+            tuple(record["joints"]),
+            dict(record["values"]),
+        )
+
 
 def dropped_rows(reasons: str, n_dropped: int, n_rows: int) -> Finding:
     """Rows of a file that were left out while it was read."""
@@ -80,11 +92,7 @@ class DataCheck:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> DataCheck:
         """The inverse of :meth:`as_dict`."""
-        findings = (
-            Finding(f["code"], f["severity"], f["sentence"], f["fix"], tuple(f["joints"]), dict(f["values"]))
-            for f in record["findings"]
-        )
-        return cls(tuple(findings), dict(record["facts"]))
+        return cls(tuple(Finding.from_dict(one) for one in record["findings"]), dict(record["facts"]))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from dynid.arrays import Array, matrix
+from dynid.errors import InputError
 from dynid.recording.checked import checked_clock, checked_joint_names
 from dynid.recording.quantities import COLUMN_OF_BODY_MOTION
 from dynid.recording.source import RecordingSource
@@ -60,6 +63,25 @@ class WrenchRecording:
         for name, shape in shapes.items():
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, matrix(name, getattr(self, name), shape))
+
+    def rows(self, start: int, stop: int) -> WrenchRecording:
+        """The rows from ``start`` up to, but without, ``stop``."""
+        cut = {name: getattr(self, name)[start:stop] for name in ("time", *self.quantities)}
+        return replace(self, **cut)
+
+    def between(self, from_s: float | None = None, to_s: float | None = None) -> WrenchRecording:
+        """The part with ``from_s <= time <= to_s`` on the log's own clock."""
+        start = 0 if from_s is None else int(np.searchsorted(self.time, from_s, side="left"))
+        stop = self.n_samples if to_s is None else int(np.searchsorted(self.time, to_s, side="right"))
+        if stop <= start:
+            asked = (
+                f"{'its start' if from_s is None else f'{from_s:g} s'} and {'its end' if to_s is None else f'{to_s:g} s'}"
+            )
+            raise InputError(
+                f"{self.source.path or 'the force/torque recording'}: no sample between {asked}; the log runs from "
+                f"{self.time[0]:.6g} s to {self.time[-1]:.6g} s"
+            )
+        return self.rows(start, stop)
 
     @property
     def n_samples(self) -> int:

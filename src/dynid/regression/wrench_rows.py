@@ -67,16 +67,7 @@ class WrenchRows(Rows):
 
     @cached_property
     def parameters(self) -> Parameters:
-        columns = inertial_columns(1, BODY)
-        values = list(GUESS)
-        for words, unit in (("offset", ""), ("drift", "/s")) if self.drift else (("offset", ""),):
-            if not self.offsets:
-                break
-            columns += tuple(
-                Column(f"{axis}_{words}", 1, "actuator", f"{'N' if axis[0] == 'f' else 'N m'}{unit}", BODY) for axis in AXES
-            )
-            values += [0.0] * 6
-        return Parameters(columns, np.array(values))
+        return wrench_parameters(self.offsets, self.drift)
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
@@ -112,6 +103,20 @@ class WrenchRows(Rows):
             one = np.broadcast_to(np.eye(6)[axis], (len(Y), 6))
             parts += [one, elapsed[:, None] * one] if self.drift else [one]
         return np.asfortranarray(np.hstack([*parts, wrench[:, None]]))
+
+
+def wrench_parameters(offsets: bool = True, drift: bool = False) -> Parameters:
+    """Ten parameters of the body, six offsets of the sensor and their drift, as far as they are estimated."""
+    columns = inertial_columns(1, BODY)
+    values = list(GUESS)
+    for words, unit in (("offset", ""), ("drift", "/s")) if drift else (("offset", ""),):
+        if not offsets:
+            break
+        columns += tuple(
+            Column(f"{axis}_{words}", 1, "actuator", f"{'N' if axis[0] == 'f' else 'N m'}{unit}", BODY) for axis in AXES
+        )
+        values += [0.0] * 6
+    return Parameters(columns, np.array(values))
 
 
 def _as_samples(log: WrenchRecording | WrenchSamples) -> WrenchSamples:

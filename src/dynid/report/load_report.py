@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,23 @@ def report_sensor(found: SensorBody, path: str | Path) -> Path:
         found: what was found.
         path: HTML file to write.
     """
-    target, body = Path(path), found.best
-    tiles = (
+    target = Path(path)
+    write_text(target, page(SENSOR_TITLE, sensor_subtitle(found), sensor_verdict(found), sensor_sections(found)))
+    return target
+
+
+SENSOR_TITLE = "Body on a force/torque sensor"
+
+
+def sensor_subtitle(found: SensorBody) -> str:
+    """Frame, rows and filter."""
+    return f"in frame '{found.frame}', {found.best.estimate.n_samples} rows; {found.filter.describe()}"
+
+
+def sensor_verdict(found: SensorBody, tiles: Sequence[Tile] = ()) -> Verdict:
+    """What is known of the body, and what is to be doubted."""
+    body = found.best
+    own = (
         Tile(f"{body.mass:.4g} kg", "mass", f"± {1.96 * body.sigma[0]:.2g} kg (95 %)"),
         Tile(f"{1e3 * float(np.linalg.norm(body.com)):.4g} mm", "distance of its centre from the sensor"),
         Tile(f"{100.0 * found.relative_error:.2f} %", "wrench unexplained"),
@@ -55,11 +71,13 @@ def report_sensor(found: SensorBody, path: str | Path) -> Path:
     doubts = [Item("warning", finding.sentence, finding.fix) for finding in found.findings]
     doubts += [Item("note", note) for note in found.notes]
     known = "The whole body is known" if not body.unknown else f"Known but for {', '.join(body.unknown)}"
-    verdict = Verdict("good" if not (body.unknown or found.findings) else "warning", known, tuple(doubts), tiles)
-    sections = (_body_section(body, found.frame), _methods(found), _wrench(found))
-    subtitle = f"in frame '{found.frame}', {body.estimate.n_samples} rows; {found.filter.describe()}"
-    write_text(target, page("Body on a force/torque sensor", subtitle, verdict, sections))
-    return target
+    return Verdict("good" if not (body.unknown or found.findings) else "warning", known, tuple(doubts), (*own, *tiles))
+
+
+def sensor_sections(found: SensorBody) -> tuple[Section, ...]:
+    """Parameters, methods and offsets, and the wrench where the samples are at hand."""
+    own = (_body_section(found.best, found.frame), _methods(found))
+    return (*own, _wrench(found)) if found.samples else own
 
 
 def _methods(found: SensorBody) -> Section:

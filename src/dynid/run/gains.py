@@ -3,8 +3,8 @@
     K_j i_j = (Y beta)_j                       without the load
     K_j i_j = (Y beta + Y_L phi_L)_j           with it, its mass M known (Gautier and Briot 2014)
 
-Without the known mass all of it could be scaled together; with it every joint that feels the weight of the load has a scale. Three
-methods:
+Without the known mass all of it could be scaled together; with it every joint that feels the weight of the load has a scale. Several
+loads, one to a log, of which only the total mass is known, give the same scale: ``sum_L m_L = M``. Three methods:
 
 * ``tls``: errors in the current alone. The current is predicted, ``i_j = g_j (Y beta + Y_L phi_L)_j`` with ``g = 1/K``, and the sum of
   squares minimised over all of it by Gauss-Newton; each step is a linear regression.
@@ -28,7 +28,7 @@ import numpy as np
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints.constraints import MassBounds
+from dynid.estimation.constraints.constraints import MassBounds, TotalMass
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.methods.weighted import settled_weights
@@ -86,14 +86,14 @@ class DriveGains:
     Args:
         gains: one per joint.
         covariance: of the gains.
-        load: ten parameters of the load in its frame.
+        loads: ten parameters of every load in its frame.
         unit: of the gains.
         relative_error: ``||i - i_hat|| / ||i||`` over both logs.
     """
 
     gains: tuple[Gain, ...]
     covariance: Array
-    load: Array
+    loads: tuple[Array, ...]
     frame: str
     unit: str
     method: str
@@ -101,6 +101,11 @@ class DriveGains:
     notes: tuple[str, ...] = ()
     least_squares: tuple[Gain, ...] = ()
     """The same by ordinary least squares, beside another method."""
+
+    @property
+    def load(self) -> Array:
+        """Ten parameters of the first load."""
+        return self.loads[0]
 
     @property
     def values(self) -> Array:
@@ -114,6 +119,7 @@ class DriveGains:
             "unit": self.unit,
             "method": self.method,
             "load": self.load.tolist(),
+            "loads": [load.tolist() for load in self.loads],
             "frame": self.frame,
             "relative_error": self.relative_error,
             "ols": [gain.as_dict() for gain in self.least_squares] or None,
@@ -133,8 +139,9 @@ def identify_gains(
     robot: Robot | Run,
     unloaded: Sequence[str | Path],
     loaded: Sequence[str | Path],
-    mass: float,
+    mass: float | None = None,
     *,
+    total: float | None = None,
     frame: str | Frame | None = None,
     settings: Settings | None = None,
     method: Literal["tls", "sdp", "ols"] = "tls",
@@ -147,7 +154,8 @@ def identify_gains(
         robot: the robot with its friction, or a run of it, whose robot and filter are used.
         unloaded: logs without the load, with motor current (or joint torque, for gains of torque sensors).
         loaded: logs with it.
-        mass: of the load, kg.
+        mass: of the load, kg, the same in all loaded logs.
+        total: in place of ``mass``, where every loaded log has a load of its own: their masses together, kg.
         frame: frame that carries the load; None for the last link.
         settings: how logs are read and filtered; by default those of the run.
         method: ``tls`` (errors in the current), ``sdp`` (the same with links and load physically consistent) or ``ols``.
@@ -166,8 +174,7 @@ def identify_gains(
     """
     run = robot if isinstance(robot, Run) else None
     model = robot.robot if isinstance(robot, Run) else robot
-    if not (np.isfinite(mass) and mass > 0.0):
-        raise InputError(f"--mass is {mass:g}, expected the mass of the load, a positive number of kg")
+    known = _known(mass, total, len(loaded))
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
     chosen = settings or (Settings() if run is None else run.settings)
@@ -176,11 +183,13 @@ def identify_gains(
     how = _filter(both[0], chosen) if run is None or run.filter is None else run.filter
     model = with_dead_zone(model, both[0], how, chosen) if run is None else model
     place = frame_named(model, frame)
+    n_loads = len(both[1]) if mass is None else 1
+    carried = [*([None] * len(both[0])), *(k if mass is None else 0 for k in range(len(both[1])))]
     logs = [
-        [_rows(model, place, to_samples(log, how, chosen.max_rows), how, loads) for log in kind]
-        for loads, kind in zip((False, True), both, strict=True)
+        _rows(model, place, to_samples(log, how, chosen.max_rows), how, load, n_loads)
+        for log, load in zip((*both[0], *both[1]), carried, strict=True)
     ]
-    problem = _Problem.of(model, place, [*logs[0], *logs[1]], mass)
+    problem = _Problem.of(model, place, logs, known, n_loads)
     found = problem.gains(problem.solved(method), unit, method, prior, prior_sigma)
     if method == "ols":
         return replace(
@@ -188,6 +197,23 @@ def identify_gains(
             notes=(*found.notes, "least squares makes gains too small where the current has errors: compare --method tls"),
         )
     return replace(found, least_squares=problem.gains(problem.solved("ols"), unit, "ols", None, prior_sigma).gains)
+
+
+def _known(mass: float | None, total: float | None, n_logs: int) -> float:
+    """The one mass that is known, kg."""
+    if (mass is None) == (total is None):
+        given = "neither was" if mass is None else "both were"
+        raise InputError(
+            f"{given} given of --mass, of one load, and --total, of the loads of all logs, expected one of the two"
+        )
+    flag, value = ("--mass", mass) if mass is not None else ("--total", total)
+    if value is None or not (np.isfinite(value) and value > 0.0):
+        raise InputError(f"{flag} is {value:g}, expected the mass of the load, a positive number of kg")
+    if mass is None and n_logs < 2:
+        raise InputError(
+            "--total is the mass of several loads, one to a loaded log, and one such log was given: give --mass"
+        )
+    return float(value)
 
 
 def _recordings(robot: Robot, paths: Sequence[str | Path], settings: Settings) -> tuple[Recording, ...]:
@@ -221,14 +247,17 @@ def _filter(recordings: Sequence[Recording], settings: Settings) -> Filter:
     return Filter(signals, signals, settings.filter_order, "logged" if source == "logged" else "position", row_band_hz=band)
 
 
-def _rows(robot: Robot, place: Frame, samples: Samples, how: Filter, loaded: bool) -> _Logs:
+def _rows(robot: Robot, place: Frame, samples: Samples, how: Filter, load: int | None, n_loads: int) -> _Logs:
+    """Rows of one log, which carries the load of that number or none."""
     samples = with_memory(robot, samples)
     assert samples.torque is not None
     Y = torque_regressor(
         robot, samples.position, samples.velocity, samples.acceleration, samples.load, travel=samples.travel
     )
     body = slice(10 * place.body, 10 * place.body + 10)
-    of_load = Y[:, :, body] @ place.into_body if loaded else np.zeros((*Y.shape[:2], 10))
+    of_load = np.zeros((*Y.shape[:2], 10 * n_loads))
+    if load is not None:
+        of_load[:, :, 10 * load : 10 * load + 10] = Y[:, :, body] @ place.into_body
     n = 10 * robot.n_joints
     blocks = [
         np.asfortranarray(np.column_stack([Y[:, j, :n], of_load[:, j], Y[:, j, n:], samples.torque[:, j]]))
@@ -251,24 +280,30 @@ class _Problem:
     place: Frame
     logs: Sequence[_Logs]
     mass: float
+    """Of all loads together."""
     parameters: Parameters
     base: BaseReduction
+    n_loads: int = 1
 
     @classmethod
-    def of(cls, robot: Robot, place: Frame, logs: Sequence[_Logs], mass: float) -> _Problem:
+    def of(cls, robot: Robot, place: Frame, logs: Sequence[_Logs], mass: float, n_loads: int = 1) -> _Problem:
         n, known = robot.n_joints, robot.parameters
-        ball = phi_from_mass_com_inertia(mass, np.zeros(3), 0.4 * mass * 0.1**2 * np.eye(3))
+        one = mass / n_loads
+        ball = phi_from_mass_com_inertia(one, np.zeros(3), 0.4 * one * 0.1**2 * np.eye(3))
         gains = tuple(Column("g", j + 1, "actuator", "A/(N m)", name) for j, name in enumerate(robot.dof_names))
-        columns = (*known.columns[: 10 * n], *inertial_columns(n + 1, "load"), *known.columns[10 * n :], *gains)
-        values = np.concatenate([known.values[: 10 * n], ball, known.values[10 * n :], np.ones(n)])
+        names_of = ["load"] if n_loads == 1 else [f"load {k + 1}" for k in range(n_loads)]
+        loads = tuple(column for k, name in enumerate(names_of) for column in inertial_columns(n + 1 + k, name))
+        columns = (*known.columns[: 10 * n], *loads, *known.columns[10 * n :], *gains)
+        values = np.concatenate([known.values[: 10 * n], *[ball] * n_loads, known.values[10 * n :], np.ones(n)])
         K = reduce_to_base(robot).K
-        b, p = K.shape
-        whole = np.zeros((b + 10 + n, p + 10 + n))
-        whole[:b, : 10 * n], whole[:b, 10 * n + 10 : p + 10] = K[:, : 10 * n], K[:, 10 * n :]
-        whole[b : b + 10, 10 * n : 10 * n + 10] = np.eye(10)
-        whole[b + 10 :, p + 10 :] = np.eye(n)
+        (b, p), m = K.shape, 10 * n_loads
+        whole = np.zeros((b + m + n, p + m + n))
+        whole[:b, : 10 * n], whole[:b, 10 * n + m : p + m] = K[:, : 10 * n], K[:, 10 * n :]
+        whole[b : b + m, 10 * n : 10 * n + m] = np.eye(m)
+        whole[b + m - 10, 10 * n : 10 * n + m : 10] = 1.0  # in place of the last mass that of all loads, which is known
+        whole[b + m :, p + m :] = np.eye(n)
         names = [column.name for column in columns]
-        return cls(robot, place, logs, mass, Parameters(columns, values), BaseReduction.from_matrix(whole, names))
+        return cls(robot, place, logs, mass, Parameters(columns, values), BaseReduction.from_matrix(whole, names), n_loads)
 
     @property
     def _n(self) -> int:
@@ -311,7 +346,7 @@ class _Problem:
 
     @property
     def _mass_row(self) -> int:
-        """Base value that is the mass of the load."""
+        """Base value that is the mass of the load, or of all loads together."""
         return self.base.n_base - self._n - 10
 
     def solved(self, method: str) -> tuple[Array, Array, Array, float]:
@@ -378,9 +413,9 @@ class _Problem:
             covariance = found.covariance[-self._n :, -self._n :]
         if method == "sdp":
             n = self.robot.n_joints
-            program = FeasibleSDP(
-                weighted=True, effects_positive=False, constraints=(MassBounds(n + 1, self.mass, self.mass),)
-            )
+            loads = tuple(range(n + 1, n + 1 + self.n_loads))
+            total = TotalMass(self.mass, self.mass, loads) if len(loads) > 1 else MassBounds(n + 1, self.mass, self.mass)
+            program = FeasibleSDP(weighted=True, effects_positive=False, constraints=(total,))
             result = program.estimate(regression, self.base, self._consistent_prior(g))
             if not result.outcome.usable:
                 raise InputError(f"no consistent links and load explain the logs: {'; '.join(result.notes)}")
@@ -418,18 +453,22 @@ class _Problem:
         if prior is not None:
             K, sigma = self._with_prior(K, sigma, prior, spread)
             notes.append(f"combined with given gains of {100.0 * spread:g} % standard deviation")
-        body = 10 * self.robot.n_joints
+        loads = np.split(phi[self._loads], self.n_loads)
         gains = tuple(
             Gain(name, float(k), float(s), bool(good))
             for name, k, s, good in zip(self.robot.dof_names, K, sigma, known, strict=True)
         )
-        return DriveGains(
-            gains, freeze(C), freeze(phi[body : body + 10]), self.place.name, unit, method, error, tuple(notes)
-        )
+        return DriveGains(gains, freeze(C), tuple(map(freeze, loads)), self.place.name, unit, method, error, tuple(notes))
+
+    @property
+    def _loads(self) -> slice:
+        """Columns of the loads."""
+        n = 10 * self.robot.n_joints
+        return slice(n, n + 10 * self.n_loads)
 
     def _load_shares(self, phi: Array) -> list[float]:
         """Of every joint, the torque of the load over all torque, root mean square over the loaded logs."""
-        body = slice(10 * self.robot.n_joints, 10 * self.robot.n_joints + 10)
+        body = self._loads
         shares = []
         for j in range(self._n):
             rows = [log.rows[j] for log in self.logs if log.rows[j][:, body].any()]

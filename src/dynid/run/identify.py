@@ -16,7 +16,7 @@ from dynid.run.described import described_robot
 from dynid.run.log_paths import log_paths
 from dynid.run.logs import open_logs
 from dynid.run.motion import identify_motion, identify_poses, method_of
-from dynid.run.options import Settings
+from dynid.run.options import Sensor, Settings, flag_of, options_of
 from dynid.run.record import Run
 from dynid.run.verdict import with_verdict
 
@@ -79,6 +79,17 @@ def _identified(
         method_of(chosen, model)  # bounds and constraints that the robot does not have are refused before any work
     tell("reading the logs")
     found = open_logs(model, paths, chosen)
+    _refuse_sensor_options(chosen, paths[0])
     if isinstance(found, StaticRecording):
         return identify_poses(model, found, paths[0], chosen, unseen, tell)
     return identify_motion(found, chosen, unseen, tell)
+
+
+def _refuse_sensor_options(settings: Settings, path: Path) -> None:
+    """Refuse what means nothing for logs of joint torque, rather than leave it without effect."""
+    changed = settings.changed()
+    for one in options_of(Sensor):
+        if one.name in changed:
+            raise InputError(
+                f"{flag_of(one)} belongs to logs of a force/torque sensor, {path} has joint torque or poses: leave it out"
+            )

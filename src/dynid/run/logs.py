@@ -27,6 +27,10 @@ READ_NAMES = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "side
 """Options of a run that the reader takes as they are."""
 
 
+class SensorLogError(InputError):
+    """A log of a force/torque sensor where joint torque or poses were expected."""
+
+
 @dataclass(frozen=True, eq=False)
 class Logs:
     """Recordings of one robot, cut to the joints they have."""
@@ -200,9 +204,9 @@ def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) ->
 def _read(robot: Robot, file: LogFile, settings: Reading) -> Recording | StaticRecording:
     recording = read_log(file, robot, _options(settings))
     if isinstance(recording, WrenchRecording):
-        raise InputError(
+        raise SensorLogError(
             f"{file.path} is a force/torque-sensor log, expected joint torque or a table of poses: the body on the sensor is identified by "
-            f"'dynid payload --sensor {file.path} --robot ROBOT --frame SENSOR_FRAME'"
+            f"'dynid identify ROBOT {file.path} --frame SENSOR_FRAME' or dynid.identify_sensor"
         )
     return recording
 

@@ -376,17 +376,66 @@ class Work:
     )
 
 
+@dataclass(frozen=True)
+class Sensor:
+    """Body on a force/torque sensor (logs with fx.. in place of joint torque)."""
+
+    frame: str | None = option(
+        None,
+        "Frame of the sensor: any link of the description; default: the last link.",
+        Text("LINK"),
+        example="ft_sensor",
+    )
+    frame_pose: tuple[float, ...] | None = option(
+        None,
+        "Pose of the sensor in that frame: m, and roll, pitch, yaw in rad.",
+        Numbers("X,Y,Z,R,P,Y", 6),
+        example=(0.0, 0.0, 0.05, 0.0, 0.0, 0.0),
+    )
+    imu_pose: tuple[float, ...] | None = option(
+        None,
+        "Pose in the sensor of the IMU that measured the motion; default: the sensor's own.",
+        Numbers("X,Y,Z,R,P,Y", 6),
+        example=(0.0, 0.0, 0.02, 0.0, 0.0, 0.0),
+    )
+    drift: bool = option(False, "Estimate a linear drift of the six offsets of the sensor.", Switch())
+    tilt: bool = option(False, "Estimate the direction of gravity: the robot is not mounted level.", Switch())
+    static: bool | None = option(
+        None,
+        "Use the weight on the sensor alone, or its whole motion; default: the weight alone where the sensor hardly turns.",
+        Switch(off="--dynamic"),
+        example=True,
+    )
+    mass: float | None = option(
+        None, "Known mass of the body on the sensor, kg.", Number("KG", 0.0, open_low=True, unit="kg"), example=2.8
+    )
+    shape: str | None = option(
+        None,
+        "Shape that the body on the sensor fills, in its frame: box:X0,Y0,Z0,X1,Y1,Z1, cylinder:X0,Y0,Z0,X1,Y1,Z1,RADIUS or "
+        "mesh:FILE.",
+        Text("SHAPE"),
+        example="box:-0.1,-0.1,0,0.1,0.1,0.2",
+    )
+
+
 POLYNOMIAL = ("window", "null_hz", "order", "product_order", "composition", "alpha", "beta")
 """Options of --rows polynomial."""
 ROW_OPTIONS = ("rows", "intervals", *POLYNOMIAL)
 """Options that say which physical statement the rows make."""
 
-GROUPS: Mapping[str, type] = {"model": Model, "reading": Reading, "rows": Rows, "estimation": Fit, "work": Work}
+GROUPS: Mapping[str, type] = {
+    "model": Model,
+    "reading": Reading,
+    "rows": Rows,
+    "estimation": Fit,
+    "sensor": Sensor,
+    "work": Work,
+}
 """Sections of a run file, and the options that stand in each."""
 
 
 @dataclass(frozen=True)
-class Settings(Work, Fit, Rows, Reading, Model):
+class Settings(Work, Sensor, Fit, Rows, Reading, Model):
     """Options of a run; the defaults are those of the command line.
 
     Examples:

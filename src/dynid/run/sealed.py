@@ -15,6 +15,8 @@ from dynid.structured import read_limited
 
 FORMAT = 3
 RECORD = "run.json"
+SENSOR = "sensor"
+"""``kind`` in the record of a run of the body on a force/torque sensor; runs of robots have none."""
 MOST_BYTES = 2**30
 
 

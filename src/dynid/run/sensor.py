@@ -50,8 +50,9 @@ class SensorOptions:
         drift: estimate their linear change in time too.
         tilt: estimate the direction of gravity in the base frame; its size is kept. Needs joint motion.
         static: use the weight alone; None to decide by the motion.
-        methods: shown side by side; the answer is ``sdp`` where it is among them, else the last.
+        methods: shown side by side.
         constraints: what is known of the body, such as its mass.
+        answer: the method whose body is the answer; the last one where it is not among them.
 
     Examples:
         >>> import dynid
@@ -65,6 +66,7 @@ class SensorOptions:
     static: bool | None = None
     methods: tuple[str, ...] = METHODS
     constraints: tuple[Constraint, ...] = ()
+    answer: str = "sdp"
 
     def __post_init__(self) -> None:
         if not self.methods:
@@ -97,14 +99,17 @@ class SensorBody:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     samples: tuple[WrenchSamples, ...]
-    regression: Regression
+    regression: Regression | None = None
+    """What the rows say; None where it was loaded without its logs."""
     place: Frame | None = None
     """The sensor's frame on the robot, where there is one."""
+    answer: str = "sdp"
+    """The method whose body is the answer."""
 
     @property
     def best(self) -> BodyEstimate:
-        """The answer: the semidefinite estimate where there is one."""
-        return next((body for body in self.bodies if body.method == "sdp"), self.bodies[-1])
+        """The answer: the body by the method asked for, else by the last."""
+        return next((body for body in self.bodies if body.method == self.answer), self.bodies[-1])
 
     def by(self, method: str) -> BodyEstimate:
         """The body by one method."""
@@ -223,6 +228,7 @@ def identify_sensor_body(
         samples,
         regression,
         place,
+        chosen.answer,
     )
     return replace(found, notes=(*notes, *_notes(found, turning)))
 

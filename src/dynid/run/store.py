@@ -12,21 +12,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dynid.adapters.urls import is_url
 from dynid.errors import InputError
 from dynid.estimation.advice import Advice
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.friction.choice import FrictionChoice
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.result import Estimate
 from dynid.export.sidecar import DAMAGED, robot_from_sidecar
 from dynid.export.sidecar import FORMAT as PARAMETERS
-from dynid.files import json_object, read_arrays, read_json, write_atomically, write_bytes, write_json
+from dynid.files import read_json, write_bytes
 from dynid.folders import changed_folder, complete
 from dynid.recording.finding import DataCheck
-from dynid.regression.base import BaseReduction
 from dynid.robot.builtin import demo_robot
 from dynid.robot.coupling import Coupling
 from dynid.robot.effects import effect_from_dict, effect_to_dict
@@ -34,6 +29,7 @@ from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
 from dynid.run.bands import BandTrial
 from dynid.run.described import described_robot
+from dynid.run.estimate_files import read_estimate, write_estimate
 from dynid.run.log_part import log_part
 from dynid.run.options import Settings
 from dynid.run.reason import RunVerdict
@@ -43,6 +39,7 @@ from dynid.run.runfile import write_run_file
 from dynid.run.sealed import (
     FORMAT,
     RECORD,
+    SENSOR,
     ChangedFileError,
     claim,
     hash_of,
@@ -67,8 +64,6 @@ _ERRORS = {
     "row_validation": RowError.from_dict,
 }
 """Errors of a run that are stored with it, and how each is read."""
-_ESTIMATE = ("estimate.json", "estimate.npz")
-_ARRAYS = ("K", "lift", "covariance", "independent")
 
 
 def save_run(run: Run, folder: str | Path) -> Path:
@@ -109,7 +104,7 @@ def clear_run(folder: Path) -> None:
 
 def write_run(run: Run, folder: Path, target: Path) -> None:
     """The files of a run into ``folder``, which will be named ``target``."""
-    description = _copy_description(run.robot, folder)
+    description = copy_description(run.robot, folder)
     record = {
         "format": FORMAT,
         "settings": run.settings.as_dict(),
@@ -136,8 +131,8 @@ def write_run(run: Run, folder: Path, target: Path) -> None:
     }
     if description is not None:
         write_run_file(folder / RUN_FILE, run.robot.source.path, [path for path, _ in run.logs], run.settings)
-    _write_estimate(run.estimate, folder)
-    own = [name for name in (description, RUN_FILE if description else None, *_ESTIMATE) if name is not None]
+    files = write_estimate(run.estimate, folder)
+    own = [name for name in (description, RUN_FILE if description else None, *files) if name is not None]
     write_record(folder, record, own)
 
 
@@ -159,6 +154,11 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
     source = Path(folder)
     complete(source)
     record = read_record(source)
+    if record.get("kind") == SENSOR:
+        raise InputError(
+            f"run '{source}' is that of a body on a force/torque sensor, expected one of a robot; it is read by dynid report, "
+            "validate and export"
+        )
     try:
         run = _run_of(source, record)
     except ChangedFileError:
@@ -169,7 +169,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
     return with_logs(run) if with_samples else run
 
 
-def _found(log: str, source: Path) -> str:
+def found_log(log: str, source: Path) -> str:
     """Where a log of the run is now: as it was named, or beside the run folder where the run is loaded from elsewhere."""
     if is_url(log):
         return log
@@ -180,8 +180,8 @@ def _found(log: str, source: Path) -> str:
 def _run_of(source: Path, record: Mapping[str, Any]) -> Run:
     try:
         settings = Settings.from_dict(record["settings"])
-        robot = _load_robot(source, record["robot"], record, settings)
-        result = _read_estimate(source, record, robot)
+        robot = load_robot(source, record["robot"], record, settings)
+        result = read_estimate(source, record, robot.parameters)
         errors: dict[str, Any] = {
             name: None if (item := record["errors"][name]) is None else read(item) for name, read in _ERRORS.items()
         }
@@ -193,8 +193,8 @@ def _run_of(source: Path, record: Mapping[str, Any]) -> Run:
             estimate=result,
             filter=None if record["filter"] is None else Filter(**record["filter"]),
             rows=RowPlan.from_dict(record["rows"]),
-            logs=tuple((_found(item["path"], source), item["sha256"]) for item in record["logs"]),
-            validation_logs=tuple((_found(item["path"], source), item["sha256"]) for item in record["validation_logs"]),
+            logs=tuple((found_log(item["path"], source), item["sha256"]) for item in record["logs"]),
+            validation_logs=tuple((found_log(item["path"], source), item["sha256"]) for item in record["validation_logs"]),
             friction=None if model is None else FrictionChoice.from_dict(robot, model),
             feasibility=None if verdict is None else Verdict.from_dict(verdict),
             verdict=None if told is None else RunVerdict.from_dict(told),
@@ -254,62 +254,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _write_estimate(result: Estimate, folder: Path) -> None:
-    arrays: dict[str, Any] = {"K": result.base.K, "lift": result.base.lift, "covariance": result.covariance}
-    if result.base.independent is not None:
-        arrays["independent"] = result.base.independent
-    write_atomically(folder / "estimate.npz", lambda temporary: np.savez_compressed(temporary, **arrays))
-    write_json(
-        folder / "estimate.json",
-        {
-            "method": result.method,
-            "outcome": result.outcome.name,
-            "parameters": result.standard.as_dict(),
-            "units": dict(zip(result.standard.names, result.standard.units, strict=True)),
-            "base_values": dict(zip(result.base.names, result.base_values.tolist(), strict=True)),
-            "origin": list(result.origin),
-            "rank": result.rank,
-            "condition_number": result.condition_number,
-            "condition_number_scaled": result.condition_number_scaled,
-            "channel_names": list(result.channel_names),
-            "residual_rms": result.residual_rms,
-            "relative_error": result.relative_error,
-            "n_samples": result.n_samples,
-            "n_rows": result.n_rows,
-            "notes": list(result.notes),
-            "details": dict(result.details),
-        },
-    )
-
-
-def _read_estimate(folder: Path, run: Mapping[str, Any], robot: Robot) -> Estimate:
-    record = json_object(read_file(folder, run, "estimate.json"), folder / "estimate.json")
-    arrays = read_arrays(read_file(folder, run, "estimate.npz"), folder / "estimate.npz", _ARRAYS)
-    base = BaseReduction(robot.parameters.names, arrays["K"], arrays["lift"], arrays.get("independent"))
-    condition = record["condition_number"], record["condition_number_scaled"]
-    unknown = math.inf if record["n_samples"] else math.nan  # JSON has neither
-    return Estimate(
-        method=record["method"],
-        base=base,
-        base_values=np.array([record["base_values"][name] for name in base.names]),
-        covariance=arrays["covariance"],
-        standard=robot.parameters.updated(record["parameters"]),
-        origin=tuple(record["origin"]),
-        rank=int(record["rank"]),
-        condition_number=unknown if condition[0] is None else condition[0],
-        condition_number_scaled=unknown if condition[1] is None else condition[1],
-        channel_names=tuple(record["channel_names"]),
-        residual_rms=np.array(record["residual_rms"], dtype=float),
-        relative_error=math.nan if record["relative_error"] is None else float(record["relative_error"]),
-        n_samples=int(record["n_samples"]),
-        n_rows=int(record["n_rows"]),
-        outcome=Outcome[record["outcome"]],
-        notes=tuple(record["notes"]),
-        details=record["details"],
-    )
-
-
-def _copy_description(robot: Robot, folder: Path) -> str | None:
+def copy_description(robot: Robot, folder: Path) -> str | None:
     """The description's own bytes into the run folder, so that the run stands on its own; None for a built-in robot."""
     if not robot.source.path:
         return None
@@ -331,7 +276,8 @@ def _description(folder: Path, record: Mapping[str, Any]) -> Path:
     return folder / str(record["file"])
 
 
-def _load_robot(folder: Path, record: Mapping[str, Any], files: Mapping[str, Any], settings: Settings) -> Robot:
+def load_robot(folder: Path, record: Mapping[str, Any], files: Mapping[str, Any], settings: Settings) -> Robot:
+    """The robot of a run, from its own file or the run's copy; ``record`` is what the run keeps of it, ``files`` the whole record."""
     if record["file"] is not None:
         read_file(folder, files, str(record["file"]))  # a copy that was changed describes another robot
     built_in = record["file"] is None

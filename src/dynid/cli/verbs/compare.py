@@ -18,10 +18,10 @@ from dynid.cli.options import (
 )
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
-from dynid.run.options import Fit, Model, Reading, Rows, Work
+from dynid.run.options import Fit, Model, Reading, Rows, Sensor, Work
 
 
-@takes_options(Model, Rows, Fit, Reading, Work, without=("method", "keep_bodies", "coefficients"))
+@takes_options(Model, Rows, Fit, Reading, Sensor, Work, without=("method", "keep_bodies", "coefficients"))
 def compare(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,
@@ -45,23 +45,34 @@ def compare(
 
     Example: [bold]dynid compare arm.urdf run.parquet --methods ols,wls,sdp[/bold]
     """
+    from dynid.cli.sensor import compare_sensor_logs, without_robot
     from dynid.estimation.methods.registry import METHODS
     from dynid.run.compare import compare as compare_methods
     from dynid.run.compare import compared_without
     from dynid.run.log_paths import log_paths
+    from dynid.run.logs import SensorLogError
     from dynid.run.runfile import RunFile, read_run_file
 
     file = RunFile() if config is None else read_run_file(config)
     known = constraints_table(constraints)
     settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
-    description, recordings = robot or file.robot, log_paths(logs or file.logs)
+    description, recordings = without_robot(robot or file.robot, log_paths(logs or file.logs))
+    unseen = log_paths(validate or file.validate)
+    named = None if methods is None else tuple(name.strip() for name in methods.split(","))
+    if description is None and recordings:
+        compare_sensor_logs(None, recordings, settings, unseen, named, json)
+        return
     if description is None or not recordings:
         raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
-    chosen = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))
-    with Stages(quiet=json) as stages:
-        run, found = compare_methods(
-            description, recordings, settings, validate_on=validate or file.validate, methods=chosen, tell=stages.tell
-        )
+    chosen = METHODS if named is None else named
+    try:
+        with Stages(quiet=json) as stages:
+            run, found = compare_methods(
+                description, recordings, settings, validate_on=unseen, methods=chosen, tell=stages.tell
+            )
+    except SensorLogError:
+        compare_sensor_logs(description, recordings, settings, unseen, named, json)
+        return
     if json:
         filtered = None if run.filter is None else run.filter.describe()
         show_json({"methods": [one.as_dict() for one in found], "filter": filtered, "rows": run.rows.as_dict()})

@@ -31,13 +31,19 @@ def export(
 
     urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c is inverse dynamics, inertia
     matrix, gravity, Coriolis and friction as C99 without dependencies; json holds all parameters, friction, base parameters
-    and (in an npz beside it) their covariance. Ends with 1 where a file, read again, does not have the identified torque.
+    and (in an npz beside it) their covariance. The body on a force/torque sensor is written as urdf, mjcf, json or in a vendor's form
+    (franka, ur, kuka, abb, fanuc, yaskawa). Ends with 1 where a file, read again, does not have the identified torque.
 
     Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
+    from dynid.cli.sensor import export_sensor_folder
     from dynid.run.export import export_run
+    from dynid.run.sensor_store import is_sensor_run
     from dynid.run.store import load_run
 
+    if is_sensor_run(run):
+        export_sensor_folder(run, output or run, to.split(","), allow_inconsistent, json)
+        return
     written = export_run(load_run(run), output or run, to.split(","), allow_inconsistent=allow_inconsistent)
     if json:
         show_json(

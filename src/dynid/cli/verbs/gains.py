@@ -25,7 +25,19 @@ def gains(
         ),
     ],
     logs: LogFiles,
-    mass: Annotated[float, typer.Option("--mass", metavar="KG", help="Mass of the load.", show_default=False)],
+    mass: Annotated[
+        float | None,
+        typer.Option("--mass", metavar="KG", help="Mass of the load, the same in all loaded logs.", show_default=False),
+    ] = None,
+    total: Annotated[
+        float | None,
+        typer.Option(
+            "--total",
+            metavar="KG",
+            help="In place of --mass: every loaded log has a load of its own, and this is the mass of all of them together.",
+            show_default=False,
+        ),
+    ] = None,
     robot: Annotated[
         Path | None,
         typer.Option(
@@ -94,6 +106,7 @@ def gains(
         without,
         logs,
         mass,
+        total=total,
         frame=frame,
         settings=settings,
         method=method,  # type: ignore[arg-type]
@@ -116,6 +129,7 @@ def gains(
         for gain, other in zip(found.gains, beside, strict=True)
     ]
     show_table(("joint", f"gain, {found.unit}", "+- (95 %)", "least squares"), rows)
-    show(f"load of {mass:g} kg on '{found.frame}'; error of the signal {percent(found.relative_error)}")
+    loads = ", ".join(f"{load[0]:.4g}" for load in found.loads)
+    show(f"load of {loads} kg on '{found.frame}'; error of the signal {percent(found.relative_error)}")
     for note in found.notes:
         say(f"note: {note}")

@@ -21,14 +21,14 @@ from dynid.cli.options import (
 )
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
-from dynid.run.options import Fit, Model, Reading, Rows, Work
+from dynid.run.options import Fit, Model, Reading, Rows, Sensor, Work
 
 if TYPE_CHECKING:
     from dynid.publish.publish import Published
     from dynid.run.record import Run
 
 
-@takes_options(Model, Rows, Fit, Reading, Work)
+@takes_options(Model, Rows, Fit, Reading, Sensor, Work)
 def identify(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,
@@ -66,16 +66,18 @@ def identify(
     given: dict[str, Any] | None = None,
 ) -> None:
     """Identify the dynamic model of a robot from logs of its motion, from a table of poses (M and g), or retrieve feasible
-    parameters from base values that are known already.
+    parameters from base values that are known already; from logs of a force/torque sensor, the body on it.
 
     0.3 s or three filter time constants are dropped at both ends of each log; several logs are stacked.
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
+    from dynid.cli.sensor import identify_sensor_logs, without_robot
     from dynid.publish.publish import publish_run, reserved
     from dynid.run.export import known_formats
     from dynid.run.identify import identify as identify_robot
     from dynid.run.log_paths import log_paths, names_of
+    from dynid.run.logs import SensorLogError
     from dynid.run.runfile import RunFile, read_run_file
 
     if at_most is not None and not 0.0 <= at_most < math.inf:
@@ -84,22 +86,28 @@ def identify(
     file = RunFile() if config is None else read_run_file(config)
     known = constraints_table(constraints)
     settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
-    description, recordings = robot or file.robot, log_paths(logs or file.logs)
-    target = output or file.output or Path("run")
+    description, recordings = without_robot(robot or file.robot, log_paths(logs or file.logs))
+    target, unseen = output or file.output or Path("run"), log_paths(validate or file.validate)
+    if description is None and recordings:
+        identify_sensor_logs(None, recordings, settings, unseen, target, formats, at_most, json)
+        return
     if description is None or not (recordings or settings.coefficients):
         raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
     if not json:
         sources = [Path(settings.coefficients)] if settings.coefficients else recordings
         say(f"identifying {description.name} from {names_of(sources)}")
-    with reserved(target), Stages(quiet=json) as stages:
-        unseen = log_paths(validate or file.validate)
-        run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
-        if compare is not None:
-            from dynid.run.compare import compare_on
+    try:
+        with reserved(target), Stages(quiet=json) as stages:
+            run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
+            if compare is not None:
+                from dynid.run.compare import compare_on
 
-            found = compare_on(run, settings, [name.strip() for name in compare.split(",")], tell=stages.tell)
-            run = replace(run, comparisons=tuple(one.as_dict() for one in found))
-        published = publish_run(run, target, formats=formats, tell=stages.tell)
+                found = compare_on(run, settings, [name.strip() for name in compare.split(",")], tell=stages.tell)
+                run = replace(run, comparisons=tuple(one.as_dict() for one in found))
+            published = publish_run(run, target, formats=formats, tell=stages.tell)
+    except SensorLogError:
+        identify_sensor_logs(description, recordings, settings, unseen, target, formats, at_most, json)
+        return
     if json:
         files = [str(path) for path in published.files]
         show_json(run.summary() | {"files": files, "refusals": list(published.refusals), "at_most": at_most})

@@ -212,7 +212,7 @@ def payload(
         if json:
             show_json(found.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()})
         else:
-            _show_sensor(found)
+            show_sensor(found)
             _show_vendor(vendor)
         return
     if run is None or not logs:
@@ -327,7 +327,8 @@ def _show_vendor(vendor: VendorText | None) -> None:
         say(f"note: {note}")
 
 
-def _show_sensor(found: SensorBody) -> None:
+def show_sensor(found: SensorBody) -> None:
+    """The body on a sensor by every method, and the offsets."""
     best = found.best
     show(f"body on the sensor, in frame '{found.frame}'; {found.filter.describe()}")
     show_body(best)

@@ -9,6 +9,7 @@ import typer
 
 from dynid.cli.console import say, show, show_json
 from dynid.cli.options import AsJson
+from dynid.errors import InputError
 
 
 def report(
@@ -24,10 +25,19 @@ def report(
 
     Example: [bold]dynid report run[/bold]
     """
+    from dynid.cli.sensor import report_sensor_folder
     from dynid.report.run_report import report_run
     from dynid.run.export import read_exports
+    from dynid.run.sensor_store import is_sensor_run
     from dynid.run.store import load_run
 
+    if is_sensor_run(run):
+        if png:
+            raise InputError(
+                f"--png writes the figures of a robot's run; '{run}' is that of a body on a force/torque sensor"
+            )
+        report_sensor_folder(run, output, json)
+        return
     known = load_run(run, with_samples=True)
     if known.filter is not None and not (known.samples or known.unseen):
         say("the logs of this run are missing or have changed: torque, excitation and residuals are left out")

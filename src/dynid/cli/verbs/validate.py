@@ -51,7 +51,9 @@ def validate(
 
     Example: [bold]dynid validate run unseen.csv --at-most 0.05[/bold]
     """
+    from dynid.cli.sensor import validate_sensor_logs
     from dynid.run.log_paths import log_paths
+    from dynid.run.sensor_store import is_sensor_run
     from dynid.run.store import load_run
     from dynid.run.unseen import unseen_logs
     from dynid.validation.horizons import error_over_horizons
@@ -59,9 +61,16 @@ def validate(
 
     if at_most is not None and not 0.0 <= at_most < math.inf:
         raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
-    known = load_run(run)
     asked = given or {}
     paths = log_paths(logs)
+    if is_sensor_run(run):
+        if forward:
+            raise InputError(
+                f"--replay drives a robot by joint torque; run '{run}' is that of a body on a force/torque sensor"
+            )
+        validate_sensor_logs(run, paths, at_most, asked, json)
+        return
+    known = load_run(run)
     unseen = unseen_logs(known, paths, **asked)
     verdict, rows = unseen.validation(), unseen.row_error()
     judged = rows.relative_error if "rows" in asked else verdict.relative_error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
 from dynid.report.page import Code, Folded, Part, Section, Table
 from dynid.report.shown import Shown
-from dynid.run.options import GROUPS, kind_of, options_of
+from dynid.run.options import GROUPS, Settings, kind_of, options_of
 from dynid.run.store import RUN_FILE, versions
 
 
@@ -19,22 +20,25 @@ def repeat_section(shown: Shown) -> Section:
     files = [("robot", source.path or "built in", source.sha256)]
     files += [("identified on", path, digest) for path, digest in run.logs]
     files += [("validated on", path, digest) for path, digest in run.validation_logs]
-    changed = run.settings.changed()
-    settings = tuple(
-        (one.name, _setting(one, getattr(run.settings, one.name)), "changed" if one.name in changed else "")
+    figures = "The figures of this page lie beside it, in the folder figures, as SVG and PNG files."
+    return how_to_repeat(run.command(str((shown.folder or Path()) / RUN_FILE)), files, run.settings, figures)
+
+
+def how_to_repeat(command: str, files: Sequence[tuple[str, str, str]], settings: Settings, remark: str = "") -> Section:
+    """The command, the files with their hashes and the settings of any run."""
+    changed = settings.changed()
+    rows = tuple(
+        (one.name, _setting(one, getattr(settings, one.name)), "changed" if one.name in changed else "")
         for one in options_of(*GROUPS.values())
     )
     parts: list[Part] = [
-        Code(run.command(str((shown.folder or Path()) / RUN_FILE))),
+        Code(command),
         Table(("file", "path", "sha256"), tuple(files), code=(1, 2)),
-        Folded("Settings", (Table(("setting", "value", ""), settings, code=(1,)),)),
+        Folded("Settings", (Table(("setting", "value", ""), rows, code=(1,)),)),
         Folded("Versions", (Table(("package", "version"), tuple(versions().items()), code=(1,)),)),
     ]
-    text = (
-        "The same files with the same hashes and these settings give the same numbers. "
-        "The figures of this page lie beside it, in the folder figures, as SVG and PNG files."
-    )
-    return Section("How to repeat this", text, tuple(parts), "Repeat")
+    text = "The same files with the same hashes and these settings give the same numbers. " + remark
+    return Section("How to repeat this", text.rstrip(), tuple(parts), "Repeat")
 
 
 def _setting(one: Field[Any], value: Any) -> str:

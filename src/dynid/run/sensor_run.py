@@ -1,0 +1,410 @@
+"""A sensor log through the main path: the body on a force/torque sensor identified, validated, compared and kept like any run.
+
+``dynid payload --sensor`` answers at once; a run of the same log is a folder with settings, estimate and report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.adapters.blas import one_blas_thread
+from dynid.arrays import Array, freeze
+from dynid.errors import InputError
+from dynid.estimation.body import METHODS, BodyEstimate
+from dynid.progress import Tell, silent
+from dynid.recording.recording import WrenchRecording
+from dynid.recording.wrench_samples import WrenchSamples
+from dynid.regression.wrench_rows import AXES, WrenchRows
+from dynid.robot.frames import Frame, frame_named, pose_from
+from dynid.robot.model import Robot
+from dynid.run.described import described_robot
+from dynid.run.known_load import known_load
+from dynid.run.log_part import log_part, refuse_same
+from dynid.run.options import Sensor, Settings, command_line, flag_of
+from dynid.run.reason import Reason, RunVerdict
+from dynid.run.sensor import SensorBody, SensorOptions, identify_sensor_body, read_sensor_logs
+from dynid.run.sensor_signals import SensorFilter, sensor_filter
+
+READ = ("mapping", "preset", "joints", "rate_hz", "episode", "topic")
+"""Options of a run that the reader of a sensor log takes as they are."""
+TAKEN = {
+    "gravity", "lock", "from_s", "to_s", *READ, "rows", "window", "filter", "signals", "cutoff_hz", "filter_order", "method", "split",
+    *(one.name for one in fields(Sensor)),
+}  # fmt: skip
+"""Options of a run that mean something for a sensor log; others are refused where they are given."""
+UNEXPLAINED = 0.05
+"""Share of the wrench, in units of its noise, above which a body that leaves it unexplained is doubted."""
+
+
+@dataclass(frozen=True, eq=False)
+class WrenchError:
+    """How well a body predicts the wrench of some logs.
+
+    Args:
+        relative_error: ``||w - w_hat|| / ||w||`` of the filtered wrench, every axis in units of its noise.
+        relative_error_raw: the same against the wrench as recorded; None where the samples do not have it.
+        rmse: of the six axes, N and N m, filtered.
+        n_samples: number of samples.
+    """
+
+    relative_error: float
+    relative_error_raw: float | None
+    rmse: Array
+    n_samples: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers."""
+        return {
+            "relative_error": self.relative_error,
+            "relative_error_raw": self.relative_error_raw,
+            "rmse": self.rmse.tolist(),
+            "n_samples": self.n_samples,
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> WrenchError:
+        """What :meth:`as_dict` gave."""
+        raw = record["relative_error_raw"]
+        return cls(
+            float(record["relative_error"]),
+            None if raw is None else float(raw),
+            freeze([float(value) for value in record["rmse"]]),
+            int(record["n_samples"]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SensorRun:
+    """What one identification of the body on a force/torque sensor did and found.
+
+    Args:
+        settings: the options.
+        robot: that moves the sensor; None where the logs hold the sensor's own motion.
+        found: the body by every method, offsets, filter, notes.
+        identification: error on the samples identified on, by method.
+        validation: error on unseen samples, by method; empty where there are none.
+        logs: path and hash of every log identified on.
+        validation_logs: path and hash of every log validated on.
+        seconds: time spent, s.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> t, (w, b, turn) = np.arange(300) / 100.0, rng.normal(size=(3, 300, 3))
+        >>> Y = dynid.body_regressor(dynid.ProperAcceleration(b, turn), np.hstack([0 * w, w]))
+        >>> ball = [2.0, 0, 0, 0.2, 0.03, 0, 0.03, 0, 0, 0.01]
+        >>> log = dynid.WrenchRecording(t, Y @ ball, angular_velocity=w, linear_acceleration=b, angular_acceleration=turn)
+        >>> _ = dynid.write_recording(log, "sensor.csv")
+        >>> run = dynid.identify_sensor(None, ["sensor.csv"], dynid.Settings(cutoff_hz=20.0, signals=True))
+        >>> isinstance(run, dynid.SensorRun), run.summary()["rows"]["kind"]
+        (True, 'wrench')
+    """
+
+    settings: Settings
+    robot: Robot | None
+    found: SensorBody
+    identification: dict[str, WrenchError]
+    validation: dict[str, WrenchError]
+    logs: tuple[tuple[str, str], ...]
+    validation_logs: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def method(self) -> str:
+        """The method whose body is the answer."""
+        return self.found.best.method
+
+    @property
+    def judged_error(self) -> float:
+        """Relative error of the filtered wrench on unseen data, else on what was identified on."""
+        return (self.validation or self.identification)[self.method].relative_error
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """Whether the body can be used, and why not."""
+        body, error = self.found.best, self.judged_error
+        unseen = "unseen" if self.validation else "known"
+        reasons = [Reason("warning", one.sentence, one.fix) for one in self.found.findings]
+        if not body.feasible:
+            reasons.append(Reason("error", f"{body.method} found a body that cannot exist", "use --method sdp"))
+        if error > UNEXPLAINED:
+            text = f"{100.0 * error:.3g} % of the wrench is left unexplained, expected below {100.0 * UNEXPLAINED:g} %"
+            reasons.append(Reason("warning", text, "look for contact, another body or a loose sensor in the report"))
+        if body.unknown:
+            reasons.append(
+                Reason("warning", f"not determined by these data: {', '.join(body.unknown)}", "move faster, turn further")
+            )
+        return RunVerdict(f"predicts {unseen} wrench to {100.0 * error:.3g} %", tuple(reasons))
+
+    def command(self, config: str = "dynid.toml") -> str:
+        """The command that repeats this run."""
+        robot = "" if self.robot is None else self.robot.source.path or self.robot.name
+        logs = [path for path, _ in self.logs]
+        first, rest = (robot, logs) if robot else (logs[0], logs[1:])
+        return command_line(self.settings, first, rest, [path for path, _ in self.validation_logs], config)
+
+    def summary(self) -> dict[str, Any]:
+        """What scripts rely on, under the names of any run, and the body under ``payload``."""
+        found, body = self.found.best.estimate, self.found.best
+        own, unseen = self.identification[self.method], self.validation.get(self.method)
+        return {
+            "method": self.method,
+            "outcome": found.outcome.name.lower(),
+            "robot": None if self.robot is None else self.robot.name,
+            "frame": self.found.frame,
+            "n_samples": found.n_samples,
+            "n_parameters": found.base.n_parameters,
+            "n_base": found.base.n_base,
+            "rank": found.rank,
+            "condition_number": found.condition_number,
+            "condition_number_scaled": found.condition_number_scaled,
+            "relative_error": {
+                "identification": own.relative_error,
+                "validation": None if unseen is None else unseen.relative_error,
+            },
+            "relative_error_raw": {
+                "identification": own.relative_error_raw,
+                "validation": None if unseen is None else unseen.relative_error_raw,
+            },
+            "rmse": own.rmse.tolist(),
+            "feasible": body.feasible,
+            "feasibility": {"decision": "feasible" if body.feasible else "infeasible", "proven": True},
+            "verdict": self.verdict.as_dict(),
+            "filter": {"text": self.found.filter.describe()},
+            "rows": {"kind": "wrench", "channels": list(AXES)},
+            "friction": "none",
+            "friction_model": None,
+            "seconds": self.seconds,
+            "intervals": [
+                {"name": name, "value": value, "lower": low, "upper": high}
+                for name, value, (low, high) in zip(
+                    found.base.names, found.base_values.tolist(), found.interval().tolist(), strict=True
+                )
+            ],
+            "advice": [],
+            "notes": list(self.found.notes),
+            "payload": self.found.as_dict(),
+        }
+
+    def compared(self) -> list[dict[str, Any]]:
+        """Every method on the same rows, as ``dynid compare --json`` prints it."""
+        return [
+            {
+                "method": body.method,
+                "relative_error": {
+                    "identification": self.identification[body.method].relative_error,
+                    "validation": self.validation[body.method].relative_error if self.validation else None,
+                },
+                "feasible": body.feasible,
+                "feasibility": {"decision": "feasible" if body.feasible else "infeasible", "proven": True},
+                "outcome": body.estimate.outcome.name.lower(),
+                "seconds": body.seconds,
+            }
+            for body in self.found.bodies
+        ]
+
+
+def identify_sensor(
+    robot: Robot | str | Path | None,
+    logs: Sequence[str | Path],
+    settings: Settings | None = None,
+    *,
+    validate_on: Sequence[str | Path] = (),
+    tell: Tell = silent,
+) -> SensorRun:
+    """Identify the body on a force/torque sensor from its logs, and validate on unseen logs or a held-out part.
+
+    Args:
+        robot: the robot that moves the sensor, or the path of its description; None where the logs hold the sensor's motion.
+        logs: logs of the sensor, all with the same body and offsets.
+        settings: the options; by default those of the command line.
+        validate_on: unseen logs of the same body.
+        tell: called with a short text before each step.
+
+    Examples:
+        >>> import dynid, numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> t, (w, b, turn) = np.arange(300) / 100.0, rng.normal(size=(3, 300, 3))
+        >>> Y = dynid.body_regressor(dynid.ProperAcceleration(b, turn), np.hstack([0 * w, w]))
+        >>> ball = [2.0, 0, 0, 0.2, 0.03, 0, 0.03, 0, 0, 0.01]
+        >>> log = dynid.WrenchRecording(
+        ...     t, Y @ ball + [3, -2, 1, 0, 0, 0], angular_velocity=w, linear_acceleration=b, angular_acceleration=turn
+        ... )
+        >>> _ = dynid.write_recording(log, "sensor.csv")
+        >>> run = dynid.identify_sensor(None, ["sensor.csv"], dynid.Settings(cutoff_hz=20.0, signals=True, split=0.6))
+        >>> round(run.found.best.mass, 2), run.judged_error < 0.01
+        (2.0, True)
+    """
+    started = time.perf_counter()
+    chosen = settings or Settings()
+    _refuse_other_options(chosen)
+    if chosen.split is not None and validate_on:
+        raise InputError("a split and validation logs were both given, expected one of the two")
+    paths, others = [Path(path) for path in logs], [Path(path) for path in validate_on]
+    with one_blas_thread():
+        tell("reading the logs")
+        whole, model = read_parts(paths, robot, chosen)
+        refuse_same(paths, [log.source.sha256 for log in whole])
+        known, unseen = list(whole), list[WrenchRecording]()
+        if chosen.split is not None:
+            cuts = [(log, max(1, round(chosen.split * log.n_samples))) for log in whole]
+            known = [log.rows(0, cut) for log, cut in cuts]
+            unseen = [log.rows(cut, log.n_samples) for log, cut in cuts]
+        elif others:
+            unseen = list(read_parts(others, model, replace(chosen, from_s=None, to_s=None))[0])
+            pairs = zip(map(str, paths), (log.source.sha256 for log in whole), strict=True)
+            refuse_same(others, [log.source.sha256 for log in unseen], seen=pairs)
+        tell(f"estimating by {', '.join(METHODS)}")
+        place, imu = places(model, chosen)
+        options = SensorOptions(
+            drift=chosen.drift,
+            tilt=chosen.tilt,
+            static=chosen.static,
+            constraints=known_load(chosen.mass, chosen.shape),
+            answer=chosen.method,
+        )
+        found = identify_sensor_body(known, model, place, filtered=filter_of(chosen), imu=imu, options=options)
+        tell("predicting the wrench")
+        samples = [moved(found, log, model, imu) for log in unseen]
+        validation_hashes = [log.source.sha256 for log in unseen] if others else []
+        return SensorRun(
+            chosen,
+            model,
+            found,
+            errors(found, found.samples),
+            errors(found, samples) if samples else {},
+            tuple((str(path), log.source.sha256) for path, log in zip(paths, whole, strict=True)),
+            tuple(zip(map(str, others), validation_hashes, strict=True)),
+            time.perf_counter() - started,
+        )
+
+
+def validate_sensor(
+    run: SensorRun, paths: Sequence[str | Path], **reading: Any
+) -> tuple[WrenchError, tuple[WrenchError, ...]]:
+    """Prediction of sensor logs that a run has not seen: of all together, and of each.
+
+    Args:
+        run: the run.
+        paths: logs of the same body on the same sensor, with the same offsets.
+        reading: settings by name that differ from the run's, such as ``mapping`` or ``from_s``.
+    """
+    files = [Path(path) for path in paths]
+    settings = replace(run.settings, **({"from_s": None, "to_s": None} | reading))
+    recordings, model = read_parts(files, run.robot, settings)
+    refuse_same(files, [log.source.sha256 for log in recordings], seen=run.logs)
+    _, imu = places(model, settings)
+    samples = [moved(run.found, log, model, imu) for log in recordings]
+    method = run.method
+    return errors(run.found, samples)[method], tuple(errors(run.found, [one])[method] for one in samples)
+
+
+def _refuse_other_options(settings: Settings) -> None:
+    """Refuse what means nothing for a sensor log, rather than leave it without effect."""
+    from dynid.run.options import all_options
+
+    changed = settings.changed()
+    for one in all_options():
+        if one.name in changed and one.name not in TAKEN:
+            raise InputError(
+                f"{flag_of(one)} belongs to logs of joint torque; the logs given are of a force/torque sensor: leave it out"
+            )
+    if settings.method not in METHODS:
+        raise InputError(
+            f"--method is '{settings.method}', expected one of {', '.join(METHODS)} for the body on a force/torque sensor"
+        )
+
+
+def filter_of(settings: Settings) -> SensorFilter | str:
+    """The filter that the options of a run ask for; ``auto`` where they leave it open."""
+    if settings.filter != "butterworth":
+        return sensor_filter(settings.filter)
+    if settings.rows == "polynomial":
+        if settings.window == "auto":
+            raise InputError("--rows polynomial of a force/torque-sensor log needs its window: give --window SECONDS")
+        return SensorFilter("polynomial", window_s=float(settings.window))
+    if settings.rows != "torque":
+        raise InputError(
+            f"--rows {settings.rows} is a statement on joint torque, expected polynomial or nothing for a force/torque-sensor log"
+        )
+    if settings.cutoff_hz == "auto":
+        return "auto"
+    return SensorFilter(
+        "butterworth" if settings.signals else "rows", order=settings.filter_order, band_hz=float(settings.cutoff_hz)
+    )
+
+
+def read_parts(
+    paths: Sequence[Path], robot: Robot | str | Path | None, settings: Settings
+) -> tuple[tuple[WrenchRecording, ...], Robot | None]:
+    """The parts of sensor logs that are used, and the robot cut to the joints that they have."""
+    model = None if robot is None else described_robot(robot, replace(settings, effects=()))
+    parts = [log_part(path) for path in paths]
+    recordings = read_sensor_logs([part.path for part in parts], model, **{name: getattr(settings, name) for name in READ})
+    if model is not None and recordings[0].position is not None:
+        model = model if recordings[0].joint_names == model.joint_names else model.only(recordings[0].joint_names)
+    cut = [
+        log.between(part.from_s, part.to_s) if part.named else log.between(settings.from_s, settings.to_s)
+        for log, part in zip(recordings, parts, strict=True)
+    ]
+    return tuple(cut), model
+
+
+def places(robot: Robot | None, settings: Settings) -> tuple[str | Frame | None, Array | None]:
+    """Frame of the sensor on the robot, and pose of the IMU in it."""
+    place: str | Frame | None = settings.frame
+    if settings.frame_pose is not None:
+        if robot is None:
+            raise InputError("--frame-pose is a pose in a frame of the robot, expected a robot before the log")
+        place = frame_named(robot, settings.frame).moved(pose_from(settings.frame_pose), "sensor")
+    return place, None if settings.imu_pose is None else pose_from(settings.imu_pose)
+
+
+def moved(found: SensorBody, log: WrenchRecording, robot: Robot | None, imu: Array | None) -> WrenchSamples:
+    """Samples of a log under the filter and the gravity of what was found."""
+    samples, _ = found.filter.samples(log, robot, found.place, imu)
+    if robot is None or log.position is None or found.gravity is None:
+        return samples
+    return samples.moved_by(robot, found.place, found.gravity)[0]
+
+
+def errors(found: SensorBody, samples: Sequence[WrenchSamples]) -> dict[str, WrenchError]:
+    """How well the body of every method, with the offsets found, predicts the wrench."""
+    values = found.best.estimate.standard.values
+    source = WrenchRows(tuple(samples), len(values) > 10, len(values) > 16, found.static)
+    blocks = _stacked(found.filter.rows(source))
+    raw = None if any(one.raw_wrench is None for one in samples) else _raw(source)
+    return {body.method: _error(body, blocks, raw, sum(map(len, samples))) for body in found.bodies}
+
+
+def _stacked(rows: Any) -> list[Array]:
+    return [np.concatenate(parts) for parts in zip(*(chunk.blocks for chunk in rows.passes()), strict=True)]
+
+
+def _raw(source: WrenchRows) -> list[Array]:
+    """The rows with the wrench as it was recorded."""
+    parts = []
+    for log in source.samples:
+        assert log.raw_wrench is not None
+        parts.append(replace(log, wrench=log.raw_wrench))
+    return _stacked(source.with_samples(parts))
+
+
+def _error(body: BodyEstimate, blocks: Sequence[Array], raw: Sequence[Array] | None, n: int) -> WrenchError:
+    values = body.estimate.standard.values
+    sigma = np.maximum(body.estimate.residual_rms, 1e-12 * max(float(body.estimate.residual_rms.max()), 1e-300))
+
+    def relative(rows: Sequence[Array]) -> tuple[float, Array]:
+        left = np.array([np.linalg.norm(block[:, -1] - block[:, :-1] @ values) for block in rows])
+        size = np.array([np.linalg.norm(block[:, -1]) for block in rows])
+        counts = np.array([max(len(block), 1) for block in rows])
+        return float(np.linalg.norm(left / sigma) / max(float(np.linalg.norm(size / sigma)), 1e-300)), left / np.sqrt(counts)
+
+    filtered, rmse = relative(blocks)
+    return WrenchError(filtered, None if raw is None else relative(raw)[0], freeze(rmse), n)
