@@ -25,7 +25,7 @@ from dynid.robot.effects import (
     Viscous,
 )
 from dynid.simulation import exact_motion, simulate
-from dynid.validation.replay import replay
+from dynid.validation.replay import RunawayError, replay
 from messages import facts
 from problems import demo_arm, planar_2r, random_tree
 
@@ -220,3 +220,15 @@ def test_bad_questions_get_a_sentence():
         replayed(demo_arm(), samples)
     with pytest.raises(InputError, match="runs away"):
         replayed(robot, samples.with_torque(-1e5 * samples.torque), engine="own")
+
+
+def test_a_model_that_mujoco_cannot_follow_runs_away_and_leaves_no_file(tmp_path, monkeypatch, capfd):
+    """MuJoCo warns in a file of the present folder, sets the state back and goes on: a drift measured after that means nothing."""
+    monkeypatch.chdir(tmp_path)
+    robot = arm()
+    samples = motion(robot)
+    hurled = replace(samples, torque=np.where(samples.time[:, None] > 1.0, [0.0, 1e12], samples.torque))
+    with pytest.raises(RunawayError, match=r"runs away .*MuJoCo: .* at joint 'shoulder'"):
+        replayed(robot, hurled, engine="mujoco")
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")

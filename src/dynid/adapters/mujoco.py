@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.adapters.mujoco_warnings import mujoco_warnings
 from dynid.adapters.surfaces import Surface, box, capsule, cylinder, ellipsoid
 from dynid.adapters.tree import JointLike, RobotLike, axis_point, effect_value, mass_parts, pitch
 from dynid.adapters.xml import serialize_xml
@@ -39,7 +40,8 @@ def compile_mjcf(text: str, where: str) -> Any:
     import mujoco
 
     try:
-        return mujoco.MjModel.from_xml_string(text)
+        with mujoco_warnings():  # what is wrong with the model is in the error; the rest is for whoever draws it
+            return mujoco.MjModel.from_xml_string(text)
     except (ValueError, mujoco.FatalError) as error:
         raise _not_compiled(error, where) from error
 
@@ -49,7 +51,8 @@ def compile_mjcf_file(path: Path) -> tuple[Any | None, str]:
     import mujoco
 
     try:
-        return mujoco.MjModel.from_xml_path(str(path)), ""
+        with mujoco_warnings():
+            return mujoco.MjModel.from_xml_path(str(path)), ""
     except (ValueError, mujoco.FatalError) as error:
         return None, _reason(error)
 
@@ -239,7 +242,7 @@ def to_mujoco_motion(robot: RobotLike, q: ArrayLike, v: ArrayLike, a: ArrayLike)
         position[:, 3:7] = [_quaternion(one) for one in R]
         velocity[:, :3] = _turn(R, linear)
         acceleration[:, :3] = _turn(R, acceleration[:, :3] + np.cross(angular, linear))
-    positions, dofs = _mujoco_order(robot)
+    positions, dofs = mujoco_order(robot)
     return position[:, positions], velocity[:, dofs], acceleration[:, dofs]
 
 
@@ -247,7 +250,7 @@ def from_mujoco_force(robot: RobotLike, q: ArrayLike, force: ArrayLike) -> Array
     """Generalised forces ``(samples, n)`` of MuJoCo in dynid's coordinates, at dynid's positions ``q``."""
     given = np.atleast_2d(np.asarray(force, dtype=np.float64))
     forces = np.empty_like(given)
-    forces[:, _mujoco_order(robot)[1]] = given
+    forces[:, mujoco_order(robot)[1]] = given
     if robot.joints[0].kind == "floating":
         R, _ = _base_pose(robot, np.atleast_2d(np.asarray(q, dtype=np.float64)))
         forces[:, :3] = _turn(np.swapaxes(R, -1, -2), forces[:, :3])
@@ -272,7 +275,7 @@ def inverse_dynamics(model: Any, qpos: ArrayLike, qvel: ArrayLike, qacc: ArrayLi
     return forces
 
 
-def _mujoco_order(robot: RobotLike) -> tuple[list[int], list[int]]:
+def mujoco_order(robot: RobotLike) -> tuple[list[int], list[int]]:
     """Position and velocity indices of dynid in MuJoCo's order: MuJoCo numbers bodies depth first."""
     order: list[int] = []
     waiting = [i for i, joint in enumerate(robot.joints) if joint.parent < 0][::-1]

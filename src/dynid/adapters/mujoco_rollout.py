@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.adapters.mujoco_warnings import mujoco_warnings
 from dynid.arrays import Array
 from dynid.errors import InputError
 
@@ -32,17 +33,18 @@ def roll_out_controls(
     found = np.empty((len(time), len(joints)))
     step = model.opt.timestep
     row, clock = 0, float(time[0])
-    while row < len(time):
-        # a row between two steps is taken along the velocity there
-        while row < len(time) and time[row] < clock + 0.5 * step:
-            found[row] = state.qpos[q_places] + (time[row] - clock) * state.qvel[v_places]
-            row += 1
-        held = max(0, int(np.searchsorted(time, clock + 1e-9, side="right")) - 1)
-        state.ctrl[u_places] = control[held]
-        mujoco.mj_step(model, state)
-        clock += step
-        if not np.isfinite(state.qpos).all():
-            raise InputError(f"{path} grows without bound in MuJoCo at a time step of {step:g} s: make the step smaller")
+    with mujoco_warnings() as said:
+        while row < len(time):
+            # a row between two steps is taken along the velocity there
+            while row < len(time) and time[row] < clock + 0.5 * step:
+                found[row] = state.qpos[q_places] + (time[row] - clock) * state.qvel[v_places]
+                row += 1
+            held = max(0, int(np.searchsorted(time, clock + 1e-9, side="right")) - 1)
+            state.ctrl[u_places] = control[held]
+            mujoco.mj_step(model, state)
+            clock += step
+            if said:  # MuJoCo sets a state that grew without bound back to the beginning
+                raise InputError(f"{path} cannot be followed in MuJoCo at a time step of {step:g} s: {said[0].strip()}")
     return found
 
 

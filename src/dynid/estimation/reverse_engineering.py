@@ -138,6 +138,7 @@ def mujoco_oracle(robot: Robot, model: Any = None) -> Oracle:
     Rotor inertia is taken off the diagonal of ``M``; damping and dry friction do not enter.
     """
     from dynid.adapters import mujoco as adapter
+    from dynid.adapters.mujoco_warnings import mujoco_warnings
 
     _refuse_floating(robot)
     import mujoco
@@ -155,7 +156,10 @@ def mujoco_oracle(robot: Robot, model: Any = None) -> Oracle:
 
     def bias(q: Array, v: Array) -> Array:
         state.qpos[where], state.qvel[place] = q, v
-        mujoco.mj_forward(known, state)
+        with mujoco_warnings() as said:
+            mujoco.mj_forward(known, state)
+        if said:
+            raise InputError(f"MuJoCo does not answer for robot '{robot.name}' at q = {q.tolist()}: {said[0].strip()}")
         return np.array(state.qfrc_bias[place])
 
     def inertia(q: Array) -> Array:

@@ -226,10 +226,14 @@ def _windows(samples: Samples, window_s: float) -> tuple[IntArray, int, float]:
 def _refuse_runaway(robot: Robot, velocity: Array) -> None:
     fastest = float(np.abs(velocity).max())
     if not fastest < FASTEST:  # NaN is not
-        raise RunawayError(
-            f"robot '{robot.name}' runs away when it is driven by the measured torque (speeds up to {fastest:.3g}); "
-            "take a shorter window, or check signs and units of the torque"
-        )
+        raise RunawayError(_runaway(robot, f"speeds up to {fastest:.3g}"))
+
+
+def _runaway(robot: Robot, why: str) -> str:
+    return (
+        f"robot '{robot.name}' runs away when it is driven by the measured torque ({why}); "
+        "take a shorter window, or check signs and units of the torque"
+    )
 
 
 def _relative(residual: Array, throughput: Array) -> float:
@@ -316,7 +320,8 @@ def _run_mujoco(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) 
     import mujoco
     from mujoco import rollout
 
-    from dynid.adapters.mujoco import from_mujoco_force, mujoco_model, to_mujoco_motion
+    from dynid.adapters.mujoco import from_mujoco_force, mujoco_model, mujoco_order, to_mujoco_motion
+    from dynid.adapters.mujoco_warnings import mujoco_warnings, with_joint_names
 
     model = mujoco_model(robot, limits=False)
     n_sub = max(1, int(np.ceil(step_s / LONGEST_STEP_S - 1e-9)))
@@ -338,7 +343,11 @@ def _run_mujoco(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) 
     for k in range(n_windows):
         working.qpos[:], working.qvel[:] = qpos[k], qvel[k]
         mujoco.mj_getState(model, working, initial[k], physics)
-    state, _ = rollout.rollout(model, working, initial, applied, control_spec=int(mujoco.mjtState.mjSTATE_QFRC_APPLIED))
+    with mujoco_warnings() as said:
+        state, _ = rollout.rollout(model, working, initial, applied, control_spec=int(mujoco.mjtState.mjSTATE_QFRC_APPLIED))
+    if said:  # MuJoCo set the state back, so that what follows is finite and is no motion of the model
+        why = with_joint_names(said[0], [robot.joint_names[k] for k in mujoco_order(robot)[1]])
+        raise RunawayError(_runaway(robot, f"MuJoCo: {why}"))
     kept = state[:, n_sub - 1 :: n_sub, 1 : 1 + 2 * robot.n_joints].reshape(n_windows * n_steps, -1)
     moved = (
         from_mujoco_force(robot, kept, part).reshape(n_windows, n_steps, -1)
