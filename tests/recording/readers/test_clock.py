@@ -17,7 +17,7 @@ from messages import facts
     ("name", "scale"), [("t_ms", 1e3), ("time_us", 1e6), ("timestamp_ns", 1e9), ("t", 1e3), ("t", 1e6), ("t", 1e9)]
 )
 def test_units_of_time_are_found_and_said(tmp_path, name, scale):
-    path = write_csv(tmp_path / "log.csv", {name: T * scale} | numbered("q", Q))
+    path = write_csv(tmp_path / "log.csv", {name: T * scale} | numbered("q", 0.01 * Q))
     recording = read_recording(path, ARM)
     np.testing.assert_allclose(recording.time, T, atol=1e-12)
     assert any("is read as" in note for note in recording.source.notes)
@@ -122,3 +122,33 @@ def test_streams_count_what_they_drop(tmp_path):
     empty = open_recording(write_csv(tmp_path / "nan.csv", columns), ARM, chunk_rows=10)
     with pytest.raises(InputError, match=facts("40", "NaN", "row")):
         list(empty)
+
+
+SLOW = np.arange(60.0)  # one row a second, no unit in the name
+SLOW_Q = np.stack([np.sin(0.3 * SLOW), 0.8 * np.sin(0.21 * SLOW + 1.0)], axis=1)
+SLOW_V = np.stack([0.3 * np.cos(0.3 * SLOW), 0.8 * 0.21 * np.cos(0.21 * SLOW + 1.0)], axis=1)
+
+
+def test_a_row_a_second_is_told_from_a_kilohertz_by_its_velocity(tmp_path):
+    motion = numbered("q", SLOW_Q) | numbered("dq", SLOW_V)
+    recording = read_recording(write_csv(tmp_path / "slow.csv", {"t": SLOW} | motion), ["a", "b"])
+    np.testing.assert_array_equal(recording.time, SLOW)
+    assert "time column 't' is read as s: in ms its positions would change" in " ".join(recording.source.notes)
+    np.testing.assert_array_equal(open_recording(tmp_path / "slow.csv", ["a", "b"], chunk_rows=7).read().time, SLOW)
+    fast = numbered("q", SLOW_Q) | numbered("dq", 1e3 * SLOW_V)  # the same rows, a kilohertz
+    recording = read_recording(write_csv(tmp_path / "fast.csv", {"t": SLOW} | fast), ["a", "b"])
+    np.testing.assert_allclose(recording.time, 1e-3 * SLOW)
+
+
+def test_without_velocity_the_unit_of_an_impossibly_fast_log_is_asked_for(tmp_path):
+    path = write_csv(tmp_path / "slow.csv", {"t": SLOW} | numbered("q", SLOW_Q))
+    with pytest.raises(InputError, match=facts("slow.csv", "'t' may be in ms or in s", "joint a", 'units = {time = "s"}')):
+        read_recording(path, ["a", "b"])
+    np.testing.assert_array_equal(read_recording(path, ["a", "b"], units={"time": "s"}).time, SLOW)
+    np.testing.assert_allclose(read_recording(path, ["a", "b"], units={"time": "ms"}).time, 1e-3 * SLOW)
+
+
+def test_a_robot_at_rest_leaves_the_unit_to_the_steps(tmp_path):
+    noise = 1e-6 * RNG.normal(size=(60, 2))
+    columns = {"t": SLOW} | numbered("q", noise) | numbered("dq", 1e-5 * RNG.normal(size=(60, 2)))
+    np.testing.assert_allclose(read_recording(write_csv(tmp_path / "still.csv", columns), ["a", "b"]).time, 1e-3 * SLOW)

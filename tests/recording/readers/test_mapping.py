@@ -64,6 +64,7 @@ def test_wrong_mappings_are_refused(tmp_path, mapping, message):
 def test_preset_libfranka(tmp_path):
     arm = tuple(f"fr3_joint{k}" for k in range(1, 8))
     q, q_d, dq, dq_d, tau, tau_ext, commanded = np.random.default_rng(0).normal(size=(7, 20, 7))
+    q = 1e-3 * q  # rows are a millisecond apart
     columns = {"time": np.arange(20) + 7731, "success_rate": np.ones(20)}
     for name, values in {
         "state.q": q, "state.q_d": q_d, "state.dq": dq, "state.dq_d": dq_d, "state.tau_J": tau,

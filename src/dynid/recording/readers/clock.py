@@ -52,6 +52,8 @@ class Clock:
     origin: tuple[Any, ...] = (0, 0)
     rate_hz: float | None = None
     notes: tuple[str, ...] = ()
+    guessed: str | None = None
+    """The unit where it was found by the size of the steps alone; the first note says so."""
 
     def seconds(self, where: str, batch: Batch, n: int, first_row: int) -> Array:
         """Time of the ``n`` rows of a batch, the first of which is row ``first_row`` of the file."""
@@ -93,38 +95,42 @@ def make_clock(where: str, table: Table, time: TimeColumns, unit: Any, rate_hz: 
         raise UnknownNameError("unit of time", str(unit), UNITS["time"])
     if rate_hz is not None or not time.names:
         return Clock(time.names, rate_hz=rate_hz)
+    by_steps = False
     if unit is None:
-        unit, note = _unit(where, table, time)
+        unit, note, by_steps = _unit(where, table, time)
     else:
         # Of a pair of columns the first holds seconds, whatever unit of time was given.
         unit, note = ("s" if len(time.names) == 2 else str(unit)), None
     scale = UNITS["time"][unit]
     origin, origin_note = _origin(where, table, time.names, scale)
-    return Clock(time.names, scale, origin, notes=tuple(text for text in (note, origin_note) if text is not None))
+    notes = tuple(text for text in (note, origin_note) if text is not None)
+    return Clock(time.names, scale, origin, notes=notes, guessed=unit if by_steps else None)
 
 
-def _unit(where: str, table: Table, time: TimeColumns) -> tuple[str, str | None]:
-    """The unit of the clock: from the file or the column's name, else by its stamps and steps."""
+def _unit(where: str, table: Table, time: TimeColumns) -> tuple[str, str | None, bool]:
+    """The unit of the clock with a note, from the file or the column's name, else by its stamps or, which is the third, its steps."""
     column = time.names[0]
     if len(time.names) == 2:
-        return "s", None
+        return "s", None, False
     if column in table.units:
-        return table.units[column], None
+        return table.units[column], None, False
     if time.unit is not None:
-        return time.unit, None if time.unit == "s" else f"time column '{column}' is read as {time.unit} by its name"
+        note = None if time.unit == "s" else f"time column '{column}' is read as {time.unit} by its name"
+        return time.unit, note, False
     head = _head(where, table, column)
     if head.size < 2:
-        return "s", None
+        return "s", None, False
     for unit, least in _DATES:
         if abs(float(head[0])) > least:
-            return unit, None if unit == "s" else f"time column '{column}' is read as {unit}: its stamps are dates"
+            return unit, None if unit == "s" else f"time column '{column}' is read as {unit}: its stamps are dates", False
     with np.errstate(over="ignore"):
         steps = np.diff(np.unique(head))
     if steps.size == 0:
-        return "s", None
+        return "s", None, False
     step = float(np.median(steps))
     unit = next((name for name, most in _STEPS if step < most), "ns")
-    return unit, None if unit == "s" else f"time column '{column}' is read as {unit}: its median step is {step:.6g}"
+    note = None if unit == "s" else f"time column '{column}' is read as {unit}: its median step is {step:.6g}"
+    return unit, note, unit != "s"
 
 
 def _head(where: str, table: Table, column: str) -> Array:

@@ -22,6 +22,7 @@ from dynid.recording.motion import Recording
 from dynid.recording.poses import StaticRecording
 from dynid.recording.quantities import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY
 from dynid.recording.readers.clock import make_clock
+from dynid.recording.readers.clock_check import clock_by_motion
 from dynid.recording.readers.formats.registry import open_table
 from dynid.recording.readers.joints import HasJoints, joints_of
 from dynid.recording.readers.log_file import LogFile
@@ -272,23 +273,25 @@ def _open(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions)
     scales = make_scales(where, tuple(plan.slots), plan.joint_names, units, layout.side, ratios)
     scales = scales.turned(signs_of(layout.sign, plan.joint_names), tuple(plan.slots))
     clock = make_clock(where, table, plan.time, units.get("time"), options.rate_hz)
+    has_episodes = table.shapes.get("episode_index") == ()
+    decoder = Decoder(
+        where=where,
+        table=table,
+        plan=plan,
+        clock=clock,
+        scales=scales,
+        locked=joints.locked,
+        episodes=Episodes(where, "episode_index", options.episode) if has_episodes else None,
+    )
+    decoder = replace(decoder, clock=clock_by_motion(decoder))
     notes = [*table.notes, *plan.notes]
     if layout.preset is not None:
         notes.append(f"preset '{layout.preset.name}': {layout.preset.about}")
-    notes += clock.notes
+    notes += decoder.clock.notes
     if plan.by_number and (order := joints.order_note()) is not None:
         notes.append(order)
-    has_episodes = table.shapes.get("episode_index") == ()
     return _Opened(
-        Decoder(
-            where=where,
-            table=table,
-            plan=plan,
-            clock=clock,
-            scales=scales,
-            locked=joints.locked,
-            episodes=Episodes(where, "episode_index", options.episode) if has_episodes else None,
-        ),
+        decoder,
         drive_gains=per_joint("drive gains", gains, plan.joint_names)
         if gains is not None and plan.kind == "motion"
         else None,
