@@ -114,8 +114,11 @@ def _take(place: Path) -> None:
         if same:
             break
         os.close(file)
-    os.ftruncate(file, 0)
-    os.write(file, f"{os.getpid()}\n".encode())
+    with contextlib.suppress(
+        OSError
+    ):  # the number is for a message alone, and a full disk is told of by what is written next
+        os.ftruncate(file, 0)
+        os.write(file, f"{os.getpid()}\n".encode())
     with _GUARD:
         _HELD[place] = _Held(file, path, threading.get_ident())
 
@@ -144,7 +147,8 @@ def _release(place: Path) -> None:
         if held.count:
             return
         del _HELD[place]
-    held.path.unlink(missing_ok=True)  # while it is still locked, so that nobody waits at a name that is gone
+    with contextlib.suppress(OSError):  # a disk that can no longer be written has its error told by what was written last
+        held.path.unlink(missing_ok=True)  # while it is still locked, so that nobody waits at a name that is gone
     os.close(held.file)
 
 

@@ -235,3 +235,22 @@ def test_triangles_without_rows_are_used_or_refused_in_words(method: Method) -> 
 def test_instruments_are_a_method() -> None:
     assert "iv" in CLASSES
     assert CLASSES["iv"] is InstrumentalVariables
+
+
+@every_method
+def test_torque_of_zero_is_refused(method: Method) -> None:
+    """By one sentence; a warning of NumPy would be an error here."""
+    with pytest.raises(InputError, match=r"the right-hand side \(torque\) is zero in all \d+ rows"):
+        estimate(build_regression(ARM, exact_log().with_torque(np.zeros((501, 3)))), BASE, method, wrong_prior())
+
+
+@every_method
+def test_a_joint_without_torque_spoils_no_number(method: Method) -> None:
+    log = noisy_log(exact_log(), SIGMA, seed=1)
+    assert log.torque is not None
+    torque = np.array(log.torque)
+    torque[:, 0] = 0.0
+    found = estimate(build_regression(ARM, log.with_torque(torque)), BASE, method, wrong_prior())
+    assert np.isfinite(found.base_values).all()
+    assert np.isfinite(found.standard.values).all()
+    assert np.isfinite(found.relative_error)

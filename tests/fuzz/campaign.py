@@ -1,8 +1,9 @@
 """Mutated files given to every reader: ``python tests/fuzz/campaign.py --cases 1000000``.
 
 A case is a reader, a seed and a number: the same three give the same file. Anything but an answer or a :class:`dynid.DynidError` is a
-finding, and so are a reading of more than ten seconds, more than a gigabyte, and a process that dies. Readers run in a process of their
-own, which is replaced when it dies; findings are written beside each other as files that repeat them.
+finding, and so are a reading of more than ten seconds, more than a gigabyte, a file left in the working folder, and a process that dies.
+Cases run one after another in a process of their reader, which is replaced when it dies; findings are written beside each other as files
+that repeat them. Readers share the cases by their speed, measured first: a slow one gets fewer.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import dynid
-from fuzz.targets import TARGETS, Target
+from fuzz.targets import TARGETS, Target, no_reseal
 
 LONGEST_S = 10.0
 MOST_BYTES = 2**30
@@ -59,6 +60,8 @@ class Seeds:
         self.path = target.make(self.folder)
         self.clean = {path: path.read_bytes() for path in sorted(self.folder.rglob("*")) if path.is_file()}
         self.mutable = [path for path in self.clean if self._mutator(path) is not None]
+        self._dirty: set[Path] = set(self.clean) if target.reseal is not no_reseal else set()
+        self._always = set(self._dirty)
         assert self.mutable, target.name
 
     def _mutator(self, path: Path):  # type: ignore[no-untyped-def]
@@ -66,14 +69,13 @@ class Seeds:
 
     def prepare(self, rng: random.Random) -> dict[str, bytes]:
         """The mutated files of the case, written; what was changed, by name."""
-        for path, content in self.clean.items():
-            if not path.is_file() or path.read_bytes() != content:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-        changed = {}
+        for path in self._dirty:
+            path.write_bytes(self.clean[path])
+        changed, self._dirty = {}, set(self._always)
         for path in rng.sample(self.mutable, 1 if rng.random() < 0.9 else min(2, len(self.mutable))):
             content = self._mutator(path)(rng, self.clean[path])
             path.write_bytes(content)
+            self._dirty.add(path)
             changed[str(path.relative_to(self.folder))] = content
         self.target.reseal(self.folder)
         return changed
@@ -119,6 +121,9 @@ def try_case(seeds: Seeds, seed: int, case: int) -> tuple[Finding | None, dict[s
         return Finding("exception", f"{type(error).__name__} in {place}: {str(error)[:80]}"), changed
     if time.process_time() - begun > LONGEST_S:
         return Finding("hang", f"{time.process_time() - begun:.0f} s"), changed
+    if Path("MUJOCO_LOG.TXT").exists():
+        Path("MUJOCO_LOG.TXT").unlink()
+        return Finding("file", "MUJOCO_LOG.TXT in the working folder"), changed
     return None, changed
 
 
@@ -141,7 +146,7 @@ def work(name: str, seed: int, first: int, last: int, log: Path) -> None:
         os.chdir(place)
         seeds = Seeds(TARGETS[name], Path(place) / "seeds")
         assert seeds.target.read(seeds.path) is not Ellipsis  # the seed itself is read
-        normal = peak_bytes()
+        normal, started = peak_bytes(), sum(os.times()[:4])
         for case in range(first, last):
             if case % 20 == 0 or case == first:
                 out.write(json.dumps({"at": case}) + "\n")
@@ -158,7 +163,7 @@ def work(name: str, seed: int, first: int, last: int, log: Path) -> None:
             if finding is not None and finding.kind == "memory":
                 Path("/proc/self/clear_refs").write_text("5")
         faulthandler.cancel_dump_traceback_later()
-        out.write(json.dumps({"done": last}) + "\n")
+        out.write(json.dumps({"done": last, "cpu": sum(os.times()[:4]) - started}) + "\n")
 
 
 def run_block(name: str, seed: int, first: int, last: int, folder: Path) -> list[dict[str, object]]:
@@ -183,12 +188,32 @@ def run_block(name: str, seed: int, first: int, last: int, folder: Path) -> list
     return found
 
 
+def shares(cases: int, names: list[str], seed: int, folder: Path) -> dict[str, int]:
+    """Cases of every reader: about equal time for each, none more than a fifteenth of all, none fewer than a thousandth."""
+    speed = {}
+    for name in names:
+        log = folder / f"{name}.jsonl"
+        command = [sys.executable, __file__, "--worker", name, "--seed", str(seed - 1), "--from", "0", "--to", "20"]
+        subprocess.run([*command, "--out", str(log)], capture_output=True, check=False)
+        lines = [json.loads(line) for line in log.read_text().splitlines()] if log.is_file() else []
+        speed[name] = 20 / max([line["cpu"] for line in lines if "cpu" in line], default=20.0)
+        log.unlink(missing_ok=True)
+    least, most = max(1, cases // 1000), max(1, cases // 15)
+    low, high = 0.0, 1e6  # seconds of each reader, so that all cases are used
+    for _ in range(60):
+        seconds = 0.5 * (low + high)
+        total = sum(min(max(int(seconds * one), least), most) for one in speed.values())
+        low, high = (seconds, high) if total < cases else (low, seconds)
+    return {name: min(max(int(high * one), least), most) for name, one in speed.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000, help="in all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--readers", default=",".join(TARGETS))
-    parser.add_argument("--block", type=int, default=2000, help="cases of a reader in one process")
+    parser.add_argument("--rounds", type=int, default=20, help="every reader takes its turn so many times")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no turn after this")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"))
     parser.add_argument("--worker", default="")
     parser.add_argument("--from", dest="first", type=int, default=0)
@@ -200,21 +225,25 @@ def main() -> None:
     names = [name.strip() for name in given.readers.split(",")]
     shutil.rmtree(given.out, ignore_errors=True)
     given.out.mkdir(parents=True)
-    per_reader = -(-given.cases // len(names))
-    done, kinds, begun = 0, Counter[str](), time.monotonic()
+    begun = time.monotonic()
+    wanted = shares(given.cases, names, given.seed, given.out)
+    done, kinds = Counter[str](), Counter[str]()
     findings = (given.out / "findings.jsonl").open("w", buffering=1)
-    for first in range(0, per_reader, given.block):
+    for turn in range(given.rounds):
         for name in names:
-            last = min(first + given.block, per_reader)
+            first, last = (wanted[name] * k // given.rounds for k in (turn, turn + 1))
+            if first == last or time.monotonic() - begun > 60.0 * given.minutes:
+                continue
             found = run_block(name, given.seed, first, last, given.out)
-            done += last - first
+            done[name] += last - first
             for one in found:
                 kinds[f"{name} {one['kind']} {one['signature']}"] += 1
                 findings.write(json.dumps(one) + "\n")
-            sys.stdout.write(
-                f"{done} cases, {kinds.total()} findings, {time.monotonic() - begun:.0f} s ({name} to {last})\n"
-            )
+            sys.stdout.write(f"{done.total()} cases, {kinds.total()} findings, {time.monotonic() - begun:.0f} s ({name})\n")
             sys.stdout.flush()
+            (given.out / "done.json").write_text(json.dumps({"cases": done, "findings": kinds}, indent=1))
+    for name in names:
+        sys.stdout.write(f"{done[name]:8d}  {name}\n")
     for signature, count in kinds.most_common():
         sys.stdout.write(f"{count:6d}  {signature}\n")
     sys.exit(1 if kinds else 0)

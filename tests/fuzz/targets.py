@@ -24,6 +24,10 @@ ROBOTS = Path(__file__).parents[2] / "examples" / "robots"
 ROWS = 40
 
 
+def no_reseal(_folder: Path) -> None:
+    """Nothing to make fit again."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A reader: its seed files (a file is the log, or several in a folder), what may be mutated, and the call."""
@@ -34,9 +38,8 @@ class Target:
     read: Callable[[Path], object]
     mutate: dict[str, Mutator]
     """Mutator by the end of a file's name."""
-    reseal: Callable[[Path], object] = lambda _folder: None
+    reseal: Callable[[Path], object] = no_reseal
     """Called after a mutation: makes checksums fit again, so that what they protect is tried too."""
-    weight: int = 1
 
 
 URDF = """<?xml version="1.0"?>

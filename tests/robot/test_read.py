@@ -129,3 +129,25 @@ def test_limits_and_mass_that_a_job_needs(urdf: Path) -> None:
     require_simulatable(robot.with_parameters({"Ia3": 0.1}))
     require_simulatable(robot.lock({"other_slide": 0.0}))
     require_limits(robot, ("position",))
+
+
+@pytest.mark.parametrize("kind", ["urdf", "xml", "sdf", "toml"])
+def test_numbers_that_no_machine_has_are_refused(kind, tmp_path):
+    """They overflow later, in a filter, a cost or a report."""
+    from fuzz.targets import DH, MJCF, SDF, URDF
+
+    text, mass, place = {
+        "urdf": (URDF, 'mass value="2"', 'xyz="0.4 0 0"'),
+        "xml": (MJCF, 'mass="2"', 'pos="0.4 0 0"'),
+        "sdf": (SDF, "<mass>2</mass>", ">0.4 0 0.3 "),
+        "toml": (DH, "mass = 2.0", "a = 0.4"),
+    }[kind]
+    path = tmp_path / f"arm.{kind}"
+    path.write_text(text)
+    read_robot(path)
+    path.write_text(text.replace(mass, mass.replace("2.0" if "2.0" in mass else "2", "1e300")))
+    with pytest.raises(InputError, match=r"arm\.\w+' gives link '.*' m1 = 1e\+300 in SI units, expected at most 1e\+09"):
+        read_robot(path)
+    path.write_text(text.replace(place, place.replace("0.4", "1e200", 1)))
+    with pytest.raises(InputError, match=r"arm\.\w+'.* (1e\+200 m from its parent|1e\+200)"):
+        read_robot(path)

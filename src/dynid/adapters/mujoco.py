@@ -109,6 +109,11 @@ def compile_stated(text: str, where: str) -> tuple[Any, dict[int, StatedInertia]
     of other bodies for zero. Such bodies have other numbers in the model, in place of their own; everything else in it,
     their centres and the axes of their inertias included, is as MuJoCo reads it.
     """
+    with mujoco_warnings():  # what is wrong with the model is in the error; the rest is for whoever draws it
+        return _compile_stated(text, where)
+
+
+def _compile_stated(text: str, where: str) -> tuple[Any, dict[int, StatedInertia]]:
     import mujoco
 
     try:

@@ -40,6 +40,10 @@ def main() -> None:
         sys.stderr.write(f"dynid: this needs more memory than there is: {error}\n")
         sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as end:
+        if (
+            type(sys.stdout).__name__ == "PacifyFlushWrapper"
+        ):  # how Typer leaves a pipe that was closed, with the code of a failed verdict
+            sys.exit(0)
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
         sys.stderr.write("dynid: interrupted\n")

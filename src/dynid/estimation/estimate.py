@@ -39,6 +39,11 @@ def estimate(
         raise InputError(
             f"the prior has {len(start)} parameters, the regression {len(regression.parameters)}, or other names"
         )
+    if not regression.torque_norms.any():
+        raise InputError(
+            f"the right-hand side (torque) is zero in all {regression.n_rows} rows, so nothing can be estimated; "
+            "expected rows with measured torque"
+        )
     result = (method or OrdinaryLeastSquares()).estimate(regression, base, start)
     return _without_absent_links(regression, result)
 

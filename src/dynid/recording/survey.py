@@ -46,6 +46,8 @@ class Survey:
     lowest: Array
     highest: Array
     """Positions of each joint."""
+    torque_seen: bool
+    """Whether any joint has a torque other than zero in any row."""
     n_dropped: int
     index: tuple[tuple[float, int], ...]
     """Time and row in the file, for :attr:`RecordingStream.index`."""
@@ -124,6 +126,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self.n_rows = self.dropped = 0
+        self._torque_seen = False
         self._first: float | None = None
         self._last: Recording | None = None
         self._head = np.empty(0)
@@ -146,6 +149,7 @@ class _Walk:
         low, high = piece.position.min(axis=0), piece.position.max(axis=0)
         self._lowest = low if self._lowest is None else np.minimum(self._lowest, low)
         self._highest = high if self._highest is None else np.maximum(self._highest, high)
+        self._torque_seen = self._torque_seen or (piece.torque is not None and bool(piece.torque.any()))
         before = self._last
         time = piece.time if before is None else np.concatenate([before.time, piece.time])
         position = piece.position if before is None else np.concatenate([before.position, piece.position])
@@ -182,6 +186,7 @@ class _Walk:
             wrapped=tuple((1 + np.flatnonzero(self._wrapped)).tolist()),
             lowest=freeze(self._lowest),
             highest=freeze(self._highest),
+            torque_seen=self._torque_seen,
             n_dropped=self.dropped,
             index=tuple(self._index),
         )

@@ -16,6 +16,10 @@ from dynid.robot.motors import with_coupling
 
 DEFAULT_EFFECTS = ("viscous", "coulomb", "offset", "armature")
 """Names of the effects that a robot gets when none are chosen."""
+HEAVIEST = 1e9
+"""kg, kg m and kg m^2 of a link, at most."""
+FARTHEST = 1e6
+"""Metres from joint to joint, at most."""
 
 
 def read_robot(
@@ -46,6 +50,7 @@ def read_robot(
         (7, 'fc7')
     """
     described = _read_by_format(read_description(path), floating)
+    _refuse_beyond(described, path)
     chosen = chosen_effects(effects)
     # springs that the description states are part of the robot, but not of rigid bodies alone
     stated = [one for one in described.effects if one.label not in [effect.label for effect in chosen]] if chosen else []
@@ -113,6 +118,23 @@ def _read_by_format(description: Description, floating: bool) -> Robot:
         f"robot file '{description.path}' has the outermost element <{root}>, "
         "expected <robot> (URDF), <mujoco> (MJCF) or <sdf>"
     )
+
+
+def _refuse_beyond(robot: Robot, path: str | PathLike[str]) -> None:
+    """Numbers that no machine has would only overflow later: a mass of 1e300 kg, a link a light year long."""
+    n = robot.parameters.n_inertial
+    for name, value in zip(robot.parameters.names[:n], robot.parameters.values[:n].tolist(), strict=True):
+        if not abs(value) <= HEAVIEST:
+            link = robot.links[(robot.parameters.index(name)) // 10]
+            raise InputError(
+                f"robot file '{path}' gives link '{link}' {name} = {value:.3g} in SI units, expected at most {HEAVIEST:.0e}"
+            )
+    for joint in robot.joints:
+        far = float(abs(joint.placement[:3, 3]).max())
+        if not far <= FARTHEST:
+            raise InputError(
+                f"robot file '{path}' puts joint '{joint.name}' {far:.3g} m from its parent, expected at most {FARTHEST:.0e}"
+            )
 
 
 def _refuse_floating(floating: bool, description: Description, format: str) -> None:

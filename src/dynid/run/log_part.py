@@ -92,6 +92,15 @@ def refuse_same(paths: Sequence[str | Path], hashes: Sequence[str], seen: Iterab
         known.append((digest, part, f"'{path}'"))
 
 
+def refuse_zero_torque(what: str | Path, seen: bool, n_rows: int) -> None:
+    """Refuse a log whose torque is zero throughout: any robot without mass and friction would explain it."""
+    if not seen:
+        raise InputError(
+            f"{what}: the torque of every joint is zero in all {n_rows} rows, expected measured torque; name its columns in a mapping "
+            "file (--mapping FILE), or use a log in which the drives are on"
+        )
+
+
 def without_standstill(recording: Recording) -> tuple[Recording, str]:
     """The log from half a second before its motion to half a second after it, and what was left out, in words."""
     q, t = recording.position, recording.time

@@ -18,7 +18,7 @@ from dynid.recording.readers.read import NotMotionError, open_with, read_log
 from dynid.recording.recording import Recording, RecordingStream, StaticRecording, WrenchRecording
 from dynid.recording.survey import survey
 from dynid.robot.model import Robot
-from dynid.run.log_part import LogPart, log_part, refuse_same, without_standstill
+from dynid.run.log_part import LogPart, log_part, refuse_same, refuse_zero_torque, without_standstill
 from dynid.run.long_logs import LongLog, refuse_without_torque, without_long_standstill
 from dynid.run.options import Reading
 from dynid.run.signals import repair_notes
@@ -89,6 +89,7 @@ def open_logs(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs | 
     for part, stream in zip(parts, streams, strict=True):
         refuse_without_torque(stream)
         log, left_out = _surveyed(stream, part, settings)
+        refuse_zero_torque(part.path, log.survey.torque_seen, log.survey.n_rows)
         long.append(log)
         found = (*stream.source.notes, *([left_out] if left_out else []), *log.survey.notes(stream.joint_names))
         notes.extend(f"{part.path.name}: {note}" for note in found)
@@ -171,6 +172,8 @@ def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading, *, torque:
         if torque and recording.torque is None:
             hint = " It has motor current: give --drive-gains." if recording.current is not None else ""
             raise InputError(f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
+        if recording.torque is not None and torque:
+            refuse_zero_torque(path, bool(recording.torque.any()), recording.n_samples)
     return Logs(robot, tuple(cut), tuple(str(path) for path in paths), tuple(hashes), tuple(notes))
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from dynid.engine import engine_from
 from dynid.errors import InputError
 from dynid.estimation.advice import advise
@@ -36,7 +38,7 @@ from dynid.run.bands import BandTrial, choose_bands
 from dynid.run.errors import torque_errors
 from dynid.run.gate import gate
 from dynid.run.judged import judged
-from dynid.run.log_part import refuse_same
+from dynid.run.log_part import refuse_same, refuse_zero_torque
 from dynid.run.logs import Logs, open_unseen, read_unseen
 from dynid.run.long_logs import (
     SHOWN,
@@ -85,6 +87,9 @@ def parts_of(logs: Logs, robot: Robot, settings: Settings, validate_on: Sequence
         return _long_parts(logs, robot, settings, validate_on)
     if settings.split is not None:
         pairs = [split_recording(recording, settings.split) for recording in logs.recordings]
+        for path, parts in zip(logs.paths, pairs, strict=True):
+            for name, part in zip(("first", "second"), parts, strict=True):
+                refuse_zero_torque(f"the {name} part of {path}", bool(np.any(part.torque)), part.n_samples)
         return Parts(tuple(first for first, _ in pairs), tuple(rest for _, rest in pairs))
     if not validate_on:
         return Parts(logs.recordings)

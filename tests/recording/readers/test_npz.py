@@ -80,3 +80,13 @@ def test_npz_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
     monkeypatch.setattr("dynid.recording.readers.formats.npz.MOST_BYTES", 2**20)
     with pytest.raises(InputError, match="write longer logs as parquet"):
         read_recording(tmp_path / "zeros.npz", ARM)
+
+
+def test_an_archive_of_very_many_arrays_is_refused_before_any_is_opened(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "log.npz", "w") as archive:
+        for k in range(5001):
+            archive.writestr(f"x{k}.npy", b"")
+    with pytest.raises(InputError, match="holds 5001 arrays, expected at most 5000"):
+        read_recording(tmp_path / "log.npz", ARM)

@@ -20,6 +20,7 @@ from dynid.adapters.urls import local_copy
 from dynid.arrays import Array
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
 from dynid.recording.readers.foreign import foreign_errors
+from dynid.recording.readers.formats.bag_sizes import check_bag_sizes, check_mcap_sizes
 from dynid.recording.readers.formats.format import OpenOptions
 from dynid.recording.readers.formats.ros2_control import CONTROLLER_STATE, DYNAMIC_STATE, controller_columns, dynamic_columns
 from dynid.recording.readers.formats.table import ArrayTable
@@ -120,6 +121,8 @@ def _open_mcap(log: LogFile) -> Iterator[_Bag]:
     except ImportError as error:
         raise MissingPackageError("mcap-ros2-support", "reading MCAP files", "ros") from error
     with log.reading() as file:
+        check_mcap_sizes(str(log.path), file)
+        file.seek(0)
         reader = make_reader(file, validate_crcs=True, decoder_factories=[DecoderFactory()])
         summary = reader.get_summary()
         if summary is None or not summary.channels:
@@ -146,6 +149,9 @@ def _open_rosbags(path: Path) -> Iterator[_Bag]:
         from rosbags.typesys import Stores, get_typestore
     except ImportError as error:
         raise MissingPackageError("rosbags", "reading ROS .db3 and .bag files", "ros") from error
+    for part in sorted(path.glob("*.mcap")) if path.is_dir() else [path] if path.suffix.lower() == ".bag" else []:
+        with part.open("rb") as file:
+            (check_bag_sizes if part == path else check_mcap_sizes)(str(part), file)
     # sqlite bags before ROS 2 Iron carry no message definitions; these two messages have not changed since.
     with AnyReader([path], default_typestore=get_typestore(Stores.ROS2_HUMBLE)) as reader:
         kinds = {connection.topic: connection.msgtype for connection in reader.connections}

@@ -21,6 +21,8 @@ MOST_BYTES = 8 * 2**30
 #: An archive this small may be packed as tightly as it likes (constant columns are).
 HARMLESS_BYTES = 256 * 2**20
 MOST_PACKING = 200.0
+MOST_ARRAYS = 5000
+"""More than the columns of any robot; each costs time to open, however small it is."""
 
 
 class NpzFormat:
@@ -61,6 +63,10 @@ def open_npz(log: LogFile) -> ArrayTable:
 
 
 def _check_sizes(where: str, members: list[zipfile.ZipInfo]) -> None:
+    if len(members) > MOST_ARRAYS:
+        raise InputError(
+            f"{where}: holds {len(members)} arrays, expected at most {MOST_ARRAYS}; put the rows of a quantity in one"
+        )
     unpacked = sum(entry.file_size for entry in members)
     packed = max(sum(entry.compress_size for entry in members), 1)
     if unpacked > MOST_BYTES:

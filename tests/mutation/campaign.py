@@ -1,0 +1,164 @@
+"""Faults put into the core one at a time, and whether the tests notice: ``python tests/mutation/campaign.py --module inertia``.
+
+Every mutant runs in a process of its own, forked from one that has the libraries loaded, with the mutated module in place of the
+real one before anything of the package is imported; nothing is written to the source. Tests stop at the first failure. Compiled
+kernels of a mutated module are run as plain Python. A mutant that every test passes has survived; one that takes far longer than
+the unchanged module counts as noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.abc
+import importlib.util
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+os.environ.setdefault("CI", "1")  # the same examples of hypothesis every time
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+from mutation.operators import Mutant, mutants_of  # noqa: E402 - the folder of tests is on the path only now
+
+MODULES = {
+    "inertia": (
+        "dynid.inertia",
+        ["tests/test_inertia.py", "tests/laws/test_inertia_laws.py", "tests/test_bodies.py", "tests/validation/test_consistency.py"],
+    ),
+    "factor": (
+        "dynid.regression.factor",
+        ["tests/regression/test_factor.py", "tests/laws/test_regression_laws.py", "tests/estimation/test_linear.py"],
+    ),
+    "base": (
+        "dynid.regression.base",
+        ["tests/regression/test_base.py", "tests/papers/test_base_parameters.py", "tests/regression/test_independence.py"],
+    ),
+    "consistent_set": (
+        "dynid.estimation.convex.consistent_set",
+        [
+            "tests/estimation/convex/test_consistent_set.py",
+            "tests/estimation/convex/test_feasibility.py",
+            "tests/estimation/convex/test_repair.py",
+            "tests/estimation/methods/test_sdp.py",
+        ],
+    ),
+    "recursive_kernel": (
+        "dynid.estimation.methods.recursive_kernel",
+        ["tests/estimation/methods/test_recursive_kernel.py", "tests/estimation/methods/test_recursive.py"],
+    ),
+}  # fmt: skip
+_LIBRARIES = ("numpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.signal", "numba", "hypothesis", "pytest",
+              "pinocchio", "mujoco", "clarabel")  # fmt: skip
+
+
+class Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds one module in a text instead of in its file."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name, self.source = name, source
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        if name != self.name:
+            return None
+        return importlib.util.spec_from_loader(name, self, origin=str(_file(name)))
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__file__ = str(_file(self.name))
+        plain = self.source.replace(
+            "from dynid.adapters.numba import njit", "njit = lambda **_: (lambda function: function)"
+        )
+        exec(compile(plain, module.__file__, "exec"), module.__dict__)
+
+
+def _file(name: str) -> Path:
+    return ROOT / "src" / Path(*name.split(".")).with_suffix(".py")
+
+
+def passes(name: str, source: str, tests: list[str], limit_s: float) -> tuple[bool | None, float]:
+    """Whether the tests pass with this text of the module, None where they did not end; and the seconds it took."""
+    begun = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        code = 70
+        try:
+            import pytest
+
+            os.chdir(ROOT)
+            sys.meta_path.insert(0, Replaced(name, source))
+            code = int(pytest.main(["-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]))
+        finally:
+            os._exit(code)
+    while time.monotonic() - begun < limit_s:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status == 0, time.monotonic() - begun
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None, time.monotonic() - begun
+
+
+def run(short: str, out: Path, only: range | None, every: int) -> dict[str, object]:
+    """All mutants of one module; a line each in ``out`` as they come, so that a run can be followed and taken up again."""
+    name, tests = MODULES[short]
+    tests = [test for test in tests if (ROOT / test).exists()]
+    source = _file(name).read_text()
+    lines = source.splitlines()
+    good, seconds = passes(name, source, tests, 900.0)
+    assert good, f"{short}: the tests fail without a fault"
+    mutants: list[Mutant] = [
+        one for k, one in enumerate(mutants_of(source)) if k % every == 0 and (not only or one.line in only)
+    ]
+    survivors, late = [], 0
+    log = (out / f"{short}.jsonl").open("a", buffering=1)
+    for k, mutant in enumerate(mutants):
+        survived, took = passes(name, mutant.source, tests, 4.0 * seconds + 20.0)
+        late += survived is None
+        record = {
+            "line": mutant.line,
+            "what": mutant.what,
+            "code": lines[mutant.line - 1].strip(),
+            "survived": bool(survived),
+        }
+        log.write(json.dumps(record | {"seconds": round(took, 1)}) + "\n")
+        if survived:
+            survivors.append(record)
+        sys.stdout.write(f"{short} {k + 1}/{len(mutants)}: {len(survivors)} survived\n")
+        sys.stdout.flush()
+    return {"module": name, "mutants": len(mutants), "survived": survivors, "timed_out": late, "tests": tests}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--module", default=",".join(MODULES))
+    parser.add_argument("--lines", default="", help="only these lines, such as 10:80")
+    parser.add_argument("--every", type=int, default=1, help="one mutant of so many")
+    parser.add_argument("--out", type=Path, default=Path("mutants"))
+    parser.add_argument("--count", action="store_true", help="only count them")
+    given = parser.parse_args()
+    only = range(*(int(part) for part in given.lines.split(":"))) if given.lines else None
+    if given.count:
+        for short in given.module.split(","):
+            sys.stdout.write(f"{short}: {len(mutants_of(_file(MODULES[short][0]).read_text()))} mutants\n")
+        return
+    given.out.mkdir(parents=True, exist_ok=True)
+    for library in _LIBRARIES:
+        importlib.import_module(library)
+    for short in given.module.split(","):
+        found = run(short, given.out.resolve(), only, given.every)
+        (given.out / f"{short}.json").write_text(json.dumps(found, indent=1))
+        sys.stdout.write(f"{short}: {found['mutants']} mutants, {len(found['survived'])} survived\n")  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()
