@@ -155,7 +155,7 @@ ARM_URDF = f"""<?xml version="1.0"?>
   <link name="finger">{inertial_urdf(0.2)}</link>
   <joint name="other_slide" type="prismatic">
     <parent link="fore"/><child link="other_finger"/><origin xyz="0 0.2 0.05"/><axis xyz="0 1 0"/>
-    <limit lower="0" upper="0.1" effort="0" velocity="0"/><mimic joint="slide" multiplier="-1"/>
+    <limit lower="0" upper="0.1" effort="0" velocity="0"/>
   </joint>
   <link name="other_finger"/>
 </robot>

@@ -48,10 +48,11 @@ def urdf(tmp_path: Path) -> Path:
 def test_fingers_wheels_and_followers_are_held(urdf: Path) -> None:
     robot = read_robot(urdf, "none")
     idle = idle_joints(robot)
-    assert set(idle) == {"finger_1", "claw", "left_wheel"}
-    assert "follows" in idle["claw"]
+    assert set(idle) == {"finger_1", "left_wheel"}  # claw follows finger_1 and stands still with it
     held, told = without_idle_joints(robot)
     assert held.joint_names == ("pan_joint", "lift_joint")
+    assert held.locked["claw"] == held.locked["finger_1"]
+    assert not held.loops
     assert "--move" in told
     asked = without_idle_joints(robot, ["finger_1"])[0]
     assert set(asked.joint_names) == {"pan_joint", "lift_joint", "finger_1"}

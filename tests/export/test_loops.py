@@ -10,7 +10,7 @@ from dynid.errors import InputError
 from dynid.export.c_source import write_c
 from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import torque_parity
-from dynid.export.sdf import write_sdf
+from dynid.export.sdf import sdf_parity, write_sdf
 from dynid.export.sidecar import robot_from_sidecar, write_sidecar
 from dynid.export.urdf import write_urdf
 from dynid.regression.torque import inverse_dynamics
@@ -60,7 +60,7 @@ def test_the_parameter_file_holds_closures_and_what_is_absent(tmp_path, name):
     same_torque(robot, again)
 
 
-@pytest.mark.parametrize(("write", "file"), [(write_sdf, "robot.sdf"), (write_c, "robot.c")])
+@pytest.mark.parametrize(("write", "file"), [(write_c, "robot.c")])
 def test_formats_without_loops_refuse_with_the_loops_named(tmp_path, write, file):
     with pytest.raises(InputError, match=r"closed loops \(tool\).*mjcf"):
         write(closed_robot("five_bar"), tmp_path / file)
@@ -98,9 +98,22 @@ def test_connect_between_sites_is_read_and_the_driven_joint_deduced(tmp_path):
     np.testing.assert_allclose(inverse_dynamics(robot, q, v, a), inverse_dynamics(straight, q, v, a), rtol=1e-9)
 
 
-def test_equalities_of_joints_are_noted_and_not_modelled(tmp_path):
+def test_equalities_of_tendons_are_noted_and_not_modelled(tmp_path):
     path = tmp_path / "robot.xml"
-    path.write_text(CONNECTED.replace("TIE", '<joint joint1="crank" joint2="rocker"/>'))
+    tendon = '<tendon><fixed name="t"><joint joint="crank" coef="1"/></fixed></tendon><keyframe>'
+    path.write_text(CONNECTED.replace("TIE", '<tendon tendon1="t"/>').replace("<keyframe>", tendon))
     robot = read_robot(path, "none")
     assert not robot.loops
-    assert any("not modelled: equality constraints of joints" in note for note in robot.source.notes)
+    assert any("not modelled: equality constraints of tendons" in note for note in robot.source.notes)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_sdf_has_a_joint_more_for_every_loop(tmp_path, name):
+    """Read again, the file has the robot's torque; its joints count from the closed position that the links stand in."""
+    robot = closed_robot(name, EFFECTS)
+    written = write_sdf(robot, tmp_path / "robot.sdf")
+    again = read_robot(written.path, "none")
+    assert again.loops.names == robot.loops.names
+    assert sdf_parity(robot, written.path) < 1e-9
+    heavier = robot.with_parameters(robot.parameters.with_values(1.1 * robot.parameters.values))
+    assert sdf_parity(heavier, written.path) > 1e-4

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
-from dynid.export.mjcf import write_mjcf
 from dynid.export.sdf import sdf_parity, write_sdf
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import effects_from_names
@@ -47,19 +46,6 @@ def test_merged_links_are_links_or_frames_again(tmp_path, suffix, text):
     for link in robot.merged:
         if link.name in massive:
             np.testing.assert_allclose(by_name[link.name].phi, link.phi, atol=1e-14)
-
-
-@pytest.mark.parametrize("write", [write_sdf, write_mjcf])
-def test_joints_that_follow_others_are_named(tmp_path, write):
-    source = tmp_path / "arm.urdf"
-    source.write_text(ARM_URDF)
-    robot = read_robot(source)
-    suffix = ".sdf" if write is write_sdf else ".xml"
-    told = [note for note in write(robot, tmp_path / f"arm{suffix}").notes if "mimics" in note]
-    assert len(told) == 1
-    assert told[0].startswith("joint 'other_slide' is treated as a joint of its own; it mimics 'slide'")
-    held = robot.lock({"other_slide": 0.0})
-    assert not any("mimics" in note for note in write(held, tmp_path / f"held{suffix}").notes)
 
 
 def test_limits_and_friction_are_kept(tmp_path):

@@ -255,5 +255,5 @@ def test_what_is_not_modelled_is_noted(tmp_path: Path) -> None:
     notes = "\n".join(robot.source.notes)
     assert "spring of joint 'hip' (stiffness 3)" in notes
     assert "nonlinear damping of joint 'hip'" in notes
-    assert "equality constraints" in notes
+    assert "not modelled: closed loops (equality) of a robot on a floating base" in notes
     assert not robot.gravity.any()

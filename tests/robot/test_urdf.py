@@ -56,7 +56,6 @@ def test_joints_limits_friction_and_notes(tmp_path: Path) -> None:
     assert (slide.q_min, slide.q_max) == (0.0, 0.1)
     assert spin.q_max == spin.dq_max == other.dq_max == other.tau_max == np.inf
     notes = "\n".join(robot.source.notes)
-    assert "joint 'other_slide' is treated as a joint of its own; it mimics 'slide' (multiplier -1, offset 0)" in notes
     assert "moving links without mass: other_finger" in notes
     assert "no velocity limit: spin, other_slide" in notes
 
@@ -200,4 +199,5 @@ def test_every_published_robot_has_pinocchios_dynamics(floating: bool) -> None:
                 read_urdf(file, floating=floating)
             continue
         root = [pin.JointModelFreeFlyer()] if floating else []
-        assert_same_dynamics(read_urdf(file, floating=floating), pin.buildModelFromUrdf(str(file), *root), samples=2)
+        tree = read_urdf(file, floating=floating).opened  # Pinocchio moves joints that mimic others on their own
+        assert_same_dynamics(tree, pin.buildModelFromUrdf(str(file), *root), samples=2)

@@ -130,6 +130,38 @@ def ties(model: Any) -> list[Tie]:
     return found
 
 
+@dataclass(frozen=True)
+class Follower:
+    """An ``equality joint`` of a compiled model: ``q = sum_k c_k q_leader^k``, in positions as the model counts them."""
+
+    name: str
+    joint: int
+    leader: int
+    """-1 where the joint is held at ``c_0``."""
+    coefficients: tuple[float, ...]
+
+
+def followers(model: Any) -> list[Follower]:
+    """The active ``joint`` constraints between joints of one degree of freedom.
+
+    MuJoCo states them about the reference positions, ``q - q_ref = sum_k c_k (q_leader - q_leader_ref)^k``.
+    """
+    import mujoco
+
+    found = []
+    for k in range(model.neq):
+        if int(model.eq_type[k]) != int(mujoco.mjtEq.mjEQ_JOINT) or not model.eq_active0[k]:
+            continue
+        joint, leader = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+        here = float(model.qpos0[model.jnt_qposadr[joint]])
+        there = float(model.qpos0[model.jnt_qposadr[leader]]) if leader >= 0 else 0.0
+        about = np.polynomial.Polynomial(model.eq_data[k, :5] if leader >= 0 else model.eq_data[k, :1])
+        plain = about(np.polynomial.Polynomial([-there, 1.0])) + here
+        name = model.equality(k).name or f"equality{k + 1}"
+        found.append(Follower(name, joint, leader, tuple(plain.coef.tolist())))
+    return found
+
+
 def driven_by_actuators(model: Any) -> list[int]:
     """Joints that an actuator acts on."""
     return [j for j in range(model.njnt) if _on_joint(model, j).any()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,11 +54,16 @@ def refuse_lumped(robot: Robot) -> None:
 
 
 def add_equalities(root: Element, robot: Robot, bodies: list[Element], world: Element, notes: list[str]) -> None:
-    """Closures as ``connect`` and ``weld`` between sites, and a keyframe ``closed`` at which they hold."""
+    """Closures as ``connect`` and ``weld`` between sites or ``joint``, and a keyframe ``closed`` at which they hold."""
     from xml.etree.ElementTree import SubElement
 
     equality = SubElement(root, "equality")
-    for loop in robot.loops:
+    for tie in robot.loops.ties:
+        joints = {"joint1": robot.joints[tie.follower].name}
+        joints |= {"joint2": robot.joints[tie.leader].name} if tie.leader >= 0 else {}
+        coefficients = [*tie.coefficients, 0.0, 0.0, 0.0, 0.0][:5]
+        SubElement(equality, "joint", {"name": tie.name} | joints, polycoef=vector(np.array(coefficients)))
+    for loop in robot.loops.framed:
         for k, shift in enumerate(_points(loop)):
             sites = []
             for end, frame in (("first", loop.first), ("second", loop.second)):
@@ -87,7 +93,8 @@ def _depth_first(robot: Robot) -> list[int]:
 
 def equality_names(robot: Robot) -> tuple[str, ...]:
     """Names of the constraints that a new MJCF file has."""
-    return tuple(f"{loop.name}{k + 1 if k else ''}" for loop in robot.loops for k in range(len(_points(loop))))
+    framed = [f"{loop.name}{k + 1 if k else ''}" for loop in robot.loops.framed for k in range(len(_points(loop)))]
+    return (*(tie.name for tie in robot.loops.ties), *framed)
 
 
 def _points(loop: Loop) -> list[Array]:
@@ -111,13 +118,22 @@ def write_side_file(robot: Robot, path: Path) -> Path:
     lines = [f"actuated = [{listed}]"]
     if robot.loops.rubbing:
         lines.append("friction = [" + ", ".join(f'"{name}"' for name in robot.loops.rubbing) + "]")
-    for loop in robot.loops:
+    for tie in robot.loops.ties:
+        coefficients = ", ".join(repr(c) for c in tie.coefficients)
+        leader = tie.leader if tie.leader >= 0 else next(i for i in range(len(names)) if i != tie.follower)
+        lines += ["", "[[loop]]", f"name = {_quoted(tie.name)}", f"joint = {_quoted(names[tie.follower])}"]
+        lines += [f"follows = {_quoted(names[leader])}", f"polynomial = [{coefficients}]"]
+    for loop in robot.loops.framed:
         closed = ", ".join(f'"{component}"' for component in loop.closed)
         lines += ["", "[[loop]]", f'name = "{loop.name}"', f"closed = [{closed}]"]
         lines += [f"{end} = {_frame(robot, frame)}" for end, frame in (("first", loop.first), ("second", loop.second))]
     lines += ["", "[start]"]
     lines += [f'"{name}" = {value!r}' for name, value in zip(names, robot.loops.start.tolist(), strict=True)]
     return Path(write_bytes(path.with_name(path.stem + SIDE_FILE), ("\n".join(lines) + "\n").encode()))
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)  # a JSON string is a TOML string
 
 
 def _frame(robot: Robot, frame: Frame) -> str:

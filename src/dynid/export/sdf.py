@@ -3,12 +3,16 @@
 A joint's pose lies in its child link, so axes beside a body's origin need no other frames, and a screw joint can be written.
 Bodies that were merged of several links are taken apart again, see :mod:`dynid.robot.links_apart`. SDF keeps gravity in its
 worlds and has no rotor inertia.
+
+A closed loop is a joint more, on a link that hangs on another joint already. Its two frames meet where the links stand in the file, so
+a closed robot is written in the closed position that its description starts from, and joints count from there.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,17 +21,18 @@ from dynid.adapters.tree import axis_point, pitch
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.export.escaping import escape, quoteattr
-from dynid.export.loops import refuse_loops
 from dynid.export.proof import largest_gap
 from dynid.export.simulator_joint import FRICTION, as_held, joint_dynamics, left_out
 from dynid.export.urdf import rpy_from_rotation
 from dynid.export.written import WrittenModel, number, refuse_inconsistent, untied, vector
 from dynid.files import write_text
 from dynid.inertia import mass_com_inertia
+from dynid.regression.closed_motion import closures_of
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics as torque_of
 from dynid.robot.effects import Coulomb, Viscous
 from dynid.robot.links_apart import links_taken_apart, own_inertials
+from dynid.robot.loops import COMPONENTS, Loop
 from dynid.robot.model import Robot
 from dynid.robot.sdf import read_sdf
 
@@ -52,19 +57,77 @@ def write_sdf(
         >>> dynid.write_sdf(dynid.demo_robot(), "arm.sdf").format
         'sdf'
     """
+    _refuse_unwritten(robot)
     bad = refuse_inconsistent(robot, allow_inconsistent)
     notes = [f"links {', '.join(bad)} are not physically consistent"] if bad else []
     notes.extend(left_out(robot, "SDF", FRICTION, gravity=False))
     notes.extend(untied(robot))
     notes.append(f"SDF keeps gravity in its worlds; this robot's is {vector(robot.gravity)} m/s^2")
+    if robot.loops:
+        shift = closed_position(robot)
+        moved = [f"{joint.name} from {x:.6g}" for joint, x in zip(robot.joints, shift, strict=True) if x != 0.0]
+        if moved:
+            notes.append(f"joints count from the closed position that the links are written in: {', '.join(moved)}")
+        robot = counted_from(robot, shift)
     return WrittenModel(write_text(path, _text(robot, notes, described)), "sdf", False, tuple(notes))
+
+
+def _refuse_unwritten(robot: Robot) -> None:
+    """One sentence for closures that SDF has no joint for."""
+    if robot.loops.ties:
+        raise InputError(
+            f"joints of robot '{robot.name}' follow others ({', '.join(tie.name for tie in robot.loops.ties)}), which is not written to "
+            "SDF; export it as mjcf, urdf or json"
+        )
+    for loop in robot.loops.framed:
+        closing_joint(loop)
+
+
+def closed_position(robot: Robot) -> Array:
+    """The closed position of all joints that a description starts from."""
+    return np.asarray(closures_of(robot).seeds.position[0])
+
+
+def counted_from(robot: Robot, position: Array) -> Robot:
+    """The same robot whose joints are at zero where they were at ``position``."""
+    joints = tuple(
+        replace(joint, placement=joint.pose(x), q_min=joint.q_min - x, q_max=joint.q_max - x)
+        for joint, x in zip(robot.joints, position.tolist(), strict=True)
+    )
+    loops = replace(robot.loops, start=robot.loops.start - position)
+    return replace(robot, joints=joints, loops=loops)
+
+
+def closing_joint(loop: Loop) -> tuple[str, Array]:
+    """Kind and axis, in the closure's frames, of the joint that closes a loop."""
+    free = [component for component in COMPONENTS if component not in loop.closed]
+    if not free:
+        return "fixed", np.zeros(3)
+    if free == ["rx", "ry", "rz"]:
+        return "ball", np.zeros(3)
+    if len(free) == 1:
+        return "revolute" if free[0].startswith("r") else "prismatic", np.eye(3)["xyz".index(free[0][-1])]
+    raise InputError(
+        f"loop '{loop.name}' closes {', '.join(loop.closed)}, for which SDF has no joint; it holds fixed, revolute, prismatic and ball "
+        "joints: export the robot as json"
+    )
+
+
+def _closing_lines(robot: Robot, loop: Loop, called: dict[str, str]) -> list[str]:
+    kind, axis = closing_joint(loop)
+    first, second = (loop.first, loop.second) if loop.second.body >= 0 else (loop.second, loop.first)
+    parent = "world" if first.body < 0 else called[robot.links[first.body]]
+    lines = [f'    <joint name={quoteattr(loop.name)} type="{kind}">', *_ends(parent, called[robot.links[second.body]])]
+    lines.append(f"      <pose>{_pose(second.placement)}</pose>")
+    if axis.any():
+        lines += ["      <axis>", f"        <xyz>{vector(axis)}</xyz>", "      </axis>"]
+    return [*lines, "    </joint>"]
 
 
 def _text(robot: Robot, notes: list[str], described: Robot | None) -> str:
     apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
     called = _link_names(robot, notes)
     # a thread pitch in metres per turn came with version 1.10
-    refuse_loops(robot, "SDF")
     version = "1.10" if any(pitch(joint) != 0.0 for joint in robot.joints) else "1.8"
     lines = ['<?xml version="1.0"?>', f'<sdf version="{version}">', f"  <model name={quoteattr(robot.name)}>"]
     taken = {*robot.joint_names, *called.values()}
@@ -95,6 +158,8 @@ def _text(robot: Robot, notes: list[str], described: Robot | None) -> str:
             *_ends(parent or "world", called[link.name]),
             "    </joint>",
         ]
+    for loop in robot.loops.framed:  # after the joints of the tree: the first joint of a link carries it
+        lines += _closing_lines(robot, loop, called)
     return "\n".join([*lines, "  </model>", "</sdf>", ""])
 
 
@@ -183,6 +248,8 @@ def sdf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, 
 
     Compared is what SDF holds: rigid bodies, in the robot's gravity, viscous and Coulomb friction.
     """
+    if robot.loops:
+        return _closed_parity(robot, path, n_states, seed)
     again = read_sdf(path).with_gravity(robot.gravity).with_effects((Viscous(), Coulomb()))
     for name in robot.joint_names:
         if name not in again.joint_names and not (robot.floating and name == robot.joint_names[0]):
@@ -211,4 +278,30 @@ def sdf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, 
         )
         products = signals * gains
         total[:, robot.driven] += products[:, : len(robot.driven)] + products[:, len(robot.driven) :]
+    return largest_gap(ours, theirs)
+
+
+def _closed_parity(robot: Robot, path: str | os.PathLike[str], n_states: int, seed: int) -> float:
+    """The same of a closed robot, by its own projection: the file's joints count from the closed position."""
+    again = read_sdf(path).with_gravity(robot.gravity)
+    if set(again.loops.names) != set(robot.loops.names):
+        raise InputError(
+            f"robot file '{path}' closes {', '.join(again.loops.names)}, expected {', '.join(robot.loops.names)}"
+        )
+    names = [joint.name for joint in again.joints]
+    for joint in robot.joints:
+        if joint.name not in names:
+            raise UnknownNameError("joint", joint.name, names, f"robot file '{path}'")
+    again = replace(again, loops=replace(again.loops, actuated=robot.loops.actuated), described_joints=())
+    again = again.with_effects((Viscous(), Coulomb()))
+    q, v, a = random_states_within_limits(robot, n_states, seed)
+    shift = closed_position(robot)[[robot.body_index(name) for name in robot.joint_names]]
+    own = as_held(robot)
+    ours, theirs = torque_of(own, q, v, a, effects=False), torque_of(again, q - shift, v, a, effects=False)
+    for robot_like, total in ((own, ours), (again, theirs)):
+        values = robot_like.parameters.as_dict()
+        for k, name in enumerate(robot.joint_names):
+            number_of = robot_like.body_index(name) + 1
+            for symbol, signal in (("fv", v[:, k]), ("fc", np.sign(v[:, k]))):
+                total[:, k] += max(values.get(f"{symbol}{number_of}", 0.0), 0.0) * signal
     return largest_gap(ours, theirs)

@@ -28,7 +28,7 @@ from dynid.robot.coupling import Coupling
 from dynid.robot.effects import Effect, effect_from_dict, effect_to_dict
 from dynid.robot.files import read_description
 from dynid.robot.joint import Joint
-from dynid.robot.loops import Frame, Loop, Loops
+from dynid.robot.loops import Closure, Frame, JointTie, Loop, Loops
 from dynid.robot.model import MergedLink, Robot, make_robot
 from dynid.structured import read_limited
 
@@ -140,13 +140,15 @@ def _loops_record(loops: Loops) -> dict[str, Any]:
         "friction": list(loops.rubbing),
         "start": loops.start,
         "closures": [
-            {
-                "name": loop.name,
-                "closed": list(loop.closed),
-                "bodies": [loop.first.body, loop.second.body],
-                "placements": [loop.first.placement, loop.second.placement],
+            {"name": one.name, "joints": [one.follower, one.leader], "polynomial": list(one.coefficients)}
+            if isinstance(one, JointTie)
+            else {
+                "name": one.name,
+                "closed": list(one.closed),
+                "bodies": [one.first.body, one.second.body],
+                "placements": [one.first.placement, one.second.placement],
             }
-            for loop in loops
+            for one in loops
         ],
     }
 
@@ -154,8 +156,12 @@ def _loops_record(loops: Loops) -> dict[str, Any]:
 def _loops(record: Mapping[str, Any] | None) -> Loops | None:
     if record is None:
         return None
-    closures = []
+    closures: list[Closure] = []
     for one in record["closures"]:
+        if "polynomial" in one:
+            follower, leader = (int(number) for number in one["joints"])
+            closures.append(JointTie(one["name"], follower, leader, tuple(float(c) for c in one["polynomial"])))
+            continue
         first, second = (
             Frame(int(body), _pose(pose, "placement of a loop"))
             for body, pose in zip(one["bodies"], one["placements"], strict=True)

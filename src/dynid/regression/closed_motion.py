@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, BoolArray, IntArray, check_finite, check_shape, freeze
 from dynid.errors import InputError
 from dynid.regression.structure import structure_of
-from dynid.robot.loops import Loop
+from dynid.robot.loops import MOST_COEFFICIENTS, Closure, JointTie
 from dynid.robot.model import Robot
 
 NEWTON_STEPS = 14
@@ -259,7 +259,7 @@ class Closures:
             f"{size:.3g} m or rad; check the positions of its actuated joints, and `start` in the description"
         )
 
-    def _loops_of(self, joint: int) -> list[Loop]:
+    def _loops_of(self, joint: int) -> list[Closure]:
         parents = self.tree[0].tolist()
         return [loop for loop in self.loops if joint in dict(loop.sides(parents))]
 
@@ -326,8 +326,13 @@ def _tree_tuple(robot: Robot) -> tuple[Any, ...]:
     return tree.parent, freeze(tree.rotation.reshape(len(tree.parent), 3, 9)), tree.translation, tree.screw
 
 
-def _closure_tuple(loops: tuple[Loop, ...], sides: list[tuple[tuple[int, int], ...]], names: list[str]) -> tuple[Any, ...]:
-    """Bodies, placements, residuals with kind and axis, joints between the frames, places of the Jacobian's entries."""
+def _closure_tuple(
+    loops: tuple[Closure, ...], sides: list[tuple[tuple[int, int], ...]], names: list[str]
+) -> tuple[Any, ...]:
+    """Bodies, placements, residuals with kind and axis, joints between the frames, places of the Jacobian's entries, polynomials.
+
+    A tie of joints has no frames: its bodies are the follower and the leader.
+    """
     from dynid.regression import loop_kernel as kernel
 
     kinds: list[int] = []
@@ -336,8 +341,12 @@ def _closure_tuple(loops: tuple[Loop, ...], sides: list[tuple[tuple[int, int], .
     for loop, between in zip(loops, sides, strict=True):
         if not between:
             raise InputError(f"loop '{loop.name}' has no joint between its frames")
-        turns = [i for i in range(3) if ("rx", "ry", "rz")[i] in loop.closed]
-        for axis in (i for i in range(3) if "xyz"[i] in loop.closed):
+        if isinstance(loop, JointTie):
+            kinds.append(kernel.JOINTS)
+            axes.append(0)
+        closed = () if isinstance(loop, JointTie) else loop.closed
+        turns = [i for i in range(3) if ("rx", "ry", "rz")[i] in closed]
+        for axis in (i for i in range(3) if "xyz"[i] in closed):
             kinds.append(kernel.TRANSLATION)
             axes.append(axis)
         for axis in turns:
@@ -349,9 +358,21 @@ def _closure_tuple(loops: tuple[Loop, ...], sides: list[tuple[tuple[int, int], .
         names.extend([loop.name] * (len(kinds) - row_start[-1]))
         entry_start.append(entry_start[-1] + (len(kinds) - row_start[-1]) * len(between))
         row_start.append(len(kinds))
+    bodies, placements, polynomials = (
+        [],
+        np.tile(np.eye(4), (len(loops), 2, 1, 1)),
+        np.zeros((len(loops), MOST_COEFFICIENTS)),
+    )
+    for k, loop in enumerate(loops):
+        if isinstance(loop, JointTie):
+            bodies.append((loop.follower, loop.leader))
+            polynomials[k, : len(loop.coefficients)] = loop.coefficients
+        else:
+            bodies.append((loop.first.body, loop.second.body))
+            placements[k] = loop.first.placement, loop.second.placement
     return (
-        freeze([(loop.first.body, loop.second.body) for loop in loops], np.int64),
-        freeze([(loop.first.placement, loop.second.placement) for loop in loops]),
+        freeze(bodies, np.int64),
+        freeze(placements),
         freeze(row_start, np.int64),
         freeze(kinds, np.int64),
         freeze(axes, np.int64),
@@ -359,6 +380,7 @@ def _closure_tuple(loops: tuple[Loop, ...], sides: list[tuple[tuple[int, int], .
         freeze([joint for between in sides for joint, _ in between], np.int64),
         freeze([float(sign) for between in sides for _, sign in between]),
         freeze(entry_start, np.int64),
+        freeze(polynomials),
     )
 
 

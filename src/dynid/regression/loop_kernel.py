@@ -8,7 +8,8 @@ origin is ``(l, w)``, so a point ``x`` moves with ``l + w x x``. A closure betwe
 
 and joint ``i`` between them changes it by ``s R_A^T (l + w x x_B)`` and turns ``R`` by ``u = s R_A^T w``, ``s = 1`` on the side of
 B and ``-1`` on that of A. Turns that are closed are measured by ``vee(R - R^T) / 2`` where all three are, by the components of
-``axis x R axis`` where one axis stays free, and by ``R[j, i]`` where one turn alone is closed.
+``axis x R axis`` where one axis stays free, and by ``R[j, i]`` where one turn alone is closed. A tie of two joints has the residual
+``q_B - p(q_A)`` with a polynomial ``p``.
 
 Passive columns ``J_p`` are solved in the normal equations ``J_p^T J_p``, whose pattern of zeros is known before: redundant
 closures (a planar loop in space) add rows and change nothing else. A pivot that nearly vanishes is a singular pose.
@@ -32,7 +33,7 @@ _FRAME_ROWS = 48
 
 CLOSED, OPEN, SINGULAR = 0, 1, 2
 
-TRANSLATION, ALL_TURNS, TURN_BEFORE_FREE, TURN_AFTER_FREE = 0, 1, 2, 3
+TRANSLATION, ALL_TURNS, TURN_BEFORE_FREE, TURN_AFTER_FREE, JOINTS = 0, 1, 2, 3, 4
 """Kinds of a residual. With one free axis ``k``, the turn about ``k + 1`` comes before it in the cycle, that about ``k + 2`` after
 it; a turn that is closed alone is treated like the latter."""
 
@@ -249,13 +250,46 @@ def _residual(x, frame, kind, axis, out, lanes) -> None:  # type: ignore[no-unty
 
 
 @_compiled
+def _tied(x, c, closures, q_row, v_row, order, out, lanes) -> None:  # type: ignore[no-untyped-def]
+    """Of a tie of joints: its residual (order 0), minus the slope of its polynomial (1), its second derivative in time (2)."""
+    follower, leader, p = closures[0][c, 0], closures[0][c, 1], closures[9]
+    for s in range(lanes):
+        at = _get1(x, q_row + leader, s) if leader >= 0 else 0.0
+        value = 0.0
+        for k in range(p.shape[1] - 1, -1, -1):
+            if order == 0:
+                value = value * at + p[c, k]
+            elif order == 1 and k >= 1:
+                value = value * at + k * p[c, k]
+            elif order == 2 and k >= 2:
+                value = value * at + k * (k - 1) * p[c, k]
+        if order == 0:
+            value = _get1(x, q_row + follower, s) - value
+        elif order == 1:
+            value = -value
+        else:
+            rate = _get1(x, v_row + leader, s) if leader >= 0 else 0.0
+            value = -value * rate * rate
+        _put1(x, out, s, value)
+
+
+@_compiled
 def _jacobian(x, closures, rows, lanes) -> None:  # type: ignore[no-untyped-def]
     """Residual and Jacobian of every closure, each over the joints between its frames."""
-    _, _, row_start, row_kind, row_axis, side_start, side_joint, side_sign, entry_start = closures
+    _, _, row_start, row_kind, row_axis, side_start, side_joint, side_sign, entry_start, _ = closures
     frame, residual, entries = rows[2], rows[3], rows[4]
     for c in range(row_start.shape[0] - 1):
-        _closure(x, c, closures, frame, lanes)
         n_sides = side_start[c + 1] - side_start[c]
+        if row_kind[row_start[c]] == 4:
+            _tied(x, c, closures, rows[0], 0, 0, residual + row_start[c], lanes)
+            for k in range(n_sides):
+                if side_sign[side_start[c] + k] < 0.0:
+                    _tied(x, c, closures, rows[0], 0, 1, entries + entry_start[c] + k, lanes)
+                else:
+                    for s in range(lanes):
+                        _put1(x, entries + entry_start[c] + k, s, 1.0)
+            continue
+        _closure(x, c, closures, frame, lanes)
         for r in range(row_start[c], row_start[c + 1]):
             _residual(x, frame, row_kind[r], row_axis[r], residual + r, lanes)
         for k in range(n_sides):
@@ -297,7 +331,7 @@ def _clear(x, first, count, lanes) -> None:  # type: ignore[no-untyped-def]
 @_compiled
 def _factor(x, closures, passive, fill, rows, lanes) -> None:  # type: ignore[no-untyped-def]
     """Cholesky factor of ``J_p^T J_p``, reciprocals on the diagonal; the smallest pivot's share and place per lane."""
-    _, _, row_start, _, _, side_start, side_joint, _, entry_start = closures
+    _, _, row_start, _, _, side_start, side_joint, _, entry_start, _ = closures
     entries, normal, worst = rows[4], rows[5], rows[9]
     n = fill.shape[0]
     for i in range(n):
@@ -366,7 +400,7 @@ def _solve(x, normal, fill, right, lanes) -> None:  # type: ignore[no-untyped-de
 @_compiled
 def _passive_part(x, closures, passive, n, rows, values, right, lanes) -> None:  # type: ignore[no-untyped-def]
     """``-J_p^T y`` of one lane row ``y`` per residual."""
-    _, _, row_start, _, _, side_start, side_joint, _, entry_start = closures
+    _, _, row_start, _, _, side_start, side_joint, _, entry_start, _ = closures
     _clear(x, right, n, lanes)
     for c in range(row_start.shape[0] - 1):
         n_sides = side_start[c + 1] - side_start[c]
@@ -488,6 +522,9 @@ def _drift(x, closures, rows, out, lanes) -> None:  # type: ignore[no-untyped-de
     bodies, _, row_start, row_kind, row_axis = closures[0], closures[1], closures[2], closures[3], closures[4]
     frame = rows[2]
     for c in range(row_start.shape[0] - 1):
+        if row_kind[row_start[c]] == 4:
+            _tied(x, c, closures, rows[0], rows[9] + 4, 2, out + row_start[c], lanes)
+            continue
         _closure(x, c, closures, frame, lanes)
         first, second = BODY_ROWS * (bodies[c, 0] + 1), BODY_ROWS * (bodies[c, 1] + 1)
         for s in range(lanes):
@@ -547,7 +584,7 @@ def _drift(x, closures, rows, out, lanes) -> None:  # type: ignore[no-untyped-de
 def follow(q, v, a, tree, closures, order, moving, G, v_tree, a_tree, share, least) -> None:  # type: ignore[no-untyped-def]
     """``G`` at closed positions, and where ``moving`` the tree's velocities and accelerations under the actuated ones."""
     passive, passive_joint, actuated_joint, fill, rows = order
-    _, _, row_start, _, _, side_start, side_joint, _, entry_start = closures
+    _, _, row_start, _, _, side_start, side_joint, _, entry_start, _ = closures
     n, n_actuated = fill.shape[0], actuated_joint.shape[0]
     x = _start(tree, rows[11])
     right, gains, drift = rows[6], rows[7], rows[8]

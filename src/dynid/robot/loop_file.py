@@ -9,7 +9,14 @@
     second = { link = "rocker", position = [0.3, 0.0, 0.0] }
 
 A side file ``arm.loops.toml`` beside ``arm.urdf`` may also hold ``[start]`` (joint = position) and ``friction`` (names of passive
-joints that rub); in a robot's own TOML file these are keys of its joints.
+joints that rub); in a robot's own TOML file these are keys of its joints. A joint that follows another one, by the coefficients of
+a polynomial in its position (``mimic`` of the URDF itself is read without a side file):
+
+    [[loop]]
+    name = "parallelogram"
+    joint = "rod"
+    follows = "lower_arm"
+    polynomial = [0.0, -1.0]
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.robot.joint import Joint, neutral_position
-from dynid.robot.loops import Frame, Loop, Loops, independent_joints
+from dynid.robot.loops import Closure, Frame, JointTie, Loop, Loops, independent_joints
 from dynid.robot.model import Robot
 from dynid.robot.toml_values import check_keys, number, pose_of, table_of, text
 from dynid.structured import read_limited, toml_table
@@ -55,7 +62,9 @@ def with_loops(robot: Robot, loops: Loops) -> Robot:
     n = robot.parameters.n_inertial
     if len(robot.parameters) != n:
         raise InputError(f"robot '{robot.name}' has effects already; give it loops first")
-    return replace(robot, loops=loops, described_joints=())
+    # a log may number followers too: their columns then have a place, and are not needed
+    described = () if loops.framed else tuple(joint.name for joint in robot.joints)
+    return replace(robot, loops=loops, described_joints=described)
 
 
 def loops_from_table(
@@ -66,6 +75,8 @@ def loops_from_table(
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{where} has no [[loop]] tables, expected one per closure")
     closures = tuple(_loop(row, k, robot, where) for k, row in enumerate(rows, start=1))
+    stated = {one.follower for one in closures if isinstance(one, JointTie)}
+    closures += tuple(tie for tie in robot.loops.ties if tie.follower not in stated)
     names = [joint.name for joint in robot.joints]
     for name in start:
         if name not in names:
@@ -86,10 +97,12 @@ def names_of(value: Any, what: str) -> tuple[str, ...]:
 
 
 def deduced_joints(
-    joints: Sequence[Joint], closures: Sequence[Loop], start: Array, where: str = "the description"
+    joints: Sequence[Joint], closures: Sequence[Closure], start: Array, where: str = "the description"
 ) -> tuple[str, ...]:
     """Actuated joints where none are named: those with a torque limit if they are as many as can move on their own, else those
     nearest to the base that leave the rest determined."""
+    if all(isinstance(one, JointTie) for one in closures):
+        return free_of_ties(joints, [one for one in closures if isinstance(one, JointTie)])
     q = _closed_from(joints, closures, start, where)
     jacobian = _jacobian(joints, closures, q)
     n_free = len(joints) - int(np.linalg.matrix_rank(jacobian, tol=1e-6))
@@ -103,7 +116,7 @@ def deduced_joints(
     return tuple(joints[i].name for i in independent_joints(jacobian, preference))
 
 
-def residual_of(joints: Sequence[Joint], closures: Sequence[Loop], q: Array) -> Array:
+def residual_of(joints: Sequence[Joint], closures: Sequence[Closure], q: Array) -> Array:
     """What stays open of all closures at one position of the tree: metres, and sines of angles."""
     poses: list[Array] = []
     for joint, position in zip(joints, q, strict=True):
@@ -111,6 +124,9 @@ def residual_of(joints: Sequence[Joint], closures: Sequence[Loop], q: Array) -> 
         poses.append(above @ joint.pose(position))
     found: list[float] = []
     for loop in closures:
+        if isinstance(loop, JointTie):
+            found.append(float(q[loop.follower] - loop.position(q[loop.leader] if loop.leader >= 0 else 0.0)))
+            continue
         first, second = (
             (poses[frame.body] if frame.body >= 0 else np.eye(4)) @ frame.placement for frame in (loop.first, loop.second)
         )
@@ -126,7 +142,7 @@ def residual_of(joints: Sequence[Joint], closures: Sequence[Loop], q: Array) -> 
     return np.array(found)
 
 
-def _jacobian(joints: Sequence[Joint], closures: Sequence[Loop], q: Array) -> Array:
+def _jacobian(joints: Sequence[Joint], closures: Sequence[Closure], q: Array) -> Array:
     columns = []
     for step in _STEP * np.eye(len(q)):
         ahead, behind = residual_of(joints, closures, q + step), residual_of(joints, closures, q - step)
@@ -134,7 +150,7 @@ def _jacobian(joints: Sequence[Joint], closures: Sequence[Loop], q: Array) -> Ar
     return np.array(columns).T
 
 
-def _closed_from(joints: Sequence[Joint], closures: Sequence[Loop], start: Array, where: str) -> Array:
+def _closed_from(joints: Sequence[Joint], closures: Sequence[Closure], start: Array, where: str) -> Array:
     """The nearest closed position to the start, all joints free to move."""
     q = np.array(start)
     for _ in range(60):
@@ -149,12 +165,36 @@ def _closed_from(joints: Sequence[Joint], closures: Sequence[Loop], start: Array
     )
 
 
-def _loop(row: Mapping[str, Any], k: int, robot: Robot, where: str) -> Loop:
+def _loop(row: Mapping[str, Any], k: int, robot: Robot, where: str) -> Closure:
     place = f"loop {row.get('name', k)!r} in {where}"
+    if "joint" in row:
+        return _tie(row, k, robot, place)
     check_keys(row, ("closed", "first", "second"), ("name",), place)
     closed = names_of(row["closed"], f"closed of {place}")
     first, second = (_frame(row[key], robot, f"{key} of {place}") for key in ("first", "second"))
     return Loop(text(row.get("name", f"loop{k}"), f"name of {place}"), first, second, closed)
+
+
+def _tie(row: Mapping[str, Any], k: int, robot: Robot, place: str) -> JointTie:
+    check_keys(row, ("joint", "follows"), ("name", "polynomial"), place)
+    names = [joint.name for joint in robot.joints]
+    ends = []
+    for key in ("joint", "follows"):
+        name = text(row[key], f"{key} of {place}")
+        if name not in names:
+            raise UnknownNameError("joint", name, names, place)
+        ends.append(names.index(name))
+    given = row.get("polynomial", [0.0, 1.0])
+    if not isinstance(given, list):
+        raise InputError(f"polynomial of {place} is {given!r}, expected a list of numbers, the constant first")
+    polynomial = tuple(number(c, f"polynomial of {place}") for c in given)
+    return JointTie(text(row.get("name", f"loop{k}"), f"name of {place}"), ends[0], ends[1], polynomial)
+
+
+def free_of_ties(joints: Sequence[Joint], ties: Sequence[JointTie]) -> tuple[str, ...]:
+    """Names of the joints that follow no other."""
+    followers = {tie.follower for tie in ties}
+    return tuple(joint.name for i, joint in enumerate(joints) if i not in followers)
 
 
 def _frame(value: Any, robot: Robot, what: str) -> Frame:

@@ -6,7 +6,8 @@ closures, motion keeps ``J(q) v = 0``. A few *actuated* joints then move all oth
     v_tree = G(q) v_actuated,      a_tree = G a_actuated + (dG/dt) v_actuated.
 
 The components are those of the pose of the second frame in the first: translations ``x y z`` along the axes of the first frame
-and turns ``rx ry rz`` about them. A hinge about z closes ``x y z rx ry``, a ball joint ``x y z``.
+and turns ``rx ry rz`` about them. A hinge about z closes ``x y z rx ry``, a ball joint ``x y z``. A joint that follows another one
+(``mimic`` of URDF, ``equality joint`` of MJCF) is a closure too: ``q_follower = sum_k c_k q_leader^k``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from dynid.robot.joint import Joint
 
 COMPONENTS: Final = ("x", "y", "z", "rx", "ry", "rz")
 """Components of a relative pose that a closure may close."""
+MOST_COEFFICIENTS: Final = 5
+"""Of the polynomial by which a joint follows another: up to the fourth power, as in MuJoCo."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +66,53 @@ class Loop:
 
 
 @dataclass(frozen=True)
+class JointTie:
+    """One joint that follows another: ``q_follower = sum_k c_k q_leader^k``; without a leader (-1) it stays at ``c_0``."""
+
+    name: str
+    follower: int
+    leader: int
+    coefficients: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        found = tuple(float(c) for c in self.coefficients)
+        if not 1 <= len(found) <= MOST_COEFFICIENTS or not np.isfinite(found).all():
+            raise InputError(
+                f"tie '{self.name}' has the coefficients {', '.join(f'{c:g}' for c in found)}, expected one to {MOST_COEFFICIENTS} numbers"
+            )
+        if self.follower == self.leader:
+            raise InputError(f"tie '{self.name}' lets a joint follow itself, expected two joints")
+        while len(found) > 1 and found[-1] == 0.0:
+            found = found[:-1]
+        object.__setattr__(self, "coefficients", found)
+        if len(found) == 1:
+            object.__setattr__(self, "leader", -1)  # nothing of another joint is in it
+
+    def position(self, leader: float) -> float:
+        """Of the follower."""
+        return float(np.polynomial.polynomial.polyval(leader, self.coefficients))
+
+    def sides(self, parents: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """The joints that take part: 1 for the follower, -1 for the leader."""
+        both = [(self.follower, 1), *([] if self.leader < 0 else [(self.leader, -1)])]
+        return tuple(sorted(both))
+
+
+Closure: TypeAlias = Loop | JointTie
+
+
+@dataclass(frozen=True)
 class Loops:
     """The closures of a robot, none for an open chain.
 
     Args:
-        closures: one per closed loop.
+        closures: one per closed loop or tie of joints.
         actuated: joints that are driven and measured; they move all others.
         rubbing: passive joints that friction and rotor inertia act on too.
         start: a position of every joint of the tree near a closed one: it chooses the assembly mode.
     """
 
-    closures: tuple[Loop, ...] = ()
+    closures: tuple[Closure, ...] = ()
     actuated: tuple[str, ...] = ()
     rubbing: tuple[str, ...] = ()
     start: Array = field(default_factory=lambda: np.zeros(0))
@@ -88,10 +127,10 @@ class Loops:
     def __len__(self) -> int:
         return len(self.closures)
 
-    def __iter__(self) -> Iterator[Loop]:
+    def __iter__(self) -> Iterator[Closure]:
         return iter(self.closures)
 
-    def __getitem__(self, index: int) -> Loop:
+    def __getitem__(self, index: int) -> Closure:
         return self.closures[index]
 
     @cached_property
@@ -99,10 +138,22 @@ class Loops:
         return tuple(loop.name for loop in self.closures)
 
     @cached_property
+    def framed(self) -> tuple[Loop, ...]:
+        """Closures between two frames."""
+        return tuple(loop for loop in self.closures if isinstance(loop, Loop))
+
+    @cached_property
+    def ties(self) -> tuple[JointTie, ...]:
+        """Joints that follow others."""
+        return tuple(tie for tie in self.closures if isinstance(tie, JointTie))
+
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """What equals where two robots close alike."""
         frames = tuple(
             (loop.name, loop.closed, *((f.body, f.placement.tobytes()) for f in (loop.first, loop.second)))
+            if isinstance(loop, Loop)
+            else loop
             for loop in self.closures
         )
         return frames, self.actuated, self.rubbing, self.start.tobytes()
@@ -117,7 +168,16 @@ def checked_loops(loops: Loops, joints: Sequence[Joint], robot: str) -> Loops:
     names = [joint.name for joint in joints]
     if joints[0].kind == "floating":
         raise InputError(f"robot '{robot}' floats and has loops; closed chains are defined on a fixed base")
-    for loop in loops:
+    for tie in loops.ties:
+        if not (0 <= tie.follower < len(joints) and -1 <= tie.leader < len(joints)):
+            raise InputError(
+                f"tie '{tie.name}' of robot '{robot}' is of joints {tie.follower} and {tie.leader}, it has {len(joints)}"
+            )
+        if names[tie.follower] in loops.actuated:
+            raise InputError(
+                f"joint '{names[tie.follower]}' of robot '{robot}' follows another one, so it is not to be listed among the actuated ones"
+            )
+    for loop in loops.framed:
         for frame in (loop.first, loop.second):
             if not -1 <= frame.body < len(joints):
                 raise InputError(f"loop '{loop.name}' of robot '{robot}' is on body {frame.body}, it has {len(joints)}")

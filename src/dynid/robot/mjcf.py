@@ -27,7 +27,7 @@ from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
 from dynid.robot.joint import Joint, JointKind
 from dynid.robot.mjcf_limits import check_limits, check_meshes
-from dynid.robot.mjcf_loops import cut_equalities, cut_site, first_key, with_ties
+from dynid.robot.mjcf_loops import TIES, cut_equalities, cut_site, first_key, with_ties
 from dynid.robot.model import MergedLink, Robot, make_robot
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def compiled_robot(description: Description) -> CompiledRobot:
     folder = description.path.resolve().parent
     expand_includes(root, folder, folder, {description.path.resolve()}, where)
     notes = [f"not modelled: {what}" for tag, what in _IGNORED.items() if any(len(e) for e in root.findall(tag))]
-    if any(child.tag not in ("connect", "weld") for equality in root.findall("equality") for child in equality):
-        notes.append("not modelled: equality constraints of joints and tendons")
+    if any(child.tag not in TIES for equality in root.findall("equality") for child in equality):
+        notes.append("not modelled: equality constraints of tendons and others that are none of joints, bodies and sites")
     check_limits(root, where)
     key = first_key(root)
     needs_mesh = cut_to_dynamics(root, folder, where)

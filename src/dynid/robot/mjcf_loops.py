@@ -1,7 +1,8 @@
-"""Closed loops of MJCF: ``connect`` and ``weld`` between bodies or sites.
+"""Closed loops of MJCF: ``connect`` and ``weld`` between bodies or sites, and ``joint``, by which one joint follows another.
 
-Driven joints are those with actuators, or deduced where there are none. The assembly mode is that of the first keyframe, or of
-the file's own reference pose. Equalities of joints and tendons are not modelled, nor are loops of a robot on a floating base.
+Driven joints are those with actuators that follow no other joint, or deduced where there are none; where joints only follow others,
+all that do not. The assembly mode is that of the first keyframe, or of the file's own reference pose. Equalities of tendons are not
+modelled, nor are loops of a robot on a floating base.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.adapters.mujoco_joints import driven_by_actuators, ties
+from dynid.adapters.mujoco_joints import driven_by_actuators, followers, ties
 from dynid.arrays import Array
-from dynid.robot.loop_file import deduced_joints, frame_on, with_loops
-from dynid.robot.loops import Frame, Loop, Loops
+from dynid.robot.loop_file import deduced_joints, frame_on, free_of_ties, with_loops
+from dynid.robot.loops import Closure, Frame, JointTie, Loop, Loops
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-_TIES = ("connect", "weld")
+TIES = ("connect", "weld", "joint")
+"""Equality constraints that are modelled."""
 _PLACE = ("name", "pos", "quat", "axisangle", "xyaxes", "zaxis", "euler")
 
 
@@ -34,11 +36,11 @@ def first_key(root: Element) -> list[float]:
 
 
 def cut_equalities(root: Element) -> set[str]:
-    """Keep ties between bodies or sites alone; names of the sites that they need."""
+    """Keep ties between bodies, sites or joints alone; names of the sites that they need."""
     sites: set[str] = set()
     for equality in root.findall("equality"):
         for child in list(equality):
-            if child.tag not in _TIES:
+            if child.tag not in TIES:
                 equality.remove(child)
             sites |= {child.get(end, "") for end in ("site1", "site2")} - {""}
     return sites
@@ -53,10 +55,12 @@ def cut_site(site: Element) -> None:
 
 def with_ties(robot: Robot, model: Any, body_names: list[str], key: list[float], where: str) -> Robot:
     """The robot with the closures of its file, if it has any and stands on a fixed base."""
-    found = ties(model)
-    if not found or robot.floating:
+    found, followed = ties(model), followers(model)
+    if not (found or followed) or robot.floating:
         return robot
-    closures = []
+    names = [joint.name for joint in robot.joints]
+    closures: list[Closure] = [JointTie(one.name, one.joint, one.leader, one.coefficients) for one in followed]
+    tied = [one for one in closures if isinstance(one, JointTie)]
     for tie in found:
         first, second = (
             _frame(robot, body_names[b], b, pose, where) for b, pose in zip(tie.bodies, tie.placements, strict=True)
@@ -67,8 +71,10 @@ def with_ties(robot: Robot, model: Any, body_names: list[str], key: list[float],
     if not closures:
         return robot
     start = np.array(key) if len(key) == model.nq else np.array(model.qpos0)
-    names = [joint.name for joint in robot.joints]
-    actuated = tuple(names[j] for j in driven_by_actuators(model)) or deduced_joints(robot.joints, closures, start, where)
+    driven = tuple(names[j] for j in driven_by_actuators(model))
+    free = free_of_ties(robot.joints, tied)
+    actuated = () if len(tied) == len(closures) else tuple(name for name in driven if name in free)
+    actuated = actuated or deduced_joints(robot.joints, closures, start, where)
     return with_loops(robot, Loops(tuple(closures), actuated, (), start))
 
 

@@ -23,7 +23,7 @@ from dynid.parameters import Column, Parameters, inertial_columns
 from dynid.robot.coupling import Coupling
 from dynid.robot.effects import Effect
 from dynid.robot.joint import JOINT_KINDS, Joint, JointKind, joint_polynomial, neutral_position
-from dynid.robot.loops import OPEN_CHAIN, Frame, Loops, checked_loops
+from dynid.robot.loops import OPEN_CHAIN, Closure, Frame, Loops, checked_loops
 from dynid.robot.source import MergedLink, Source
 from dynid.robot.tree import KinematicTree, kinematic_tree
 
@@ -258,13 +258,27 @@ class Robot:
         for name in positions:
             if self.joints[self.body_index(name)].kind == "floating":
                 raise InputError(f"floating joint '{name}' cannot be locked at one number")
-            if self.loops and name not in self.loops.actuated:
+            follows = any(
+                self.joints[tie.follower].name == name for tie in self.loops.ties
+            )  # a tie can be cut, a loop cannot
+            if self.loops and name not in self.loops.actuated and not follows:
                 raise InputError(
                     f"joint '{name}' of robot '{self.name}' is passive, its loops move it; lock actuated joints only"
                 )
         if not positions:
             return self
-        return _locked(self, dict(positions))
+        return _locked(self, self._with_followers(positions))
+
+    def _with_followers(self, positions: Mapping[str, float]) -> dict[str, float]:
+        """Joints to hold, with those that follow a held one and stand still with it."""
+        held = dict(positions)
+        for _ in self.loops.ties:
+            for tie in self.loops.ties:
+                name = self.joints[tie.follower].name
+                leader = self.joints[tie.leader].name if tie.leader >= 0 else ""
+                if name not in held and leader in held:
+                    held[name] = tie.position(held[leader])
+        return held
 
     def only(self, joints: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
         """The robot cut to these joints, the rest locked at ``positions`` or at their neutral position.
@@ -378,7 +392,7 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
     }
     driven = [joint.name for joint in robot.driven_joints]
     moving = [place for place, name in enumerate(driven) if name not in positions]
-    held = {driven.index(name): value for name, value in positions.items()}
+    held = {driven.index(name): value for name, value in positions.items() if name in driven}
     note = "locked and merged: " + ", ".join(f"{name} = {value:g}" for name, value in positions.items())
     cut = make_robot(
         robot.name,
@@ -417,8 +431,15 @@ def _locked_loops(robot: Robot, positions: Mapping[str, float], carried: _Carrie
     for name, value in positions.items():
         start[robot.body_index(name)] = value
     actuated = tuple(name for name in loops.actuated if name not in positions)
-    closures = tuple(replace(loop, first=moved(loop.first), second=moved(loop.second)) for loop in loops)
-    return replace(loops, closures=closures, actuated=actuated, start=start[carried.kept])
+    held = {robot.body_index(name) for name in positions}
+    closures: list[Closure] = [replace(loop, first=moved(loop.first), second=moved(loop.second)) for loop in loops.framed]
+    for tie in loops.ties:
+        if tie.follower not in held:
+            leader = -1 if tie.leader < 0 else carried.number[tie.leader]
+            closures.append(replace(tie, follower=carried.number[tie.follower], leader=leader))
+    if not closures:
+        return OPEN_CHAIN
+    return replace(loops, closures=tuple(closures), actuated=actuated, start=start[carried.kept])
 
 
 @dataclass(frozen=True, eq=False)

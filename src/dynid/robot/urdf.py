@@ -28,6 +28,7 @@ from dynid.inertia import change_of_frame, phi_from_mass_com_inertia
 from dynid.robot.checks import limit_notes
 from dynid.robot.files import Description, read_description
 from dynid.robot.joint import Joint, JointKind
+from dynid.robot.mimics import with_mimics
 from dynid.robot.model import MergedLink, Robot, make_robot
 from dynid.robot.transmissions import coupling_from_transmissions
 from dynid.robot.xacro_child import PACKAGES, SECONDS
@@ -87,6 +88,7 @@ def robot_from_urdf(description: Description, *, floating: bool = False) -> Robo
     phi = {link: link_phi(element, f"link '{link}' in {where}") for link, element in elements.items()}
     robot = _assemble(name, joints, phi, outermost, floating, description, [], where)
     notes += robot.source.notes
+    robot = with_mimics(robot, {joint.name: joint.element.find("mimic") for joint in joints}, notes, where)
     coupling = coupling_from_transmissions(root, [joint.name for joint in robot.driven_joints], where, notes)
     return replace(robot, coupling=coupling, source=replace(robot.source, notes=tuple(notes)))
 
@@ -233,12 +235,6 @@ def _moving_joint(joint: _UrdfJoint, parent: int, placement: Array, screw: Array
     if kind == "floating":
         return Joint(joint.name, kind, parent, placement, np.zeros(6))
     place = f"joint '{joint.name}' in {where}"
-    mimic = joint.element.find("mimic")
-    if mimic is not None:
-        notes.append(
-            f"joint '{joint.name}' is treated as a joint of its own; it mimics '{mimic.get('joint', '?')}' "
-            f"(multiplier {mimic.get('multiplier', '1')}, offset {mimic.get('offset', '0')})"
-        )
     limits = _limits(joint, place)
     nominal: dict[str, float] = {}
     dynamics = joint.element.find("dynamics")
