@@ -14,6 +14,7 @@ from cli_program import dynid
 from dynid.recording.motion import Recording
 from dynid.recording.write import write_recording
 from dynid.regression.torque import inverse_dynamics
+from dynid.robot.effects import Viscous
 from dynid.run.identify import identify
 from dynid.run.options import Settings
 from dynid.run.record import Run
@@ -109,3 +110,21 @@ def test_an_error_that_explains_nothing_is_not_to_be_used_without_validation_eit
     told = verdict_on(replace(alone, checks=()))
     assert told.grade == "do not use"
     assert "61" in told.sentence
+
+
+def test_friction_that_drives_a_joint_is_named_after_an_unconstrained_method(urdf: Path, tmp_path: Path) -> None:
+    """Truth: a joint whose viscous friction is negative, as only a motor has it."""
+    driven = planar_2r([Viscous()]).with_parameters({"fv1": 0.5, "fv2": -0.3})
+    log = log_of(tmp_path / "log.csv", robot=driven)
+    settings = Settings(signals=True, effects=("viscous",), cutoff_hz=10.0)
+    free = identify(urdf, log, replace(settings, method="ols"))
+    assert free.verdict is not None
+    (reason,) = (one for one in free.verdict.reasons if "Friction would drive" in one.text)
+    assert reason.level == "warning"
+    assert "elbow with 1.2 N m at 4 rad/s" in reason.text  # its velocity limit
+    assert "shoulder" not in reason.text
+    assert reason.text.rstrip(".") in free.verdict.sentence
+    held = identify(urdf, log, settings)
+    assert held.verdict is not None
+    assert held.estimate.standard["fv2"] >= 0.0
+    assert any(one.text.startswith("Friction takes energy") and one.level == "good" for one in held.verdict.reasons)

@@ -75,3 +75,16 @@ def friction_numbers(robot: Robot) -> tuple[FrictionNumber, ...]:
                 for one in inner[place]
             ]
     return tuple(listed)
+
+
+def searched_numbers(robot: Robot) -> tuple[FrictionNumber, ...]:
+    """The numbers inside the friction of every joint that a fit finds, such as a width or a Stribeck speed, each once."""
+    driven = [robot.joints[i] for i in robot.effect_joints]
+    found: dict[tuple[str, str], FrictionNumber] = {}
+    for effect in robot.effects:
+        for joint, inner in zip(driven, effect.inner_numbers(driven) if effect.is_friction else (), strict=False):
+            for one in inner:
+                if one.searched:
+                    number = FrictionNumber(joint.name, effect.name, one.name, one.value, one.unit, True)
+                    found.setdefault((joint.name, one.name), number)
+    return tuple(found.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynid.estimation.advice import Advice
 from dynid.estimation.convex.verdict import Verdict
@@ -15,6 +15,7 @@ from dynid.recording.finding import DataCheck
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.factor import Regression
+from dynid.robot.friction import searched_numbers
 from dynid.robot.links_apart import with_links_apart
 from dynid.robot.model import Robot
 from dynid.run.bands import BandTrial
@@ -30,6 +31,24 @@ from dynid.validation.torque import TorqueError, Validation
 
 COEFFICIENTS = "coefficients"
 """Kind of the rows of a run that was retrieved from given coefficients: each of them is one."""
+
+
+class InnerRow(NamedTuple):
+    """A number inside the friction of one joint; ``interval`` is None where it was not estimated."""
+
+    joint: str
+    name: str
+    value: float
+    unit: str
+    interval: tuple[float, float] | None
+
+    @property
+    def interval_text(self) -> str:
+        """The interval, or why there is none."""
+        if self.interval is None:
+            return "–"
+        low, high = self.interval
+        return "at the end of its range" if low == high else f"{low:.3g} to {high:.3g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +149,18 @@ class Run:
     def consistency(self) -> ModelConsistency:
         """Physical consistency of every link of the identified robot, which all outputs show."""
         return check_model(self.identified)
+
+    @property
+    def inner_numbers(self) -> tuple[InnerRow, ...]:
+        """Numbers inside the friction of every joint, with their 95 % intervals where these are known: for terminal and report."""
+        choice = self.friction
+        known = {} if choice is None else {(number.joint, number.name): number for number in choice.numbers}
+        rows = []
+        for one in searched_numbers(self.robot):
+            number = known.get((one.joint, one.name))
+            limits = None if number is None else (number.lower, number.upper)
+            rows.append(InnerRow(one.joint, one.name, one.value, one.unit, limits))
+        return tuple(rows)
 
     @property
     def judged_hz(self) -> float | None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.errors import DynidError
 from dynid.estimation.outcome import Outcome
+from dynid.robot.passivity import FrictionReach, driving_joints, passivity_of
 from dynid.run.reason import Reason, ReasonLevel, RunVerdict
 from dynid.run.record import Run
 from dynid.validation.replay import Replay, replay
@@ -55,6 +56,7 @@ def verdict_on(run: Run, replay_failure: str = "") -> RunVerdict:
     reasons = [_prediction(run, description), _determined(run), _consistency(run)]
     if run.replay is not None or replay_failure:
         reasons.append(_replay_reason(run, replay_failure))
+    reasons += _friction(run)
     if found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT):
         level: ReasonLevel = "warning" if found.outcome.usable else "error"
         reasons.append(Reason(level, f"The method ended with: {found.outcome.value}."))
@@ -189,6 +191,26 @@ def _consistency(run: Run) -> Reason:
         + proven,
         "Torque is predicted all the same; a simulator needs a method that keeps bodies physical, or `dynid repair`.",
     )
+
+
+def _friction(run: Run) -> list[Reason]:
+    """Joints that their own friction would drive; nothing where there is no friction."""
+    robot = run.robot
+    reach = FrictionReach.of(robot, (*run.samples, *run.unseen))
+    if not len(passivity_of(robot, reach)):
+        return []
+    driven = driving_joints(robot, run.estimate.standard, reach)
+    if not driven:
+        return [Reason("good", "Friction takes energy from every joint at every speed of the robot.")]
+    kinds = {joint.name: joint.kind for joint in robot.moving_joints}
+    told = ", ".join(
+        f"{one.joint} with {-one.torque:.3g} {'N' if kinds.get(one.joint) == 'prismatic' else 'N m'} at {one.speed:.3g} "
+        f"{'m/s' if kinds.get(one.joint) == 'prismatic' else 'rad/s'}"
+        for one in driven
+    )
+    whom = "joints instead of braking them" if len(driven) > 1 else "a joint instead of braking it"
+    advice = "A simulation would gain energy there; --method sdp keeps friction passive."
+    return [Reason("warning", f"Friction would drive {whom}: {told}.", advice)]
 
 
 def _replayed(run: Run) -> tuple[Replay | None, str]:

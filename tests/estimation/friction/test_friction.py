@@ -169,7 +169,7 @@ def test_the_solve_is_that_of_the_dense_system_and_its_tangents_are_exact(row_fi
 
     def solved(theta):
         coordinates = model.coordinates(data.basis, model.columns(theta, None), data.torque)
-        return coordinates, model.solve(data.basis, coordinates, weights)
+        return coordinates, model.solve(data.basis, coordinates, weights, np.zeros((0, data.n_shared + len(model.names))))
 
     theta = model.start + 0.1
     coordinates, solution = solved(theta)
@@ -284,7 +284,7 @@ def test_auto_takes_the_model_that_is_true_and_not_a_richer_one():
 def test_cross_validation_judges_rows_it_did_not_fit():
     """Torque that is noise alone: every fit explains some of it, no prediction does."""
     robot = robot_with([Viscous(), Coulomb(), Offset()])
-    samples = record(robot, duration=6.0, rate=50.0)
+    samples = record(robot, duration=4.0, rate=50.0)
     noise = samples.with_torque(np.random.default_rng(0).normal(size=samples.torque.shape))
     fitted = fit_model(FrictionModel(blank(robot), FrictionData.of(blank(robot), noise)), weighted=True)
     trial = cross_validate(fitted)

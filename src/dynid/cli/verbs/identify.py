@@ -154,6 +154,9 @@ def show_run(run: Run) -> None:
         )
     ]
     show_table(("base parameter", "value", "sigma", "from"), rows, text=(0, 3))
+    inner = [(one.joint, one.name, f"{one.value:.4g}", one.interval_text, one.unit) for one in run.inner_numbers]
+    if inner:
+        show_table(("joint", "number inside friction", "value", "95 % interval", "unit"), inner, text=(0, 1, 3, 4))
     if run.filter is not None:
         show(f"filter: {run.filter.describe()}")
     if run.from_coefficients:

@@ -1,5 +1,7 @@
 """The semidefinite estimate by the compiled fits, where nothing but consistency and bounds of effects constrains it.
 
+Other inequalities are looked at afterwards: where they hold, as friction that is passive by itself does, the answer is the same.
+
 Variables that no constraint will hold (offsets, and friction and rotor inertia far from zero) are eliminated first:
 ``x_u = -P_uu^-1 P_uv x_v``; what is left has ten variables a link. Their bounds are looked at afterwards, and those that do not
 hold are put back.
@@ -49,6 +51,8 @@ def compiled_fit(
         step, iterations, gap, value = found
         broken = room + rows.slope * step[rows.bounded] < 0.0
         if not (broken & loose).any():
+            if (rows.G @ (centre + step) + rows.g < 0.0).any():
+                return None
             seconds = time.perf_counter() - began
             return ConicSolution("solved", freeze(step), np.zeros(0), value, gap, iterations, seconds, "Solved")
         loose &= ~broken
@@ -56,10 +60,10 @@ def compiled_fit(
 
 
 def _applies(consistent: ConsistentSet) -> bool:
-    """Whether there is nothing but links and lower bounds of other variables, one each."""
+    """Whether there is nothing but links, lower bounds of other variables, one each, and inequalities."""
     rows = consistent.linear
     alone = len(np.unique(rows.bounded)) == len(rows.bounded) and not np.isin(rows.bounded, consistent.layout.slots).any()
-    no_more = not len(rows.g) and not len(rows.a) and not any(kind == "second_order" for kind, _ in consistent.cones)
+    no_more = not len(rows.a) and not any(kind == "second_order" for kind, _ in consistent.cones)
     every_link = len(consistent.link_rows) == len(consistent.layout.links)
     return bool(alone and no_more and every_link and (rows.slope > 0.0).all())
 

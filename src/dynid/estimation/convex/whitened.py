@@ -30,6 +30,7 @@ import scipy.linalg
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.constraints import Constraint, PositiveEffects
+from dynid.estimation.constraints.passive import PassiveFriction
 from dynid.estimation.convex.conic import (
     ConsistentSet,
     EntropicPrior,
@@ -45,6 +46,7 @@ from dynid.estimation.result import Estimate
 from dynid.estimation.seen import with_prior
 from dynid.estimation.uncertainty import CovarianceKind, uncertainty
 from dynid.inertia import is_consistent
+from dynid.regression.factor import Regression
 from dynid.regression.independence import triangle_of
 
 PriorKind: TypeAlias = Literal["none", "euclidean", "scaled", "entropic", "auto"]
@@ -90,13 +92,17 @@ class WhitenedFit:
         absolute: bool = False,
         constraints: Iterable[Constraint] = (),
         effects_positive: bool = True,
+        passive: bool = False,
         weighted: bool = False,
         prior: PriorKind = "none",
         strength: float = 1.0,
         pull: float = PULL,
         weights: Array | None = None,
     ) -> WhitenedFit:
-        """The fit; ``weights`` of the channels take the place of those by their noise."""
+        """The fit; ``weights`` of the channels take the place of those by their noise.
+
+        ``passive`` asks of the whole friction of a joint, beyond signs of single values, that it drives the joint nowhere.
+        """
         if weights is None:
             weights = channel_weights(problem) if weighted else np.ones(len(problem.channels))
         triangle = triangle_of(np.vstack([w * block for w, block in zip(weights, problem.channels, strict=True)]))
@@ -105,6 +111,8 @@ class WhitenedFit:
         links = problem.regression.robot.links if problem.regression.has_robot else ()
         layout = Layout.of_parameters(problem.prior, links)
         known = (*((PositiveEffects(),) if effects_positive else ()), *constraints)
+        if effects_positive and passive:
+            known = (*passive_friction(problem.regression), *known)
         consistent = ConsistentSet.of(
             layout, condition=condition, margin=margin, absolute=absolute, constraints=known, prior=problem.prior
         )
@@ -229,6 +237,14 @@ class WhitenedFit:
             notes=(*found.notes, *notes),
             details={**found.details, **more, "noise_sigma": sigma.tolist(), "weights": self.weights.tolist()},
         )
+
+
+def passive_friction(regression: Regression) -> tuple[Constraint, ...]:
+    """That friction drives no joint at the speeds of the robot and of the rows; nothing where no robot made them."""
+    if not regression.has_robot:
+        return ()
+    motions = [one for source in regression.sources for one in source.samples]
+    return (PassiveFriction.of(regression.robot, motions),)
 
 
 def check_prior(kind: str, strength: float, pull: float) -> None:

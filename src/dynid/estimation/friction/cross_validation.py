@@ -2,8 +2,8 @@
 
 A model at its best inner numbers is linear in everything around it: base parameters, friction values, and the tangents of its
 columns along the inner numbers. Leaving a block out is then one more small linear solve, over the factors of the other blocks;
-nothing is searched for again. Inner numbers may move by about their own size: a weak pull holds those that the rest of the
-rows does not show.
+nothing is searched for again. Friction stays passive in each of them. Inner numbers may move by about their own size: a weak
+pull holds those that the rest of the rows does not show.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ def cross_validate(fitted: Fitted, name: str = "", *, blocks: int = BLOCKS) -> F
     noise = np.sqrt(fitted.solution.cost / max(len(data.torque) * data.n_joints, 1))
     n_joints = data.n_joints
     squares = np.zeros((blocks, n_joints))
+    G = model.passive_rows(fitted.theta, fitted.loads)
     for block, unseen in enumerate(parts):
         known = [part for k, part in enumerate(parts) if k != block]
-        x = _fitted_to(known, noise)
+        x = _fitted_to(known, noise, G)
         left = unseen.y - np.hstack([unseen.A, unseen.J]) @ x
         squares[block] = [float(own @ own) for own in np.split(left, unseen.ends[:-1])] / fitted.weights**2
     used = data.measured[place >= 0]
@@ -105,9 +106,12 @@ def _part(fitted: Fitted, rows: BoolArray) -> _Part:
     )
 
 
-def _fitted_to(parts: list[_Part], noise: float) -> Array:
-    """Base parameters, friction values and steps of the inner numbers that fit these blocks best."""
+def _fitted_to(parts: list[_Part], noise: float, G: Array) -> Array:
+    """Base parameters, passive friction values and steps of the inner numbers that fit these blocks best."""
     n_linear, n_inner = parts[0].A.shape[1], parts[0].J.shape[1]
     pull = np.hstack([np.zeros((n_inner, n_linear)), noise * np.eye(n_inner)])
     A = np.vstack([*(np.hstack([part.A, part.J]) for part in parts), pull])
-    return Solver(A).solve(np.concatenate([*(part.y for part in parts), np.zeros(n_inner)]))
+    solver = Solver(A)
+    x = solver.solve(np.concatenate([*(part.y for part in parts), np.zeros(n_inner)]))
+    found = solver.passive(x, np.hstack([G, np.zeros((len(G), n_inner))]))
+    return x if found is None else found.x

@@ -166,7 +166,7 @@ def fit_model(
         theta = found.place
         columns = model.columns(theta, loads)
         coordinates = model.coordinates(data.basis, columns, data.torque)
-        solution = model.solve(data.basis, coordinates, weights)
+        solution = model.solve(data.basis, coordinates, weights, model.passive_rows(theta, loads))
         new_weights = joint_weights(residual_norms(solution, weights), data.measured) if weighted else weights
         new_loads = loads
         change = float(np.abs(np.log(new_weights / weights)).max())
@@ -188,7 +188,8 @@ def finished(fitted: Fitted) -> Fitted:
         return fitted
     found = model.search(fitted.theta, fitted.loads, fitted.weights)
     columns = model.columns(found.place, fitted.loads)
-    solution = model.solve(data.basis, model.coordinates(data.basis, columns, data.torque), fitted.weights)
+    coordinates = model.coordinates(data.basis, columns, data.torque)
+    solution = model.solve(data.basis, coordinates, fitted.weights, model.passive_rows(found.place, fitted.loads))
     return replace(
         fitted, theta=found.place, columns=columns, solution=solution, evaluations=fitted.evaluations + found.evaluations
     )
@@ -212,7 +213,8 @@ def first_loads(model: FrictionModel, weights: Array) -> list[Array] | None:
         return [np.asarray(log.samples.torque) for log in data.logs]
     first = FrictionModel(model.robot.with_effects(plain), data)
     columns = first.columns(first.start, None, changes=False)
-    solution = first.solve(data.basis, first.coordinates(data.basis, columns, data.torque), weights)
+    coordinates = first.coordinates(data.basis, columns, data.torque)
+    solution = first.solve(data.basis, coordinates, weights, first.passive_rows(first.start, None))
     return data.rigid_torque(first.parameters(solution))
 
 

@@ -17,11 +17,13 @@ from dynid.arrays import Array, IntArray
 from dynid.errors import InputError
 from dynid.estimation.completion import complete
 from dynid.estimation.friction.data import Basis, FrictionData
+from dynid.estimation.friction.passive import Passive, passive_solution
 from dynid.estimation.friction.search import Search, search
 from dynid.parameters import Parameters
 from dynid.robot.effects import Effect, NonlinearOption
 from dynid.robot.friction import is_searched
 from dynid.robot.model import Robot
+from dynid.robot.passivity import FrictionReach, passivity_rows
 
 COARSE_GAIN, COARSE_STEP = 1e-4, 1e-2
 """Part of the cost, and step of any number, at which a search on fewer samples ends."""
@@ -88,6 +90,8 @@ class FrictionModel:
         self.entering = [np.flatnonzero(self.incidence[d]) for d in range(n)]
         self.loaded = any(effect.loaded for effect in self.effects)
         self._fixed: dict[int, Array] = {}
+        self._signs: Array | None = None
+        self._reach: FrictionReach | None = None
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -179,6 +183,30 @@ class FrictionModel:
 
     # Linear solve -----------------------------------------------------------------------------
 
+    def passive_rows(self, theta: Array, loads: Sequence[Array] | None) -> Array:
+        """``G x >= 0`` over base parameters and friction values: signs, and friction that drives no joint at its speeds."""
+        if self._signs is None:
+            numbers = list(self.robot.driven_numbers)
+            signed = [
+                column.symbol in effect.nonnegative
+                for effect in self.effects
+                for column in effect.columns(numbers, self.robot.driven_joints)
+            ]
+            self._signs = np.eye(len(self.names))[np.array(signed, dtype=bool)]
+            self._reach = FrictionReach.of(self.robot, [log.samples for log in self.data.logs])
+        assert self._reach is not None
+        reach = self._reach
+        if loads is not None:
+            reach = FrictionReach(reach.speed, np.max([np.abs(load).max(axis=0) for load in loads], axis=0))
+        rows = passivity_rows(
+            self.effects_at(theta), self.robot.driven_numbers, self.robot.driven_joints, reach, implied=False
+        )
+        place = {name: i for i, name in enumerate(self.names)}
+        whole = np.zeros((len(rows), len(self.names)))
+        whole[:, [place[name] for name in rows.names]] = rows.G
+        own = np.vstack([self._signs, whole])
+        return np.hstack([np.zeros((len(own), self.data.n_shared)), own])
+
     def coordinates(self, basis: Basis, columns: Columns, torque: Array) -> list[Array]:
         """For every joint the coordinates of ``[own columns | their changes | torque]``."""
         found = []
@@ -188,17 +216,24 @@ class FrictionModel:
             found.append(basis.coordinates(d, np.hstack([*parts, torque[:, d : d + 1]])))
         return found
 
-    def solve(self, basis: Basis, coordinates: Sequence[Array], weights: Array) -> Solution:
-        """Base parameters and friction values that fit best, joints counted by their weights."""
-        return self._solution(Solver(self.system(basis, coordinates, weights)), coordinates, weights)
+    def solve(self, basis: Basis, coordinates: Sequence[Array], weights: Array, G: Array) -> Solution:
+        """Base parameters and passive friction values that fit best, joints counted by their weights.
 
-    def _solution(self, solver: Solver, coordinates: Sequence[Array], weights: Array) -> Solution:
+        ``G`` are the :meth:`passive_rows`.
+        """
+        return self._solution(Solver(self.system(basis, coordinates, weights)), coordinates, weights, G)[0]
+
+    def _solution(self, solver: Solver, coordinates: Sequence[Array], weights: Array, G: Array) -> tuple[Solution, Solver]:
+        """The solution, and the solver over what is left to move where friction is held at its limits."""
         y = np.concatenate([w * c[:, -1] for w, c in zip(weights, coordinates, strict=True)])
-        x = solver.solve(y)
+        x, held = solver.solve(y), solver
+        found = solver.passive(x, G)
+        if found is not None:
+            x, held = found.x, Solver(solver.A @ scipy.linalg.null_space(G[found.active]))
         left = y - solver.A @ x
         ends = np.cumsum([len(c) for c in coordinates])[:-1]
         n = self.data.n_shared
-        return Solution(x[:n], x[n:], float(left @ left), tuple(np.split(left, ends)))
+        return Solution(x[:n], x[n:], float(left @ left), tuple(np.split(left, ends))), held
 
     def system(self, basis: Basis, coordinates: Sequence[Array], weights: Array) -> Array:
         """Weighted rows of all joints over base parameters and friction values."""
@@ -235,8 +270,8 @@ class FrictionModel:
         def at(theta: Array) -> tuple[float, Array, Array]:
             coordinates = self.coordinates(basis, self.columns(theta, loads, coarse=coarse), torque)
             solver = Solver(self.system(basis, coordinates, weights))
-            solution = self._solution(solver, coordinates, weights)
-            J = solver.outside(self.tangents(coordinates, solution.own, weights))
+            solution, held = self._solution(solver, coordinates, weights, self.passive_rows(theta, loads))
+            J = held.outside(self.tangents(coordinates, solution.own, weights))
             return solution.cost, -2.0 * J.T @ np.concatenate(solution.residual), 2.0 * J.T @ J
 
         limits = {"tolerance": COARSE_GAIN, "settle": COARSE_STEP} if coarse and self.data.has_coarse else {}
@@ -271,6 +306,16 @@ class Solver:
         else:
             found = np.linalg.lstsq(self._R, inside, rcond=1e-9)[0]
         return np.asarray(found / (self._size if right.ndim == 1 else self._size[:, None]))
+
+    def passive(self, x: Array, G: Array) -> Passive | None:
+        """The best solution with ``G x >= 0``; None where the unconstrained one, ``x``, has it."""
+        if not self.A.shape[1]:
+            return None
+        R = self._R
+        if not self._regular:  # what the rows do not show moves at next to no cost
+            R = np.asarray(np.linalg.qr(np.vstack([R, 1e-7 * np.abs(R).max() * np.eye(R.shape[1])]), mode="r"))
+        found = passive_solution(x * self._size, R, G / self._size)
+        return None if found is None else Passive(found.x / self._size, found.active)
 
     def outside(self, columns: Array) -> Array:
         """What the columns cannot make up for."""

@@ -69,7 +69,8 @@ def _best_on_grid(model: FrictionModel, springs: Sequence[Effect]) -> dict[str, 
 
     def cost(place: Array) -> float:
         columns = model.columns(place.ravel(), None, changes=False, coarse=True)
-        return model.solve(data.basis, model.coordinates(data.basis, columns, data.torque), weights).cost
+        coordinates = model.coordinates(data.basis, columns, data.torque)
+        return model.solve(data.basis, coordinates, weights, model.passive_rows(place.ravel(), None)).cost
 
     for effect in springs:
         spring = _spring(effect)

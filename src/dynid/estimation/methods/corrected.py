@@ -18,7 +18,7 @@ from dynid.estimation.constraints.constraints import Constraint, constraints_fro
 from dynid.estimation.convex.closest import closest_feasible
 from dynid.estimation.convex.consistent_set import MARGIN
 from dynid.estimation.convex.metrics import METRICS, Metric
-from dynid.estimation.convex.whitened import channel_weights
+from dynid.estimation.convex.whitened import channel_weights, passive_friction
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.registry import options_given
 from dynid.estimation.outcome import Outcome
@@ -43,7 +43,8 @@ class CorrectedLeastSquares:
         margin: smallest eigenvalue of every link, relative to its size in the prior.
         absolute: take the margin in SI units instead.
         constraints: further constraints of ``dynid.constraints``.
-        effects_positive: keep friction and rotor inertia that cannot be negative at zero or above.
+        effects_positive: keep friction and rotor inertia that cannot be negative at zero or above, and the whole friction of every
+            joint passive.
         metric: distance that is made small: ``base`` for that of base values, as in the paper, or ``torque``.
         weighted: weight joints by their own noise.
         covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
@@ -93,7 +94,7 @@ class CorrectedLeastSquares:
             beta,
             self.condition,
             self.metric,
-            self.constraints,
+            (*(passive_friction(regression) if self.effects_positive else ()), *self.constraints),
             self.margin,
             absolute=self.absolute,
             prior=prior,

@@ -58,7 +58,8 @@ class FeasibleSDP:
         margin: smallest eigenvalue of every link, relative to its size in the prior.
         absolute: take the margin in SI units instead.
         constraints: further constraints of ``dynid.constraints``.
-        effects_positive: keep friction and rotor inertia that cannot be negative at zero or above.
+        effects_positive: keep friction and rotor inertia that cannot be negative at zero or above, and the whole friction of every
+            joint passive: at no speed of the robot does it drive the joint (:mod:`dynid.robot.passivity`).
         weighted: weight joints by their own noise. Where consistency adds an error beyond the noise, which no joint owns, that
             error counts in every joint alike: weights are ``1 / sqrt(noise_j^2 + misfit^2)``.
         prior: regularisation towards the prior parameters: ``none``, ``euclidean``, ``scaled``, ``entropic``, or ``auto``, which is
@@ -129,6 +130,7 @@ class FeasibleSDP:
             absolute=self.absolute,
             constraints=self.constraints,
             effects_positive=self.effects_positive,
+            passive=True,
             weighted=self.weighted,
             prior=self.prior if prior is None else prior,
             strength=self.strength if strength is None else strength,

@@ -115,6 +115,10 @@ class Coupled(Effect):
     def nonnegative(self) -> tuple[str, ...]:
         return self._on_motors(self.effect.nonnegative)
 
+    def dissipation(self, speeds: Array, load: Array) -> Array:
+        """Of the motors, at speeds of theirs: what each takes of the energy of all joints."""
+        return self.effect.dissipation(speeds, load)[:, self._kept(speeds.shape[1])]
+
     @property
     def dry(self) -> bool:
         return self.effect.dry

@@ -185,6 +185,16 @@ class Effect(ABC):
         """Symbols of the columns whose value is never negative in a physical joint."""
         return ()
 
+    def dissipation(self, speeds: Array, load: Array) -> Array:
+        """Odd part of every signal, ``(s(v) - s(-v)) / 2``, at speeds ``(speeds, joints)`` of joints that slide under a load.
+
+        Times the values it is the friction that changes with the direction, which takes energy from a joint; the rest is offset.
+        """
+        still = np.zeros_like(speeds)
+        carried = np.broadcast_to(load, speeds.shape)
+        forth, back = (self.signals(Motion(still, v, still, carried)) for v in (speeds, -speeds))
+        return np.asarray(0.5 * (forth - back))
+
     # Derivatives ------------------------------------------------------------------------------
 
     def nonlinear_options(self) -> tuple[NonlinearOption, ...]:

@@ -4,6 +4,9 @@
     tau = fs exp(-(|v| / vs)^n) sign(v)       exponential (Bo and Pavelescu 1982)
 
 The two hardly differ near ``vs``; the rational one has a tail, so that fast motion shows something of it too.
+
+A peak narrower than the turn of the sign would hardly show, and its ``fs`` could be anything: ``vs`` counts as no less than the
+width of that turn.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ class Stribeck(SignEffect):
         smooth_width: speed over which the sign changes, rad/s or m/s.
         smooth_time_s: time constant of the signal path, s.
         slide_distance: travel over which the sign changes after a reversal, rad or m; a joint at rest keeps its friction.
-        stribeck_speed: speed, rad/s or m/s, at which the additional friction has faded.
+        stribeck_speed: speed, rad/s or m/s, at which the additional friction has faded; at least ``smooth_width``.
         stribeck_exponent: exponent of the fading.
         form: ``rational`` for ``1 / (1 + x^n)``, ``exponential`` for ``exp(-x^n)``.
 
@@ -58,7 +61,8 @@ class Stribeck(SignEffect):
             raise UnknownNameError("form of Stribeck friction", self.form, FORMS)
 
     def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
-        x, n = abs(motion.velocity) / inner.stribeck_speed, inner.stribeck_exponent
+        speed = m.maximum(inner.stribeck_speed, inner.smooth_width)
+        x, n = abs(motion.velocity) / speed, inner.stribeck_exponent
         power = m.where(n == 2.0, lambda: x * x, lambda: x**n)
         fade = 1.0 / (1.0 + power) if self.form == "rational" else m.exp(-power)
         return (fade * self.sign(m, motion, inner),)

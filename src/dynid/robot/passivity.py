@@ -1,0 +1,136 @@
+"""Friction is passive: it takes energy from a joint and never drives it.
+
+A joint that goes forth at the speed ``v`` and back at the same speed loses
+
+    tau(v) - tau(-v) = 2 tau_odd(v)
+
+of energy per unit of the way, where ``tau`` is the sum of all its friction. Friction is passive where this is nowhere negative:
+
+    v tau_odd(v) >= 0      for every speed of the robot: within its velocity limit, and as fast as the log
+
+What does not change with the direction is an offset (that of a sensor, of a current, or Coulomb friction that differs with the
+direction): it returns what it takes and may have any sign. Every effect states its own odd part
+(:meth:`~dynid.robot.effects.Effect.dissipation`), linear in its values, so that the condition is a row per speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, freeze
+from dynid.parameters import Parameters
+from dynid.robot.effects import Coupled, Effect
+from dynid.robot.joint import Joint
+from dynid.robot.model import Robot
+
+SPEEDS = np.unique(np.concatenate([np.geomspace(1e-3, 0.1, 7), np.linspace(0.1, 1.0, 10)]))
+"""Where the condition is looked at, in parts of the largest speed: dense near zero, where friction turns over."""
+NOTICED = 1e-3
+"""Driving torque that counts, as a part of the largest friction of the joint: less is rounding of a solver on the boundary."""
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionReach:
+    """How fast every joint with friction can be, and what it carries at most."""
+
+    speed: Array
+    """rad/s or m/s; zero where nothing is known, and then nothing is asked of the joint."""
+    load: Array
+    """N m or N; zero where it is not known."""
+
+    @classmethod
+    def of(cls, robot: Robot, samples: Iterable[Any] = ()) -> FrictionReach:
+        """From the velocity limits of a robot and samples of its motion; streams, which hold no arrays, add nothing."""
+        limits = np.array([robot.joints[i].dq_max for i in robot.effect_joints])
+        speed, load = np.where(np.isfinite(limits), limits, 0.0), np.zeros(len(limits))
+        n = len(robot.driven)  # they stand first; passive joints of a closed robot are not in samples
+        for one in samples:
+            for values, most in ((getattr(one, "velocity", None), speed), (getattr(one, "load", None), load)):
+                if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == n:
+                    most[:n] = np.maximum(most[:n], np.abs(values).max(axis=0, initial=0.0))
+        return cls(freeze(speed), freeze(load))
+
+
+@dataclass(frozen=True, eq=False)
+class PassivityRows:
+    """``G c >= 0`` over the values ``c`` of the friction columns: the odd part of one joint's friction at one speed."""
+
+    names: tuple[str, ...]
+    G: Array
+    """``(rows, columns)``, N m or N per unit of each value."""
+    joint: tuple[str, ...]
+    """Joint of each row; motors of a coupled transmission are called so."""
+    speed: Array
+    load: Array
+
+    def __len__(self) -> int:
+        return len(self.G)
+
+
+@dataclass(frozen=True)
+class Driving:
+    """A joint whose friction would drive it: where, and with which torque (negative)."""
+
+    joint: str
+    speed: float
+    torque: float
+    largest: float
+    """Largest friction of the joint over all speeds."""
+
+
+def passivity_rows(
+    effects: Sequence[Effect], numbers: Sequence[int], joints: Sequence[Joint], reach: FrictionReach, *, implied: bool = True
+) -> PassivityRows:
+    """The rows of the joints with these numbers; without ``implied`` those left out that signs of single values hold already."""
+    rubbing = [effect for effect in effects if effect.is_friction]
+    listed = [(effect, column) for effect in rubbing for column in effect.columns(numbers, joints)]
+    signed = np.array([column.symbol in effect.nonnegative for effect, column in listed], dtype=bool)
+    motor = np.array([isinstance(effect, Coupled) for effect, _ in listed], dtype=bool)
+    owner = np.array([list(numbers).index(column.number) for _, column in listed], dtype=np.int64)
+    speeds = SPEEDS[:, None] * reach.speed
+    loads = [np.zeros(len(joints))]
+    if any(effect.loaded for effect in rubbing) and reach.load.any():
+        loads.append(reach.load)  # friction is linear in the size of the load: its ends decide
+    parts: list[Array] = [np.zeros((0, len(listed)))]
+    told: list[tuple[str, float, float]] = []
+    for load in loads:
+        odd = np.hstack([np.zeros((len(speeds), 0)), *(effect.dissipation(speeds, load) for effect in rubbing)])
+        for j, of_motors in ((j, of_motors) for of_motors in (False, True) for j in range(len(joints))):
+            used = (owner == j) & (motor == of_motors) & (np.abs(odd).max(axis=0, initial=0.0) > 0.0)
+            if not used.any() or not reach.speed[j] > 0.0:
+                continue
+            if not implied and signed[used].all() and (odd[:, used] >= 0.0).all():
+                continue
+            parts.append(np.where(used, odd, 0.0))
+            told += [(f"{'motor of ' if of_motors else ''}{joints[j].name}", float(v), float(load[j])) for v in speeds[:, j]]
+    G = np.vstack(parts)
+    kept = np.abs(G).max(axis=1, initial=0.0) > 0.0  # inside a dead zone nothing acts
+    told = [one for one, keep in zip(told, kept, strict=True) if keep]
+    joint, speed, carried = zip(*told, strict=True) if told else ((), (), ())
+    return PassivityRows(tuple(column.name for _, column in listed), freeze(G[kept]), joint, freeze(speed), freeze(carried))
+
+
+def passivity_of(robot: Robot, reach: FrictionReach, *, implied: bool = True) -> PassivityRows:
+    """The rows of a whole robot, passive joints of a closed one with friction too."""
+    numbers = [int(i) + 1 for i in robot.effect_joints]
+    return passivity_rows(robot.effects, numbers, [robot.joints[n - 1] for n in numbers], reach, implied=implied)
+
+
+def driving_joints(robot: Robot, parameters: Parameters, reach: FrictionReach) -> tuple[Driving, ...]:
+    """Joints whose friction, at these values, would drive them at some speed, each where it does so most."""
+    rows = passivity_of(robot, reach)
+    if not len(rows):
+        return ()
+    torque = rows.G @ np.array([parameters[name] for name in rows.names])
+    found = []
+    for joint in dict.fromkeys(rows.joint):
+        own = np.array([name == joint for name in rows.joint])
+        worst = int(np.flatnonzero(own)[np.argmin(torque[own])])
+        largest = float(np.abs(torque[own]).max())
+        if torque[worst] < -NOTICED * largest:
+            found.append(Driving(joint, float(rows.speed[worst]), float(torque[worst]), largest))
+    return tuple(found)
