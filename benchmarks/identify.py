@@ -81,6 +81,7 @@ def write_log(folder: Path, rows: int) -> tuple[Path, Path]:
 def cpu_s(arguments: list[str], runs: int, threads: int = 1) -> float:
     """User and system seconds of the last of several runs of a command."""
     environment = os.environ | {"OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is not compiled at every start
     found = 0.0
     for _ in range(runs):
         process = subprocess.Popen(
