@@ -17,6 +17,7 @@ from dynid.regression.factor import (
     BLOCK_LIMIT,
     build_regression,
     factorise,
+    factorise_whole,
     matrix_regression,
     merge_triangles,
 )
@@ -342,3 +343,11 @@ def test_no_stacked_matrix_is_held(robot, sampled):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < stacked / 10
+
+
+def test_rows_that_are_few_are_folded_at_once_to_the_same_triangles(robot, samples):
+    rows = TorqueRows(robot, (samples,))
+    whole = factorise_whole(rows)
+    assert whole.n_blocks == 1
+    assert whole.n_rows == factorise(rows).n_rows
+    assert_grams(whole, grams(robot, samples))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from dynid.adapters.pinocchio import inverse_dynamics, pinocchio_model, to_pinocchio_position
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
+from dynid.regression import torque as kernels
+from dynid.regression.kernel import inverse_dynamics_rows
 from dynid.robot.effects import Armature, Coulomb, Viscous
 from dynid.robot.model import Joint, MergedLink, Robot, make_robot, neutral_position
 from messages import facts
@@ -183,3 +186,13 @@ def test_names_and_counts_of_a_floating_robot() -> None:
     assert robot.effect_incidence.shape == (8, 2)
     assert not robot.effect_incidence[:6].any()
     assert robot.position_limits.shape == (2, 2)
+
+
+def test_a_robot_that_was_sent_to_another_process_uses_the_same_compiled_kernels() -> None:
+    robot, q = demo_arm(), np.full((3, 7), 0.3)
+    expected, signatures = kernels.inverse_dynamics(robot, q, q, q), len(inverse_dynamics_rows.signatures)
+    sent = pickle.loads(pickle.dumps(robot))  # noqa: S301
+    np.testing.assert_array_equal(kernels.inverse_dynamics(sent, q, q, q), expected)
+    assert len(inverse_dynamics_rows.signatures) == signatures
+    assert sent.joint_names == robot.joint_names
+    assert not sent.gravity.flags.writeable

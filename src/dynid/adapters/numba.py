@@ -51,11 +51,11 @@ class _ReadCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The kernel for these types as it was stored; None where it was not."""
-        from numba.core.runtime import rtsys
+        from numba.core.runtime.nrt import rtsys
 
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 @once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -16,6 +17,9 @@ def _close_stdout() -> None:
 
 def main() -> None:
     """Run the program; bad input becomes one sentence and exit code 2."""
+    gc.set_threshold(
+        100_000, 50, 100
+    )  # a command ends soon: looking for garbage while modules load takes longer than all of it
     os.environ.setdefault("MUJOCO_GL", "disabled")  # nothing is rendered here, and looking for a window system takes time
     from dynid.cli.app import app
     from dynid.errors import DynidError

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -40,6 +42,42 @@ def show_json(result: Mapping[str, Any]) -> None:
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", *, text: Sequence[int] = (0,)) -> None:
     """A plain table; the columns ``text`` stand to the left, the others are numbers."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else _WIDE  # a file or a pipe has no width of its own
+    plain = _plain_table(header, cells, title, text, width, bold=terminal and os.environ.get("TERM") != "dumb")
+    if plain is None:
+        _folded_table(header, cells, title, text, None if terminal else width)
+    else:
+        sys.stdout.write(plain)
+
+
+_WIDE = 200
+
+
+def _plain_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], title: str, text: Sequence[int], width: int, *, bold: bool
+) -> str | None:
+    """The table as text; None where it has to be folded, or some character may be wider than one place."""
+    if not all(cell.isascii() and cell.isprintable() for row in (header, *rows) for cell in row) or title:
+        return None
+    sizes = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    if sum(sizes) + 2 * (len(sizes) - 1) > width:
+        return None
+
+    def line(row: Sequence[str]) -> str:
+        return "  ".join(
+            cell.ljust(size) if k in text else cell.rjust(size)
+            for k, (cell, size) in enumerate(zip(row, sizes, strict=True))
+        )
+
+    first = f"\x1b[1m{line(header)}\x1b[0m" if bold else line(header)
+    return "\n".join([first, *(line(row) for row in rows), ""])
+
+
+def _folded_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], title: str, text: Sequence[int], width: int | None
+) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -47,12 +85,9 @@ def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str 
     for index, name in enumerate(header):
         table.add_column(name, justify="left" if index in text else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*row)
     # Names of joints and files are text, never markup or emoji codes.
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=False, markup=False, emoji=False)
-    if not console.is_terminal:  # a file or a pipe has no width of its own
-        console = Console(file=sys.stdout, highlight=False, width=200, markup=False, emoji=False)
-    console.print(table)
+    Console(file=sys.stdout, highlight=False, soft_wrap=False, markup=False, emoji=False, width=width).print(table)
 
 
 def percent(fraction: float | None, digits: int = 2) -> str:

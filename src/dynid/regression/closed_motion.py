@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, BoolArray, IntArray, check_finite, check_shape, freeze
+from dynid.arrays import Array, BoolArray, IntArray, check_finite, check_shape, freeze, frozen_view
 from dynid.errors import InputError
 from dynid.regression.structure import structure_of
 from dynid.robot.loops import MOST_COEFFICIENTS, Closure, JointTie
@@ -119,10 +119,12 @@ class Closures:
         v_tree, a_tree = (np.zeros((n, n_tree)) for _ in range(2))
         share, least = np.ones(n), np.zeros(n, dtype=np.int64)
         still = np.zeros((n, n_actuated))
-        given = (still if v is None else np.ascontiguousarray(v), still if a is None else np.ascontiguousarray(a))
+        given = (position, still if v is None else v, still if a is None else a)
+        q, speed, rate = (frozen_view(np.ascontiguousarray(part)) for part in given)  # so that one signature is compiled
         kernel.follow(
-            np.ascontiguousarray(position),
-            *given,
+            q,
+            speed,
+            rate,
             self.tree,
             self._closures,
             self._order,

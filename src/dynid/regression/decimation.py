@@ -58,11 +58,10 @@ class Decimation:
         found = np.empty((sum(len(part.targets) for part in self.parts), int(ends[-1])))
         first = 0
         for part in self.parts:
-            here = found[first : first + len(part.targets)]
             reach = len(part.taps) // 2
             for begin, one in zip(ends, columns, strict=False):
                 values = np.ascontiguousarray(one[part.start : part.stop].T)
-                _filter_columns(values, part.phases, reach, part.targets, here[:, begin : begin + one.shape[1]])
+                _filter_columns(values, part.phases, reach, part.targets, found, first, int(begin))
             first += len(part.targets)
         return found
 
@@ -80,8 +79,11 @@ class Decimation:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
-def _filter_columns(values, phases, reach, targets, found):  # type: ignore[no-untyped-def]
-    """Columns, given as rows of ``values``, at the targets behind the taps; beyond its ends a column is reflected."""
+def _filter_columns(values, phases, reach, targets, found, first_row, first_column):  # type: ignore[no-untyped-def]
+    """Columns, given as rows of ``values``, at the targets behind the taps; beyond its ends a column is reflected.
+
+    They go to ``found`` from a row and a column on: a part of it would have another layout, and be compiled for anew.
+    """
     n_columns, n = values.shape
     step, n_taps = phases.shape
     outside = reach // step + 1
@@ -108,4 +110,4 @@ def _filter_columns(values, phases, reach, targets, found):  # type: ignore[no-u
                 d += taps[i] * padded[3, outside + first + i]
             sums = (a, b, c, d)
             for k in range(min(4, n_columns - begin)):
-                found[row, begin + k] = sums[k]
+                found[first_row + row, first_column + begin + k] = sums[k]

@@ -267,6 +267,26 @@ def factorise(source: RowSource) -> Regression:
     return Regression(source.parameters, factors, (source,))
 
 
+def factorise_whole(source: RowSource) -> Regression:
+    """The same factor of rows that are few, such as filtered ones: kept until the last, and then folded at once.
+
+    It has no blocks of time.
+    """
+    kept: list[list[Array]] = [[] for _ in source.channels]
+    for chunk in source.passes():
+        for own, rows in zip(kept, chunk.blocks, strict=True):
+            own.append(rows.copy())  # the source may fill its chunk again
+    factors = []
+    for channel, parts in zip(source.channels, kept, strict=True):
+        folder = _Folder(channel)
+        folder.fold(np.asfortranarray(np.concatenate(parts)) if parts else np.zeros((0, channel.width + 1)))
+        folder.close()
+        factors.append(folder.factor())
+    if not any(factor.n_rows for factor in factors):
+        raise InputError("the samples hold no row to identify from")
+    return Regression(source.parameters, tuple(factors), (source,))
+
+
 def matrix_regression(
     parameters: Parameters,
     names: Sequence[str],

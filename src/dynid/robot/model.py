@@ -9,9 +9,9 @@ A robot may stand on a floating joint; its first six velocities are then the twi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,6 +108,10 @@ class Robot:
         for name in self.absent:
             if self.parameters.index(name) >= self.parameters.n_inertial:
                 raise InputError(f"parameter '{name}' of robot '{self.name}' is no inertial one, so it cannot be left out")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process makes the robot anew: arrays come back writable, and kernels are compiled for read-only ones."""
+        return _made, ({own.name: getattr(self, own.name) for own in fields(self)},)
 
     @property
     def n_bodies(self) -> int:
@@ -505,3 +509,7 @@ class _Carried:
                 joint = replace(joint, parent=self.number[self.carrier[above]], placement=placement)
             found.append(joint)
         return found
+
+
+def _made(values: dict[str, Any]) -> Robot:
+    return Robot(**values)

@@ -28,7 +28,7 @@ from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.resample import Resample
 from dynid.recording.steps.zero_phase import filter_window
 from dynid.regression.base import reduce_to_base
-from dynid.regression.factor import factorise
+from dynid.regression.factor import Regression, factorise_whole
 from dynid.regression.row_filter import ROWS_PER_BAND, BandLimit, FilteredRows
 from dynid.regression.source import RowSource
 from dynid.regression.torque_rows import TorqueRows
@@ -102,8 +102,8 @@ def choose_bands(
             tell(f"choosing the bands: {chosen.describe()}")
             signals_of = chosen.cutoff_hz, chosen.velocity
             if signals_of not in made:
-                made[signals_of] = _Halves.of(parts, chosen)
-            trials[chosen] = _held_out_error(model, made[signals_of], chosen, judged_hz)
+                made[signals_of] = _Halves.of(model, parts, chosen, judged_hz)
+            trials[chosen] = _held_out_error(model, made[signals_of], chosen)
         return trials[chosen]
 
     # signal band and velocity source at one row band, then the row band: each has one valley
@@ -215,24 +215,26 @@ def _shortened(recording: Recording) -> Recording:
 
 @dataclass(frozen=True, eq=False)
 class _Halves:
-    """Samples to fit to and samples held out, under one signal band."""
+    """Samples to fit to, and rows that are held out in the fixed band, under one signal band."""
 
     known: tuple[Samples, ...]
-    unseen: tuple[Samples, ...]
+    unseen: Regression
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Recording, Recording]], option: Filter) -> _Halves:
+    def of(cls, robot: Robot, parts: Sequence[tuple[Recording, Recording]], option: Filter, judged_hz: float) -> _Halves:
         known = hold_still([to_samples(first, option, 0) for first, _ in parts])
-        return cls(known, tuple(to_samples(rest, option, 0) for _, rest in parts))
+        unseen = [to_samples(rest, option, 0) for _, rest in parts]
+        return cls(known, factorise_whole(_rows(robot, unseen, option, judged_hz)))
 
 
-def _held_out_error(robot: Robot, halves: _Halves, option: Filter, judged_hz: float) -> float:
+def _held_out_error(robot: Robot, halves: _Halves, option: Filter) -> float:
     """Error of the fit in its own band on the held-out parts in the fixed band."""
     base = reduce_to_base(robot)
-    problem = LinearProblem.of(factorise(_rows(robot, halves.known, option, option.band_hz)), base, robot.parameters)
+    rows = factorise_whole(_rows(robot, halves.known, option, option.band_hz))
+    problem = LinearProblem.of(rows, base, robot.parameters)
     beta = problem.solve(np.ones(len(problem.channels)))
     values = np.concatenate([base.lift @ beta, [-1.0]])
-    held_out = factorise(_rows(robot, halves.unseen, option, judged_hz))
+    held_out = halves.unseen
     left = [held_out.channel_matrix(j) @ values for j in range(len(held_out.factors))]
     error = float(np.sqrt(sum(float(r @ r) for r in left)) / np.linalg.norm(held_out.torque_norms))
     return error if np.isfinite(error) else float("inf")

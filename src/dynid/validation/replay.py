@@ -386,14 +386,15 @@ def _run_own(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) -> 
         if moving.loops:
             M, bias = inertia_and_bias(moving, q, v)
             return M + rotors, tau - bias - friction(q, v, tau)
+        # in one call: at rest and without acceleration, with the velocity alone, and with each unit acceleration
         n = q.shape[1]
-        still = np.zeros((len(q), n))
-        unit = np.broadcast_to(np.eye(n), (len(q), n, n)).reshape(-1, n)
-        weight = inverse_dynamics(moving, q, still, still, effects=False)
-        columns = inverse_dynamics(moving, np.repeat(q, n, axis=0), np.zeros_like(unit), unit, effects=False)
-        M = columns.reshape(len(q), n, n) - weight[:, None, :] + rotors
-        bias = inverse_dynamics(moving, q, v, still, effects=False)
-        return M, tau - bias - friction(q, v, tau)
+        speed, unit = np.zeros((n + 2, len(q), n)), np.zeros((n + 2, len(q), n))
+        speed[1] = v
+        unit[2:] = np.eye(n)[:, None]
+        motion = (part.reshape(-1, n) for part in (np.broadcast_to(q, speed.shape), speed, unit))
+        torques = inverse_dynamics(moving, *motion, effects=False).reshape(speed.shape)
+        M = (torques[2:] - torques[0]).transpose(1, 0, 2) + rotors
+        return M, tau - torques[1] - friction(q, v, tau)
 
     def solved(M: Array, right: Array) -> Array:
         return np.asarray(np.linalg.solve(M, right[..., None])[..., 0], dtype=np.float64)
@@ -418,13 +419,12 @@ def _run_own(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) -> 
 
 def _slope(friction: Callable[[Array, Array, Array], Array], q: Array, v: Array, tau: Array) -> Array:
     """``d friction / dv``, ``(rows, joints, joints)``, by central differences; any slope would do for accuracy."""
-    small = 1e-3 * COULOMB_WIDTH
-    slopes = np.empty((*v.shape, v.shape[1]))
-    for j in range(v.shape[1]):
-        step = np.zeros(v.shape[1])
-        step[j] = small
-        slopes[:, :, j] = (friction(q, v + step, tau) - friction(q, v - step, tau)) / (2.0 * small)
-    return slopes
+    small, n = 1e-3 * COULOMB_WIDTH, v.shape[1]
+    steps = small * np.stack([np.eye(n), -np.eye(n)])[:, :, None]
+    moved = np.broadcast_to(v, (2, n, *v.shape)) + steps
+    rows = (np.broadcast_to(part, moved.shape).reshape(-1, n) for part in (q, moved, tau))
+    ahead, behind = friction(*rows).reshape(moved.shape)
+    return np.asarray((ahead - behind).transpose(1, 2, 0) / (2.0 * small))
 
 
 # Energy -------------------------------------------------------------------------------------------

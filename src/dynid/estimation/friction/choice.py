@@ -141,13 +141,12 @@ def choose_friction(
     def candidate(name: str) -> Robot:
         return with_friction(robot, friction_effects(name, time_s=time_s, dead_zone=zone))
 
-    data = FrictionData.of(candidate("linear"), samples, row_filter, held=bodies_held)
     weighted = not bodies_held
+    if model != AUTO and not _searched(candidate(model)):
+        return FrictionChoice(candidate(model), model)
+    data = FrictionData.of(candidate("linear"), samples, row_filter, held=bodies_held)
     if model != AUTO:
-        chosen = candidate(model)
-        if _searched(chosen):
-            return FrictionChoice.of(fit_model(FrictionModel(chosen, data), weighted=weighted), model)
-        return FrictionChoice(chosen, model)
+        return FrictionChoice.of(fit_model(FrictionModel(candidate(model), data), weighted=weighted), model)
     if too_short(data):
         reason = "the logs are too short to compare friction models on held-out blocks"
         smooth = fit_model(FrictionModel(candidate("smooth"), data), weighted=weighted)

@@ -12,6 +12,7 @@ again. So a counterbalanced axis is told from torque in another unit, or without
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -140,9 +141,18 @@ def chosen_joints(recording: Recording, mask: BoolArray) -> tuple[str, ...]:
     return tuple(np.array(recording.joint_names)[mask].tolist())
 
 
+_smooth: WeakKeyDictionary[Recording, Samples] = WeakKeyDictionary()
+"""Samples of recordings that are being checked: several checks look at the same."""
+
+
 def smooth_samples(recording: Recording) -> Samples:
     """Motion from position alone, so that a late velocity does not hide a late torque; all filtered alike."""
-    part = recording
+    if recording not in _smooth:
+        _smooth[recording] = _smoothed(recording)
+    return _smooth[recording]
+
+
+def _smoothed(part: Recording) -> Samples:
     if part.torque is None:
         part = part.with_(torque=part.current)
     dt = nominal_period_s(part.time)
