@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,10 +79,17 @@ class LinearProblem:
         return np.array([factor.n_rows for factor in self.regression.factors], dtype=float)
 
     def seen_triangle(self, weights: Array | None = None) -> Array:
-        """Triangle over the seen base parameters alone."""
-        scale = np.ones(len(self.channels)) if weights is None else weights
-        stacked = np.vstack([w * block[:, :-1][:, self.seen.mask] for w, block in zip(scale, self.channels, strict=True)])
-        return triangle_of(stacked)
+        """Triangle over the seen base parameters alone; made once for the same weights."""
+        scale = np.ones(len(self.channels)) if weights is None else np.asarray(weights, dtype=np.float64)
+        key = scale.tobytes()
+        if key not in self._triangles:
+            seen = [w * block[:, :-1][:, self.seen.mask] for w, block in zip(scale, self.channels, strict=True)]
+            self._triangles[key] = freeze(triangle_of(np.vstack(seen)))
+        return self._triangles[key]
+
+    @cached_property
+    def _triangles(self) -> dict[bytes, Array]:
+        return {}
 
     def inverse_triangle(self, weights: Array | None = None) -> Array:
         """Inverse of that triangle: ``R^-1 R^-T`` is the inverse of the normal matrix."""

@@ -108,6 +108,8 @@ class _Spectrum:
         self.gram = np.zeros((n_cells, width, width))
         self.power = np.zeros(n_cells)
         self.count = np.zeros(n_cells)
+        self.thin: list[list[Array] | None] = [[] for _ in range(n_cells)]
+        """``X`` of a gram ``X X^T`` while it has far fewer columns than rows; None where it no longer has."""
 
     def add(self, rows: Array, cells: IntArray) -> None:
         """Rows ``[x r]`` of one stretch; ``cells`` holds the first bin of every cell and the end."""
@@ -131,6 +133,14 @@ class _Spectrum:
             if k <= loudest:
                 x = np.ascontiguousarray(transformed[first:last, :-1].T).view(np.float64)
                 self.gram[cell] += x @ x.T
+                self._keep(cell, x)
+
+    def _keep(self, cell: int, x: Array) -> None:
+        kept = self.thin[cell]
+        if kept is not None:
+            kept.append(x)
+            if 2 * sum(part.shape[1] for part in kept) > len(x):
+                self.thin[cell] = None
 
 
 def _cell_starts(n_rows: int) -> IntArray:
@@ -176,10 +186,10 @@ def coloured_covariance(
         E = w * (channel.expansion @ problem.base.lift[:, mask]) @ whiten
         outer = left @ E.T
         total = np.zeros((channel.width, channel.width))
-        for gram, power, left_over in _bands(spectrum, E @ E.T):
-            level = w * w * power / left_over
-            total += level * gram
-            uncertain += (level * np.einsum("ij,ij->i", outer @ gram, outer)) ** 2 / left_over
+        for band, left_over in _bands(spectrum, E @ E.T):
+            level = w * w * band.power / left_over
+            total += level * band.gram
+            uncertain += (level * band.squares(outer)) ** 2 / left_over
         meat += E.T @ total @ E
     spread = left @ meat @ left.T
     variance = np.diag(spread)
@@ -224,8 +234,8 @@ def noise_grams(problem: LinearProblem, beta: Array, weights: Array) -> tuple[tu
     ):
         E = w * (factor.channel.expansion @ problem.base.lift[:, mask]) @ inverse
         total: Array = np.zeros((factor.channel.width, factor.channel.width))
-        for gram, power, left_over in _bands(spectrum, E @ E.T):
-            total = total + power / left_over * gram
+        for band, left_over in _bands(spectrum, E @ E.T):
+            total = total + band.power / left_over * band.gram
             freedom += left_over
         grams.append(total)
     return tuple(grams), freedom
@@ -247,30 +257,54 @@ def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: I
     return coloured_covariance(problem, _residual_rows(problem, beta, influence), weights, inverse, inverse)
 
 
-def _bands(spectrum: _Spectrum, outer: Array) -> Iterator[tuple[Array, float, float]]:
-    """Part of the normal matrix, power and numbers left over, ``n_j(f) - h_j(f)``, of every band.
+@dataclass(frozen=True, eq=False)
+class _Band:
+    """Part of the normal matrix, power of the residual and count of numbers in some neighbouring cells."""
+
+    gram: Array
+    power: float
+    count: float
+    thin: tuple[Array, ...] | None
+    """Parts of ``X`` in ``gram = X X^T`` where these are few columns."""
+
+    @classmethod
+    def of(cls, spectrum: _Spectrum, cell: int) -> _Band:
+        thin = spectrum.thin[cell]
+        power, count = float(spectrum.power[cell]), float(spectrum.count[cell])
+        return cls(spectrum.gram[cell], power, count, None if thin is None else tuple(thin))
+
+    def __add__(self, other: _Band) -> _Band:
+        thin = None if self.thin is None or other.thin is None else (*self.thin, *other.thin)
+        return _Band(self.gram + other.gram, self.power + other.power, self.count + other.count, thin)
+
+    def left_over(self, outer: Array) -> float:
+        return self.count - float(np.vdot(outer, self.gram))
+
+    def squares(self, outer: Array) -> Array:
+        """Diagonal of ``outer gram outer^T``."""
+        if self.thin is None or 2 * sum(part.shape[1] for part in self.thin) > len(self.gram):
+            return np.asarray(np.einsum("ij,ij->i", outer @ self.gram, outer))
+        return np.asarray(sum((((outer @ part) ** 2).sum(axis=1) for part in self.thin), np.zeros(len(outer))))
+
+
+def _bands(spectrum: _Spectrum, outer: Array) -> Iterator[tuple[_Band, float]]:
+    """Every band with the numbers left over in it, ``n_j(f) - h_j(f)``.
 
     Neighbouring cells are joined from low to high until enough numbers are left in each band after the fit; ``outer`` turns a
     part of the normal matrix into what the fit has used up.
     """
-    bands: list[tuple[Array, float, float]] = []
-    gram: Array = np.zeros_like(outer)
-    power, count = 0.0, 0.0
-    for cell in range(len(spectrum.count)):
-        if spectrum.count[cell] == 0.0:
-            continue
-        gram = gram + spectrum.gram[cell]
-        power, count = power + spectrum.power[cell], count + spectrum.count[cell]
-        if count - float((outer * gram).sum()) >= LEAST_FREEDOM:
-            bands.append((gram, power, count))
-            gram, power, count = np.zeros_like(gram), 0.0, 0.0
-    if count > 0.0:  # what is left at the top joins the band below it
-        if bands:
-            last = bands.pop()
-            gram, power, count = gram + last[0], power + last[1], count + last[2]
-        bands.append((gram, power, count))
-    for gram, power, count in bands:
-        yield gram, power, max(count - float((outer * gram).sum()), 1.0)
+    bands: list[_Band] = []
+    rest: _Band | None = None
+    for cell in np.flatnonzero(spectrum.count).tolist():
+        here = _Band.of(spectrum, cell)
+        rest = here if rest is None else rest + here
+        if rest.left_over(outer) >= LEAST_FREEDOM:
+            bands.append(rest)
+            rest = None
+    if rest is not None:  # what is left at the top joins the band below it
+        bands.append(bands.pop() + rest if bands else rest)
+    for found in bands:
+        yield found, max(found.left_over(outer), 1.0)
 
 
 # Bootstrap ----------------------------------------------------------------------------------------
