@@ -29,7 +29,7 @@ from dynid.recording.steps import (
     TrimToMotion,
     Unwrap,
 )
-from dynid.recording.steps.resample import nominal_period_s
+from dynid.recording.steps.resample import interpolate, nominal_period_s
 from dynid.recording.steps.zero_phase import filter_window, memory_rows
 from messages import facts
 
@@ -435,3 +435,13 @@ def test_unwrap() -> None:
     np.testing.assert_array_equal(samples.position[:, 1], q[:, 1])
     with pytest.raises(InputError, match=facts("3", "2", "joint")):
         process(log(t, q), [Unwrap(joints=(3,)), Differentiate()])
+
+
+def test_stamps_on_the_grid_are_taken_as_they_are_and_others_interpolated() -> None:
+    t = np.arange(2000) / 1000.0
+    q = np.column_stack([np.sin(t), t**2])
+    on = interpolate(t, q, t[3:1500] + 1e-13)
+    assert np.array_equal(on, q[3:1500])
+    between = interpolate(t, q, t[3:1500] + 5e-4)
+    np.testing.assert_allclose(between, 0.5 * (q[3:1500] + q[4:1501]), rtol=1e-12)
+    assert interpolate(t, q, np.array([1.9995])).shape == (1, 2)

@@ -194,3 +194,22 @@ def test_rows_beyond_what_is_kept_in_memory_are_the_same(monkeypatch: pytest.Mon
     one, other = (factorise(rows).factors[0].R for _ in range(2))
     assert np.array_equal(one, other)
     assert len(rows.by_log()) == 2
+
+
+def test_products_of_a_long_log_are_joined_and_stay_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = planar_2r()
+    t = np.arange(6000) / 100.0
+    q = np.column_stack([np.sin(t), np.cos(0.7 * t)])
+    v = np.column_stack([np.cos(t), -0.7 * np.sin(0.7 * t)])
+    samples = Samples(t, q, v, np.column_stack([-np.sin(t), -0.49 * np.cos(0.7 * t)]), np.tanh(v))
+    monkeypatch.setattr("dynid.regression.row_filter._MOST_JOINED", 1)
+    apart = list(FilteredRows(TorqueRows(robot, (samples,)), BandLimit(20.0)).passes())
+    monkeypatch.setattr("dynid.regression.row_filter._MOST_JOINED", 8)
+    together = list(FilteredRows(TorqueRows(robot, (samples,)), BandLimit(20.0)).passes())
+    assert len(together) < 0.7 * len(apart)
+    assert [len(chunk) for chunk in together[:60]] == [len(chunk) for chunk in apart[:60]]
+    for k in range(2):
+        one, other = (np.concatenate([chunk.blocks[k] for chunk in found]) for found in (apart, together))
+        assert np.array_equal(one, other)
+    one, other = (np.concatenate([np.asarray(chunk.time) for chunk in found]) for found in (apart, together))
+    assert np.array_equal(one, other)

@@ -183,7 +183,7 @@ class _Chunks:
     def pieces(self, tally: Tally) -> Iterator[Signals]:
         start_s = self.anchor_s
         row = 0
-        for part in self.recording:
+        for part in self.recording.as_read():
             start_s = float(part.time[0]) if start_s is None else start_s
             signals = _signals(part, start_s, row)
             for first in range(0, len(signals), PIECE_ROWS):

@@ -109,10 +109,8 @@ class RecordingStream:
                 own = stop
             keep = max(0, own - before)
             held, n_held, own = [joined.cut(keep)], n_held - keep, own - keep
-        if not held and (np.isfinite(self.start_s) or np.isfinite(self.stop_s)):
-            raise InputError(f"{self.source.path}: no sample between {self.start_s:g} s and {self.stop_s:g} s")
         if not held:
-            raise InputError(f"{self.source.path}: no row is left of the log; {dropped} rows have NaN or repeated stamps")
+            self._refuse_empty(dropped)
         joined = Recording.concatenate(held)
         while own < n_held:
             stop = min(own + self.chunk_rows, n_held)
@@ -122,6 +120,22 @@ class RecordingStream:
             dropped = 0
             first_row += stop - own
             own = stop
+
+    def as_read(self) -> Iterator[Recording]:
+        """Consecutive rows in pieces of whatever length they are read in, which costs no copy."""
+        found, dropped = False, 0
+        for piece, n_dropped in self.pieces():
+            dropped += n_dropped
+            if piece is not None:
+                found = True
+                yield piece
+        if not found:
+            self._refuse_empty(dropped)
+
+    def _refuse_empty(self, dropped: int) -> None:
+        if np.isfinite(self.start_s) or np.isfinite(self.stop_s):
+            raise InputError(f"{self.source.path}: no sample between {self.start_s:g} s and {self.stop_s:g} s")
+        raise InputError(f"{self.source.path}: no row is left of the log; {dropped} rows have NaN or repeated stamps")
 
     def pieces(self) -> Iterator[tuple[Recording | None, int]]:
         """Pieces as they are read, cut to the times asked for, and rows dropped; what lies far before and behind is not read."""

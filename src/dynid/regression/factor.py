@@ -22,13 +22,11 @@ from dynid.regression.channels import Channel
 from dynid.regression.independence import triangle_of
 from dynid.regression.matrix_rows import matrix_rows
 from dynid.regression.row_filter import FilteredRows, RowFilter
-from dynid.regression.source import RowSource, as_logs
+from dynid.regression.source import BLOCK_LIMIT, RowSource, as_logs
 from dynid.regression.torque import compiled
 from dynid.regression.torque_rows import TorqueRows, Weights
 from dynid.robot.model import Robot
 
-BLOCK_LIMIT = 64
-"""Most time blocks kept per source; neighbours are merged beyond it."""
 _PANEL = 12
 """Columns that LAPACK reduces at a time; from 8 to 16 hardly matters for the few dozen columns of a channel."""
 _MOST_PARTS = 16

@@ -14,8 +14,8 @@ import numpy as np
 
 from dynid.arrays import freeze
 from dynid.errors import InputError
-from dynid.regression.factor import BLOCK_LIMIT, Factor, MapOver, Regression, factorise, merge_triangles
-from dynid.regression.source import Chunk, RowsOf, RowSource
+from dynid.regression.factor import Factor, MapOver, Regression, factorise, merge_triangles
+from dynid.regression.source import BLOCK_LIMIT, Chunk, RowsOf, RowSource
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,10 @@ from dynid.recording.steps.sections import run_sections
 from dynid.recording.steps.zero_phase import butterworth, memory_rows
 from dynid.regression.decimation import DecimatedPart, Decimation
 from dynid.regression.kept_rows import KeptRows, Room
-from dynid.regression.source import Chunk, RowsOf, RowSource
+from dynid.regression.source import BLOCK_LIMIT, Chunk, RowsOf, RowSource
 
 _IN_BAND = 0.8  # of half the rate that is left
+_MOST_JOINED = 8  # products of a long log that become one chunk
 _FORGOTTEN = 1e-10  # of the largest tap, where the response of a zero-phase filter is cut off
 
 
@@ -293,18 +294,37 @@ def decimated(chunks: Iterator[TimedChunk], taps: Array, every: int, edge: int) 
     spread = _spread_taps(taps, every, per_block)
     delay = max(window.reach, edge)
     target = edge + -edge % every  # number in the part of the next row to answer for
+    ready, made = list[Chunk](), 0
     for chunk in chunks:
         window.append(chunk)
         while target + (per_block - 1) * every + delay < window.n_rows:
-            yield window.product(target, every, spread)
+            ready.append(window.product(target, every, spread))
             target += per_block * every
             window.forget(target)
+            made += 1
+            # never more than one block of a factor holds by then, so that short logs keep their blocks
+            if len(ready) >= min(1 + made // BLOCK_LIMIT, _MOST_JOINED):
+                yield _joined(ready)
+                ready = []
+    if ready:
+        yield _joined(ready)
     _refuse_short(window.n_rows, edge)
     window.end()
     while target < window.n_rows - edge:
         count = min(per_block, -(-(window.n_rows - edge - target) // every))
         yield window.product(target, every, spread[: (count - 1) * every + len(taps), :count])
         target += count * every
+
+
+def _joined(chunks: Sequence[Chunk]) -> Chunk:
+    """Consecutive chunks as one: a long log has many short ones, each with a price of its own."""
+    if len(chunks) == 1:
+        return chunks[0]
+    blocks = [
+        np.concatenate([block.T for block in column], axis=1).T
+        for column in zip(*(one.blocks for one in chunks), strict=True)
+    ]
+    return Chunk(blocks, np.concatenate([one.time for one in chunks if one.time is not None]))
 
 
 def planned_decimation(
@@ -357,12 +377,12 @@ class _Window:
 
     def append(self, chunk: TimedChunk) -> None:
         self._widths = self._widths or [block.shape[1] for block in chunk.blocks]
-        rows = np.concatenate([*(block.T for block in chunk.blocks), [chunk.time]])
-        self.n_rows += rows.shape[1]
+        rows = [*(block.T for block in chunk.blocks), chunk.time[None]]
+        self.n_rows += len(chunk)
         if self._held:
             self._push(rows)
             return
-        self._early.append(rows)
+        self._early.append(np.concatenate(rows))
         if self.n_rows > self.reach:
             self._begin()
 
@@ -371,7 +391,7 @@ class _Window:
         if not self._held:
             self._begin()
         known = self._values[:, max(0, self._held - self.reach - 1) : self._held]
-        self._push(_reflection(known[:, ::-1], self.reach))
+        self._push([_reflection(known[:, ::-1], self.reach)])
 
     def product(self, target: int, every: int, spread: Array) -> Chunk:
         """Filtered rows ``target``, ``target + every``, ..."""
@@ -388,16 +408,17 @@ class _Window:
     def _begin(self) -> None:
         rows = np.concatenate(self._early, axis=1)
         self._early = []
-        self._push(np.concatenate([_reflection(rows[:, : self.reach + 1], self.reach)[:, ::-1], rows], axis=1))
+        self._push([np.concatenate([_reflection(rows[:, : self.reach + 1], self.reach)[:, ::-1], rows], axis=1)])
 
-    def _push(self, rows: Array) -> None:
-        n = rows.shape[1]
+    def _push(self, rows: Sequence[Array]) -> None:
+        """Rows given as blocks that lie below one another."""
+        n = rows[0].shape[1]
         if self._held + n > self._values.shape[1]:
             kept = self._values[:, self._needed - self._first : self._held]
-            room = np.empty((len(rows), 2 * (kept.shape[1] + n)))
+            room = np.empty((sum(map(len, rows)), 2 * (kept.shape[1] + n)))
             room[:, : kept.shape[1]] = kept if kept.size else 0.0
             self._values, self._first, self._held = room, self._needed, kept.shape[1]
-        self._values[:, self._held : self._held + n] = rows
+        np.concatenate(rows, out=self._values[:, self._held : self._held + n])
         self._held += n
 
 
@@ -428,6 +449,9 @@ class TimedChunk(Chunk):
     """A chunk whose rows have a clock."""
 
     time: Array
+
+    def __len__(self) -> int:
+        return len(self.time)
 
     def rows(self, part: slice) -> TimedChunk:
         return TimedChunk([block[part] for block in self.blocks], self.time[part])

@@ -40,6 +40,8 @@ from dynid.robot.model import Robot
 CHUNK_ROWS = 520
 """Samples per chunk: few enough that the rows of one joint stay in the cache while they are triangularised, and no power of
 two, whose columns would all begin at the same place of the cache."""
+BLOCK_LIMIT = 64
+"""Most time blocks that a factor keeps per source; neighbours are merged beyond it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.arrays import Array, BoolArray
+from dynid.arrays import Array, BoolArray, all_finite
 from dynid.errors import InputError
 from dynid.recording.readers.rows import Decoder
 
@@ -61,13 +61,15 @@ def tidy(
     """Rows without NaN, with stamps that increase and, in a stream, come after ``after``."""
     streaming = after is not None
     after = -math.inf if after is None else after
-    _refuse_infinite(decoder, time, values)
-    whole = whole_rows(time, values)
-    n_nan = int(whole.size - np.count_nonzero(whole))
-    if n_nan == whole.size and n_nan and not streaming:
+    if all_finite(time) and all(all_finite(array) for array in values.values()):
+        keep, n_nan = np.arange(time.size), 0
+    else:
+        _refuse_infinite(decoder, time, values)
+        whole = whole_rows(time, values)
+        keep, n_nan = np.flatnonzero(whole), int(whole.size - np.count_nonzero(whole))
+    if n_nan == time.size and n_nan and not streaming:
         raise InputError(f"{decoder.where}: each of the {n_nan} rows has a NaN in {', '.join(['time', *values])}")
-    keep = np.flatnonzero(whole)
-    keep, clock, n_sorted = _in_order(decoder.where, keep, time[keep])
+    keep, clock, n_sorted = _in_order(decoder.where, keep, time[keep] if n_nan else time)
     if clock.size and clock[0] < after:
         raise InputError(
             f"{decoder.where}: stamps go back from {after:.9g} s to {clock[0]:.9g} s, "
@@ -75,7 +77,8 @@ def tidy(
         )
     fresh = np.diff(clock, prepend=after) > 0.0
     n_repeated = int(fresh.size - np.count_nonzero(fresh))
-    keep, clock = keep[fresh], clock[fresh]
+    if n_repeated:
+        keep, clock = keep[fresh], clock[fresh]
     if keep.size != time.size or n_sorted:
         values = {name: array[keep] for name, array in values.items()}
     for array in values.values():

@@ -18,6 +18,7 @@ from dynid.recording.signals import Signals, Tally
 from dynid.recording.steps.step import HEAD_ROWS, Extent, LocalStep
 
 _ROUNDING = 1e-6  # of a step: stamps that were meant to be on the grid
+_ON_GRID = 1e-7  # of a step: stamps that are on the grid, so that nothing is to be interpolated
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,24 @@ def _grid_row(stamp: float, start_s: float, dt: float) -> int:
     return int(np.ceil((stamp - start_s) / dt - _ROUNDING))
 
 
+def _rows_at(t: Array, at: Array) -> slice | None:
+    """The rows whose stamps are the times asked for, but for rounding; None where there are none."""
+    if not len(at):
+        return slice(0, 0)
+    first = int(np.searchsorted(t, at[0] - 0.5 * (t[1] - t[0])))
+    rows = slice(first, first + len(at))
+    found = t[rows]
+    if len(found) != len(at) or np.abs(found - at).max() > _ON_GRID * (t[1] - t[0]):
+        return None
+    return rows
+
+
 def _interpolated(t: Array, values: Mapping[str, Array], at: Array, method: str) -> dict[str, Array]:
     if len(t) < 2:
         return {name: np.repeat(y, len(at), axis=0) for name, y in values.items()}
+    same = _rows_at(t, at)
+    if same is not None:
+        return {name: y[same] for name, y in values.items()}
     left = np.clip(np.searchsorted(t, at, side="right") - 1, 0, len(t) - 2)
     h = t[left + 1] - t[left]
     u = ((at - t[left]) / h)[:, None]
