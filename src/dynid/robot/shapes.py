@@ -45,13 +45,21 @@ def link_shapes(robot: Robot) -> LinkShapes:
         >>> shape.vertices.max(axis=0).tolist()
         [0.05, 0.1, 0.15]
     """
+    return bodies_of(robot, named_shapes(robot))
+
+
+def named_shapes(robot: Robot) -> list[tuple[str, Surface]]:
+    """The shapes of the description, each with the link that has it, in the frame of that link."""
     path = Path(robot.source.path)
     if robot.source.format == "urdf" and path.suffix.lower() == ".urdf":
-        named = _of_urdf(path)
-    elif robot.source.format == "mjcf":
-        named = _of_mjcf(path)
-    else:
-        raise InputError(f"robot '{robot.name}' was not read from a URDF or MJCF file, so its links have no shapes")
+        return _of_urdf(path)
+    if robot.source.format == "mjcf":
+        return _of_mjcf(path)
+    raise InputError(f"robot '{robot.name}' was not read from a URDF or MJCF file, so its links have no shapes")
+
+
+def bodies_of(robot: Robot, named: Sequence[tuple[str, Surface]]) -> LinkShapes:
+    """Shapes of links as those of the robot's bodies."""
     places = {link: (i, np.eye(4)) for i, link in enumerate(robot.links)}
     places |= {link.name: (link.body, link.placement) for link in robot.merged if link.name not in places}
     parts: list[list[Surface]] = [[] for _ in robot.links]
@@ -60,7 +68,7 @@ def link_shapes(robot: Robot) -> LinkShapes:
         if body >= 0 and len(surface.triangles):
             parts[body].append(surface.moved(pose[:3, :3], pose[:3, 3]))
     if not any(parts):
-        raise InputError(f"robot file '{path}' describes no shapes of links that move")
+        raise InputError(f"robot file '{robot.source.path}' describes no shapes of links that move")
     return tuple(joined(found) if found else None for found in parts)
 
 

@@ -76,7 +76,9 @@ def _identified(
 
         return refit_from_settings(model, paths, chosen, unseen, tell)
     if chosen.friction is None:
-        method_of(chosen, model)  # bounds and constraints that the robot does not have are refused before any work
+        method_of(
+            replace(chosen, boxes=False), model
+        )  # bounds and constraints that the robot does not have are refused before any work
     tell("reading the logs")
     found = open_logs(model, paths, chosen)
     _refuse_sensor_options(chosen, paths[0])

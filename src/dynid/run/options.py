@@ -318,6 +318,12 @@ class Fit:
         "Weight of the prior in units of the noise; 1 takes the description to be as uncertain as each parameter's size.",
         Number("WEIGHT", 0.0, open_low=True),
     )
+    boxes: bool = option(
+        True,
+        "Keep the density of every link realisable in the box around its collision or visual shapes, where the description has "
+        "any (sdp). Links whose box the data contradict go without it, and this is noted.",
+        Switch(),
+    )
     bounds: str | None = option(
         None,
         "Bounds for --method retrieve or recursive, CSV (name, lower, upper) or TOML: m1, c1x, I1xx about the centre of "

@@ -8,14 +8,15 @@ unconstrained solution; the answer is verified by eigenvalues and, where the sol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.constraints.constraints import Constraint, constraints_from_table
+from dynid.estimation.constraints.boxes import Contradictions, boxes_of
+from dynid.estimation.constraints.constraints import Constraint, DensityInBox, DensityInEllipsoid, constraints_from_table
 from dynid.estimation.convex.conic import (
     MARGIN,
     ON_BOUNDARY,
@@ -58,6 +59,9 @@ class FeasibleSDP:
         margin: smallest eigenvalue of every link, relative to its size in the prior.
         absolute: take the margin in SI units instead.
         constraints: further constraints of ``dynid.constraints``.
+        boxes: constraints of single links, such as :class:`~dynid.estimation.constraints.densities.DensityInBox`, that are kept
+            unless the data contradict them: a link whose constraints make the fit worse than the noise explains goes without them.
+        box_notes: sentences on links without boxes, for the notes of the estimate.
         effects_positive: keep friction and rotor inertia that cannot be negative at zero or above, and the whole friction of every
             joint passive: at no speed of the robot does it drive the joint (:mod:`dynid.robot.passivity`).
         weighted: weight joints by their own noise. Where consistency adds an error beyond the noise, which no joint owns, that
@@ -86,6 +90,8 @@ class FeasibleSDP:
     margin: float = MARGIN
     absolute: bool = False
     constraints: tuple[Constraint, ...] = ()
+    boxes: tuple[DensityInBox | DensityInEllipsoid, ...] = ()
+    box_notes: tuple[str, ...] = ()
     effects_positive: bool = True
     weighted: bool = False
     prior: PriorKind = "none"
@@ -96,6 +102,7 @@ class FeasibleSDP:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "constraints", tuple(self.constraints))
+        object.__setattr__(self, "boxes", tuple(self.boxes))
         check_kind(self.covariance)
         check_prior(self.prior, self.strength, self.pull)
 
@@ -107,10 +114,13 @@ class FeasibleSDP:
         the estimate is held by the description, as far as that costs nothing that the data can tell.
         """
         chosen = options_given(options, ("condition", "margin", "weighted", "pull"))
+        boxes, box_notes = boxes_of(robot) if options.get("boxes", True) else ((), ())
         return cls(
             prior=options["prior"],
             strength=options["prior_strength"],
             constraints=constraints_from_table(options["constraints"]),
+            boxes=boxes,
+            box_notes=box_notes,
             **chosen,
         )
 
@@ -121,6 +131,7 @@ class FeasibleSDP:
         prior: PriorKind | None = None,
         strength: float | None = None,
         weights: Array | None = None,
+        boxes: Sequence[Constraint] = (),
     ) -> WhitenedFit:
         """The program's data: its set, its factor, its centre; under another prior or other weights where these are given."""
         return WhitenedFit.of(
@@ -128,7 +139,7 @@ class FeasibleSDP:
             condition=self.condition,
             margin=self.margin,
             absolute=self.absolute,
-            constraints=self.constraints,
+            constraints=(*self.constraints, *boxes),
             effects_positive=self.effects_positive,
             passive=True,
             weighted=self.weighted,
@@ -143,14 +154,47 @@ class FeasibleSDP:
         fit, found = self.whiten(problem, prior="none"), None
         if self.weighted and self.shares_misfit:
             fit, found = self._with_misfit(fit)
+        best, kept, told = found, tuple(self.boxes), Contradictions()
+        if self.boxes and (best := found or solve_whitened(fit))[0] is not None:
+            fit, found, kept, told = self._in_boxes(fit, best)
         if self.prior == "auto":
-            fit, found = self._near_description(fit, found or solve_whitened(fit))
+            found = found or solve_whitened(fit)
+            fit, found = self._near_description(fit, found, best or found, kept)
         elif self.prior != "none":
-            fit, found = self.whiten(problem, weights=fit.weights), None
+            fit, found = self.whiten(problem, weights=fit.weights, boxes=kept), None
         found = found or solve_whitened(fit)
         x, details, notes, outcome = found
         free = fit.data_only and not details.get("constraints_active", True)
-        return fit.finish(self.name, x, self.covariance, outcome, notes, details, free=free)
+        details |= told.details(self.boxes)
+        return fit.finish(
+            self.name, x, self.covariance, outcome, (*notes, *self.box_notes, *told.notes()), details, free=free
+        )
+
+    def _in_boxes(
+        self, best: WhitenedFit, found: Solved
+    ) -> tuple[WhitenedFit, Solved, tuple[DensityInBox | DensityInEllipsoid, ...], Contradictions]:
+        """The best fit with every link in its box, those links excepted whose boxes the data contradict; which are kept.
+
+        Boxes cost nothing that the data can tell where chi-square stays within the noise of its least value. Where they cost
+        more, the one without which the fit is best is left out, and so on.
+        """
+        assert found[0] is not None
+        least = best.chi_square_excess(found[0])
+
+        def tried(boxes: Sequence[Constraint]) -> tuple[WhitenedFit, Solved, float]:
+            fit = self.whiten(best.problem, prior="none", weights=best.weights, boxes=boxes)
+            held = solve_whitened(fit)
+            return fit, held, np.inf if held[0] is None else fit.chi_square_excess(held[0])
+
+        kept, told = self.boxes, Contradictions()
+        fit, held, cost = tried(kept)
+        while kept and cost > least + _allowed(best):
+            without = [kept[:k] + kept[k + 1 :] for k in range(len(kept))]
+            trials = [tried(boxes) for boxes in without]
+            place = int(np.argmin([trial[2] for trial in trials]))
+            told = told.with_one(str(kept[place].link), cost - trials[place][2], best.freedom + least)
+            kept, (fit, held, cost) = without[place], trials[place]
+        return fit, held, kept, told
 
     def _with_misfit(self, fit: WhitenedFit) -> tuple[WhitenedFit, Solved | None]:
         """The fit without a prior, weighted by the noise of every joint and what consistency costs beyond it; its solution, if known.
@@ -175,23 +219,30 @@ class FeasibleSDP:
             fit = self.whiten(problem, prior="none", weights=weights)
         return fit, None
 
-    def _near_description(self, best: WhitenedFit, found: Solved) -> tuple[WhitenedFit, Solved]:
-        """The fit with the prior, weakened until the data cannot tell it from the best consistent fit.
+    def _near_description(
+        self, best: WhitenedFit, found: Solved, least: Solved, boxes: Sequence[Constraint]
+    ) -> tuple[WhitenedFit, Solved]:
+        """The fit with the prior, weakened until the data cannot tell it from the best consistent fit, ``least``.
 
         Among the consistent parameters whose chi-square is within the noise of the least one, these are near the description.
         """
-        if found[0] is None:
+        if found[0] is None or least[0] is None:
             return best, found
-        most = best.chi_square_excess(found[0]) + min(float(best.problem.seen.rank), WITHIN * best.freedom)
+        most = best.chi_square_excess(least[0]) + _allowed(best)
         strength = self.strength
         for _ in range(WEAKENED):
-            fit = self.whiten(best.problem, strength=strength, weights=best.weights)
+            fit = self.whiten(best.problem, strength=strength, weights=best.weights, boxes=boxes)
             held = solve_whitened(fit)
             if held[0] is not None and fit.chi_square_excess(held[0]) <= most:
                 held[1]["prior_strength"] = strength
                 return fit, held
             strength *= WEAKER
         return best, found
+
+
+def _allowed(best: WhitenedFit) -> float:
+    """Chi-square above its least value that the data cannot tell from it."""
+    return min(float(best.problem.seen.rank), WITHIN * best.freedom)
 
 
 @dataclass(frozen=True)
