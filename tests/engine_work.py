@@ -11,3 +11,8 @@ def process_of(_: object) -> int:
 
 def sixth_of(number: int) -> int:
     return 6 // number
+
+
+def end_of_worker(_: object) -> None:
+    """Ends the process that it runs in, as want of memory does."""
+    os._exit(1)

@@ -226,20 +226,23 @@ class Dask(Engine):
     def n_workers(self) -> int:
         if self.address is None:
             return self.n or usable_cores()
-        return len(self._client().scheduler_info()["workers"])
+        return len(self._client().nthreads())
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
     ) -> Iterator[Result]:
-        futures = self._submitted(function, items)
+        from dynid.adapters.dask import done_of, dropped
+
+        client, futures = self._submitted(function, items)
         try:
             for index, future in enumerate(futures):
+                done_of(client, [future])
                 result = self._result(future, index, len(futures))
                 if progress is not None:
                     progress(index + 1, len(futures))
                 yield result
         finally:
-            self._client().cancel(futures)
+            dropped(client, futures)
 
     def completed(
         self,
@@ -248,30 +251,32 @@ class Dask(Engine):
         progress: Progress | None = None,
         stop: Event | None = None,
     ) -> Iterator[tuple[int, Result]]:
-        from dynid.adapters.dask import as_done
+        from dynid.adapters.dask import done_of, dropped
 
-        futures = self._submitted(function, items)
-        numbers = {future.key: index for index, future in enumerate(futures)}
+        client, futures = self._submitted(function, items)
+        pending, done = {future.key: (index, future) for index, future in enumerate(futures)}, 0
         try:
-            for done, future in enumerate(as_done(futures), start=1):
-                index = numbers[future.key]
-                result = self._result(future, index, len(futures))
-                if progress is not None:
-                    progress(done, len(futures))
-                yield index, result
+            while pending:
+                ready = [pending.pop(one.key) for one in done_of(client, [future for _, future in pending.values()])]
+                for index, future in sorted(ready, key=lambda pair: pair[0]):
+                    result = self._result(future, index, len(futures))
+                    done += 1
+                    if progress is not None:
+                        progress(done, len(futures))
+                    yield index, result
         finally:
             if stop is not None:
                 stop.set()
-            self._client().cancel(futures)
+            dropped(client, futures)
 
     def _client(self) -> Any:
         from dynid.adapters.dask import connected
 
         return connected(self.address, 0 if self.address else self.n_workers)
 
-    def _submitted(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Any]:
+    def _submitted(self, function: Callable[[Item], Result], items: Iterable[Item]) -> tuple[Any, list[Any]]:
         client = self._client()
-        return [client.submit(function, item, pure=False) for item in items]
+        return client, [client.submit(function, item, pure=False) for item in items]
 
     def _result(self, future: Any, index: int, count: int) -> Any:
         from dynid.adapters.dask import lost

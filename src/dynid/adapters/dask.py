@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import atexit
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Collection
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -14,6 +15,9 @@ from dynid.errors import InputError
 INSTALL = "pip install 'dynid[dask]'"
 WAIT_S = 10.0
 """Time in which a scheduler must answer."""
+POLL_S = 2.0
+"""Time between looks at whether there are still workers."""
+SCHEDULER_LOST = "the scheduler was lost while it had work"
 _COMPARED = ("dynid", "python", "numpy")
 
 
@@ -28,7 +32,7 @@ def connected(address: str | None, n_workers: int) -> Any:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
             atexit.register(cluster.close)
@@ -39,9 +43,10 @@ def connected(address: str | None, n_workers: int) -> Any:
         where = address or "a cluster on this machine"
         raise InputError(f"engine 'dask': no scheduler answers at {where} within {WAIT_S:g} s ({error})") from None
     atexit.register(client.close)
-    refuse_other_versions(versions_here(), client.run(versions_here), address or "this machine")
-    if not client.scheduler_info()["workers"]:
+    if not client.nthreads():
+        client.close()
         raise InputError(f"engine 'dask': the scheduler at {address} has no worker, expected at least one")
+    refuse_other_versions(versions_here(), client.run(versions_here), address or "this machine")
     return client
 
 
@@ -52,9 +57,32 @@ def _distributed() -> Any:
         raise InputError(f"engine 'dask' needs Dask's scheduler, which is not installed: {INSTALL}") from None
 
 
-def as_done(futures: list[Any]) -> Iterator[Any]:
-    """Futures as they are done."""
-    yield from _distributed().as_completed(futures)
+def done_of(client: Any, pending: Collection[Any]) -> list[Any]:
+    """Those of some futures that are done, once one is; refuses to wait for workers that do not come back.
+
+    A slow worker is waited for; a lost one's work goes to others by itself. Only where none is left does waiting end.
+    """
+    distributed, gone_since = _distributed(), None
+    while True:
+        try:
+            return list(distributed.wait(list(pending), timeout=POLL_S, return_when="FIRST_COMPLETED").done)
+        except TimeoutError:
+            pass
+        except distributed.client.FuturesCancelledError:
+            raise InputError(f"engine 'dask': {SCHEDULER_LOST}") from None
+        if client.status == "running" and client.nthreads():
+            gone_since = None
+            continue
+        gone_since = gone_since or time.monotonic()
+        if time.monotonic() - gone_since > WAIT_S:
+            what = "all workers were lost and none came back" if client.status == "running" else SCHEDULER_LOST
+            raise InputError(f"engine 'dask': {what} within {WAIT_S:g} s while there was work")
+
+
+def dropped(client: Any, futures: list[Any]) -> None:
+    """Work that nobody waits for any more is taken back, where there is still somebody to tell."""
+    if client.status == "running":
+        client.cancel(futures)
 
 
 def versions_here() -> dict[str, str]:
@@ -85,5 +113,5 @@ def lost(error: Exception) -> str | None:
     if isinstance(error, distributed.scheduler.KilledWorker):
         return "a piece of work ended several workers one after the other, most likely for want of memory"
     if isinstance(error, (distributed.client.FutureCancelledError, distributed.comm.core.CommClosedError)):
-        return "the scheduler was lost while it had work"
+        return SCHEDULER_LOST
     return None
