@@ -32,12 +32,12 @@ LOAD = phi_from_mass_com_inertia(3.0, [0.03, -0.02, 0.1], np.diag([0.01, 0.012, 
 ARM = demo_robot().only(["shoulder_yaw", "shoulder_pitch", "upper_arm_roll", "elbow"])
 
 
-def current_log(folder: Path, name: str, robot: Robot, seed: int, slower: float = 1.0) -> Path:
+def current_log(folder: Path, name: str, robot: Robot, seed: int, slower: float = 1.0, noise: float = 0.02) -> Path:
     """A log of motor current with noise; ``slower`` stretches the same motion in time."""
     motion = random_fourier(robot, 8.0, 4, seed=seed).samples(max(250.0, 25.0 * slower))
     v, a = motion.velocity / slower, motion.acceleration / slower**2
     torque = inverse_dynamics(robot, motion.position, v, a)
-    current = torque / TRUE + 0.02 * np.random.default_rng(seed).normal(size=torque.shape)
+    current = torque / TRUE + noise * np.random.default_rng(seed).normal(size=torque.shape)
     log = Recording(slower * motion.time, motion.position, robot.joint_names, velocity=v, current=current)
     return Path(write_recording(log, folder / f"{name}.parquet"))
 
@@ -87,6 +87,21 @@ def test_a_gain_that_cannot_be_seen_is_named_and_not_invented(heavy: Robot, tmp_
     assert np.isnan(found.values[0])
     for gain, true in zip(found.gains[1:], TRUE[1:], strict=True):
         assert gain.value == pytest.approx(true, rel=0.05)
+
+
+def test_noise_makes_gains_of_least_squares_too_small_and_leaves_the_default_right(heavy: Robot, tmp_path: Path) -> None:
+    """Ten times the noise: the default predicts the current, least squares has it in the regressor."""
+    logs = [
+        current_log(tmp_path, name, robot, 20 + k, noise=0.2)
+        for k, (name, robot) in enumerate((("free", ARM), ("loaded", heavy)))
+    ]
+    found = identify_gains(ARM, [logs[0]], [logs[1]], 3.0)
+    right = np.array([gain.value for gain in found.gains]) / TRUE - 1.0
+    wrong = np.array([gain.value for gain in found.least_squares]) / TRUE - 1.0
+    assert (np.abs(right) < 3.0 * np.array([gain.sigma for gain in found.gains]) / TRUE).all()
+    beyond = np.abs(wrong) / np.array([gain.sigma for gain in found.least_squares]) * TRUE
+    assert beyond.max() > 5.0
+    assert wrong.mean() < 2.0 * right.mean() - 0.02
 
 
 @pytest.mark.parametrize("method", ["tls", "sdp"])

@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, frozen_view
-from dynid.errors import InputError
 from dynid.regression.closed_motion import CLEAR, TreeMotion, closures_of
+from dynid.regression.passive import PassiveEffects
 from dynid.regression.torque import compiled, present_inertials, tree_arrays
 from dynid.robot.model import Robot
 from dynid.robot.rotors import rotor_matrix
 
 
 def inertia_and_bias(robot: Robot, q: Array, v: Array) -> tuple[Array, Array]:
-    """``M_a`` of rigid bodies alone and the torque that no acceleration needs, of a closed robot in many states at once."""
+    """``M_a`` of rigid bodies and passive rotors and the torque that no acceleration needs, of a closed robot in many states."""
     closures = closures_of(robot)
     motion = closures.follow(closures.positions(np.ascontiguousarray(q)), v)
-    return _projected(motion, robot.gravity, tree_arrays(robot), frozen_view(np.ascontiguousarray(present_inertials(robot))))
+    phi = frozen_view(np.ascontiguousarray(present_inertials(robot)))
+    M, bias = _projected(motion, robot.gravity, tree_arrays(robot), phi)
+    more, rest = PassiveEffects(robot).inertia(motion)
+    return M + more, bias + rest
 
 
 def _projected(motion: TreeMotion, gravity: Array, tree: tuple[Any, ...], phi: Array) -> tuple[Array, Array]:
@@ -44,14 +47,10 @@ def _projected(motion: TreeMotion, gravity: Array, tree: tuple[Any, ...], phi: A
 
 
 class ClosedDynamics:
-    """Rigid bodies and rotors of a closed robot; it remembers the last position of its tree to start from."""
+    """Rigid bodies and rotors of a closed robot, without friction; it remembers the last position of its tree to start from."""
 
     def __init__(self, robot: Robot) -> None:
-        if robot.loops.rubbing:
-            raise InputError(
-                f"passive joints {', '.join(robot.loops.rubbing)} of robot '{robot.name}' have friction, which is not simulated yet; "
-                "leave it off these joints"
-            )
+        self._passive = PassiveEffects(robot)
         self._closures, self._tree, self._gravity = closures_of(robot), tree_arrays(robot), robot.gravity
         self._phi = frozen_view(np.ascontiguousarray(present_inertials(robot)))
         self._rotors = rotor_matrix(robot)
@@ -63,7 +62,8 @@ class ClosedDynamics:
         motion = self._closures.follow(self._position(q), v[None])
         self._G = motion.G[0]
         M, bias = _projected(motion, self._gravity, self._tree, self._phi)
-        return M[0] + self._rotors, bias[0]
+        more, rest = self._passive.inertia(motion)
+        return M[0] + more[0] + self._rotors, bias[0] + rest[0]
 
     def acceleration(self, q: Array, v: Array, tau: Array) -> Array:
         """``a(q, v, tau)``."""

@@ -38,10 +38,11 @@ from dynid.recording.polynomial import PolynomialApproximation
 from dynid.recording.recording import Recording, RecordingStream
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.channels import Channel, torque_channels
+from dynid.regression.closed_motion import gain_rate, tree_motion
 from dynid.regression.factor import Regression, factorise
 from dynid.regression.momentum import momentum_regressor
 from dynid.regression.source import CHUNK_ROWS, Chunk, Rows, as_logs
-from dynid.regression.torque import effect_signals
+from dynid.regression.torque import effect_signals, passive_columns, tree_effect_motion
 from dynid.regression.torque_rows import typical_torque_rows
 from dynid.robot.effects import Effect, Motion
 from dynid.robot.model import Robot
@@ -326,19 +327,27 @@ class _Dynamics:
         self._effect: IntArray = freeze(np.flatnonzero(column >= n_inertial), np.int64)
         self._signal: IntArray = freeze(column[self._effect] - n_inertial, np.int64)
         self._coefficient = freeze(robot.effect_incidence[torque[self._effect], self._signal])
-        still = np.zeros((1, robot.n_dof))
-        self._is_rate = effect_momentum(robot, still, still)[1]
+        self._torque: IntArray = freeze(torque[self._effect], np.int64)
+        still = np.zeros((1, len(robot.effect_joints)))
+        self._is_rate = effect_momentum(robot, still[:, : robot.n_dof], still, Motion(still, still, still, None))[1]
+        self._rubs = bool(robot.loops.rubbing and robot.effects)
 
     def momentum(self, q: Array, v: Array) -> Array:
         """``A(q, v)``, ``(samples, columns)``; linear in ``v``."""
+        if self._rubs:
+            return self.both(q, v, None)[0]
         return self._columns(momentum_regressor(self.robot, q, v)[0], self._momentum_signals(v))
 
     def drift(self, q: Array, v: Array, load: Array | None) -> Array:
         """``B(q, v)``, ``(samples, columns)``."""
+        if self._rubs:
+            return self.both(q, v, load)[1]
         return self._columns(momentum_regressor(self.robot, q, v)[1], self._drift_signals(q, v, load))
 
     def both(self, q: Array, v: Array, load: Array | None) -> tuple[Array, Array]:
         A, B = momentum_regressor(self.robot, q, v)
+        if self._rubs:
+            return self._with_passive(A, B, q, v)
         return self._columns(A, self._momentum_signals(v)), self._columns(B, self._drift_signals(q, v, load))
 
     def blocks(self, W: Array, tau: Array) -> tuple[Array, ...]:
@@ -352,6 +361,21 @@ class _Dynamics:
         if signals is not None:
             out[:, self._effect] = signals[:, self._signal] * self._coefficient
         return out
+
+    def _with_passive(self, A: Array, B: Array, q: Array, v: Array) -> tuple[Array, Array]:
+        """With effects of passive joints: ``G^T s`` of their momentum in ``A``, ``dG/dt^T s`` of it and ``-G^T s`` of the rest in ``B``."""
+        robot = self.robot
+        tree = tree_motion(robot, q, v, np.zeros_like(v))
+        motion = tree_effect_motion(robot, tree, None)
+        stored = effect_momentum(robot, q, v, motion)[0]
+        rest = np.where(self._is_rate, 0.0, -effect_signals(robot, q, v, np.zeros_like(v), tree=tree))
+        turning = replace(tree, G=gain_rate(robot, tree.position, v))
+        first = self._columns(A, stored)
+        first[:, self._effect] += passive_columns(robot, tree, stored)[:, self._torque, self._signal]
+        second = self._columns(B, rest)
+        carried = passive_columns(robot, turning, stored) + passive_columns(robot, tree, rest)
+        second[:, self._effect] += carried[:, self._torque, self._signal]
+        return first, second
 
     def _momentum_signals(self, v: Array) -> Array | None:
         """``Ia a = d/dt (Ia v)``: velocity where an effect is a rate, nothing elsewhere."""
@@ -497,12 +521,7 @@ def _check_rows(robot: Robot, settings: PolynomialApproximation, composition: st
         raise InputError(f"every is {every}, expected a whole number of rows, 1 or more")
     # Kernels refuse exponents that are too small for the derivative they need: one here, two in the product rule.
     settings.kernel(1) if composition == "pointwise" else settings.kernel(2)
-    if robot.loops.rubbing and robot.effects:
-        raise InputError(
-            f"passive joints {', '.join(robot.loops.rubbing)} of robot '{robot.name}' have friction, which polynomial rows do not hold; "
-            "take torque or energy rows, or leave friction off these joints"
-        )
-    still = np.zeros((1, robot.n_dof))
+    still = np.zeros((1, len(robot.effect_joints)))
     for effect in robot.effects:
         is_rate = effect.momentum_signals(Motion(still, still, still, still)) is not None
         if effect.depends_on_acceleration and not is_rate:

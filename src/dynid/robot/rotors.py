@@ -40,9 +40,12 @@ def effect_energy(robot: Robot, q: Array, v: Array, motion: Motion | None = None
     return _stored(robot, q, v, lambda effect, own: effect.energy_signals(own), motion)
 
 
-def effect_momentum(robot: Robot, q: Array, v: Array) -> tuple[Array, BoolArray]:
-    """Momentum per unit of every effect column, ``(samples, columns)``, and which columns are its rate; zero elsewhere."""
-    return _stored(robot, q, v, lambda effect, motion: effect.momentum_signals(motion))
+def effect_momentum(robot: Robot, q: Array, v: Array, motion: Motion | None = None) -> tuple[Array, BoolArray]:
+    """Momentum per unit of every effect column, ``(samples, columns)``, and which columns are its rate; zero elsewhere.
+
+    ``motion`` is that of all joints that effects act on, where passive ones rub.
+    """
+    return _stored(robot, q, v, lambda effect, own: effect.momentum_signals(own), motion)
 
 
 def _stored(
@@ -81,12 +84,12 @@ def coupled_rotors(robot: Robot) -> Array:
 
 
 def rotor_matrix(robot: Robot) -> Array:
-    """What rotors add to the inertia matrix, ``(dof, dof)``: the momentum of effects at unit velocities."""
-    n = len(robot.driven)
-    still = np.zeros((n, n))
+    """What rotors of driven joints add to the inertia matrix, ``(dof, dof)``: the momentum of effects at unit velocities."""
+    n, n_effects = len(robot.driven), len(robot.effect_joints)  # passive joints that rub stand behind the driven ones
+    still = np.zeros((n, n_effects))
     added = np.zeros((robot.n_dof, robot.n_dof))
     for effect, gain in effect_gains(robot):
-        momentum = effect.momentum_signals(Motion(still, np.eye(n), still, still))
+        momentum = effect.momentum_signals(Motion(still, np.eye(n_effects)[:n], still, still))
         if momentum is not None:
-            added[np.ix_(robot.driven, robot.driven)] += gain @ momentum.T
+            added[np.ix_(robot.driven, robot.driven)] += (gain @ momentum.T)[:n]
     return added

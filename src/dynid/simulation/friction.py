@@ -9,6 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
+from dynid.regression.closed_motion import closures_of
+from dynid.regression.passive import PassiveEffects, without_passive_effects
 from dynid.robot.effects import Armature, Coulomb, Coupled, Effect, Motion, Offset, Viscous
 from dynid.robot.model import Robot
 from dynid.robot.rotors import is_rotor
@@ -24,7 +26,10 @@ FrictionLaw: TypeAlias = Callable[[Array, Array, Array], Array]
 
 
 def friction_law(robot: Robot) -> FrictionLaw:
-    """Torque of all effects but rotor inertia, which the mass matrix holds."""
+    """Torque of all effects but rotor inertia, which the mass matrix holds; that of passive joints as the motors feel it."""
+    if robot.loops.rubbing:
+        own, passive = friction_law(without_passive_effects(robot)), PassiveEffects(robot)
+        return lambda q, v, tau: own(q, v, tau) + passive.at(q[None], v[None])[0]
     fo, fv, fc = (_joint_values(robot, symbol) for symbol in ("fo", "fv", "fc"))
     steepness = 1.0 / _coulomb_width(robot)
     motors = [effect for effect in robot.effects if _is_classical_motor(effect)]
@@ -82,6 +87,15 @@ def _classical_motors(robot: Robot) -> tuple[Array, Array, Array, Array]:
 
 def friction_slopes(robot: Robot) -> Callable[[Array, Array, Array], Array]:
     """``d friction / dv`` at a state, ``(joints, joints)``."""
+    if robot.loops.rubbing:
+        own, passive = friction_slopes(without_passive_effects(robot)), PassiveEffects(robot)
+        steps = SLOPE_STEP * np.concatenate([np.eye(robot.n_dof), -np.eye(robot.n_dof)])
+
+        def both(q: Array, v: Array, tau: Array) -> Array:
+            ahead, behind = np.split(passive.at(np.repeat(q[None], len(steps), axis=0), v + steps), 2)
+            return np.asarray(own(q, v, tau) + (ahead - behind).T / (2.0 * SLOPE_STEP))
+
+        return both
     fv, fc = (_joint_values(robot, symbol) for symbol in ("fv", "fc"))
     steepness = 1.0 / _coulomb_width(robot)
     B, motor_fv, motor_fc, motor_k = _classical_motors(robot)
@@ -107,7 +121,9 @@ def per_joint(value: float | tuple[float, ...], robot: Robot) -> Array:
 
 
 def friction_slope(robot: Robot) -> Array:
-    """Largest change of friction with velocity, per joint."""
+    """Largest change of friction with velocity, per joint; of passive joints an upper bound of what the motors feel."""
+    if robot.loops.rubbing:
+        return friction_slope(without_passive_effects(robot)) + _passive_slope(robot)
     slope = np.abs(_joint_values(robot, "fv")) + np.abs(_joint_values(robot, "fc")) / _coulomb_width(robot)
     speeds = np.linspace(-4.0, 4.0, 4001)
     still = np.zeros((len(speeds), robot.n_joints))
@@ -118,15 +134,29 @@ def friction_slope(robot: Robot) -> Array:
     return slope
 
 
+def _passive_slope(robot: Robot) -> Array:
+    """``G^T D G <= diag(sum_p D_p |G_pj| sum_k |G_pk|)`` with the largest ``G`` of the robot's range."""
+    joints = [robot.body_index(name) for name in robot.loops.rubbing]
+    values = robot.parameters.as_dict()
+    widths = next((effect.smooth_width for effect in robot.effects if isinstance(effect, Coulomb)), 1.0)
+    narrowest = float(np.min(np.asarray(widths, dtype=np.float64)))
+    steep = np.array(
+        [abs(values.get(f"fv{j + 1}", 0.0)) + abs(values.get(f"fc{j + 1}", 0.0)) / max(narrowest, 1e-6) for j in joints]
+    )
+    G = np.abs(closures_of(robot).seeds.G[:, joints]).max(axis=0)
+    return np.asarray((steep[:, None] * G * G.sum(axis=1, keepdims=True)).sum(axis=0))
+
+
 def smoothed(robot: Robot, width: float) -> Robot:
     """The robot with Coulomb friction ``tanh(v / width)`` on joints and motors where it is a pure sign."""
     effects: list[Effect] = []
+    n = len(robot.effect_joints)
     for effect in robot.effects:
         if isinstance(effect, Coulomb):
-            given = np.broadcast_to(np.asarray(effect.smooth_width, dtype=np.float64), (robot.n_joints,))
+            given = np.broadcast_to(np.asarray(effect.smooth_width, dtype=np.float64), (n,))
             effect = Coulomb(smooth_width=tuple(np.where(given > 0.0, given, width).tolist()))
         elif effect.is_sharp:
-            effect = effect.smoothed(np.full(robot.n_joints, width))
+            effect = effect.smoothed(np.full(n, width))
         effects.append(effect)
     return robot.with_effects(effects)
 
@@ -136,7 +166,7 @@ def other_effects(robot: Robot) -> list[tuple[Effect, Array]]:
     others = []
     first = robot.parameters.n_inertial
     for effect in robot.effects:
-        incidence = effect.incidence(robot.n_joints)
+        incidence = effect.incidence(len(robot.effect_joints))
         value = robot.parameters.values[first : first + incidence.shape[1]]
         first += incidence.shape[1]
         if not isinstance(effect, Viscous | Coulomb | Offset | Armature) and not is_rotor(effect):

@@ -25,8 +25,9 @@ from dynid.arrays import Array, IntArray, check_shape, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.recording.samples import Samples
 from dynid.regression.closed_dynamics import inertia_and_bias
-from dynid.regression.closed_motion import tree_positions
+from dynid.regression.closed_motion import tree_motion, tree_positions
 from dynid.regression.energy import energy_regressor
+from dynid.regression.passive import PassiveEffects, without_passive_effects
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.checks import require_simulatable
 from dynid.robot.effects import Armature, Coulomb, Coupled, Effect, Motion, Offset, SmoothCoulomb, Viscous
@@ -198,11 +199,6 @@ def _check(robot: Robot, samples: Samples, window_s: float, engine: str) -> None
     if not window_s > 0.0:
         raise InputError(f"window is {window_s:g} s, expected a positive number")
     require_simulatable(robot)
-    if robot.loops.rubbing:
-        raise InputError(
-            f"passive joints {', '.join(robot.loops.rubbing)} of robot '{robot.name}' have friction, which is not replayed yet; "
-            "leave it off these joints"
-        )
 
 
 def _windows(samples: Samples, window_s: float) -> tuple[IntArray, int, float]:
@@ -267,6 +263,9 @@ def _smooth(robot: Robot) -> Robot:
 
 def _friction(robot: Robot) -> Callable[[Array, Array, Array], Array]:
     """``friction(q, v, tau)`` over rows, springs with it; where it depends on the transmitted torque, ``tau`` less friction."""
+    if robot.loops.rubbing:
+        own, passive = _friction(without_passive_effects(robot)), PassiveEffects(robot)
+        return lambda q, v, tau: own(q, v, tau) + passive.at(q, v)
     gains = [(effect, gain) for effect, gain in effect_gains(robot) if effect.is_friction]
     springs = [(effect, gain) for effect, gain in effect_gains(robot) if not effect.is_friction and not is_rotor(effect)]
     rounds = LOAD_ROUNDS if any(effect.loaded for effect, _ in gains) else 1
@@ -438,6 +437,10 @@ def _energy(robot: Robot, position: Array, velocity: Array, torque: Array, step_
     phi = robot.parameters.values[: robot.parameters.n_inertial]
     energy = energy_regressor(robot, q[ends], v[ends]) @ phi
     energy += 0.5 * np.einsum("ni,ij,nj->n", v[ends], rotor_matrix(robot), v[ends])
+    if robot.loops.rubbing:
+        passive = PassiveEffects(robot)
+        motion = tree_motion(robot, q[ends], v[ends], np.zeros_like(v[ends]))
+        energy += 0.5 * motion.velocity[:, passive.joints] ** 2 @ passive.rotors
     power = ((tau - _friction(robot)(q, v, tau)) * v).sum(axis=1).reshape(n_windows, n_rows)
     through = np.abs(tau * v).sum(axis=1).reshape(n_windows, n_rows)
     work, size = (step_s * (0.5 * (x[:, 1:] + x[:, :-1])).sum(axis=1) for x in (power, through))

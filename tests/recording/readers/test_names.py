@@ -9,7 +9,7 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.recording.readers.joints import HasJoints, MissingJointsError
-from dynid.recording.readers.names import near_name
+from dynid.recording.readers.names import fold, joint_forms, near_name
 from dynid.recording.readers.read import read_recording
 from log_files import ARM, DQ, RNG, TAU, Arm, Held, N, Q, T, by_name, check, numbered, plain, write_csv
 from messages import facts
@@ -127,3 +127,12 @@ def test_a_misspelt_torque_is_named(tmp_path):
 )
 def test_near_names(name, joints, near):
     assert near_name(name, joints) == near
+
+
+def test_an_arm_with_two_sets_of_names_is_read_by_both() -> None:
+    """Of SO-101 arms, and only where all joints of one set are there: an elbow alone is no SO-101."""
+    lerobot = ["shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"]
+    older = ["Rotation", "Pitch", "Elbow", "Wrist_Pitch", "Wrist_Roll", "Jaw"]
+    assert [joint_forms(lerobot)[fold(name)] for name in older] == list(range(6))
+    assert [joint_forms(older)[name] for name in lerobot] == list(range(6))
+    assert "pitch" not in joint_forms(lerobot[:-1])

@@ -37,6 +37,11 @@ _QUALIFIERS_AFTER = ("_actual", "_measured", "_meas", "_msr")
 QUALIFIED = ("position", "velocity", "acceleration", "torque", "current")
 #: Names that are a quantity as a whole, not a stem with a qualifier.
 _WHOLE: Mapping[str, tuple[str, ...]] = {"position": ("observation_state",)}
+_SAME_ARM = (
+    ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"),
+    ("rotation", "pitch", "elbow", "wrist_pitch", "wrist_roll", "jaw"),
+)
+"""Names of the joints of SO-100 and SO-101 arms, in order: those of LeRobot and their newer URDF, and those of the older URDF and MJCF."""
 _NAMESPACES = ("joint_states_", "robot_state_", "state_")
 
 
@@ -103,6 +108,8 @@ def joint_forms(joint_names: Sequence[str]) -> dict[str, int]:
     for name, forms in zip(folded, spellings, strict=True):
         for form in (name, name[len(shared) :]):
             forms |= {form, form.removesuffix("_joint"), form.removeprefix("joint_")}
+    for index, name in _other_names(folded):
+        spellings[index].add(name)
     counts: dict[str, int] = {}
     for forms in spellings:
         for form in forms:
@@ -114,6 +121,21 @@ def joint_forms(joint_names: Sequence[str]) -> dict[str, int]:
         for form in forms
         if form and counts[form] == 1 and not form.isdigit()
     }
+
+
+def _other_names(folded: Sequence[str]) -> list[tuple[int, str]]:
+    """Names under which logs know the joints of an arm that has several sets of them; only where all of one set are there."""
+    found = []
+    for own in _SAME_ARM:
+        if all(name in folded for name in own):
+            found += [
+                (folded.index(name), other[k])
+                for other in _SAME_ARM
+                if other != own
+                for k, name in enumerate(own)
+                if other[k] != name
+            ]
+    return found
 
 
 def _shared_prefix(names: Sequence[str]) -> str:
