@@ -148,3 +148,31 @@ def test_a_motion_a_little_outside_is_simulated_and_said(bench, tmp_path):
     assert code == 0, err
     assert "takes joint 'turn' to 2.2 rad" in err
     assert "joint stops are not simulated" in err
+
+
+def test_a_motion_without_the_fingers_is_simulated_and_identified_as_it_was_designed(bench, tmp_path):
+    """What ``excite`` writes of an arm with fingers: numbered columns of the other joints."""
+    finger = (
+        f'<joint name="finger_joint" type="prismatic"><parent link="lower"/><child link="finger"/><origin xyz="0.3 0 0"/>'
+        f'<axis xyz="0 1 0"/><limit lower="0" upper="0.04" effort="20" velocity="0.2"/></joint>'
+        f'<link name="finger">{inertial_urdf(0.1)}</link></robot>'
+    )
+    urdf = tmp_path / "hand.urdf"
+    urdf.write_text(ARM.replace("</robot>", finger))
+    code, _, said = simulate(urdf, bench.motion, "-o", tmp_path / "log.csv", "--viscous", "1", "--rate", "200")
+    assert code == 0, said
+    assert "the motion has 2 joints: finger_joint are held, as by excite" in said
+    log = read_recording(tmp_path / "log.csv", ["turn", "bend"])
+    assert log.n_joints == 2
+    assert (tmp_path / "log.csv").read_text().replace('"', "").startswith("t,q_turn,q_bend,")
+    # a motion of yet another number of columns is not taken for any joints
+    write_trajectory(
+        Samples(*(part[:, :1] if part.ndim == 2 else part for part in _parts(bench.samples))), tmp_path / "one.csv"
+    )
+    code, _, said = simulate(urdf, tmp_path / "one.csv", "-o", tmp_path / "no.csv")
+    assert code == 2
+    assert "log has 1 position columns, robot has 3 joints" in said
+
+
+def _parts(samples):
+    return samples.time, samples.position, samples.velocity, samples.acceleration

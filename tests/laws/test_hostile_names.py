@@ -96,6 +96,16 @@ def test_run_files_and_commands_take_no_keys_and_no_commands_from_names(name: st
     words = shlex.split(run.command())
     assert words[0] == "dynid"
     assert str(tmp_path / log) in words
+    # and in a real shell, where the words go to a program that prints them
+    shown = subprocess.run(
+        ["sh", "-c", run.command().replace("dynid", "printf '%s\\0'", 1)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout.split("\0")[:-1] == words[1:]
+    assert not (tmp_path / "owned").exists()
 
 
 @pytest.mark.parametrize("name", HOSTILE)

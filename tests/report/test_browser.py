@@ -297,6 +297,23 @@ def test_hostile_names_are_shown_not_run(browser: Any, run: Run, tmp_path: Path)
     assert browser.get_log("browser") == []
 
 
+def test_none_of_the_known_hostile_names_runs(browser: Any, run: Run, tmp_path: Path) -> None:
+    """All names of :mod:`laws.test_hostile_names` in every place of one page that a name of a file comes to."""
+    from laws import test_hostile_names
+
+    n, names = run.robot.n_joints, test_hostile_names.HOSTILE
+    joints = tuple(replace(joint, name=f"{joint.name} {names[k % 10]}") for k, joint in enumerate(run.robot.joints))
+    robot = replace(run.robot, name=" ".join(names), joints=joints, links=tuple(f"{k} {names[k + 5]}" for k in range(n)))
+    hostile = replace(run, robot=robot, notes=names, logs=tuple((name, "0" * 64) for name in names), checks=())
+    browser.get_log("browser")
+    _open(browser, report_run(hostile, tmp_path / "report.html"))
+    shown = browser.execute_script("return document.body.textContent")
+    assert all(part in shown for part in ('document.title="owned"', "onerror=alert(1)", "touch owned"))
+    state = browser.execute_script("return [document.title === 'owned', typeof window.owned, document.images.length]")
+    assert state == [False, "undefined", 0]
+    assert browser.get_log("browser") == []
+
+
 def _emulate(browser: Any, scheme: str) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
 

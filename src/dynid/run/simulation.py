@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.excitation.fourier import read_trajectory
+from dynid.excitation.idle import without_idle_joints
 from dynid.progress import Tell, silent
 from dynid.recording.recording import Recording, write_recording
 from dynid.recording.samples import Samples
@@ -16,11 +17,33 @@ from dynid.robot.model import Robot
 from dynid.simulation import exact_motion, simulate
 
 
+def robot_of_motion(robot: Robot, trajectory: str | Path) -> tuple[Robot, str]:
+    """The robot with the joints that a motion moves, and a note where it leaves out those that an exciting motion holds.
+
+    A motion of fewer numbered columns than the robot has joints fits if it is that of all joints but fingers, wheels and followers,
+    which is what ``excite`` writes unless it is asked to move them.
+    """
+    try:
+        read_trajectory(trajectory, robot)
+    except InputError as refusal:
+        held, _ = without_idle_joints(robot)
+        if held is robot:
+            raise
+        try:
+            read_trajectory(trajectory, held)
+        except InputError:
+            raise refusal from None
+        left = [name for name in robot.joint_names if name not in held.joint_names]
+        return held, f"the motion has {held.n_joints} joints: {', '.join(left)} are held, as by excite"
+    return robot, ""
+
+
 def simulate_log(
     robot: Robot,
     trajectory: str | Path,
     output: str | Path,
     *,
+    by_name: bool = False,
     rate_hz: float = 1000.0,
     torque_noise: float = 0.01,
     encoder_bits: int = 19,
@@ -29,7 +52,8 @@ def simulate_log(
 ) -> tuple[Path, Recording]:
     """Simulate a trajectory file into a log file; ``torque_noise`` is a share of each joint's root mean square torque.
 
-    A motion far outside the robot's position limits is refused: its file is of another robot or in another unit.
+    A motion far outside the robot's position limits is refused: its file is of another robot or in another unit. ``by_name`` names
+    columns by joint, for logs of some of a robot's joints.
     """
     if not torque_noise >= 0.0:
         raise InputError(f"torque noise is {torque_noise:g}, expected zero or a positive share")
@@ -50,7 +74,7 @@ def simulate_log(
     )
     source = replace(result.recording.source, notes=(*notes, *result.notes))
     recording = _as_logged(robot, replace(result.recording, source=source))
-    return Path(write_recording(recording, output)), recording
+    return Path(write_recording(recording, output, by_name=by_name)), recording
 
 
 def _as_logged(robot: Robot, recording: Recording) -> Recording:

@@ -59,10 +59,10 @@ def test_folding_keeps_the_normal_matrix_and_the_triangle(zeros):
 
 def test_folding_a_negative_and_a_positive_head_loses_no_digits():
     """The reflection goes away from the head, so that a large one and small rows below do not cancel."""
-    for head in (1e8, -1e8):
+    for head, small in ((1e8, 1e-4), (-1e8, 1e-4), (0.5, 1e-9), (-0.5, 1e-9)):
         R = np.array([[head, 3.0], [0.0, 1.0]])
         before = R.copy()
-        rows = np.array([[1e-4, 2.0]])
+        rows = np.array([[small, 2.0]])
         fold_rows(R, rows.copy(), np.zeros(2))
         both = np.vstack([before, rows])
         expected = scipy.linalg.qr(both, mode="r")[0][:2]
@@ -113,6 +113,24 @@ def test_bounds_decide_between_seen_dependent_and_silent():
     # relative: the part of column 3 outside column 1 is 2 of a length of 5.4
     assert solved(A, b, start, relative=0.36)[1].tolist() == [1, 1, 1]
     assert solved(A, b, start, relative=0.38)[1].tolist() == [1, 1, -1]
+
+
+@pytest.mark.parametrize("head", [3.0, -3.0, 0.5, -0.5])
+def test_turning_rows_behind_a_silent_column_loses_no_digits(head):
+    """Column 2 takes the row that column 1 left; below its large entry stands a small one."""
+    R = np.array([[0.0, head, 1.0, 2.0], [0.0, 1e-9, 4.0, 1.0], [0.0, 0.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.5]])
+    flags, values = np.zeros(3, dtype=np.int64), np.zeros(3)
+    residual = solve_identified(R, np.zeros(3), np.full(3, 1e-20), 1e-12, np.empty_like(R), np.zeros(4), flags, values)
+    assert flags.tolist() == [0, 1, 1]
+    expected, (squares,), *_ = np.linalg.lstsq(R[:, 1:3], R[:, 3], rcond=None)
+    np.testing.assert_allclose(values[1:], expected, rtol=1e-12)
+    assert residual == pytest.approx(squares, rel=1e-12)
+
+
+def test_a_column_of_zeros_is_silent_even_without_a_bound():
+    A, b = RNG.normal(size=(10, 3)), RNG.normal(size=10)
+    A[:, 1] = 0.0
+    assert solved(A, b, np.zeros(3), bound=0.0)[1].tolist() == [1, 0, 1]
 
 
 def eliminated(K: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:

@@ -112,3 +112,21 @@ def test_a_minus_turns_one_column_round(tmp_path: Path) -> None:
     by_joint = read(path, mapping={"torque": {name: f"{'-' * (k == 0)}tau{k + 1}" for k, name in enumerate(ARM)}})
     np.testing.assert_array_equal(by_joint.torque, TAU * [-1, 1, 1])
     np.testing.assert_array_equal(read(path, mapping={"torque": "-tau{number}"}).torque, -TAU)
+
+
+@pytest.mark.parametrize("torque", ["M{number}", "M{number} [mNm]", "-M{number} [mNm]"])
+def test_a_pattern_may_spell_the_unit_out_or_leave_it(tmp_path: Path, torque: str) -> None:
+    """Names of no known kind, such as those of a KUKA trace, given by a mapping as they stand in the header or without the unit."""
+    columns = {"Time [ms]": 1e3 * T}
+    columns |= {f"A{k + 1} [deg]": np.degrees(Q[:, k]) for k in range(3)} | {
+        f"M{k + 1} [mNm]": 1e3 * TAU[:, k] for k in range(3)
+    }
+    path = write_csv(tmp_path / "log.csv", columns, delimiter=";")
+    with pytest.raises(
+        InputError, match=r'no position columns .*found Time, A1.*\(--mapping FILE\): position = "A\{number\}"'
+    ):
+        read(path)
+    found = read(path, mapping={"position": "A{number} [deg]", "torque": torque})
+    np.testing.assert_allclose(found.position, Q, rtol=1e-12)
+    np.testing.assert_allclose(found.torque, -TAU if torque.startswith("-") else TAU, rtol=1e-12)
+    np.testing.assert_allclose(found.time, T, rtol=1e-12)

@@ -66,10 +66,13 @@ def simulate(
     Example: [bold]dynid simulate arm.urdf traj.csv -o log.parquet --viscous 1.0 --coulomb 0.5[/bold]
     """
     from dynid.robot.read import read_robot
-    from dynid.run.simulation import simulate_log
+    from dynid.run.simulation import robot_of_motion, simulate_log
     from dynid.simulation import effect_values, told_effects, with_effect
 
     model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))
+    model, held = robot_of_motion(model, trajectory)
+    if held:
+        say(f"note: {held}; the columns of the log have the names of the joints")
     chosen = {"viscous": viscous, "coulomb": coulomb, "offset": offset, "armature": armature}
     for name, text in chosen.items():
         if text is not None:
@@ -85,6 +88,7 @@ def simulate(
             encoder_bits=encoder_bits,
             seed=seed,
             tell=stages.tell,
+            by_name=bool(held or lock),
         )
     said = told_effects(model)
     if said.startswith("none"):

@@ -19,7 +19,7 @@ def positions(columns: JointColumns, match: Match | None, expected: str) -> tupl
     if match is None:
         raise InputError(
             f"{columns.where}: no position columns for the joints {', '.join(columns.names)}; expected {expected}, "
-            f"found {listed(columns.shapes)}"
+            f'found {listed(columns.shapes)}; name them in a mapping file (--mapping FILE): position = "A{{number}}"'
         )
     if match.by_number and not columns.complete(match):
         _refuse_holes(columns, "position", match)

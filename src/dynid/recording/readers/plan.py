@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dynid.errors import InputError, UnknownNameError
@@ -60,8 +61,8 @@ def make_plan(where: str, table: Table, joints: LogJoints, layout: Layout) -> Co
     # A name that cannot be printed on one line is no quantity of anything.
     usable = [name for name in table.shapes if name.isprintable()]
     bare = without_units([name for name in usable if name not in layout.rename], joints.numbered)
-    mapped = _mapped_names(layout)
-    # A name that the mapping spells out is left as it is.
+    mapped = _mapped_names(layout, usable)
+    # A name that the mapping spells out, by itself or by a pattern, is left as it is.
     bare = {name: short for name, short in bare.items() if name not in mapped}
     original = {str(layout.rename.get(name, bare.get(name, name))): name for name in usable}
     if len(original) != len(usable):
@@ -72,13 +73,15 @@ def make_plan(where: str, table: Table, joints: LogJoints, layout: Layout) -> Co
     return planner.plan().renamed(original)
 
 
-def _mapped_names(layout: Layout) -> set[str]:
-    """Every column that the mapping names."""
+def _mapped_names(layout: Layout, names: Sequence[str]) -> set[str]:
+    """Every column that the mapping names; of ``names`` those that fit a pattern of it."""
     found = set(layout.time)
     for columns in layout.columns.values():
         named = (columns,) if isinstance(columns, str) else columns.values() if isinstance(columns, Mapping) else columns
         found |= {name for column in named for name in (column, column.removeprefix("-").strip())}
-    return found
+    patterns = [re.escape(name) for name in found if "{" in name]
+    whole = [re.sub(r"\\\{(number|index)\\\}", r"\\d+", re.sub(r"\\\{joint\\\}", ".+", text)) for text in patterns]
+    return found | {name for name in names if any(re.fullmatch(pattern, name) for pattern in whole)}
 
 
 def stated_units(plan: ColumnPlan) -> dict[str, str | list[str]]:
