@@ -5,13 +5,14 @@ from __future__ import annotations
 import cvxpy
 import numpy as np
 import pytest
+import scipy.optimize
 
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.choice import choose_friction
 from dynid.estimation.friction.data import FrictionData
 from dynid.estimation.friction.fit import fit_friction, fit_model
 from dynid.estimation.friction.model import FrictionModel
-from dynid.estimation.friction.passive import passive_solution
+from dynid.estimation.friction.passive import nonnegative_solution, passive_solution
 from dynid.estimation.methods.corrected import CorrectedLeastSquares
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.sdp import FeasibleSDP
@@ -131,3 +132,16 @@ def test_stribeck_friction_of_the_panda_is_passive_and_of_a_believable_size() ->
     assert len(run.inner_numbers) == 14
     assert run.validation is not None
     assert run.validation.relative_error < 0.0087  # as before friction was kept passive
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nonnegative_least_squares_against_scipy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(2, 30, 2)
+    A = rng.normal(size=(m, n)) * 10.0 ** rng.uniform(-3.0, 3.0, n)
+    if seed % 3 == 0:
+        A[:, 0] = A[:, -1]
+    b = np.append(np.zeros(m - 1), 1.0) if seed % 2 else rng.normal(size=m)
+    found, expected = nonnegative_solution(A, b), scipy.optimize.nnls(A, b)[0]
+    assert (found >= 0.0).all()
+    assert np.linalg.norm(A @ found - b) == pytest.approx(np.linalg.norm(A @ expected - b), abs=1e-11)

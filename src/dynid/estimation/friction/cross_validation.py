@@ -9,6 +9,7 @@ pull holds those that the rest of the rows does not show.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,6 +51,11 @@ class _Part:
     y: Array
     ends: Array
     """Where the rows of each joint end."""
+
+    @cached_property
+    def triangle(self) -> Array:
+        """Of ``[A J y]``: what fits to other blocks need of this one."""
+        return np.asarray(np.linalg.qr(np.hstack([self.A, self.J, self.y[:, None]]), mode="r"))
 
 
 def cross_validate(fitted: Fitted, name: str = "", *, blocks: int = BLOCKS) -> FrictionTrial:
@@ -110,8 +116,8 @@ def _fitted_to(parts: list[_Part], noise: float, G: Array) -> Array:
     """Base parameters, passive friction values and steps of the inner numbers that fit these blocks best."""
     n_linear, n_inner = parts[0].A.shape[1], parts[0].J.shape[1]
     pull = np.hstack([np.zeros((n_inner, n_linear)), noise * np.eye(n_inner)])
-    A = np.vstack([*(np.hstack([part.A, part.J]) for part in parts), pull])
-    solver = Solver(A)
-    x = solver.solve(np.concatenate([*(part.y for part in parts), np.zeros(n_inner)]))
+    rows = np.vstack([part.triangle for part in parts])
+    solver = Solver(np.vstack([rows[:, :-1], pull]))
+    x = solver.solve(np.concatenate([rows[:, -1], np.zeros(n_inner)]))
     found = solver.passive(x, np.hstack([G, np.zeros((len(G), n_inner))]))
     return x if found is None else found.x

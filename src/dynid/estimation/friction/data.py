@@ -205,8 +205,15 @@ class FrictionData:
         return Basis(self.columns, self.expansions)
 
     def basis_of(self, rows: BoolArray) -> Basis:
-        """The same for some of the rows."""
-        return Basis([A[rows] for A in self.columns], self.expansions)
+        """The same for some of the rows; all models of these data share it."""
+        key = rows.tobytes()
+        if key not in self._bases:
+            self._bases[key] = Basis([A[rows] for A in self.columns], self.expansions)
+        return self._bases[key]
+
+    @cached_property
+    def _bases(self) -> dict[bytes, Basis]:
+        return {}
 
     def rigid_torque(self, parameters: Parameters) -> list[Array]:
         """Torque of everything but friction at every sample of each log, which joints transmit."""

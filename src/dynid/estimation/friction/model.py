@@ -68,6 +68,20 @@ class Solution:
     """Weighted, in the coordinates of each joint."""
 
 
+_KEPT_PLACES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Coordinates of the columns and limits of the values at some inner numbers and loads."""
+
+    theta: Array
+    loads: Sequence[Array] | None
+    coarse: bool
+    coordinates: list[Array]
+    passive: Array
+
+
 class FrictionModel:
     """The friction of one robot over the rows of a fit."""
 
@@ -90,6 +104,8 @@ class FrictionModel:
         self.entering = [np.flatnonzero(self.incidence[d]) for d in range(n)]
         self.loaded = any(effect.loaded for effect in self.effects)
         self._fixed: dict[int, Array] = {}
+        self._places: list[_Place] = []
+        self._loaded_reach: tuple[Sequence[Array], FrictionReach] | None = None
         self._signs: Array | None = None
         self._reach: FrictionReach | None = None
 
@@ -197,7 +213,10 @@ class FrictionModel:
         assert self._reach is not None
         reach = self._reach
         if loads is not None:
-            reach = FrictionReach(reach.speed, np.max([np.abs(load).max(axis=0) for load in loads], axis=0))
+            if self._loaded_reach is None or self._loaded_reach[0] is not loads:  # a search keeps its loads
+                most = np.max([np.abs(load).max(axis=0) for load in loads], axis=0)
+                self._loaded_reach = loads, FrictionReach(reach.speed, most)
+            reach = self._loaded_reach[1]
         rows = passivity_rows(
             self.effects_at(theta), self.robot.driven_numbers, self.robot.driven_joints, reach, implied=False
         )
@@ -265,17 +284,28 @@ class FrictionModel:
         if not len(start):
             return Search(start, 0.0, 0, True)
         low, high = self.bounds()
-        basis, torque = self.data.basis, self.data.torque
 
         def at(theta: Array) -> tuple[float, Array, Array]:
-            coordinates = self.coordinates(basis, self.columns(theta, loads, coarse=coarse), torque)
-            solver = Solver(self.system(basis, coordinates, weights))
-            solution, held = self._solution(solver, coordinates, weights, self.passive_rows(theta, loads))
+            here = self._at(theta, loads, coarse)
+            coordinates = here.coordinates
+            solver = Solver(self.system(self.data.basis, coordinates, weights))
+            solution, held = self._solution(solver, coordinates, weights, here.passive)
             J = held.outside(self.tangents(coordinates, solution.own, weights))
             return solution.cost, -2.0 * J.T @ np.concatenate(solution.residual), 2.0 * J.T @ J
 
         limits = {"tolerance": COARSE_GAIN, "settle": COARSE_STEP} if coarse and self.data.has_coarse else {}
         return search(at, start, low, high, most=most, **limits)
+
+    def _at(self, theta: Array, loads: Sequence[Array] | None, coarse: bool) -> _Place:
+        """What does not depend on weights at some inner numbers; kept for the last places: the next search starts at one."""
+        for place in self._places:
+            if place.loads is loads and place.coarse == coarse and np.array_equal(place.theta, theta):
+                return place
+        columns = self.columns(theta, loads, coarse=coarse)
+        found = self.coordinates(self.data.basis, columns, self.data.torque)
+        made = _Place(theta, loads, coarse, found, self.passive_rows(theta, loads))
+        self._places = [made, *self._places[: _KEPT_PLACES - 1]]
+        return made
 
     def parameters(self, solution: Solution) -> Parameters:
         """All parameters of the robot at a solution: what rows do not show stays as it was."""

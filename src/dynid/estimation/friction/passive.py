@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
 
 from dynid.arrays import Array, BoolArray
 
@@ -45,7 +44,7 @@ def passive_solution(x: Array, R: Array, G: Array) -> Passive | None:
         rows = G[taken]
         E = np.linalg.solve(R.T, rows.T)  # (n, rows): R^-T G^T
         h = -rows @ x
-        u, _ = scipy.optimize.nnls(np.vstack([E, h]), np.append(np.zeros(len(E)), 1.0))
+        u = nonnegative_solution(np.vstack([E, h]), np.append(np.zeros(len(E)), 1.0))
         left = np.append(E @ u, h @ u - 1.0)
         z = -left[:-1] / left[-1]
         found = x + np.linalg.solve(R, z)
@@ -62,3 +61,35 @@ def passive_solution(x: Array, R: Array, G: Array) -> Passive | None:
 def _broken(G: Array, x: Array) -> BoolArray:
     terms = G * x
     return np.asarray(terms.sum(axis=1) < -BROKEN * np.abs(terms).sum(axis=1))
+
+
+def nonnegative_solution(A: Array, b: Array) -> Array:
+    """``min || A u - b ||`` over ``u >= 0`` (Lawson and Hanson 1974, chapter 23).
+
+    Ours, because SciPy's comes with all its optimisers, whose loading takes longer than the fits that need this.
+    """
+    n = A.shape[1]
+    size = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+    A = A / size
+    u, free = np.zeros(n), np.zeros(n, dtype=bool)
+    enough = 1e-13 * max(float(np.linalg.norm(b)), 1e-300)
+    for _ in range(3 * n + 10):
+        pull = A.T @ (b - A @ u)
+        pull[free] = -np.inf
+        best = int(np.argmax(pull))
+        if not pull[best] > enough:
+            break
+        free[best] = True
+        while free.any():
+            there = np.zeros(n)
+            there[free] = np.linalg.lstsq(A[:, free], b, rcond=None)[0]
+            if (there[free] > 0.0).all():
+                u = there
+                break
+            # as far as all stay positive; what reaches zero first is held there
+            falling = free & (there <= 0.0)
+            share = float((u[falling] / np.maximum(u[falling] - there[falling], 1e-300)).min())
+            u = u + share * (there - u)
+            free &= u > 1e-15 * max(float(u.max()), 1e-300)
+            u[~free] = 0.0
+    return np.asarray(u / size)
