@@ -4,10 +4,13 @@
   preallocated joint-major W, followed by ``numpy.linalg.qr(mode="r")``. Both start from a robot and samples; ours includes
   finding which columns every joint has.
 * regressor alone: ``torque_regressor`` into an array that is there already, against the same loop.
-* extra memory: what our end-to-end run needs beside the samples.
+* filtered: the same end to end with a row filter and decimation in the same pass, against the loop, SciPy's ``upfirdn`` over
+  the columns of W with the same taps, and one QR of the rows that are left.
+* extra memory: what our end-to-end runs need beside the samples.
 
 The arm has seven joints and 57,656 samples (403,592 rows, 98 columns with friction and rotor inertia), the humanoid is TALOS
-with 32 joints on a fixed base. Every run checks that both sides have the same ``R^T R``.
+with 32 joints on a fixed base. Every run checks that both sides have the same ``R^T R``. ``--cpu`` takes CPU seconds instead of
+the clock's, for a machine with other work.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import measure
 
 import argparse
 import importlib.metadata
+import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,10 +28,12 @@ from statistics import median
 
 import numpy as np
 import pinocchio as pin
+import scipy.signal
 
 from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
 from dynid.recording.samples import Samples
 from dynid.regression.factor import build_regression
+from dynid.regression.row_filter import BandLimit
 from dynid.regression.structure import forget_structures
 from dynid.regression.torque import effect_signals, inverse_dynamics, torque_regressor
 from dynid.robot.builtin import demo_robot
@@ -36,6 +42,8 @@ from dynid.robot.read import read_robot
 
 HUMANOID = "talos_data/robots/talos_reduced.urdf"
 EFFECTS = ["viscous", "coulomb", "offset", "armature"]
+BAND = BandLimit(12.0)
+"""Keeps 30 of 1000 rows per second."""
 
 
 class Reference:
@@ -64,6 +72,22 @@ class Reference:
         """W and its triangle."""
         self.fill()
         return np.linalg.qr(self.W.reshape(-1, self.W.shape[2]), mode="r")
+
+    def filtered_factor(self) -> np.ndarray:
+        """W filtered along time and thinned out, and its triangle."""
+        self.fill()
+        period_s = float(self.samples.time[1] - self.samples.time[0])
+        taps, every, edge = BAND.taps(period_s), BAND.every(period_s), BAND.edge_rows(period_s)
+        reach, n = len(taps) // 2, len(self.samples)
+        first = edge + -edge % every
+        count = -(-(n - edge - first) // every)
+        kept = np.empty((self.W.shape[0], count, self.W.shape[2]))
+        ahead = -2 * reach % every  # rows before, so that the rows wanted are among those that are kept
+        for joint, W in enumerate(self.W):
+            before, after = 2.0 * W[0] - W[reach:0:-1], 2.0 * W[-1] - W[-2 : -reach - 2 : -1]
+            whole = np.concatenate([np.zeros((ahead, W.shape[1])), np.concatenate([before, W, after])[first:]])
+            kept[joint] = scipy.signal.upfirdn(taps, whole, down=every, axis=0)[(2 * reach + ahead) // every :][:count]
+        return np.linalg.qr(kept.reshape(-1, kept.shape[2]), mode="r")
 
 
 def humanoid() -> Robot:
@@ -117,38 +141,51 @@ def _status_kb(field: str) -> int:
     raise SystemExit(f"/proc/self/status has no {field}")
 
 
-def compare(robot: Robot, samples: Samples, repeats: int) -> dict[str, float]:
-    """The three numbers of one robot, and the seconds behind them."""
+def compare(robot: Robot, samples: Samples, repeats: int, clock: Callable[[], float]) -> dict[str, float]:
+    """The numbers of one robot, and the seconds behind them."""
 
     def ours() -> np.ndarray:
         return build_regression(fresh(robot), samples).triangle()
+
+    def ours_filtered() -> np.ndarray:
+        return build_regression(fresh(robot), samples, row_filter=BAND).triangle()
 
     def our_regressor() -> object:
         return torque_regressor(robot, samples.position, samples.velocity, samples.acceleration, reuse=Y)
 
     memory = extra_memory_mb(ours)  # before anything large was allocated and freed, whose pages would be reused
+    filtered_memory = extra_memory_mb(ours_filtered)
     reference = Reference(robot, samples)
     Y = torque_regressor(robot, samples.position, samples.velocity, samples.acceleration)
     _close_triangles(ours(), reference.factor())
-    ours_s, reference_s = alternating(ours, reference.factor, repeats)
-    regressor_s, loop_s = alternating(our_regressor, reference.fill, repeats)
+    _close_triangles(ours_filtered(), reference.filtered_factor())
+    ours_s, reference_s = alternating(ours, reference.factor, repeats, clock)
+    filtered_s, reference_filtered_s = alternating(ours_filtered, reference.filtered_factor, repeats, clock)
+    regressor_s, loop_s = alternating(our_regressor, reference.fill, repeats, clock)
     _close(Y.transpose(1, 0, 2), reference.W, "regressors")
     return {
         "end_to_end_speedup": reference_s / ours_s,
         "regressor_speedup": loop_s / regressor_s,
+        "filtered_speedup": reference_filtered_s / filtered_s,
         "extra_memory_mb": memory,
+        "filtered_memory_mb": filtered_memory,
         "ours_seconds": ours_s,
         "reference_seconds": reference_s,
+        "filtered_seconds": filtered_s,
+        "reference_filtered_seconds": reference_filtered_s,
         "our_regressor_seconds": regressor_s,
         "loop_seconds": loop_s,
     }
 
 
-def alternating(ours: Callable[[], object], reference: Callable[[], object], repeats: int) -> tuple[float, float]:
+def alternating(
+    ours: Callable[[], object], reference: Callable[[], object], repeats: int, clock: Callable[[], float]
+) -> tuple[float, float]:
     """Median seconds of both after a warm-up, taken in turn, so that a busy spell of the machine meets both."""
     ours()
     reference()
-    pairs = [(measure.median_time(ours, 1, warmup=0), measure.median_time(reference, 1, warmup=0)) for _ in range(repeats)]
+    calls = (ours, reference)
+    pairs = [tuple(measure.median_time(call, 1, warmup=0, clock=clock) for call in calls) for _ in range(repeats)]
     mine, theirs = zip(*pairs, strict=True)
     return median(mine), median(theirs)
 
@@ -169,7 +206,9 @@ def main() -> None:
     options = measure.parser(__doc__)
     options.add_argument("--samples", type=int, default=57_656, help="samples of the arm")
     options.add_argument("--humanoid-samples", type=int, default=4_000, help="samples of the humanoid")
+    options.add_argument("--cpu", action="store_true", help="CPU seconds instead of the clock's")
     arguments: argparse.Namespace = options.parse_args()
+    clock = time.process_time if arguments.cpu else time.perf_counter
     repeats = 1 if arguments.smoke else 5
     shorter = 40 if arguments.smoke else 1
     result: dict[str, float] = {}
@@ -177,7 +216,7 @@ def main() -> None:
         ("", demo_robot(EFFECTS), arguments.samples // shorter),
         ("_humanoid", humanoid(), arguments.humanoid_samples // shorter),
     ):
-        found = compare(robot, random_samples(robot, n), repeats)
+        found = compare(robot, random_samples(robot, max(n, 600)), repeats, clock)  # a filter needs some rows
         result |= {key + suffix: value for key, value in found.items()}
     measure.print_result(result, arguments.json)
 

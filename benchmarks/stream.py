@@ -1,4 +1,4 @@
-"""Logs larger than memory: a parquet log streamed through process and build_regression, against the same in memory.
+"""Logs larger than memory: a parquet log streamed through process, row filter and build_regression, against the same in memory.
 
     python benchmarks/stream.py --rows 10000000
 
@@ -52,12 +52,13 @@ def run(path: str, streamed: bool) -> dict[str, float]:
     from dynid.robot.builtin import demo_robot
 
     robot = demo_robot()
-    steps = [dynid.LowPass(cutoff_hz=10.0), dynid.Differentiate()]
+    steps = [dynid.LowPass(cutoff_hz=40.0, signals=("position", "velocity")), dynid.Differentiate()]
+    band = dynid.rows.BandLimit(10.0)
     warm = dynid.open_recording(path, robot, chunk_rows=2_000)
-    dynid.build_regression(robot, dynid.process(next(iter(warm)), steps))
+    dynid.build_regression(robot, dynid.process(next(iter(warm)), steps), row_filter=band)
     started = time.perf_counter()
     source = dynid.open_recording(path, robot, chunk_rows=CHUNK_ROWS) if streamed else dynid.read_recording(path, robot)
-    regression = dynid.build_regression(robot, dynid.process(source, steps))
+    regression = dynid.build_regression(robot, dynid.process(source, steps), row_filter=band)
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
     return {

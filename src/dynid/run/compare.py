@@ -67,7 +67,7 @@ def compare(
     Examples:
         >>> import dynid
         >>> _ = dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> settings = dynid.Settings(cutoff_hz=20.0)
+        >>> settings = dynid.Settings(cutoff_hz=20.0, friction="linear")
         >>> run, compared = dynid.compare(dynid.demo_robot(), ["log.csv"], settings, methods=["ols", "wls"])
         >>> [one.method for one in compared]
         ['ols', 'wls']

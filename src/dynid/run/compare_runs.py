@@ -130,7 +130,8 @@ def compare_runs(first: Run, second: Run, logs: Sequence[str | Path] = ()) -> Co
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
         >>> a, b = (
-        ...     dynid.identify("arm.urdf", "log.csv", dynid.Settings(method=name, cutoff_hz=20.0)) for name in ("ols", "wls")
+        ...     dynid.identify("arm.urdf", "log.csv", dynid.Settings(method=name, cutoff_hz=20.0, friction="linear"))
+        ...     for name in ("ols", "wls")
         ... )
         >>> found = dynid.compare_runs(a, b)
         >>> [what for what, *_ in found.changes], found.n_compared > 0

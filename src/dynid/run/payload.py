@@ -145,7 +145,7 @@ def identify_payload(
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0, friction="linear"))
         >>> loaded = dynid.demo_robot()
         >>> loaded = loaded.with_parameters({"m7": loaded.parameters["m7"] + 2.0})
         >>> _ = dynid.write_recording(dynid.demo_recording(loaded, seed=1), "loaded.csv")

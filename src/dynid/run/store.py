@@ -76,7 +76,7 @@ def save_run(run: Run, folder: str | Path) -> Path:
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0, friction="linear"))
         >>> dynid.save_run(run, "run").name
         'run'
     """
@@ -146,7 +146,7 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0, friction="linear"))
         >>> _ = dynid.save_run(run, "run")
         >>> dynid.load_run("run").estimate.n_rows == run.estimate.n_rows
         True

@@ -45,7 +45,7 @@ def validate_run(run: Run, paths: Sequence[str | Path], **reading: Any) -> Valid
     Examples:
         >>> import dynid
         >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0))
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0, friction="linear"))
         >>> _ = dynid.write_recording(dynid.demo_recording(seed=1), "other.csv")
         >>> dynid.validate_run(run, ["other.csv"]).relative_error < 0.1
         True
