@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,15 @@ import pytest
 
 import dynid
 from dynid.engine import Dask, engine_from
+from dynid.estimation.spectrum import SEGMENT_ROWS, one_block_with_cells
+from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import Regression, factorise
 from dynid.regression.merged import merged
 from dynid.regression.source import RowSource
 from dynid.run import partitions
+from dynid.run.errors import judged_streams
 from dynid.run.logs import open_logs
-from dynid.run.partitions import partitioned
+from dynid.run.partitions import partitioned, partitioned_samples
 from dynid.run.rows import RowPlan
 from dynid.run.signals import Filter, Standing
 from dynid.run.stream_estimate import HeldUnderLoad
@@ -88,6 +92,50 @@ def test_an_engine_does_not_change_what_is_identified(log: Path, monkeypatch: py
     np.testing.assert_allclose(runs[0].estimate.base_values, runs[1].estimate.base_values, atol=1e-9 * scale)
     assert runs[1].regression is not None
     assert runs[1].regression.n_blocks == 6
+    one, other = (run.identification for run in runs)
+    assert one is not None
+    assert other is not None
+    assert one.n_samples == other.n_samples
+    np.testing.assert_allclose(other.rmse, one.rmse, rtol=1e-8)
+    assert other.relative_error_raw == pytest.approx(one.relative_error_raw, rel=1e-8)
+    # stretches of the rows that are transformed end with their partitions, so sigma is another estimate of the same
+    ratio = runs[1].estimate.sigma[runs[1].estimate.sigma > 0.0] / runs[0].estimate.sigma[runs[0].estimate.sigma > 0.0]
+    assert np.all((ratio > 0.7) & (ratio < 1.4))
+
+
+def test_the_colour_of_the_noise_needs_no_rows_again(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes back from a part gives the covariance that its rows give, and costs less than a megabyte."""
+    parts, _ = _parts(log, 10**6, monkeypatch)
+    part = parts[0]
+    sent = pickle.dumps(one_block_with_cells(part))
+    assert len(sent) < 1_000_000
+    back = pickle.loads(sent).regression(part)  # noqa: S301
+    assert back.cells is not None
+    base = reduce_to_base(dynid.demo_robot())
+    whole = factorise(part)
+    assert whole.n_samples < SEGMENT_ROWS  # one stretch in both
+    with_rows = replace(back, sources=(part,))
+    found = [dynid.estimate(data, base, dynid.OrdinaryLeastSquares()) for data in (whole, with_rows)]
+    np.testing.assert_allclose(found[1].sigma, found[0].sigma, rtol=1e-6)
+    assert found[1].details["degrees_of_freedom"] == pytest.approx(found[0].details["degrees_of_freedom"], rel=1e-6)
+    together = one_block_with_cells(part).regression(part) + back
+    assert together.cells is not None
+    np.testing.assert_allclose(together.cells.count, 2.0 * back.cells.count)
+    np.testing.assert_allclose(together.cells.gram(3), 2.0 * back.cells.gram(3))
+
+
+def test_errors_of_partitions_add_up_to_those_of_the_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = dynid.Settings(method="ols", cutoff_hz=8.0, signal_band_hz=20.0, velocity="logged", stream="on")
+    run = dynid.identify(dynid.demo_robot(), log, replace(settings, dead_zone=0.02, effects=("viscous",)))
+    monkeypatch.setattr(partitions, "PARTITION_ROWS", 800)
+    assert len(partitioned_samples(run.streams[0], run.robot, run.judged_hz)) == 6
+    (one, moved), (other, also) = (
+        judged_streams(run, run.estimate, run.streams, engine_from(name)) for name in ("serial", "threads:2")
+    )
+    np.testing.assert_allclose(other.rmse, one.rmse, rtol=1e-9)
+    assert [part.n_samples for part in other.logs] == [part.n_samples for part in one.logs]
+    for name in ("lowest", "highest", "slowest", "fastest"):
+        np.testing.assert_allclose(getattr(also, name), getattr(moved, name), atol=1e-9)
 
 
 @pytest.mark.parametrize(

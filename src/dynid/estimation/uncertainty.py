@@ -20,28 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dynid.arrays import Array, IntArray
+from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.row_pass import channel_coefficients, residual_blocks
-from dynid.regression.source import RowSource
-from dynid.regression.torque_rows import STRETCH_ROWS
+from dynid.estimation.spectrum import CELLS_PER_OCTAVE, OCTAVES, Spectrum, cell_starts, spectra_of, stretches
 
 CovarianceKind: TypeAlias = Literal["classical", "corrected", "bootstrap"]
 Influence: TypeAlias = Callable[[int, Array], Array]
 """What stands for the noise of each row, from the channel's index and the residuals; for least squares these themselves."""
 
-SEGMENT_ROWS = 2 * STRETCH_ROWS
-"""Longest stretch that is transformed at once; the lowest frequency told from zero is its inverse."""
-CELLS_PER_OCTAVE = 2
-OCTAVES = 13
-SILENCE = 1e-5
-"""Relative power of the noise below which a frequency adds nothing to the covariance: a filter has removed it."""
 LEAST_FREEDOM = 12.0
 """Bands are widened until at least this many real numbers are left in each after the fit."""
 LEAST_BLOCKS = 8
@@ -101,72 +93,6 @@ def channel_noise(problem: LinearProblem, coefficients: tuple[Array, ...], influ
 # Corrected ----------------------------------------------------------------------------------------
 
 
-class _Spectrum:
-    """Power of one channel in cells of frequency: of its columns, of its residual, and how many numbers fell in each."""
-
-    def __init__(self, width: int, n_cells: int) -> None:
-        self.gram = np.zeros((n_cells, width, width))
-        self.power = np.zeros(n_cells)
-        self.count = np.zeros(n_cells)
-        self.thin: list[list[Array] | None] = [[] for _ in range(n_cells)]
-        """``X`` of a gram ``X X^T`` while it has far fewer columns than rows; None where it no longer has."""
-
-    def add(self, rows: Array, cells: IntArray) -> None:
-        """Rows ``[x r]`` of one stretch; ``cells`` holds the first bin of every cell and the end."""
-        n = len(rows)
-        transformed = np.fft.rfft(rows, axis=0, norm="ortho")
-        double = np.full(len(transformed), np.sqrt(2.0))  # all but the ends stand for two real numbers
-        double[0] = 1.0
-        if n % 2 == 0:
-            double[-1] = 1.0
-        transformed *= double[:, None]
-        taken = [(cell, first, last) for cell, (first, last) in enumerate(pairwise(cells)) if last > first]
-        starts = [first for _, first, _ in taken]
-        count = np.add.reduceat(double**2, starts)
-        power = np.add.reduceat(np.abs(transformed[:, -1]) ** 2, starts)
-        density = power / count
-        # only the upper end may have no power: at the lower end it is the fit that leaves no residual
-        loudest = np.flatnonzero(density > SILENCE * density.max()).max(initial=-1)
-        for k, (cell, first, last) in enumerate(taken):
-            self.count[cell] += count[k]
-            self.power[cell] += power[k]
-            if k <= loudest:
-                x = np.ascontiguousarray(transformed[first:last, :-1].T).view(np.float64)
-                self.gram[cell] += x @ x.T
-                self._keep(cell, x)
-
-    def _keep(self, cell: int, x: Array) -> None:
-        kept = self.thin[cell]
-        if kept is not None:
-            kept.append(x)
-            if 2 * sum(part.shape[1] for part in kept) > len(x):
-                self.thin[cell] = None
-
-
-def _cell_starts(n_rows: int) -> IntArray:
-    """First bin of every cell for a stretch of ``n_rows``: half octaves down from half the sampling rate, then the rest."""
-    n_cells = CELLS_PER_OCTAVE * OCTAVES
-    edges = 0.5 * 2.0 ** ((np.arange(1, n_cells) - n_cells) / CELLS_PER_OCTAVE)
-    inner = np.ceil(edges * n_rows).astype(np.int64)
-    n_bins = n_rows // 2 + 1
-    return np.concatenate([[0], np.minimum(inner, n_bins), [n_bins]])
-
-
-def stretches(source: RowSource) -> Iterator[list[Array]]:
-    """Rows of every channel of one log in long stretches; copies, free to keep."""
-    held: list[list[Array]] = []
-    n_held = 0
-    for chunk in source.passes(SEGMENT_ROWS):
-        n = len(chunk)
-        if n_held and n_held + n > SEGMENT_ROWS:
-            yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
-            held, n_held = [], 0
-        held.append([np.array(block, order="F") for block in chunk.blocks])
-        n_held += n
-    if n_held:
-        yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
-
-
 def coloured_covariance(
     problem: LinearProblem, rows: Iterable[list[Array]], weights: Array, whiten: Array, left: Array
 ) -> tuple[Array, float]:
@@ -175,9 +101,14 @@ def coloured_covariance(
     ``rows`` are stretches ``[x noise]`` of every channel and ``whiten`` turns the weighted normal matrix of ``x`` into the
     identity; for least squares both ``whiten`` and ``left`` are the inverse of its triangle.
     """
+    return _coloured(problem, _spectra(problem, rows), weights, whiten, left)
+
+
+def _coloured(
+    problem: LinearProblem, spectra: list[Spectrum], weights: Array, whiten: Array, left: Array
+) -> tuple[Array, float]:
     mask = problem.seen.mask
     channels = [factor.channel for factor in problem.regression.factors]
-    spectra = _spectra(problem, rows)
     rank = problem.seen.rank
     meat, uncertain = np.zeros((rank, rank)), np.zeros(rank)
     # In the channel's own columns, which are far fewer than base parameters for most channels of a long chain: with
@@ -200,11 +131,11 @@ def coloured_covariance(
     return covariance, freedom
 
 
-def _spectra(problem: LinearProblem, rows: Iterable[list[Array]]) -> list[_Spectrum]:
+def _spectra(problem: LinearProblem, rows: Iterable[list[Array]]) -> list[Spectrum]:
     """Power of every channel over stretches ``[x noise]``."""
-    spectra = [_Spectrum(factor.channel.width, CELLS_PER_OCTAVE * OCTAVES) for factor in problem.regression.factors]
+    spectra = [Spectrum(factor.channel.width, CELLS_PER_OCTAVE * OCTAVES) for factor in problem.regression.factors]
     for blocks in rows:
-        cells = _cell_starts(len(blocks[0]))
+        cells = cell_starts(len(blocks[0]))
         for spectrum, block in zip(spectra, blocks, strict=True):
             spectrum.add(block, cells)
     return spectra
@@ -229,9 +160,7 @@ def noise_grams(problem: LinearProblem, beta: Array, weights: Array) -> tuple[tu
     inverse = problem.inverse_triangle(weights)
     mask = problem.seen.mask
     grams, freedom = [], 0.0
-    for spectrum, factor, w in zip(
-        _spectra(problem, _residual_rows(problem, beta, None)), regression.factors, weights, strict=True
-    ):
+    for spectrum, factor, w in zip(_residual_spectra(problem, beta, None), regression.factors, weights, strict=True):
         E = w * (factor.channel.expansion @ problem.base.lift[:, mask]) @ inverse
         total: Array = np.zeros((factor.channel.width, factor.channel.width))
         for band, left_over in _bands(spectrum, E @ E.T):
@@ -239,6 +168,14 @@ def noise_grams(problem: LinearProblem, beta: Array, weights: Array) -> tuple[tu
             freedom += left_over
         grams.append(total)
     return tuple(grams), freedom
+
+
+def _residual_spectra(problem: LinearProblem, beta: Array, influence: Influence | None) -> list[Spectrum]:
+    """From the rows, or from what came back of them where they were made elsewhere."""
+    cells = problem.regression.cells
+    if cells is not None and influence is None:
+        return spectra_of(cells, channel_coefficients(problem.regression, problem.base, beta))
+    return _spectra(problem, _residual_rows(problem, beta, influence))
 
 
 def _residual_rows(problem: LinearProblem, beta: Array, influence: Influence | None) -> Iterator[list[Array]]:
@@ -254,7 +191,7 @@ def _residual_rows(problem: LinearProblem, beta: Array, influence: Influence | N
 
 def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: Influence | None) -> tuple[Array, float]:
     inverse = problem.inverse_triangle(weights)
-    return coloured_covariance(problem, _residual_rows(problem, beta, influence), weights, inverse, inverse)
+    return _coloured(problem, _residual_spectra(problem, beta, influence), weights, inverse, inverse)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +205,7 @@ class _Band:
     """Parts of ``X`` in ``gram = X X^T`` where these are few columns."""
 
     @classmethod
-    def of(cls, spectrum: _Spectrum, cell: int) -> _Band:
+    def of(cls, spectrum: Spectrum, cell: int) -> _Band:
         thin = spectrum.thin[cell]
         power, count = float(spectrum.power[cell]), float(spectrum.count[cell])
         return cls(spectrum.gram[cell], power, count, None if thin is None else tuple(thin))
@@ -287,7 +224,7 @@ class _Band:
         return np.asarray(sum((((outer @ part) ** 2).sum(axis=1) for part in self.thin), np.zeros(len(outer))))
 
 
-def _bands(spectrum: _Spectrum, outer: Array) -> Iterator[tuple[_Band, float]]:
+def _bands(spectrum: Spectrum, outer: Array) -> Iterator[tuple[_Band, float]]:
     """Every band with the numbers left over in it, ``n_j(f) - h_j(f)``.
 
     Neighbouring cells are joined from low to high until enough numbers are left in each band after the fit; ``outer`` turns a

@@ -107,6 +107,23 @@ class SampleStream(Protocol):
     def __iter__(self) -> Iterator[Samples]: ...
 
 
+@dataclass(frozen=True, eq=False)
+class OwnSamples:
+    """Samples of a partition: those with ``start_s <= time < stop_s`` are its own, the others are there for filters."""
+
+    stream: SampleStream
+    start_s: float
+    stop_s: float
+
+    def __iter__(self) -> Iterator[Samples]:
+        return iter(self.stream)
+
+    def own(self, time: Array) -> slice:
+        """Which of some rows are its own."""
+        first, last = np.searchsorted(time, [self.start_s, self.stop_s])
+        return slice(int(first), int(last))
+
+
 def joined_samples(one: Samples, other: Samples) -> Samples:
     """Rows of two sets one after the other; quantities that only one of them has are left out."""
     arrays: dict[str, Any] = {}

@@ -18,6 +18,7 @@ from dynid.errors import InputError
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.base import BaseReduction
+from dynid.regression.cells import Cells
 from dynid.regression.channels import Channel
 from dynid.regression.independence import triangle_of
 from dynid.regression.matrix_rows import matrix_rows
@@ -69,6 +70,7 @@ class Regression:
         parameters: the columns, with their nominal values.
         factors: the triangles, one set per channel.
         sources: the row sources that made them, for methods that need the rows again.
+        cells: the colour of the noise, where the rows were made elsewhere and only this came back.
 
     Examples:
         >>> import dynid
@@ -81,6 +83,7 @@ class Regression:
     parameters: Parameters
     factors: tuple[Factor, ...]
     sources: tuple[RowSource, ...] = ()
+    cells: Cells | None = None
 
     def __post_init__(self) -> None:
         if not self.factors:
@@ -105,7 +108,8 @@ class Regression:
             )
             for mine, theirs in zip(self.factors, other.factors, strict=True)
         ]
-        return Regression(self.parameters, tuple(factors), self.sources + other.sources)
+        cells = None if self.cells is None or other.cells is None else self.cells + other.cells
+        return Regression(self.parameters, tuple(factors), self.sources + other.sources, cells)
 
     @property
     def channel_names(self) -> tuple[str, ...]:

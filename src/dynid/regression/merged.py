@@ -7,14 +7,16 @@ result does not depend on where or in which order the parts were done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
-from dynid.arrays import freeze
+from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.regression.factor import Factor, MapOver, Regression, factorise, merge_triangles
+from dynid.regression.cells import Cells
+from dynid.regression.factor import Factor, Regression, factorise, merge_triangles
 from dynid.regression.source import BLOCK_LIMIT, Chunk, RowsOf, RowSource
 
 
@@ -37,16 +39,41 @@ class OwnRows(RowsOf):
                 yield Chunk(blocks, chunk.time[first:last])
 
 
-def one_block(source: RowSource) -> Regression:
-    """The regression of a part as one triangle per channel, without what made it."""
+@dataclass(frozen=True, eq=False)
+class PartTriangles:
+    """What comes back of a part: one triangle per channel, rows in each, and perhaps the colour of the noise; no more travels."""
+
+    triangles: tuple[Array, ...]
+    rows: tuple[int, ...]
+    cells: Cells | None = None
+
+    def regression(self, whole: RowSource) -> Regression:
+        """As a regression over the columns of the source that the part belongs to."""
+        factors = tuple(
+            Factor(channel, freeze(triangle[None]), freeze([n], np.int64))
+            for channel, triangle, n in zip(whole.channels, self.triangles, self.rows, strict=True)
+        )
+        return Regression(whole.parameters, factors, cells=self.cells)
+
+
+def one_block(source: RowSource) -> PartTriangles:
+    """The triangles of a part."""
     made = factorise(source)
-    factors = tuple(Factor(one.channel, freeze(one.R[None]), freeze([one.n_rows], np.int64)) for one in made.factors)
-    return Regression(made.parameters, factors)
+    return PartTriangles(tuple(one.R for one in made.factors), tuple(one.n_rows for one in made.factors))
 
 
-def merged(parts: Sequence[RowSource], map_over: MapOver, whole: RowSource) -> Regression:
-    """The regression of all parts, which together are ``whole``; each is made where ``map_over`` runs it."""
-    found = list(map_over(one_block, parts))
+PartMap: TypeAlias = Callable[[Callable[[RowSource], PartTriangles], Sequence[RowSource]], Iterable[PartTriangles]]
+"""An engine's ``map`` over parts."""
+
+
+def merged(
+    parts: Sequence[RowSource],
+    map_over: PartMap,
+    whole: RowSource,
+    make: Callable[[RowSource], PartTriangles] = one_block,
+) -> Regression:
+    """The regression of all parts, which together are ``whole``; each is made by ``make`` where ``map_over`` runs it."""
+    found = [part.regression(whole) for part in map_over(make, parts)]
     while len(found) > BLOCK_LIMIT:
         found = [_pair(found[k : k + 2]) for k in range(0, len(found), 2)]
     together = found[0]
@@ -66,4 +93,5 @@ def _pair(two: Sequence[Regression]) -> Regression:
         )
         for one, other in zip(two[0].factors, two[1].factors, strict=True)
     )
-    return Regression(two[0].parameters, factors)
+    cells = None if two[0].cells is None or two[1].cells is None else two[0].cells + two[1].cells
+    return Regression(two[0].parameters, factors, cells=cells)

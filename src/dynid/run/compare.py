@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dynid.engine import engine_from
 from dynid.errors import InputError
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.estimate import estimate
@@ -95,7 +96,7 @@ def compare_on(
         result = estimate(run.regression, run.estimate.base, method_of(own, run.robot))
         seconds = time.perf_counter() - started
         result, verdict = judged(result, run.robot, own)
-        errors = torque_errors(run, result)
+        errors = torque_errors(run, result, engine_from(settings.engine))
         known = result.relative_error if errors.known is None else errors.known.relative_error
         unseen = None if errors.unseen is None else errors.unseen.relative_error
         found.append(Compared(name, result, verdict, known, unseen, seconds))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from dynid.engine import Engine, Serial
+from dynid.errors import InputError
 from dynid.estimation.result import Estimate
 from dynid.recording.samples import Samples, SampleStream
+from dynid.recording.steps.lowpass import EDGE_S
 from dynid.run.gate import motion_range
 from dynid.run.long_logs import Changed, UnderLoad
+from dynid.run.partitions import partitioned_samples
 from dynid.run.record import Run
 from dynid.validation.stream import MotionRange, StreamErrors, validate_streams
 from dynid.validation.torque import Validation, validate
@@ -41,5 +46,14 @@ def judged_streams(
     """One pass over each stream, with the load that the estimate gives."""
     carried = UnderLoad(run.robot.with_parameters(result.standard))
     loaded = [Changed(stream, carried) for stream in streams]
-    sums = (engine or Serial()).map(StreamErrors.of(run.robot, result, run.judged_hz), loaded)
-    return validate_streams(run.robot, list(sums))
+    work, runner = StreamErrors.of(run.robot, result, run.judged_hz), engine or Serial()
+    if isinstance(runner, Serial):
+        parts: list[list[Samples | SampleStream]] = [[stream] for stream in loaded]
+    else:
+        parts = [list(partitioned_samples(stream, run.robot, run.judged_hz)) for stream in loaded]
+    found = runner.map(work, [part for log in parts for part in log])
+    each = [[sums for sums in (next(found) for _ in log) if sums is not None] for log in parts]
+    for log in each:
+        if not log:
+            raise InputError(f"samples are too short to judge torque in a band: {EDGE_S:g} s are dropped at both ends")
+    return validate_streams(run.robot, [reduce(operator.add, log) for log in each])

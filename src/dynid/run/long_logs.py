@@ -122,11 +122,20 @@ class LongLog:
     def samples(self, filtered: Filter, max_rows: int) -> ProcessedStream:
         """Filtered and differentiated, while it is read."""
         has_velocity = "velocity" in self.stream.quantities
-        return process(self.stream, filtered.chain(self.repairs(), has_velocity, self.n_rows, max_rows))
+        made = process(self.stream, filtered.chain(self.repairs(), has_velocity, self.n_rows, max_rows))
+        return LogSamples(made.recording, made.steps, log=self, filtered=filtered)
 
     def raw_samples(self) -> ProcessedStream:
         """On a uniform clock and otherwise as recorded, for rows that differentiate no signal."""
         return process(self.stream, [*self.repairs(), Resample(), Differentiate(velocity="position")])
+
+
+@dataclass(frozen=True, eq=False)
+class LogSamples(ProcessedStream):
+    """Samples of a long log that know where they come from, so that they can be made in partitions as well."""
+
+    log: LongLog | None = None
+    filtered: Filter | None = None
 
 
 def chosen_windows(logs: Sequence[LongLog], most: int = WINDOWS) -> list[tuple[LongLog, Recording]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.recording.process import process
-from dynid.recording.samples import Samples, SampleStream
+from dynid.recording.samples import OwnSamples, Samples, SampleStream
 from dynid.recording.signals import Signals, Tally
 from dynid.recording.steps.gaps import SplitAtGaps
 from dynid.recording.steps.lowpass import EDGE_S, LowPass
@@ -24,9 +24,10 @@ from dynid.regression.merged import OwnRows
 from dynid.regression.row_filter import BandLimit
 from dynid.regression.source import RowSource
 from dynid.robot.model import Robot
-from dynid.run.long_logs import Changed, LongLog
+from dynid.run.long_logs import Changed, LogSamples, LongLog
 from dynid.run.rows import RowPlan
 from dynid.run.signals import Filter
+from dynid.validation.stream import beyond_rows
 
 PARTITION_ROWS = 131_072
 """Rows of a partition; not of the number of workers, so that this does not change the result."""
@@ -50,14 +51,38 @@ def partitioned(
 
 def _of_log(plan: RowPlan, robot: Robot, log: LongLog, filtered: Filter, change: Change) -> list[RowSource]:
     assert plan.band_hz is not None
+    period_s, limit = log.survey.period_s, BandLimit(plan.band_hz)
+    beyond = len(limit.taps(period_s)) // 2 + limit.edge_rows(period_s)
+    return [
+        OwnRows(plan.source(robot, [Changed(part.stream, change)]), part.start_s, part.stop_s)
+        for part in _sample_parts(log, filtered, beyond, limit.every(period_s))
+    ]
+
+
+def partitioned_samples(stream: SampleStream, robot: Robot, band_hz: float | None) -> list[SampleStream]:
+    """Samples in partitions whose errors in a band add up to those of all; as they are where they cannot be cut."""
+    if isinstance(stream, Changed):
+        parts = partitioned_samples(stream.stream, robot, band_hz)
+        if len(parts) == 1 and parts[0] is stream.stream:
+            return [stream]
+        owns = [part for part in parts if isinstance(part, OwnSamples)]
+        return [OwnSamples(Changed(part.stream, stream.change), part.start_s, part.stop_s) for part in owns]
+    if not isinstance(stream, LogSamples) or stream.log is None or stream.filtered is None:
+        return [stream]
+    log, filtered = stream.log, stream.filtered
+    if filtered.row_band_hz is None or remembers(robot) or log.stream.read_from is None:
+        return [stream]
+    return list(_sample_parts(log, filtered, beyond_rows(band_hz, log.survey.period_s)))
+
+
+def _sample_parts(log: LongLog, filtered: Filter, beyond: int, every: int = 1) -> list[OwnSamples]:
+    """Partitions of a log; ``beyond`` counts the rows on either side that are needed after the filters of signals."""
     period_s = log.survey.period_s
-    limit = BandLimit(plan.band_hz)
-    every = limit.every(period_s)
     steps = _steps(log, filtered, period_s)
-    spare = _overlap_rows(steps, limit, period_s)
+    spare = _overlap_rows(steps, period_s) + beyond
     place = 1 + next(k for k, step in enumerate(steps) if isinstance(step, Resample))
     own = every * max(1, PARTITION_ROWS // every)
-    parts: list[RowSource] = []
+    parts: list[OwnSamples] = []
     for start_s, end_s in log.stretches():
         if log.survey.gaps and end_s - start_s < SplitAtGaps(log.survey.gap_s).shortest_s:
             continue
@@ -71,7 +96,7 @@ def _of_log(plan: RowPlan, robot: Robot, log: LongLog, filtered: Filter, change:
             piece = log.stream.within(read_from, float(np.nextafter(read_to, np.inf)))
             chain = [*steps[:place], _Begin(start_s + (first - 0.5) * period_s), *steps[place:]] if first else steps
             stream = replace(process(piece, chain), anchor_s=start_s)
-            parts.append(OwnRows(plan.source(robot, [Changed(stream, change)]), begin, stop))
+            parts.append(OwnSamples(stream, begin, stop))
     return parts
 
 
@@ -96,9 +121,9 @@ def _steps(log: LongLog, filtered: Filter, period_s: float) -> list[Step]:
     return [Resample(period_s=period_s) if isinstance(step, Resample) else step for step in chain]
 
 
-def _overlap_rows(steps: Sequence[Step], limit: BandLimit, period_s: float) -> int:
-    """Rows that filters of signals and of rows look beyond a row, and those that they drop at an end."""
+def _overlap_rows(steps: Sequence[Step], period_s: float) -> int:
+    """Rows that filters of signals look beyond a row, and those that they drop at an end."""
     passes = [step for step in steps if isinstance(step, LowPass)]
     settled = sum(memory_rows(one.order, one.fraction(period_s)) for one in passes)
     dropped = max([EDGE_S, *(one.transient().seconds for one in passes)]) / period_s
-    return int(np.ceil(settled + dropped + len(limit.taps(period_s)) // 2 + limit.edge_rows(period_s))) + SPARE_ROWS
+    return int(np.ceil(settled + dropped)) + SPARE_ROWS

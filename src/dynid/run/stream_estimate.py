@@ -10,9 +10,10 @@ from dynid.errors import InputError
 from dynid.estimation.friction.choice import estimate_under_load
 from dynid.estimation.friction.fit import needs_load
 from dynid.estimation.result import Estimate, Method
+from dynid.estimation.spectrum import one_block_with_cells
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.factor import Regression, factorise, factorise_parts
-from dynid.regression.merged import merged
+from dynid.regression.merged import merged, one_block
 from dynid.regression.source import RowSource
 from dynid.robot.model import Robot
 from dynid.run.long_logs import Changed, LongLog, UnderLoad, held_stream
@@ -63,7 +64,8 @@ def estimate_streams(
         if isinstance(engine, Serial):
             return factorise(rows)
         parts = partitioned(plan, robot, logs, streams, filtered, HeldUnderLoad(standing, load))
-        return merged(parts, engine.map, rows)
+        timed = all(part.timed for part in parts)  # rows without a clock have no colour
+        return merged(parts, engine.map, rows, one_block_with_cells if timed else one_block)
 
     return estimate_under_load(plan.source(robot, held), windows, method, carrying=carrying, factor=factor)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.adapters.urls import log_path
+from dynid.engine import engine_from
 from dynid.errors import InputError
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples, SampleStream
@@ -65,11 +66,13 @@ class Unseen:
     """All samples, where they are too many to hold; ``recordings`` and ``samples`` are then windows of them."""
     row_streams: tuple[SampleStream, ...] = ()
     """Those that rows are made of."""
+    engine: str = "serial"
+    """Where passes over the streams run."""
 
     def validation(self) -> Validation:
         """How well the run predicts their torque."""
         if self.streams:
-            return judged_streams(self.run, self.run.estimate, self.streams)[0]
+            return judged_streams(self.run, self.run.estimate, self.streams, engine_from(self.engine))[0]
         return validate(self.run.robot, self.run.estimate, self.samples, self.run.judged_hz)
 
     def row_error(self) -> RowError:
@@ -88,7 +91,7 @@ def unseen_logs(run: Run, paths: Sequence[str | Path], **changes: Any) -> Unseen
     poses, how they are filtered.
     """
     files = log_paths(paths)
-    settings = replace(run.settings, **({"from_s": None, "to_s": None} | changes))
+    settings = replace(run.settings, **({"from_s": None, "to_s": None, "engine": "serial"} | changes))
     found = open_unseen(run.robot, files, settings)
     refuse_same(files, found.hashes, seen=run.logs)
     recordings = found.recordings or (tuple(recording for _, recording in chosen_windows(found.long)) if found.long else ())
@@ -100,7 +103,7 @@ def unseen_logs(run: Run, paths: Sequence[str | Path], **changes: Any) -> Unseen
         plan = with_interval(plan, run.robot, found.long)
     streams = tuple(log.samples(filtered, settings.max_rows) for log in found.long)
     row_streams = tuple(log.raw_samples() for log in found.long) if plan.of_recorded else streams
-    return Unseen(run, recordings, samples, plan, streams, row_streams)
+    return Unseen(run, recordings, samples, plan, streams, row_streams, settings.engine)
 
 
 def _own_plan(run: Run) -> RowPlan:

@@ -13,7 +13,7 @@ from dynid.errors import InputError
 from dynid.estimation.result import Estimate
 from dynid.parameters import Parameters
 from dynid.recording.parts import uninterrupted_parts
-from dynid.recording.samples import Samples, SampleStream
+from dynid.recording.samples import OwnSamples, Samples, SampleStream
 from dynid.recording.signals import Signals, Tally
 from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.step import Extent, LocalStep, RowwiseStep
@@ -85,6 +85,15 @@ class Squares:
             )
 
 
+def beyond_rows(band_hz: float | None, period_s: float) -> int:
+    """Rows beyond its own that a partition needs so that the errors of its own rows are those of the whole log."""
+    if band_hz is None:
+        return 0
+    fraction = 2.0 * band_hz * period_s
+    edge = int(np.ceil(EDGE_S / period_s - 1e-6))
+    return edge + _LEAST_ROWS + 1 + (0 if fraction >= _WIDEST else memory_rows(_ORDER, fraction))
+
+
 def validate_streams(robot: Robot, found: Sequence[Squares]) -> tuple[Validation, MotionRange]:
     """The validation that the sums of several logs make, and how the joints moved in them."""
     if not found:
@@ -107,14 +116,16 @@ class StreamErrors:
     def of(cls, robot: Robot, estimate: Estimate | Parameters, band_hz: float | None) -> StreamErrors:
         return cls(robot, estimate.standard if isinstance(estimate, Estimate) else estimate, band_hz)
 
-    def __call__(self, samples: Samples | SampleStream) -> Squares:
-        """One pass over the samples of a log."""
-        sums = _Sums()
+    def __call__(self, samples: Samples | SampleStream) -> Squares | None:
+        """One pass over the samples of a log, or of a partition of one; None of a partition without a row of its own."""
+        sums = _Sums(samples if isinstance(samples, OwnSamples) else None)
         for period_s, part in uninterrupted_parts(
             self._judged(samples, sums), lambda one, rows: one.rows(rows), _Judged.joined, even=False
         ):
             for piece in part if self.band_hz is None else self._in_band(period_s, part):
                 sums.add(piece)
+        if not sums.n and isinstance(samples, OwnSamples):
+            return None
         return sums.found()
 
     def _judged(self, samples: Samples | SampleStream, sums: _Sums) -> Iterator[_Judged]:
@@ -162,16 +173,23 @@ class _Judged:
 class _Sums:
     """What adds up while pieces go by."""
 
+    part: OwnSamples | None = None
     n: int = 0
     columns: list[Array] = field(default_factory=list)
     raw: list[float] = field(default_factory=lambda: [0.0, 0.0])
     motion: MotionRange | None = None
 
     def moved(self, samples: Samples) -> None:
+        if self.part is not None:
+            samples = samples[self.part.own(samples.time)]
+        if not len(samples):
+            return
         own = MotionRange.of(samples)
         self.motion = own if self.motion is None else self.motion | own
 
     def add(self, piece: _Judged) -> None:
+        if self.part is not None:
+            piece = piece.rows(self.part.own(piece.time))
         if not len(piece):
             return
         squares = [((piece.torque - piece.predicted) ** 2).sum(axis=0), (piece.torque**2).sum(axis=0)]

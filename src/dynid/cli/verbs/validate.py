@@ -13,14 +13,14 @@ from dynid.cli.console import percent, say, show, show_json, show_table
 from dynid.cli.options import AsJson, LogFiles
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
-from dynid.run.options import Reading, Rows
+from dynid.run.options import Reading, Rows, Work
 
 if TYPE_CHECKING:
     from dynid.validation.horizons import HorizonError
     from dynid.validation.replay import Replay
 
 
-@takes_options(Reading, Rows, without=("dead_zone", "window"))  # --window is that of --replay
+@takes_options(Reading, Rows, Work, without=("dead_zone", "window"))  # --window is that of --replay
 def validate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an earlier identification.", show_default=False)],
     logs: LogFiles,

@@ -28,7 +28,8 @@ from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
 from dynid.estimation.row_pass import channel_coefficients
 from dynid.estimation.seen import DATA_TOLERANCE
-from dynid.estimation.uncertainty import coloured_covariance, stretches
+from dynid.estimation.spectrum import stretches
+from dynid.estimation.uncertainty import coloured_covariance
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples, SampleStream, joined_samples
 from dynid.recording.steps.zero_phase import filter_window

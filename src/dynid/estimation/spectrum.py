@@ -1,0 +1,138 @@
+"""Power of rows in cells of frequency: of their columns, of their residual, and of both while the residual is not known yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from dynid.arrays import Array, IntArray
+from dynid.regression.cells import Cells
+from dynid.regression.merged import PartTriangles, one_block
+from dynid.regression.source import RowSource
+from dynid.regression.torque_rows import STRETCH_ROWS
+
+SEGMENT_ROWS = 2 * STRETCH_ROWS
+"""Longest stretch that is transformed at once; the lowest frequency told from zero is its inverse."""
+CELLS_PER_OCTAVE = 2
+OCTAVES = 13
+SILENCE = 1e-5
+"""Relative power of the noise below which a frequency adds nothing to the covariance: a filter has removed it."""
+
+
+class Spectrum:
+    """Power of one channel in cells of frequency: of its columns, of its residual, and how many numbers fell in each."""
+
+    def __init__(self, width: int, n_cells: int) -> None:
+        self.gram = np.zeros((n_cells, width, width))
+        self.power = np.zeros(n_cells)
+        self.count = np.zeros(n_cells)
+        self.thin: list[list[Array] | None] = [[] for _ in range(n_cells)]
+        """``X`` of a gram ``X X^T`` while it has far fewer columns than rows; None where it no longer has."""
+
+    def add(self, rows: Array, cells: IntArray) -> None:
+        """Rows ``[x r]`` of one stretch; ``cells`` holds the first bin of every cell and the end."""
+        n = len(rows)
+        transformed = np.fft.rfft(rows, axis=0, norm="ortho")
+        double = _doubled(n)
+        transformed *= double[:, None]
+        taken = [(cell, first, last) for cell, (first, last) in enumerate(pairwise(cells)) if last > first]
+        starts = [first for _, first, _ in taken]
+        count = np.add.reduceat(double**2, starts)
+        power = np.add.reduceat(np.abs(transformed[:, -1]) ** 2, starts)
+        density = power / count
+        # only the upper end may have no power: at the lower end it is the fit that leaves no residual
+        loudest = np.flatnonzero(density > SILENCE * density.max()).max(initial=-1)
+        for k, (cell, first, last) in enumerate(taken):
+            self.count[cell] += count[k]
+            self.power[cell] += power[k]
+            if k <= loudest:
+                x = np.ascontiguousarray(transformed[first:last, :-1].T).view(np.float64)
+                self.gram[cell] += x @ x.T
+                self._keep(cell, x)
+
+    def _keep(self, cell: int, x: Array) -> None:
+        kept = self.thin[cell]
+        if kept is not None:
+            kept.append(x)
+            if 2 * sum(part.shape[1] for part in kept) > len(x):
+                self.thin[cell] = None
+
+
+def cell_starts(n_rows: int) -> IntArray:
+    """First bin of every cell for a stretch of ``n_rows``: half octaves down from half the sampling rate, then the rest."""
+    n_cells = CELLS_PER_OCTAVE * OCTAVES
+    edges = 0.5 * 2.0 ** ((np.arange(1, n_cells) - n_cells) / CELLS_PER_OCTAVE)
+    inner = np.ceil(edges * n_rows).astype(np.int64)
+    n_bins = n_rows // 2 + 1
+    return np.concatenate([[0], np.minimum(inner, n_bins), [n_bins]])
+
+
+def stretches(source: RowSource) -> Iterator[list[Array]]:
+    """Rows of every channel of one log in long stretches; copies, free to keep."""
+    held: list[list[Array]] = []
+    n_held = 0
+    for chunk in source.passes(SEGMENT_ROWS):
+        n = len(chunk)
+        if n_held and n_held + n > SEGMENT_ROWS:
+            yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
+            held, n_held = [], 0
+        held.append([np.array(block, order="F") for block in chunk.blocks])
+        n_held += n
+    if n_held:
+        yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
+
+
+def one_block_with_cells(source: RowSource) -> PartTriangles:
+    """The triangles of a part and the colour of its noise: all that need come back from where its rows were made.
+
+    Filtered rows are kept by their source, so the second pass over them costs little.
+    """
+    found = one_block(source)
+    return replace(found, cells=cells_of(source, tuple(len(triangle) for triangle in found.triangles)))
+
+
+def cells_of(source: RowSource, widths: tuple[int, ...]) -> Cells:
+    """Products of the transformed columns of every channel, summed over the stretches of a source."""
+    n_cells = CELLS_PER_OCTAVE * OCTAVES
+    count, grams = np.zeros(n_cells), tuple(np.zeros((n_cells, width, width)) for width in widths)
+    for log in source.by_log():
+        for blocks in stretches(log):
+            starts = cell_starts(len(blocks[0]))
+            double = _doubled(len(blocks[0]))
+            for cell, (first, last) in enumerate(pairwise(starts)):
+                count[cell] += float((double[first:last] ** 2).sum())
+            for gram, block in zip(grams, blocks, strict=True):
+                transformed = np.fft.rfft(block, axis=0, norm="ortho") * double[:, None]
+                for cell, (first, last) in enumerate(pairwise(starts)):
+                    if last > first:
+                        z = np.ascontiguousarray(transformed[first:last].T).view(np.float64)
+                        gram[cell] += z @ z.T
+    return Cells.of(count, grams)
+
+
+def spectra_of(cells: Cells, coefficients: tuple[Array, ...]) -> list[Spectrum]:
+    """The spectra that the rows would have given, from what is left of them and the values of the columns."""
+    found = []
+    for k, c in enumerate(coefficients):
+        whole, left = cells.gram(k), np.append(-c, 1.0)
+        spectrum = Spectrum(len(c), len(cells.count))
+        spectrum.thin = [None] * len(cells.count)  # only sums came back
+        spectrum.count[:] = cells.count
+        spectrum.power[:] = np.maximum(np.einsum("i,cij,j->c", left, whole, left), 0.0)
+        density = np.divide(spectrum.power, cells.count, out=np.zeros_like(spectrum.power), where=cells.count > 0.0)
+        loudest = np.flatnonzero(density > SILENCE * density.max()).max(initial=-1)
+        spectrum.gram[: loudest + 1] = whole[: loudest + 1, :-1, :-1]
+        found.append(spectrum)
+    return found
+
+
+def _doubled(n_rows: int) -> Array:
+    """Factors of a real transform: all bins but the ends stand for two real numbers."""
+    double = np.full(n_rows // 2 + 1, np.sqrt(2.0))
+    double[0] = 1.0
+    if n_rows % 2 == 0:
+        double[-1] = 1.0
+    return double
