@@ -1,7 +1,7 @@
 """Actuators whose truth is known: errors, coverage of intervals, and gains that are not known, on logs simulated in MuJoCo.
 
 A 7-joint arm (built in) and, where the folder of recordings is there, the Unitree Go2 with its base fixed. Rigid bodies move in MuJoCo
-(Runge-Kutta steps of 0.25 ms) under its position actuators with a delay of 12 ms; smooth dry friction and offset are applied;
+(Runge-Kutta steps of 0.25 ms) under its position actuators with a delay of 12 ms; smooth dry friction and offset act at every stage;
 encoders of 14 bit and white noise of half a count, 200 Hz. Every log goes through files and ``identify_actuators`` as on the command
 line.
 
@@ -91,14 +91,20 @@ def simulate(robot: Robot, truth: dict[str, Array], kp: Array, kd: Array, u: Arr
     model.dof_armature[:], model.dof_damping[:] = truth["Ia"], truth["fv"]
     state = mujoco.MjData(model)
     state.qpos[:] = u[0]
+
+    def friction(_: Any, now: Any) -> None:
+        now.qfrc_passive[:] -= truth["fc"] * np.tanh(now.qvel / WIDTH) + truth["fo"]
+
+    # friction acts at every stage of a step too: held over it, it would come half a step late
+    mujoco.set_mjcb_passive(friction)
     per_row, late = round(1.0 / RATE_HZ / STEP_S), round(DELAY_S / STEP_S)
     q = np.empty_like(u)
     for k in range(len(u)):
         q[k] = state.qpos
         for step in range(k * per_row, (k + 1) * per_row):
             state.ctrl[:] = u[max(step - late, 0) // per_row]
-            state.qfrc_applied[:] = -truth["fc"] * np.tanh(state.qvel / WIDTH) - truth["fo"]
             mujoco.mj_step(model, state)
+    mujoco.set_mjcb_passive(None)
     return np.asarray(np.round((q + 0.5 * COUNT * rng.normal(size=q.shape)) / COUNT) * COUNT)
 
 

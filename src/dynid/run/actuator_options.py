@@ -98,13 +98,16 @@ class Control:
         Numbers("V1,V2,.."),
         example=(30.0,),
     )
-    lag: float = option(
+    lag: float | Literal["auto"] = option(
         0.0,
-        "Time constant of the current loop: the torque follows what the controller asks for by a first-order lag, s.",
-        Number("SECONDS", 0.0, unit="s"),
+        "Time constant of the current loop: the torque follows what the controller asks for by a first-order lag, s; auto: the one that "
+        "leaves least of the positions, with its interval, where the logs tell it from zero.",
+        Number("SECONDS", 0.0, words_taken=("auto",), unit="s"),
     )
-    dead_band: float = option(
-        0.0, "Error of position within which the drive does nothing, rad or m (hobby servos).", Number("RAD", 0.0)
+    dead_band: float | Literal["auto"] = option(
+        0.0,
+        "Error of position within which the drive does nothing, rad or m (hobby servos); auto: found as the lag is.",
+        Number("RAD", 0.0, words_taken=("auto",)),
     )
     command_rate: bool = option(
         False, "The drive damps the speed relative to that of the command, not the speed itself.", Switch()
@@ -163,6 +166,9 @@ class ActuatorSettings(Asked, Control, Reading):
             raise InputError("--stall-torque and --no-load-speed belong together, expected both or none")
         if self.control == "velocity" and (self.command_rate or self.dead_band):
             raise InputError("--control velocity has no error of position: leave out --dead-band and --command-rate")
+        asked = [flag for flag, value in (("--lag", self.lag), ("--dead-band", self.dead_band)) if value == "auto"]
+        if asked and self.method != "output-error":
+            raise InputError(f"{asked[0]} auto is found by output error: leave out --method {self.method}, or give a number")
         if self.gains == "scale" and "auto" in (self.kd, self.kd if self.control == "velocity" else self.kp):
             raise InputError("--gains scale needs --kp and --kd: the numbers that the true gains are multiples of")
 

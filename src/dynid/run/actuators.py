@@ -18,7 +18,6 @@ from dynid.estimation.actuators.model import ActuatorLog, ActuatorModel, Actuato
 from dynid.estimation.actuators.output_error import OutputError, output_error
 from dynid.estimation.actuators.rollout import Rollout, roll_out, total_rms
 from dynid.estimation.actuators.separability import Separability, separability, typical_sizes
-from dynid.inertia import is_consistent
 from dynid.parameters import INERTIAL_SYMBOLS
 from dynid.progress import Tell, silent
 from dynid.recording.checks.commands import command_problem, still_joints
@@ -26,7 +25,9 @@ from dynid.recording.commands import Command, PositionControl
 from dynid.recording.recording import Recording, StaticRecording
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
+from dynid.run.actuator_notes import answer_notes, limit_notes, separated_notes, still_notes
 from dynid.run.actuator_options import ActuatorSettings
+from dynid.run.actuator_profile import Profile, profiled
 from dynid.run.log_paths import log_paths
 from dynid.run.logs import read_logs
 
@@ -35,8 +36,6 @@ BODY_SPREAD = 0.3
 """Deviation of a freed body's parameters before the data speak, as a share of the body's own size."""
 PRIOR_SIZES = 3.0
 """Deviation of friction and rotor inertia about the description, in sizes that matter in the joint."""
-BEYOND = 0.02
-"""Share of commands beyond the description's limits, or of drives at their torque limit, that is worth a note."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +70,10 @@ class ActuatorRun:
     described: tuple[tuple[Rollout, ...], tuple[Rollout, ...]]
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    profiles: tuple[Profile, ...] = ()
+    """Lag and dead band, where they were asked for."""
+    instrumental: ActuatorModel | None = None
+    """Instrumental variables beside output error."""
 
     def value(self, joint: int, symbol: str) -> tuple[float, float] | None:
         """Value and deviation of one quantity of a joint; None where it was not asked or cannot be told apart."""
@@ -108,6 +111,9 @@ class ActuatorRun:
             "rollout_description": self._rms(self.described),
             "method": self.settings.method,
             "linear": self._linear_json(),
+            "instrumental": self._instrumental_json(),
+            "lag_s": self._profile_json("lag"),
+            "dead_band": self._profile_json("dead_band"),
             "notes": list(self.notes),
             "seconds": self.seconds,
         }
@@ -119,6 +125,22 @@ class ActuatorRun:
         return {
             name: total_rms(part) if part else None
             for name, part in zip(("identification", "validation"), parts, strict=True)
+        }
+
+    def _profile_json(self, name: str) -> dict[str, Any] | None:
+        return next((one.as_json() for one in self.profiles if one.name == name), None)
+
+    def _instrumental_json(self) -> dict[str, Any] | None:
+        """Values by instrumental variables, where output error is the answer."""
+        if self.instrumental is None:
+            return None
+        pairs = zip(self.problem.names, self.problem.unknowns, strict=True)
+        return {
+            "values": {
+                name: {"value": self.instrumental.value(u)}
+                for name, u in pairs
+                if u.symbol in ("Ia", "fv", "fc", "fo", "kp", "kd")
+            }
         }
 
     def _linear_json(self) -> dict[str, Any]:
@@ -173,6 +195,12 @@ def identify_actuators(
     cut, recordings, notes = _recordings(described, paths, chosen)
     unseen_paths = log_paths(validate_on)
     _, unseen, more = _recordings(cut, unseen_paths, chosen) if unseen_paths else (cut, (), ())
+    still = set.intersection(*(set(still_joints(r)) for r in recordings))
+    profiles: tuple[Profile, ...] = ()
+    for name in ("lag", "dead_band"):
+        if getattr(chosen, name) == "auto":
+            profiles += (_profile(name, cut, recordings, _without_auto(chosen), still, tell),)
+            chosen = _with_drive(chosen, name, profiles[-1].value)
     model_robot = actuator_robot(cut)
     control = _controls(cut, chosen, len(recordings))
     made = [_log(r, c, chosen) for r, c in zip(recordings, control, strict=True)]
@@ -181,8 +209,7 @@ def identify_actuators(
         edges = [round(chosen.split * len(log.time)) for log in made]
         later = [log.part(edge, len(log.time)) for log, edge in zip(made, edges, strict=True)]
         made = [log.part(0, edge) for log, edge in zip(made, edges, strict=True)]
-    still = set.intersection(*(set(still_joints(r)) for r in recordings))
-    notes = (*notes, *more, *_still_notes(cut, still), *_limit_notes(cut, made))
+    notes = (*notes, *more, *still_notes(cut, still), *limit_notes(cut, made))
     start = ActuatorModel.described(model_robot, delay_s=0.0 if isinstance(chosen.delay, str) else chosen.delay)
     problem = _problem(model_robot, made, chosen, still)
     guessed = tuple(symbol for symbol in _gain_symbols(chosen) if getattr(chosen, symbol) == "auto")
@@ -201,7 +228,13 @@ def identify_actuators(
     ran, told = (
         tuple(tuple(roll_out(m, log, problem.tick_s) for log in group) for group in groups) for m in (final, description)
     )
-    notes = (*notes, *_answer_notes(problem, final, refined, chosen), *_separated_notes(problem, apart))
+    beside = instrumental_actuators(problem, linear).model if refined is not None and refined.converged else None
+    notes = (
+        *notes,
+        *(one.sentence() for one in profiles),
+        *answer_notes(problem, final, refined, _freed(problem.robot, chosen)),
+    )
+    notes = (*notes, *separated_notes(problem, apart))
     return ActuatorRun(
         settings=chosen,
         robot=cut,
@@ -216,7 +249,55 @@ def identify_actuators(
         described=(told[0], told[1]),
         notes=notes,
         seconds=time.perf_counter() - started,
+        profiles=profiles,
+        instrumental=beside,
     )
+
+
+def _with_drive(settings: ActuatorSettings, name: str, value: float) -> ActuatorSettings:
+    """The settings with another lag or dead band."""
+    return replace(settings, lag=value) if name == "lag" else replace(settings, dead_band=value)
+
+
+def _without_auto(settings: ActuatorSettings) -> ActuatorSettings:
+    """What is still to be found at zero."""
+    for name in ("lag", "dead_band"):
+        if getattr(settings, name) == "auto":
+            settings = _with_drive(settings, name, 0.0)
+    return settings
+
+
+def _profile(
+    name: str,
+    robot: Robot,
+    recordings: Sequence[Recording],
+    settings: ActuatorSettings,
+    still: set[int],
+    tell: Tell,
+) -> Profile:
+    """The lag or dead band that leaves least of the positions, everything else found anew for each."""
+    model = actuator_robot(robot)
+    start = ActuatorModel.described(model, delay_s=0.0 if isinstance(settings.delay, str) else settings.delay)
+
+    def logs(value: float) -> list[ActuatorLog]:
+        control = _controls(robot, _with_drive(settings, name, value), len(recordings))
+        made = [_log(r, c, settings) for r, c in zip(recordings, control, strict=True)]
+        if settings.split is not None:
+            made = [log.part(0, round(settings.split * len(log.time))) for log in made]
+        return made
+
+    def fit(value: float) -> OutputError:
+        problem = _problem(model, logs(value), settings, still)
+        linear = linear_actuators(problem, start)
+        guessed = tuple(symbol for symbol in _gain_symbols(settings) if getattr(settings, symbol) == "auto")
+        if guessed:
+            problem = replace(problem, logs=tuple(_with_guess(log, linear.model, guessed) for log in problem.logs))
+            linear = linear_actuators(problem, start)
+        refined = _estimated(problem, linear, settings, silent)[0]
+        assert refined is not None
+        return refined
+
+    return profiled(name, fit, sum(len(log.time) for log in logs(0.0)), tell)
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -260,11 +341,11 @@ def _controls(robot: Robot, settings: ActuatorSettings, n_logs: int) -> list[Pos
             kd,
             limit,
             settings.command_rate,
-            settings.dead_band,
+            float(settings.dead_band),
             velocity=follows_speed,
             stall=stall,
             no_load_speed=fastest,
-            lag_s=settings.lag,
+            lag_s=float(settings.lag),
         )
         for kp, kd in zip(gains("kp"), gains("kd"), strict=True)
     ]
@@ -402,73 +483,3 @@ def _sigma(problem: ActuatorProblem, linear: LinearActuators, refined: OutputErr
         return dict(zip(problem.names, refined.sigma.tolist(), strict=True))
     found = dict(zip(linear.regression.parameters.names, np.asarray(linear.estimate.sigma).tolist(), strict=True))
     return {name: found.get(name, linear.delay_sigma_s) for name in problem.names}
-
-
-# Notes --------------------------------------------------------------------------------------------
-
-
-def _still_notes(robot: Robot, still: set[int]) -> tuple[str, ...]:
-    return tuple(
-        f"joint {robot.joint_names[j]} does not move in any log: nothing of it is identified; move it, or lock it with --lock"
-        for j in sorted(still)
-    )
-
-
-def _limit_notes(robot: Robot, logs: Sequence[ActuatorLog]) -> tuple[str, ...]:
-    notes = []
-    low, high = robot.position_limits.T
-    for log in logs:
-        sent = log.command.at(log.time, np.zeros(robot.n_joints))
-        share = np.mean((sent < low - 1e-6) | (sent > high + 1e-6), axis=0) * (not log.control.velocity)
-        assert log.control.limit is not None
-        torque = log.control.kp * (sent - log.position)
-        full = np.mean(np.abs(torque) > log.control.limit, axis=0)
-        for j, name in enumerate(robot.joint_names):
-            if share[j] > BEYOND:
-                notes.append(
-                    f"{log.place}: {100 * share[j]:.0f} % of the commands of joint {name} lie beyond its limits "
-                    f"[{low[j]:.3g}, {high[j]:.3g}]: if it rests on its stop there, cut that part with --from and --to"
-                )
-            if full[j] > BEYOND:
-                notes.append(
-                    f"{log.place}: the drive of joint {name} is at its torque limit of {log.control.limit[j]:.4g} in "
-                    f"{100 * full[j]:.0f} % of the rows, where gains and friction hardly show: "
-                    "record smaller steps, or give the true --limit"
-                )
-    return tuple(notes)
-
-
-def _separated_notes(problem: ActuatorProblem, apart: Separability) -> tuple[str, ...]:
-    """Whether logs with different gains tell gains from friction."""
-    asked = [name for name, u in zip(problem.names, problem.unknowns, strict=True) if u.symbol in ("kp", "kd")]
-    first = problem.logs[0].control
-    differ = any(
-        not np.array_equal(getattr(log.control, symbol), getattr(first, symbol))
-        for log in problem.logs
-        for symbol in ("kp", "kd")
-    )
-    if not asked or not differ or apart.entangled & set(asked):
-        return ()
-    return (f"the logs have different gains, which tell {', '.join(asked)} from friction and rotor inertia",)
-
-
-def _answer_notes(
-    problem: ActuatorProblem, model: ActuatorModel, refined: OutputError | None, settings: ActuatorSettings
-) -> tuple[str, ...]:
-    notes = []
-    if refined is not None:
-        bound = [
-            n for n, b, u in zip(problem.names, refined.at_bound, problem.unknowns, strict=True) if b and u.symbol != "width"
-        ]
-        if bound:
-            notes.append(f"at the bound of what is physical (zero): {', '.join(bound)}")
-        if not refined.converged:
-            notes.append(
-                f"output error stopped after {len(refined.steps)} steps before it settled: deviations are those of a settled answer, "
-                "so do not rely on them; shorter windows (--window) settle more easily"
-            )
-    freed = _freed(problem.robot, settings)
-    bad = [problem.robot.links[b] for b in freed if not is_consistent(model.robot.parameters.inertials[b])]
-    if bad:
-        notes.append(f"freed bodies that are not physically consistent: {', '.join(bad)}; hold them, or record more motion")
-    return tuple(notes)
