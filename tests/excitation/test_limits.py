@@ -171,3 +171,14 @@ def test_notes_and_refusals():
     unlimited = replace(robot, joints=(replace(robot.joints[0], dq_max=np.inf), *robot.joints[1:]))
     with pytest.raises(InputError, match="no velocity limit"):
         limits_of(unlimited)
+
+
+def test_obstacles_are_told_with_flags_that_move_them():
+    from dynid.excitation.problem import _remedies
+
+    assert _remedies(["clearance of 'hand' and 'elbow' in 90 %"]) == ""
+    assert "--ground none or --ground HEIGHT" in _remedies(["clearance of 'hand' and 'ground' in 52 %"])
+    both = _remedies(["clearance of 'ground' and 'hand' in 52 %", "torque of joint 'a' (22, ..) in 24 %"])
+    assert both.startswith("; try --ground none")
+    assert "--position LOW:HIGH,.." in both
+    assert "--torque" in both

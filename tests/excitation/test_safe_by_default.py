@@ -116,3 +116,29 @@ def test_a_robot_too_weak_for_its_weight_is_told_which_joint(tmp_path: Path) -> 
     assert done.returncode == 2
     assert "torque of joint 'lift_joint' (0.5, while gravity" in done.stderr
     assert not (tmp_path / "m.csv").exists()
+
+
+def test_fingers_of_a_hand_are_told_from_joints_of_an_arm():
+    """As TIAGo and other hands call them; a ring or an index alone is no finger."""
+    from dynid.excitation.idle import _BY_NAME
+
+    fingers = (
+        "hand_index_flex_1_joint",
+        "hand_mrl_joint",
+        "left_hand_little_abd_joint",
+        "hand_ring_joint",
+        "r_thumb_1",
+        "finger1",
+    )
+    assert [name for name in fingers if not _BY_NAME.search(name)] == []
+    arm = (
+        "arm_7_joint",
+        "wrist_index",
+        "ring_axis",
+        "hand_joint",
+        "panda_hand_joint",
+        "middle_joint",
+        "spring_1",
+        "hand_ringer",
+    )
+    assert [name for name in arm if _BY_NAME.search(name)] == []

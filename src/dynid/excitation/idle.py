@@ -10,7 +10,10 @@ import numpy as np
 from dynid.errors import UnknownNameError
 from dynid.robot.model import Robot
 
-_BY_NAME = re.compile(r"finger|gripper|knuckle|thumb|wheel|caster|roller", re.IGNORECASE)
+_BY_NAME = re.compile(
+    r"finger|gripper|knuckle|thumb|wheel|caster|roller|(?<=hand_)(?:index|middle|ring|little|pinky|mrl)(?=_|$)",
+    re.IGNORECASE,
+)
 _FOLLOWS = re.compile(r"joint '(?P<name>.+?)' is treated as a joint of its own; it mimics")
 ALL = "all"
 

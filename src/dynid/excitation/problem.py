@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -214,7 +214,7 @@ class DesignProblem:
         if not broken:
             looked = "".join(", " + name.replace("_", " ") for name in self.pose)
             return f"limits looked at are position, velocity, acceleration{looked}; try a longer --period or more --starts"
-        return f"at rest, of {_POSES} random poses, the limit is broken of {'; of '.join(broken)}"
+        return f"at rest, of {_POSES} random poses, the limit is broken of {'; of '.join(broken)}{_remedies(broken)}"
 
     def trajectory(self, x: Array) -> Trajectory:
         """The motion of these coefficients."""
@@ -238,6 +238,16 @@ class DesignProblem:
         began = monotonic()
         margins_of(self.measured, self.trajectory(X.ravel()), self.limits, round(share * self.n_proof_times))
         return (monotonic() - began) / share
+
+
+def _remedies(broken: Sequence[str]) -> str:
+    """What to change, by flags, where these limits are in the way."""
+    found = []
+    if any("'ground'" in told for told in broken):
+        found.append("--ground none or --ground HEIGHT where the base does not stand on that plane")
+    if any(told.startswith("torque") for told in broken):
+        found.append("--position LOW:HIGH,.. for poses that the drives can hold, or --torque for other limits")
+    return f"; try {', and '.join(found)}" if found else ""
 
 
 def _bases(shape: LinearShape, time: Array) -> tuple[Array, Array, Array]:

@@ -121,6 +121,27 @@ def test_linear_rows_and_single_bounds_say_what_the_constraints_say():
     assert lower == effects | {0}  # an upper bound and a bound of a sum are none
 
 
+def test_bounds_of_single_values_are_no_further_constraint():
+    for constraint, more in (
+        (PositiveEffects(), False),
+        (MassBounds(1, lower=0.5, upper=4.0), False),
+        (FixedValues({"mx1": 0.25}), True),
+        (Linear({"m1": 1.0, "m2": 2.0}, lower=1.0), True),
+        (CentreOfMassInSphere(2, (0.1, 0.0, 0.0), 0.2), True),
+    ):
+        assert ConsistentSet.of(LAYOUT, constraints=[constraint]).constrained is more, constraint
+
+
+def test_an_absolute_margin_holds_for_strict_rows_too():
+    """In SI units: effects are strictly positive, a bound of a mass is as it is given."""
+    constraints = (PositiveEffects(), MassBounds(1, lower=0.5))
+    rows = [part for constraint in constraints for part in constraint.rows(LAYOUT)]
+    found = ConsistentSet.of(LAYOUT, constraints=constraints, margin=0.01, absolute=True)
+    expected = np.concatenate([part.offset - (0.01 if part.strict else 0.0) for part in rows])
+    np.testing.assert_allclose(found.k[: found.first_matrix_row], expected)
+    assert {part.strict for part in rows} == {True, False}
+
+
 def test_a_point_outside_is_pushed_just_inside():
     for condition in ("full", "plain"):
         consistent = ConsistentSet.of(LAYOUT, condition=condition, margin=1e-4, constraints=(PositiveEffects(),))

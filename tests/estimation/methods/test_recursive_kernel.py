@@ -148,6 +148,12 @@ def test_elimination_inverts():
     np.testing.assert_allclose(inverse, np.linalg.inv(K), rtol=1e-10)
 
 
+def test_elimination_of_equal_columns_is_exact():
+    """Factors of exactly one on the way down and back."""
+    inverse, _ = eliminated(np.array([[1.0, 1.0], [1.0, 2.0]]), 1e-9)
+    np.testing.assert_array_equal(inverse, [[2.0, -1.0], [-1.0, 1.0]])
+
+
 def test_elimination_leaves_out_what_is_not_identified():
     A = RNG.normal(size=(20, 5))
     A[:, 1] = 0.0
