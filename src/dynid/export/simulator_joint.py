@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
+import scipy.optimize
 
 from dynid.arrays import Array
 from dynid.parameters import Column
-from dynid.robot.effects import PLACES, Armature, Coulomb, Effect, Place, Viscous
+from dynid.robot.effects import PLACES, Armature, Coulomb, Effect, Motion, Place, Viscous
 from dynid.robot.model import Robot
 
 SYMBOL: dict[Place, str] = {"damping": "fv", "friction": "fc", "armature": "Ia"}
@@ -65,6 +67,43 @@ def as_held(robot: Robot, places: Collection[Place] = PLACES) -> Robot:
         own = joint_dynamics(robot, i, ignored)
         values |= {f"{SYMBOL[place]}{i + 1}": own.get(place, 0.0) if place in places else 0.0 for place in PLACES}
     return simple.with_parameters(values)
+
+
+def nearest_held(robot: Robot, motions: Iterable[Motion]) -> Robot:
+    """The robot with the viscous and dry friction and rotor inertia whose torque is nearest to its own over these motions.
+
+        minimise sum (tau_odd(v) - damping v - friction sign(v))^2,      damping, friction >= 0
+
+    of every joint, where ``tau_odd`` is the part of its friction that changes with the direction: an offset is no friction, and a
+    simulator's joint has no place for it. Rotor inertia is that of each joint alone.
+    """
+    numbers = [i + 1 for i in robot.effect_joints]
+    n = len(numbers)
+    # a dead zone belongs to noisy signals, not to the joint
+    friction = [(e.smoothed(np.zeros(n)), values) for e, _, values in _with_columns(robot) if e.is_friction]
+    speed, target = [np.zeros((0, n))], [np.zeros((0, n))]
+    for motion in motions:
+        still = np.zeros_like(motion.velocity)
+        forth, back = (
+            sum(
+                (effect.signals(replace(motion, velocity=v, acceleration=still, travel=None)) * values)
+                @ effect.incidence(n).T
+                for effect, values in friction
+            )
+            for v in (motion.velocity, -motion.velocity)
+        )
+        speed.append(motion.velocity)
+        target.append(np.broadcast_to(0.5 * (np.asarray(forth) - np.asarray(back)), motion.velocity.shape))
+    v, tau = np.concatenate(speed), np.concatenate(target)
+    rotors = held_by_joints(robot).get("armature", np.zeros(n))
+    values: dict[str, float] = {}
+    for k, number in enumerate(numbers):
+        moving = np.abs(v[:, k]) > 0.0
+        columns = np.column_stack([v[moving, k], np.sign(v[moving, k])])
+        size = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+        found = scipy.optimize.nnls(columns / size, tau[moving, k])[0] / size if moving.any() else np.zeros(2)
+        values |= {f"fv{number}": float(found[0]), f"fc{number}": float(found[1]), f"Ia{number}": float(rotors[k])}
+    return robot.with_effects((Viscous(), Coulomb(), Armature())).with_parameters(values)
 
 
 def left_out(robot: Robot, format: str, places: Collection[Place], *, gravity: bool = True) -> list[str]:

@@ -41,16 +41,19 @@ class JointDifference:
 
 
 def total_difference(
-    robot: Robot, places: Collection[Place] | None, n_states: int = 400, seed: int = 0
+    robot: Robot, places: Collection[Place] | None, held: Robot | None = None, n_states: int = 400, seed: int = 0
 ) -> tuple[JointDifference, ...]:
-    """Per joint, over random states within the limits; nothing for a format without joints of its own and for a floating base."""
+    """Per joint, over random states within the limits; nothing for a format without joints of its own and for a floating base.
+
+    ``held`` is the robot that was written, where that is another than what the joints hold of ``robot`` effect by effect.
+    """
     if places is None or robot.floating or robot.loops:
         return ()
     q, v, a = random_states_within_limits(robot, n_states, seed)
     states = Samples(time=np.arange(float(n_states)), position=q, velocity=v, acceleration=a)
     load = with_transmitted_load(robot, states).load
     whole = inverse_dynamics(robot, q, v, a, load)
-    lacking = whole - inverse_dynamics(as_held(robot, places), q, v, a)
+    lacking = whole - inverse_dynamics(as_held(held or robot, places), q, v, a)
     return tuple(
         JointDifference(name, float(np.sqrt((lacking[:, k] ** 2).mean())), float(np.sqrt((whole[:, k] ** 2).mean())))
         for k, name in enumerate(robot.joint_names)

@@ -10,18 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.friction.fit import with_transmitted_load
 from dynid.export.c_source import c_compiler, c_parity, write_c
 from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import PARITY, torque_parity, why_unequal
 from dynid.export.sdf import sdf_parity, write_sdf
 from dynid.export.sidecar import sidecar_parity, write_sidecar
+from dynid.export.simulator_joint import left_out, nearest_held
 from dynid.export.total import URDF_PLACES, JointDifference, total_difference
 from dynid.export.urdf import write_urdf
 from dynid.export.written import WrittenModel
 from dynid.files import read_json, write_json
 from dynid.folders import changed_folder, complete
-from dynid.robot.effects import PLACES, Place
+from dynid.recording.samples import Samples
+from dynid.regression.random_states import random_states_within_limits
+from dynid.robot.effects import PLACES, Armature, Coulomb, Effect, Motion, Offset, Place, Viscous
 from dynid.robot.model import Robot
 from dynid.run.record import Run
 from dynid.run.sealed import add_files, hash_of
@@ -91,7 +97,8 @@ class _Format:
     """How a format is written and how its file is proven."""
 
     suffix: str
-    write: Callable[[Run, Path, bool], WrittenModel]
+    write: Callable[[Run, Robot, Path, bool], WrittenModel]
+    """Of a run, its robot as the format can hold it, the file, and whether inconsistent links are allowed."""
     prove: Callable[[Robot, Path], float]
     places: tuple[Place, ...] | None = None
     """What its joints hold; None where it holds all effects as they are."""
@@ -108,19 +115,17 @@ def _no_compiler() -> str:
 _FORMATS: Mapping[str, _Format] = {
     "urdf": _Format(
         ".urdf",
-        lambda run, path, allow: write_urdf(run.identified, path, None, allow, run.robot),
+        lambda run, held, path, allow: write_urdf(held, path, None, allow, run.robot),
         torque_parity,
         URDF_PLACES,
         why_unequal=why_unequal,
     ),
     "mjcf": _Format(
-        ".xml", lambda run, path, allow: write_mjcf(run.identified, path, None, allow, run.robot), mjcf_parity, PLACES
+        ".xml", lambda run, held, path, allow: write_mjcf(held, path, None, allow, run.robot), mjcf_parity, PLACES
     ),
-    "sdf": _Format(
-        ".sdf", lambda run, path, allow: write_sdf(run.identified, path, allow, run.robot), sdf_parity, URDF_PLACES
-    ),
-    "c": _Format(".c", lambda run, path, allow: write_c(run.identified, path, "", allow), c_parity, unprovable=_no_compiler),
-    "json": _Format(".json", lambda run, path, allow: write_sidecar(run.identified, path, run.estimate), sidecar_parity),
+    "sdf": _Format(".sdf", lambda run, held, path, allow: write_sdf(held, path, allow, run.robot), sdf_parity, URDF_PLACES),
+    "c": _Format(".c", lambda _run, held, path, allow: write_c(held, path, "", allow), c_parity, unprovable=_no_compiler),
+    "json": _Format(".json", lambda run, held, path, _allow: write_sidecar(held, path, run.estimate), sidecar_parity),
 }
 FORMATS = tuple(_FORMATS)
 
@@ -242,24 +247,54 @@ def _remember(folder: Path, exported: Sequence[Exported]) -> None:
 
 def _export(run: Run, folder: Path, name: str, allow_inconsistent: bool) -> Exported:
     format = _FORMATS[name]
-    written = format.write(run, folder / f"{_file_name(run.robot.name)}_identified{format.suffix}", allow_inconsistent)
-    lacking = total_difference(run.identified, format.places)
+    held, told = run.identified, tuple[str, ...]()
+    if format.places is not None:
+        held, told = _as_format_holds(run, name.upper(), format.places)
+    path = folder / f"{_file_name(run.robot.name)}_identified{format.suffix}"
+    written = format.write(run, held, path, allow_inconsistent)
+    lacking = total_difference(run.identified, format.places, held)
 
     def made(parity: float, *notes: str) -> Exported:
-        return Exported(written.path, name, parity, (*written.notes, *notes), written.companions, lacking)
+        return Exported(written.path, name, parity, (*written.notes, *told, *notes), written.companions, lacking)
 
     obstacle = format.unprovable()
     if obstacle:
         return made(math.nan, obstacle)
-    parity = min(format.prove(run.identified, written.path), sys.float_info.max)  # JSON has no infinity
+    parity = min(format.prove(held, written.path), sys.float_info.max)  # JSON has no infinity
     if parity <= PARITY:
         return made(parity)
-    reason = format.why_unequal(run.identified, written.path)
+    reason = format.why_unequal(held, written.path)
     return made(
         parity,
         f"'{written.path.name}' is NOT proven: its torque differs by {parity:.1e} (relative) after reloading, expected at "
         f"most {PARITY:g}{f'; {reason}' if reason else ''}",
     )
+
+
+def _as_format_holds(run: Run, format: str, places: Sequence[Place]) -> tuple[Robot, tuple[str, ...]]:
+    """The identified robot with the friction nearest to its own that a simulator's joint can hold, and what is to be told of it."""
+    robot = run.identified
+    friction = [effect for effect in robot.effects if effect.is_friction and effect.name != Offset.name]
+    exact = all(effect.name in (Viscous.name, Coulomb.name) and not _smooth(effect) for effect in friction)
+    if not friction or exact or robot.loops or robot.floating:
+        return robot, ()
+    if run.samples:
+        where = "over the speeds of the logs"
+        motions = [Motion(one.position, one.velocity, one.acceleration, one.load) for one in run.samples]
+    else:
+        where = "over random states within the limits, for want of the logs"
+        q, v, a = random_states_within_limits(robot, 2000, 0)
+        states = Samples(time=np.arange(2000.0), position=q, velocity=v, acceleration=a)
+        motions = [Motion(q, v, a, with_transmitted_load(robot, states).load)]
+    kept = [effect for effect in robot.effects if effect not in friction and effect.name != Armature.name]
+    rest = left_out(robot.with_effects(kept), format, places, gravity=False)
+    names = ", ".join(effect.label for effect in friction)
+    told = f"{format} holds friction ({names}) as the damping and dry friction nearest to it by least squares {where}"
+    return nearest_held(robot, motions), (told, *rest)
+
+
+def _smooth(effect: Effect) -> bool:
+    return bool(np.any(np.asarray(getattr(effect, "smooth_width", 0.0)) > 0.0))
 
 
 def _file_name(robot: str) -> str:

@@ -44,7 +44,8 @@ def export(
     if is_sensor_run(run):
         export_sensor_folder(run, output or run, to.split(","), allow_inconsistent, json)
         return
-    written = export_run(load_run(run), output or run, to.split(","), allow_inconsistent=allow_inconsistent)
+    known = load_run(run, with_samples=True)
+    written = export_run(known, output or run, to.split(","), allow_inconsistent=allow_inconsistent)
     if json:
         show_json(
             {
