@@ -15,6 +15,8 @@ from dynid.excitation.fourier import read_trajectory
 from dynid.regression.base import reduce_to_base
 from dynid.robot.builtin import demo_description
 from dynid.robot.read import read_robot
+from dynid.run.excite import design_motion
+from dynid.run.excite_options import ExciteSettings
 from messages import facts
 
 LOCKED = ("upper_arm_roll", "forearm_roll", "wrist_pitch", "wrist_roll")
@@ -267,3 +269,19 @@ def test_sinusoids_keep_every_limit(arm, tmp_path):
     with pytest.raises(InputError, match="even when they are 2 % as large"):
         run(arm, "-o", tmp_path / "x.csv", "--torque", "1e-3", *flags)
     assert not (tmp_path / "x.csv").exists()
+
+
+def test_the_engine_reaches_the_search(arm, monkeypatch):
+    asked = []
+    for name in ("design_excitation", "points_excitation"):
+        monkeypatch.setattr(f"dynid.run.excite.{name}", lambda *_, engine=None, **__: asked.append(engine))
+    for settings in (ExciteSettings(engine="threads:2"), ExciteSettings(), ExciteSettings(shape="points", engine="serial")):
+        design_motion(arm, settings)
+    assert asked == ["threads:2", None, "serial"]
+
+
+def test_a_cluster_elsewhere_has_another_clock():
+    with pytest.raises(InputError, match="expected serial, threads:N, processes:N, or dask without an address"):
+        ExciteSettings(engine="dask:tcp://host:8786")
+    with pytest.raises(InputError, match="--engine is given with --shape sinusoids"):
+        ExciteSettings(shape="sinusoids", engine="serial")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from dynid.errors import InputError
 from dynid.estimation.methods.weighted import WeightedLeastSquares
 from dynid.fleet.choice import Choice, parsed_where
 from dynid.fleet.entry import Entry
-from dynid.fleet.identify import identify_store
+from dynid.fleet.identify import _OfRobot, identify_store
 from dynid.regression.factor import factorise
 from dynid.run.motion import rows_of
 from dynid.run.options import Settings
@@ -109,3 +110,19 @@ def test_where_is_taken_apart(shop: Shop) -> None:
     ):
         with pytest.raises(InputError, match=message):
             days(text)
+
+
+def test_an_engine_identifies_the_same_robots(shop: Shop) -> None:
+    one, other = (
+        identify_store(shop.store, settings=Settings(method="wls", engine=name)) for name in ("serial", "threads:2")
+    )
+    assert [robot.id for robot in other.robots] == [robot.id for robot in one.robots]
+    for a, b in zip(one.robots, other.robots, strict=True):
+        np.testing.assert_array_equal(a.run.estimate.base_values, b.run.estimate.base_values)
+        assert a.held_out_error == b.held_out_error
+    work = pickle.loads(pickle.dumps(_OfRobot(shop.store.folder, Choice(), Settings(method="wls"))))  # noqa: S301
+    found = pickle.loads(pickle.dumps(work(one.robots[0].id)))  # noqa: S301
+    np.testing.assert_array_equal(found.run.estimate.base_values, one.robots[0].run.estimate.base_values)
+    assert work("nobody") is None
+    with pytest.raises(InputError, match="has no robot 'nobody'"):
+        identify_store(shop.store, robots=["nobody"], settings=Settings(engine="threads:2"))

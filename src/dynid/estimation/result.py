@@ -81,6 +81,13 @@ class Estimate:
             object.__setattr__(self, name, freeze(getattr(self, name)))
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """To another process: a read-only mapping does not travel."""
+        return self.__dict__ | {"details": dict(self.details)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"details": MappingProxyType(state["details"])})
+
     @cached_property
     def sigma(self) -> Array:
         """Standard deviation of each base value."""

@@ -43,6 +43,10 @@ class Key:
             raise InputError("--robot-id is empty, expected a name such as R17")
         object.__setattr__(self, "condition", MappingProxyType(dict(sorted(self.condition.items()))))
 
+    def __reduce__(self) -> tuple[type[Key], tuple[str, datetime.date, dict[str, str]]]:
+        """To another process: a read-only mapping does not travel."""
+        return Key, (self.robot, self.day, dict(self.condition))
+
     def describe(self) -> str:
         conditions = "".join(f", {name}={value}" for name, value in self.condition.items())
         return f"robot {self.robot}, {self.day.isoformat()}{conditions}"

@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.adapters.blas import one_blas_thread
 from dynid.arrays import Array
+from dynid.engine import Serial, engine_from
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.linear import relative
@@ -26,7 +27,7 @@ from dynid.progress import Tell, silent
 from dynid.run.gate import gate
 from dynid.run.judged import judged
 from dynid.run.motion import method_of
-from dynid.run.options import Fit, Settings
+from dynid.run.options import Fit, Settings, Work
 from dynid.run.record import Run
 from dynid.run.store import save_run
 from dynid.validation.rows import row_error_of
@@ -153,17 +154,40 @@ def identify_store(
         choice = Choice.of(where, robots, from_day, to_day)
         own = opened.run
         options = replace(own.settings, **_fit_of(settings or Settings()))
-        method = method_of(options, own.robot, tell)
-        found = []
-        for name, entries in choice.by_robot(opened):
-            tell(f"robot {name}")
-            found.append(_identified(opened, name, entries, method, options))
+        engine = engine_from(options.engine)
+        if isinstance(engine, Serial):
+            method, found = method_of(options, own.robot, tell), list[StoredRobot]()
+            for name, entries in choice.by_robot(opened):
+                tell(f"robot {name}")
+                found.append(_identified(opened, name, entries, method, options))
+        else:
+            next(choice.by_robot(opened, light=True))  # names that the store does not have are refused before any work
+            work, names = _OfRobot(opened.folder, choice, options), choice.robots or opened.robots
+            each = engine.map(work, names, lambda done, count: tell(f"robot {done} of {count}"))
+            found = [one for one in each if one is not None]
     return StoreIdentification(opened, tuple(found), time.perf_counter() - started)
 
 
+@dataclass(frozen=True)
+class _OfRobot:
+    """One robot after another, its rows read where it is identified."""
+
+    folder: Path
+    choice: Choice
+    settings: Settings
+
+    def __call__(self, name: str) -> StoredRobot | None:
+        store, choice = open_store(self.folder), self.choice
+        entries = list(store.entries([name], choice.first, choice.last, choice.keeps))
+        if not entries:
+            return None
+        with one_blas_thread():
+            return _identified(store, name, entries, method_of(self.settings, store.run.robot), self.settings)
+
+
 def _fit_of(settings: Settings) -> dict[str, Any]:
-    """Options of the estimate; those of model and rows are the store's."""
-    return {name: getattr(settings, name) for name in Fit.__dataclass_fields__}
+    """Options of the estimate and where it runs; those of model and rows are the store's."""
+    return {name: getattr(settings, name) for name in (*Fit.__dataclass_fields__, *Work.__dataclass_fields__)}
 
 
 def _identified(store: Store, name: str, entries: Sequence[Entry], method: Method, settings: Settings) -> StoredRobot:

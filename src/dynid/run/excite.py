@@ -102,7 +102,7 @@ def _clearance(model: Robot, settings: ExciteSettings) -> tuple[Clearance | None
 
 
 def _points(model: Robot, limits: Limits, settings: ExciteSettings, progress: Progress | None) -> Excitation:
-    chosen = settings.chosen("measure", "lambda1", "lambda2", "seconds", "seed", "starts", "periods")
+    chosen = settings.chosen("measure", "lambda1", "lambda2", "seconds", "seed", "starts", "periods", "engine")
     return points_excitation(
         model, None, settings.rows, limits=limits, tick_s=1.0 / settings.rate, progress=progress, **chosen
     )
@@ -125,7 +125,7 @@ def _searched(
         family = FourierShape(length_s, DEFAULT_HARMONICS if settings.harmonics is None else settings.harmonics)
     else:
         family = BSplineShape(length_s, DEFAULT_INTERVALS if settings.intervals is None else settings.intervals)
-    chosen = settings.chosen("criterion", "starts", "rest", "periods", "scaled", "seconds", "seed")
+    chosen = settings.chosen("criterion", "starts", "rest", "periods", "scaled", "seconds", "seed", "engine")
     noise = _one_or_all(settings.torque_noise)
     return design_excitation(model, None, family, torque_noise=noise, limits=limits, progress=progress, **chosen)
 

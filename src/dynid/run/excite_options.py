@@ -6,8 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dynid.engine import engine_from
 from dynid.errors import InputError
-from dynid.run.kinds import Choice, Kind, Names, Number, Numbers, Switch, Text, Whole, is_number, number_of, refusal
+from dynid.run.kinds import (
+    Choice,
+    EngineName,
+    Kind,
+    Names,
+    Number,
+    Numbers,
+    Switch,
+    Text,
+    Whole,
+    is_number,
+    number_of,
+    refusal,
+)
 from dynid.run.options import (
     DEFAULT_EFFECTS,
     check_options,
@@ -34,6 +48,7 @@ SHAPES_OF_OPTION: Mapping[str, tuple[str, ...]] = {
     "scaled": SEARCHED,
     "torque_noise": SEARCHED,
     "starts": (*SEARCHED, "points"),
+    "engine": (*SEARCHED, "points"),
     "rest": (*SEARCHED, "sinusoids"),
     "rows": ("points",),
     "measure": ("points",),
@@ -133,6 +148,13 @@ class Search:
 
     seconds: float = option(60.0, "Time to spend on the design; first-use compilation is not counted.", Number("SECONDS"))
     starts: int | None = option(None, "Random starts of the search. Default: 36; 2 for points.", Whole("N"))
+    engine: str | None = option(
+        None,
+        "Where the starts run: serial, threads:N, processes:N, or dask for single-thread processes of Dask on this machine. "
+        "Default: one thread per core; for points serial.",
+        EngineName("ENGINE"),
+        example="processes:4",
+    )
     criterion: str | None = option(
         None,
         "Fourier and B-spline: condition, logdet, smallest, trace, frobenius, or a mix: condition+0.5*logdet. Default: condition.",
@@ -229,6 +251,11 @@ class ExciteSettings(Described, Apart, Bounds, Search, Shape):
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.engine is not None and getattr(engine_from(self.engine), "address", None) is not None:
+            raise InputError(
+                f"--engine is '{self.engine}', but the time for the design is measured on this machine: expected serial, threads:N, "
+                "processes:N, or dask without an address"
+            )
         if self.top_hz is not None and self.purpose != "actuators":
             raise InputError("--top-hz is given without --for actuators, expected both")
         self._refuse_options_of_other_shapes()

@@ -11,7 +11,7 @@ from dynid.cli.console import Stages, percent, say, show, show_json, show_table
 from dynid.cli.options import AsJson, LogFiles, RobotFile
 from dynid.cli.schema import takes_options, takes_quiet
 from dynid.errors import InputError
-from dynid.run.options import Fit, Model, Reading, Rows
+from dynid.run.options import Fit, Model, Reading, Rows, Work
 
 store = typer.Typer(
     help="Keep what logs say about robots, day by day, in small triangles, and identify any subset of them again.",
@@ -110,7 +110,7 @@ def add(
 
 @store.command()
 @takes_quiet
-@takes_options(Fit, without=("split", "coefficients", "drop_above"))
+@takes_options(Fit, Work, without=("split", "coefficients", "drop_above"))
 def identify(
     store: StoreFolder,
     where: Where = None,
