@@ -102,12 +102,17 @@ def test_validation_logs_and_later_validation_are_streamed_too(folder: Path) -> 
 
 @pytest.mark.parametrize("rows", ["energy", pytest.param("polynomial", marks=pytest.mark.slow)])
 def test_other_rows_are_streamed(folder: Path, rows: str) -> None:
-    settings = replace(FIXED, rows=rows, window=0.2) if rows == "polynomial" else replace(FIXED, rows=rows)
+    settings = replace(FIXED, rows=rows, split=0.65, **({"window": 0.2} if rows == "polynomial" else {}))
     runs = [
         dynid.identify(dynid.demo_robot(), folder / "one.parquet", replace(settings, stream=when)) for when in ("off", "on")
     ]
     scale = np.abs(runs[0].estimate.base_values).max()
     np.testing.assert_allclose(runs[0].estimate.base_values, runs[1].estimate.base_values, atol=1e-8 * scale, rtol=0.0)
+    unseen = [run.row_validation for run in runs]
+    assert unseen[0] is not None
+    assert unseen[1] is not None
+    assert unseen[1].n_rows == unseen[0].n_rows
+    assert unseen[1].relative_error == pytest.approx(unseen[0].relative_error, rel=1e-6)
 
 
 def test_a_log_in_both_sets_is_refused_when_streamed(folder: Path) -> None:

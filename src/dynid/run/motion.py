@@ -200,6 +200,7 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
             samples=loaded,
             streams=tuple(held_stream(stream, standing) for stream in streams) if standing is not None else (),
             unseen_streams=tuple(log.samples(filtered, settings.max_rows) for log in parts.long_unseen),
+            unseen_row_streams=tuple(log.raw_samples() for log in parts.long_unseen) if plan.of_recorded else (),
             windows=tuple(window_name(recording) for recording in parts.known) if parts.long else (),
             unseen_windows=tuple(window_name(recording) for recording in parts.unseen) if parts.long else (),
         ),
@@ -265,12 +266,11 @@ def assembled(run: Run, unseen: Sequence[Samples], recordings: Sequence[Recordin
     )
 
 
-def stream_row_error(run: Run) -> RowError | None:
-    """Residual of the rows of unseen streams; None for rows of signals as recorded, which the run does not keep."""
-    if run.rows.of_recorded:
-        return None
+def stream_row_error(run: Run) -> RowError:
+    """Residual of the rows of unseen streams."""
     carried = UnderLoad(run.identified)
-    rows = run.rows.source(run.robot, [Changed(stream, carried) for stream in run.unseen_streams])
+    streams = run.unseen_row_streams or run.unseen_streams
+    rows = run.rows.source(run.robot, [Changed(stream, carried) for stream in streams])
     return row_error(rows, run.estimate)
 
 

@@ -68,6 +68,7 @@ class Run:
         samples: samples identified on; none for a run that was loaded without its logs.
         unseen: samples validated on.
         unseen_streams: the same of logs that are read piece by piece.
+        unseen_row_streams: those that rows are made of, where rows filter the signals as recorded themselves.
         unseen_windows: where in those logs ``unseen`` lies.
 
     Examples:
@@ -120,6 +121,7 @@ class Run:
     streams: tuple[SampleStream, ...] = ()
     """All samples identified on, where they are too many to hold; ``samples`` and ``recordings`` are then windows of them."""
     unseen_streams: tuple[SampleStream, ...] = ()
+    unseen_row_streams: tuple[SampleStream, ...] = ()
     windows: tuple[str, ...] = ()
     """Which part of which log each of ``samples`` is; empty where they are the logs."""
     unseen_windows: tuple[str, ...] = ()

@@ -55,6 +55,7 @@ class ParquetTable:
 
     def batches_from(self, columns: Sequence[str], rows: int, first: int) -> Iterator[Batch]:
         """Batches from row ``first`` of the file; row groups before it are not read."""
+        import pyarrow as pa
         import pyarrow.parquet as arrow_parquet
 
         where = str(self.file.path)
@@ -73,6 +74,7 @@ class ParquetTable:
                 record, skipped = record.slice(skipped), 0
                 found = {name: record.column(record.schema.get_field_index(name)) for name in columns}
                 yield {name: _numbers(where, name, column, self.shapes[name]) for name, column in found.items()}
+        pa.default_memory_pool().release_unused()  # the next pass may be long after this one
 
 
 def _groups_from(metadata: Any, first: int) -> tuple[list[int], int]:
@@ -97,7 +99,7 @@ def _source(file: LogFile) -> Iterator[Any]:
 
 def _buffer_bytes(path: Path) -> int:
     """Bytes that are read at a time of each column."""
-    return READ_BYTES if isinstance(path, UrlPath) else 1 << 20
+    return READ_BYTES if isinstance(path, UrlPath) else 1 << 18
 
 
 def _numbers(where: str, name: str, column: Any, shape: tuple[int, ...]) -> Any:
