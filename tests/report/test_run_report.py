@@ -20,7 +20,7 @@ from dynid.recording.recording import StaticRecording, write_recording
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.static import static_regressor
 from dynid.report.figure import Figure
-from dynid.report.page import Code, Section, Table, figures_of, page
+from dynid.report.page import Code, Folded, Section, Table, figures_of, page
 from dynid.report.png import can_draw_text
 from dynid.report.run_report import report_page, report_run, report_sections
 from dynid.report.verdict import verdict_of
@@ -108,6 +108,17 @@ def test_replay_is_that_of_the_unseen_log(run: Run) -> None:
     drift = next(figure for figure in figures_of([section]) if figure.name == "replay_drift")
     ends = [panel.curves[0].y[-1] for panel in drift.panels]
     np.testing.assert_allclose(ends, 1e3 * found.position_drift, rtol=1e-12)
+
+
+def test_the_replay_goes_over_growing_horizons_beside_the_description(run: Run) -> None:
+    section = next(section for section in report_sections(run) if section.title == "Forward validation")
+    (folded,) = (part for part in section.parts if isinstance(part, Folded) and part.summary.startswith("Free run"))
+    (table,) = folded.parts
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows][:4] == ["50", "100", "200", "500"]
+    identified, description = (np.array([float(row[k]) for row in table.rows[:4]]) for k in (1, 2))
+    assert (np.diff(identified) > 0.0).all()  # errors of torque grow twice integrated
+    assert (identified < description).all()  # the description is drawn away from the simulated truth
 
 
 def test_motion_that_cannot_be_replayed_is_said(run: Run) -> None:

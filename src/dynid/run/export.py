@@ -249,7 +249,7 @@ def _export(run: Run, folder: Path, name: str, allow_inconsistent: bool) -> Expo
     format = _FORMATS[name]
     held, told = run.identified, tuple[str, ...]()
     if format.places is not None:
-        held, told = _as_format_holds(run, name.upper(), format.places)
+        held, told = as_format_holds(run, name.upper(), format.places)
     path = folder / f"{_file_name(run.robot.name)}_identified{format.suffix}"
     written = format.write(run, held, path, allow_inconsistent)
     lacking = total_difference(run.identified, format.places, held)
@@ -271,7 +271,7 @@ def _export(run: Run, folder: Path, name: str, allow_inconsistent: bool) -> Expo
     )
 
 
-def _as_format_holds(run: Run, format: str, places: Sequence[Place]) -> tuple[Robot, tuple[str, ...]]:
+def as_format_holds(run: Run, format: str, places: Sequence[Place]) -> tuple[Robot, tuple[str, ...]]:
     """The identified robot with the friction nearest to its own that a simulator's joint can hold, and what is to be told of it."""
     robot = run.identified
     friction = [effect for effect in robot.effects if effect.is_friction and effect.name != Offset.name]

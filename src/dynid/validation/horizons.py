@@ -14,7 +14,7 @@ import numpy as np
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
-from dynid.validation.replay import RunawayError, replay
+from dynid.validation.replay import MOST_WINDOWS, RunawayError, replay
 
 HORIZONS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
@@ -31,18 +31,22 @@ class HorizonError:
         return {"horizon_s": self.horizon_s, "identified": self.identified, "description": self.description}
 
 
-def error_over_horizons(identified: Robot, description: Robot, samples: Samples) -> tuple[HorizonError, ...]:
+def error_over_horizons(
+    identified: Robot, description: Robot, samples: Samples, most_windows: int = MOST_WINDOWS
+) -> tuple[HorizonError, ...]:
     """Both models from the same measured states, over every horizon that fits into the samples."""
     steps = np.diff(samples.time)
     fitting = [h for h in HORIZONS_S if h <= 0.5 * samples.duration_s and h >= float(np.median(steps))]
     if not fitting:
         raise InputError(f"samples last {samples.duration_s:.3g} s, too short for a free run of {HORIZONS_S[0]:g} s")
-    return tuple(HorizonError(h, _error(identified, samples, h), _error(description, samples, h)) for h in fitting)
+    return tuple(
+        HorizonError(h, *(_error(robot, samples, h, most_windows) for robot in (identified, description))) for h in fitting
+    )
 
 
-def _error(robot: Robot, samples: Samples, horizon_s: float) -> float | None:
+def _error(robot: Robot, samples: Samples, horizon_s: float, most_windows: int) -> float | None:
     try:
-        found = replay(robot, samples, window_s=horizon_s)
+        found = replay(robot, samples, window_s=horizon_s, most_windows=most_windows)
     except RunawayError:
         return None
     return float(np.sqrt(((found.position - found.measured)[:, 1:] ** 2).mean()))

@@ -127,6 +127,7 @@ def replay(
     engine: Engine = "auto",
     frame: str | None = None,
     raw: bool = False,
+    most_windows: int = MOST_WINDOWS,
 ) -> Replay:
     """Drive the robot, with its present parameters and friction, by measured torque from measured states.
 
@@ -138,6 +139,7 @@ def replay(
             (second-order Rosenbrock steps, friction taken implicitly); ``auto`` is MuJoCo where it can represent the robot.
         frame: link whose pose counts as the end effector's; None for the last link of the longest chain.
         raw: drive by the torque as recorded instead of the filtered one.
+        most_windows: windows beyond this many are thinned out evenly.
 
     Examples:
         >>> import dynid
@@ -149,7 +151,7 @@ def replay(
     torque = samples.raw_torque if raw else samples.torque
     if torque is None:
         raise InputError(f"samples hold no {'raw ' if raw else ''}torque, so there is nothing to replay")
-    starts, n_steps, step_s = _windows(samples, window_s)
+    starts, n_steps, step_s = _windows(samples, window_s, most_windows)
     rows = starts[:, None] + np.arange(n_steps + 1)
     measured, speed, driven = samples.position[rows], samples.velocity[rows], torque[rows]
     chosen, notes = _engine(robot, engine)
@@ -201,7 +203,7 @@ def _check(robot: Robot, samples: Samples, window_s: float, engine: str) -> None
     require_simulatable(robot)
 
 
-def _windows(samples: Samples, window_s: float) -> tuple[IntArray, int, float]:
+def _windows(samples: Samples, window_s: float, most: int) -> tuple[IntArray, int, float]:
     """First samples of windows without a gap, their number of steps, and the step."""
     steps = np.diff(samples.time)
     step_s = float(np.median(steps))
@@ -214,8 +216,8 @@ def _windows(samples: Samples, window_s: float) -> tuple[IntArray, int, float]:
     starts = starts[gaps[starts + n_steps] == gaps[starts]]
     if not len(starts):
         raise InputError(f"samples have no window of {window_s:g} s that is evenly sampled at {1.0 / step_s:.4g} Hz")
-    if len(starts) > MOST_WINDOWS:
-        starts = starts[np.linspace(0, len(starts) - 1, MOST_WINDOWS).astype(int)]
+    if len(starts) > most:
+        starts = starts[np.linspace(0, len(starts) - 1, most).astype(int)]
     return starts, n_steps, step_s
 
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.export.simulator_joint import as_held
+from dynid.recording.samples import Samples
 from dynid.report.page import Folded, Item, Items, Section, Table, Tabs
 from dynid.report.replay_plots import drift_figure, end_effector_figure, energy_figure
 from dynid.report.shown import Shown
 from dynid.report.torque_plots import torque_units
+from dynid.robot.effects import PLACES
+from dynid.run.export import as_format_holds
+from dynid.run.record import Run
+from dynid.validation.horizons import error_over_horizons
 from dynid.validation.replay import replay
+
+HORIZON_WINDOWS = 4
+"""Free runs per horizon: a report must not take longer than the identification."""
 
 _TITLE = "Forward validation"
 
@@ -44,5 +53,28 @@ def replay_section(shown: Shown) -> Section | None:
         ("joints", drift_figure(run.robot, found)),
         ("energy", energy_figure(found)),
     )
+    horizons = _horizons(run, (run.unseen or run.samples)[0])
     notes = (Items(tuple(Item("note", f"{note[:1].upper()}{note[1:]}.") for note in found.notes)),) if found.notes else ()
-    return Section(_TITLE, text, (Tabs(figures), Folded("Joint by joint", (table,)), *notes), "Replay")
+    folded = (Folded("Joint by joint", (table,)), *((horizons,) if horizons is not None else ()))
+    return Section(_TITLE, text, (Tabs(figures), *folded, *notes), "Replay")
+
+
+def _horizons(run: Run, samples: Samples) -> Folded | None:
+    """Error of a free run over growing horizons beside that of the description, both as a simulator's file holds them."""
+    if run.robot.loops or run.robot.floating:
+        return None
+    held, _ = as_format_holds(run, "MJCF", PLACES)
+    try:
+        errors = error_over_horizons(as_held(held), as_held(run.robot), samples, HORIZON_WINDOWS)
+    except InputError:  # samples shorter than every horizon, or bodies that no simulator takes: the text above says so
+        return None
+
+    def told(error: float | None) -> str:
+        return "runs away" if error is None else f"{error:.3g}"
+
+    rows = tuple((f"{1e3 * one.horizon_s:.0f}", told(one.identified), told(one.description)) for one in errors)
+    header = ("horizon, ms", "identified, rad or m", "description, rad or m")
+    title = (
+        "Free run over growing horizons, root mean square of position over joints and time, with friction as MJCF holds it"
+    )
+    return Folded(title, (Table(header, rows, numeric=(0, 1, 2)),))
