@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, freeze
+from dynid.arrays import Array, BoolArray, freeze
 from dynid.parameters import Parameters
 from dynid.robot.effects import Coupled, Effect
 from dynid.robot.joint import Joint
@@ -82,36 +82,68 @@ class Driving:
     """Largest friction of the joint over all speeds."""
 
 
+@dataclass(frozen=True, eq=False)
+class FrictionColumns:
+    """The friction columns of some joints: what the rows need to know of them beside the inner numbers of the effects."""
+
+    names: tuple[str, ...]
+    signed: BoolArray
+    """Whether a column's value is never negative by itself."""
+    groups: tuple[tuple[int, bool, BoolArray], ...]
+    """Place of a joint, whether its motor is meant, and the columns that act there."""
+
+    @classmethod
+    def of(cls, effects: Sequence[Effect], numbers: Sequence[int], joints: Sequence[Joint]) -> FrictionColumns:
+        rubbing = [effect for effect in effects if effect.is_friction]
+        listed = [(effect, column) for effect in rubbing for column in effect.columns(numbers, joints)]
+        signed = np.array([column.symbol in effect.nonnegative for effect, column in listed], dtype=bool)
+        motor = np.array([isinstance(effect, Coupled) for effect, _ in listed], dtype=bool)
+        owner = np.array([list(numbers).index(column.number) for _, column in listed], dtype=np.int64)
+        places = [(j, of_motors) for of_motors in (False, True) for j in range(len(joints))]
+        groups = [(j, of_motors, (owner == j) & (motor == of_motors)) for j, of_motors in places]
+        acting = tuple((j, of_motors, used) for j, of_motors, used in groups if used.any())
+        return cls(tuple(column.name for _, column in listed), signed, acting)
+
+
 def passivity_rows(
-    effects: Sequence[Effect], numbers: Sequence[int], joints: Sequence[Joint], reach: FrictionReach, *, implied: bool = True
+    effects: Sequence[Effect],
+    numbers: Sequence[int],
+    joints: Sequence[Joint],
+    reach: FrictionReach,
+    *,
+    implied: bool = True,
+    columns: FrictionColumns | None = None,
 ) -> PassivityRows:
-    """The rows of the joints with these numbers; without ``implied`` those left out that signs of single values hold already."""
+    """The rows of the joints with these numbers; without ``implied`` those left out that signs of single values hold already.
+
+    ``columns`` are those of the effects, where they are known: they do not change with inner numbers.
+    """
     rubbing = [effect for effect in effects if effect.is_friction]
-    listed = [(effect, column) for effect in rubbing for column in effect.columns(numbers, joints)]
-    signed = np.array([column.symbol in effect.nonnegative for effect, column in listed], dtype=bool)
-    motor = np.array([isinstance(effect, Coupled) for effect, _ in listed], dtype=bool)
-    owner = np.array([list(numbers).index(column.number) for _, column in listed], dtype=np.int64)
+    known = FrictionColumns.of(effects, numbers, joints) if columns is None else columns
     speeds = SPEEDS[:, None] * reach.speed
     loads = [np.zeros(len(joints))]
     if any(effect.loaded for effect in rubbing) and reach.load.any():
         loads.append(reach.load)  # friction is linear in the size of the load: its ends decide
-    parts: list[Array] = [np.zeros((0, len(listed)))]
-    told: list[tuple[str, float, float]] = []
+    parts: list[Array] = [np.zeros((0, len(known.names)))]
+    places: list[tuple[int, bool, float]] = []
     for load in loads:
         odd = np.hstack([np.zeros((len(speeds), 0)), *(effect.dissipation(speeds, load) for effect in rubbing)])
-        for j, of_motors in ((j, of_motors) for of_motors in (False, True) for j in range(len(joints))):
-            used = (owner == j) & (motor == of_motors) & (np.abs(odd).max(axis=0, initial=0.0) > 0.0)
+        acts, positive = (odd != 0.0).any(axis=0), (odd >= 0.0).all(axis=0)
+        for j, of_motors, own in known.groups:
+            used = own & acts
             if not used.any() or not reach.speed[j] > 0.0:
                 continue
-            if not implied and signed[used].all() and (odd[:, used] >= 0.0).all():
+            if not implied and known.signed[used].all() and positive[used].all():
                 continue
             parts.append(np.where(used, odd, 0.0))
-            told += [(f"{'motor of ' if of_motors else ''}{joints[j].name}", float(v), float(load[j])) for v in speeds[:, j]]
+            places.append((j, of_motors, float(load[j])))
     G = np.vstack(parts)
-    kept = np.abs(G).max(axis=1, initial=0.0) > 0.0  # inside a dead zone nothing acts
-    told = [one for one, keep in zip(told, kept, strict=True) if keep]
-    joint, speed, carried = zip(*told, strict=True) if told else ((), (), ())
-    return PassivityRows(tuple(column.name for _, column in listed), freeze(G[kept]), joint, freeze(speed), freeze(carried))
+    kept = (G != 0.0).any(axis=1)  # inside a dead zone nothing acts
+    words = [f"{'motor of ' if of_motors else ''}{joints[j].name}" for j, of_motors, _ in places]
+    row = np.repeat(np.arange(len(places)), len(speeds))[kept]
+    speed = np.concatenate([np.zeros(0), *(speeds[:, j] for j, _, _ in places)])[kept]
+    carried = np.array([load for _, _, load in places])[row]
+    return PassivityRows(known.names, freeze(G[kept]), tuple(words[k] for k in row), freeze(speed), freeze(carried))
 
 
 def passivity_of(robot: Robot, reach: FrictionReach, *, implied: bool = True) -> PassivityRows:

@@ -23,7 +23,7 @@ from dynid.parameters import Parameters
 from dynid.robot.effects import Effect, NonlinearOption
 from dynid.robot.friction import is_searched
 from dynid.robot.model import Robot
-from dynid.robot.passivity import FrictionReach, passivity_rows
+from dynid.robot.passivity import FrictionColumns, FrictionReach, passivity_rows
 
 COARSE_GAIN, COARSE_STEP = 1e-4, 1e-2
 """Part of the cost, and step of any number, at which a search on fewer samples ends."""
@@ -217,14 +217,21 @@ class FrictionModel:
                 most = np.max([np.abs(load).max(axis=0) for load in loads], axis=0)
                 self._loaded_reach = loads, FrictionReach(reach.speed, most)
             reach = self._loaded_reach[1]
-        rows = passivity_rows(
-            self.effects_at(theta), self.robot.driven_numbers, self.robot.driven_joints, reach, implied=False
-        )
-        place = {name: i for i, name in enumerate(self.names)}
+        numbers, joints = self.robot.driven_numbers, self.robot.driven_joints
+        rows = passivity_rows(self.effects_at(theta), numbers, joints, reach, implied=False, columns=self._rubbing)
         whole = np.zeros((len(rows), len(self.names)))
-        whole[:, [place[name] for name in rows.names]] = rows.G
+        whole[:, self._rubbing_places] = rows.G
         own = np.vstack([self._signs, whole])
         return np.hstack([np.zeros((len(own), self.data.n_shared)), own])
+
+    @cached_property
+    def _rubbing(self) -> FrictionColumns:
+        return FrictionColumns.of(self.effects, self.robot.driven_numbers, self.robot.driven_joints)
+
+    @cached_property
+    def _rubbing_places(self) -> list[int]:
+        place = {name: i for i, name in enumerate(self.names)}
+        return [place[name] for name in self._rubbing.names]
 
     def coordinates(self, basis: Basis, columns: Columns, torque: Array) -> list[Array]:
         """For every joint the coordinates of ``[own columns | their changes | torque]``."""
