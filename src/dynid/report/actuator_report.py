@@ -11,7 +11,7 @@ from dynid.estimation.actuators.rollout import error_over_horizon
 from dynid.estimation.actuators.separability import UNDETERMINED
 from dynid.files import write_text
 from dynid.report.actuator_plots import horizon_figure, response_figure, rollout_figure, separability_figure
-from dynid.report.page import Code, Item, Items, Part, Section, Table, Tile, Verdict, page
+from dynid.report.page import Code, Folded, Item, Items, Part, Section, Table, Tile, Verdict, page
 from dynid.run.actuators import SYMBOL_OF, ActuatorRun
 
 
@@ -44,7 +44,8 @@ def _verdict(run: ActuatorRun) -> Verdict:
         )
         for g in run.separability.groups
     ]
-    reasons += [Item("note", note) for note in run.notes]
+    settled = run.refined is None or run.refined.converged
+    reasons += [Item("note" if settled or "before it settled" not in note else "warning", note) for note in run.notes]
     better = ours < theirs
     word = "unseen part" if part == "validation" else "part identified on"
     errors = f"{1e3 * ours:.2f} mrad from the log, the description {1e3 * theirs:.2f} mrad"
@@ -55,7 +56,7 @@ def _verdict(run: ActuatorRun) -> Verdict:
         Tile(f"{1e3 * found['delay_s']['value']:.1f} ms", "delay", f"sigma {1e3 * found['delay_s']['sigma']:.2g} ms"),
         Tile(str(len(run.separability.inseparable)), "inseparable groups"),
     )
-    return Verdict("good" if better else "warning", headline, tuple(reasons), tiles)
+    return Verdict("good" if better and settled else "warning", headline, tuple(reasons), tiles)
 
 
 def _values(run: ActuatorRun) -> Section:
@@ -68,14 +69,18 @@ def _values(run: ActuatorRun) -> Section:
         for j, name in enumerate(run.robot.joint_names)
     )
     linear = run.linear.estimate
+    other = (run.as_json()["instrumental"] or {"values": {}})["values"]
     beside = tuple(
-        (n, f"{v:.4g}", f"{1.96 * s:.1g}")
+        (n, f"{v:.4g}", f"{1.96 * s:.1g}", f"{other[n]['value']:.4g}" if n in other else "–")
         for n, v, s in zip(linear.base.names, linear.base_values, linear.sigma, strict=True)
     )
-    text = "95 % intervals. A dash: not asked for, not moved, or inseparable from another value. Below, the linear estimate."
+    text = (
+        "95 % intervals. A dash: not asked for, not moved, or inseparable from another value. Below, what rows give by least squares "
+        "(biased by noise in positions) and with instrumental variables."
+    )
     parts: tuple[Part, ...] = (
         Table(header, rows, numeric=tuple(range(1, 7))),
-        Table(("linear", "value", "± 95 %"), beside, numeric=(1, 2)),
+        Folded("Other estimates", (Table(("value of", "linear", "± 95 %", "instrumental"), beside, numeric=(1, 2, 3)),)),
     )
     return Section("Values", text, parts)
 

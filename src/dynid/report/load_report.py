@@ -154,14 +154,14 @@ def _body_section(body: BodyEstimate, frame: str, remark: str = "") -> Section:
     plain = (
         (
             "centre of mass, m",
-            ", ".join(f"{value:.4f}" for value in body.com),
-            ", ".join(f"± {1.96 * s:.4f}" for s in body.com_sigma),
+            ", ".join(f"{value:.5f}" for value in body.com),
+            ", ".join(f"± {1.96 * s:.2g}" for s in body.com_sigma),
         ),
         *(
             (
                 f"inertia about it, row {axis}, kg m²",
                 ", ".join(f"{value:.5f}" for value in row),
-                ", ".join(f"± {1.96 * s:.5f}" for s in spread),
+                ", ".join(f"± {1.96 * s:.2g}" for s in spread),
             )
             for axis, row, spread in zip("xyz", body.inertia, body.inertia_sigma, strict=True)
         ),

@@ -359,15 +359,18 @@ def numbers_text(values: Any, digits: int) -> str:
     return ", ".join(f"{value:.{digits}f}" for value in values)
 
 
+def _spread_text(values: Any) -> str:
+    """Half widths of intervals, with as many digits as they mean."""
+    return ", ".join(f"{value:.2g}" for value in values)
+
+
 def show_body(body: BodyEstimate) -> None:
     """Mass, centre and inertia of a body with their 95 % intervals."""
     show(f"mass {body.mass:.4f} +- {1.96 * body.sigma[0]:.4f} kg (95 %)")
-    show(f"centre of mass [{numbers_text(body.com, 4)}] +- [{numbers_text(1.96 * body.com_sigma, 4)}] m")
+    show(f"centre of mass [{numbers_text(body.com, 5)}] +- [{_spread_text(1.96 * body.com_sigma)}] m")
     for row, spread in zip(body.inertia, body.inertia_sigma, strict=True):
         show(
-            "inertia about it "
-            + "  ".join(f"{value: .5f}" for value in row)
-            + f"  +- {numbers_text(1.96 * spread, 5)} kg m^2"
+            "inertia about it " + "  ".join(f"{value: .5f}" for value in row) + f"  +- {_spread_text(1.96 * spread)} kg m^2"
         )
     show(f"physically consistent: {'yes' if body.feasible else 'no'}")
     if body.unknown:
