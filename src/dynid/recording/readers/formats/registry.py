@@ -16,6 +16,7 @@ from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.formats.bag import BagFormat
 from dynid.recording.readers.formats.csv import CsvFormat
 from dynid.recording.readers.formats.format import Format, OpenOptions
+from dynid.recording.readers.formats.hdf5 import Hdf5Format
 from dynid.recording.readers.formats.npz import NpzFormat
 from dynid.recording.readers.formats.parquet import ParquetFormat
 from dynid.recording.readers.formats.sage import SageFormat
@@ -23,7 +24,15 @@ from dynid.recording.readers.formats.table import ArrayTable, Table
 from dynid.recording.readers.formats.torch_archive import TorchFormat
 from dynid.recording.readers.log_file import LogFile
 
-_BUILT_IN: tuple[Format, ...] = (CsvFormat(), ParquetFormat(), TorchFormat(), NpzFormat(), BagFormat(), SageFormat())
+_BUILT_IN: tuple[Format, ...] = (
+    CsvFormat(),
+    ParquetFormat(),
+    TorchFormat(),
+    NpzFormat(),
+    BagFormat(),
+    SageFormat(),
+    Hdf5Format(),
+)
 _registered: list[Format] = []
 
 
