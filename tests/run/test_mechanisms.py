@@ -148,6 +148,19 @@ def test_a_counterbalance_of_unknown_geometry_is_found(folder: Path, balanced_lo
     assert run.advice == ()
 
 
+@pytest.mark.slow
+def test_a_counterbalance_is_found_in_the_deepest_valley(folder: Path) -> None:
+    """A slow motion, on which the least place of the grid lies in a wrong valley: longer logs are better, not worse."""
+    truth = read_robot(ROBOTS / "counterbalanced.toml")
+    log = log_of(truth, folder / "slow.parquet", seconds=60.0, seed=1)
+    plain = without_table("counterbalanced.toml", "[[spring]]", folder)
+    length = truth.effects[-1].effect.length  # type: ignore[attr-defined]
+    run = identify(plain, log, replace(QUICK, spring=({"joint": 2, "kind": "linear", "length": length},)))
+    q = np.linspace(-1.1, 1.1, 60)
+    expected = moment(truth, q)
+    assert np.abs(moment(run.identified, q) - expected).max() < 0.01 * np.abs(expected).max()
+
+
 def test_a_counterbalanced_axis_is_no_torque_without_gravity(folder: Path, balanced_log: Path) -> None:
     plain = without_table("counterbalanced.toml", "[[spring]]", folder)
     _, check = inspect_log(balanced_log, plain)

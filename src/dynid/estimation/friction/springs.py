@@ -2,7 +2,8 @@
 
 Torque is linear in stiffness and force, and in everything else of the robot; only where the points are nearest (``phase``), how
 much their distance changes (``ratio``) and the gas column stand inside. The error over these has several valleys, so a coarse
-grid over them is looked at first, each place of it one small linear solve.
+grid over them is looked at first, each place of it one small linear solve, and a short search starts from the best place of every
+phase: the least on the grid need not lie in the deepest valley.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimation.friction.data import FrictionData
-from dynid.estimation.friction.fit import fit_model
+from dynid.estimation.friction.fit import Fitted, fit_model, residual_norms
 from dynid.estimation.friction.model import FrictionModel
 from dynid.recording.samples import Samples
 from dynid.regression.row_filter import RowFilter
@@ -39,7 +40,9 @@ def with_spring_geometry(robot: Robot, samples: Sequence[Samples], row_filter: R
     if any(effect.name in REPLACED for effect in robot.effects):
         smooth = with_friction(robot, friction_effects("smooth", time_s=0.0))
     model = FrictionModel(smooth, FrictionData.of(smooth, samples, row_filter))
-    fitted = fit_model(model, weighted=True, start=_best_on_grid(model, open_))
+    starts = _best_on_grid(model, open_)
+    tried = [fit_model(model, weighted=True, rounds=1, start=start, finish=False) for start in starts]
+    fitted = fit_model(model, weighted=True, start=min(tried, key=_left).places())
     found = {effect.label: effect for effect in fitted.robot.effects}
     return robot.with_effects([_settled(found[effect.label]) if _searched(effect) else effect for effect in robot.effects])
 
@@ -60,8 +63,13 @@ def _settled(effect: Effect) -> Effect:
     return OnJoints(spring.settled(), effect.joints) if isinstance(effect, OnJoints) else spring.settled()
 
 
-def _best_on_grid(model: FrictionModel, springs: Sequence[Effect]) -> dict[str, Array]:
-    """Places of phase, ratio and column from which the search starts, joint after joint."""
+def _left(fitted: Fitted) -> float:
+    """What a fit leaves of the torque, all joints alike; of fits to the same rows."""
+    return float(np.log(np.maximum(residual_norms(fitted.solution, fitted.weights), 1e-300)).sum())
+
+
+def _best_on_grid(model: FrictionModel, springs: Sequence[Effect]) -> list[dict[str, Array]]:
+    """Places of phase, ratio and column from which the search starts, joint after joint; several for the last spring."""
     data, n = model.data, model.data.n_joints
     theta = model.start.reshape(-1, n).copy()
     row = {variable.option.key: k for k, variable in enumerate(model.variables)}
@@ -72,6 +80,7 @@ def _best_on_grid(model: FrictionModel, springs: Sequence[Effect]) -> dict[str, 
         coordinates = model.coordinates(data.basis, columns, data.torque)
         return model.solve(data.basis, coordinates, weights, model.passive_rows(place.ravel(), None)).cost
 
+    starts = [theta]
     for effect in springs:
         spring = _spring(effect)
         assert spring is not None
@@ -87,8 +96,17 @@ def _best_on_grid(model: FrictionModel, springs: Sequence[Effect]) -> dict[str, 
                         if column is not None:
                             place[row["column"], joint] = np.log(column)
                         tried.append((cost(place), len(tried), place))
-            theta = min(tried)[2]
-    return {key: theta[k] for key, k in row.items()}
+            starts = _best_of_phases(sorted(tried), row["phase"], joint)
+            theta = starts[0]
+    return [{key: start[k] for key, k in row.items()} for start in starts]
+
+
+def _best_of_phases(tried: Sequence[tuple[float, int, Array]], row: int, joint: int) -> list[Array]:
+    """The best place of every phase, best first; ``tried`` has the least cost first."""
+    found: dict[float, Array] = {}
+    for _, _, place in tried:
+        found.setdefault(float(place[row, joint]), place)
+    return list(found.values())
 
 
 def _joint_weights(model: FrictionModel) -> Array:
