@@ -100,7 +100,8 @@ def torque_change(before: Robot, after: Robot) -> float:
 def run_folder(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose links are not all consistent, with its parameters written beside it."""
     folder = tmp_path_factory.mktemp("cli") / "run"
-    assert dynid("identify", bench.urdf, bench.log, "-o", folder, "--method", "ols").code in (0, 1)
+    short = ("--to", "4", "--friction", "linear")  # from so little data least squares gives no bodies
+    assert dynid("identify", bench.urdf, bench.log, "-o", folder, "--method", "ols", *short).code in (0, 1)
     assert dynid("export", folder, "--to", "json").code == 0
     return folder
 

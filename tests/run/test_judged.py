@@ -66,6 +66,8 @@ def test_the_gate_says_only_what_is_proven(noise: float, seed: int) -> None:
     if proven == "feasible":
         assert found.feasible
         assert is_consistent(found.standard.inertials).all()
+        described = robot.parameters.inertials[:, 0]
+        assert (np.abs(found.standard.inertials[:, 0] - described) < 0.5 * described).all()  # bodies that could be built
         assert "no robot" not in notes
         assert "not physically consistent:" not in notes
     else:

@@ -11,8 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.errors import InputError
 from dynid.estimation.convex.feasibility import feasibility, mass_matrix_check
 from dynid.estimation.convex.proof import exactly_consistent
+from dynid.estimation.convex.repair import SAME_BASE, repair
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.result import Estimate
 from dynid.inertia import consistency
@@ -36,7 +38,24 @@ def judged(result: Estimate, robot: Robot, settings: Settings, *, keep: bool = F
     verdict = Verdict.of(test, result.base_values, settings.condition, robot.links)
     if keep or test.decision != "feasible" or not isinstance(test.standard, Parameters):
         return result, verdict
-    return replace(result, standard=test.standard, notes=(*result.notes, NEAREST)), verdict
+    standard = _near_description(result, robot, settings) or test.standard
+    return replace(result, standard=standard, notes=(*result.notes, NEAREST)), verdict
+
+
+def _near_description(result: Estimate, robot: Robot, settings: Settings) -> Parameters | None:
+    """Consistent links with the same base values, as near to those of the estimate as they can be; None where none are found.
+
+    A proof of feasibility may be far from anything that was built: bodies of tons whose weight other bodies take off.
+    """
+    try:
+        mended = repair(robot.with_parameters(result.standard), settings.margin)
+    except InputError:  # no such links: the proof's own stand
+        return None
+    found = mended.robot.parameters
+    if not mended.base_kept or found.names != result.standard.names or not _possible(found, settings.condition):
+        return None
+    missed = np.abs(result.base.base_values(found) - result.base_values).max(initial=0.0)
+    return found if missed <= SAME_BASE * float(np.abs(result.base_values).max(initial=0.0)) else None
 
 
 def _possible(standard: Parameters, condition: str) -> bool:
