@@ -128,7 +128,7 @@ def passivity_rows(
     places: list[tuple[int, bool, float]] = []
     for load in loads:
         odd = np.hstack([np.zeros((len(speeds), 0)), *(effect.dissipation(speeds, load) for effect in rubbing)])
-        acts, positive = (odd != 0.0).any(axis=0), (odd >= 0.0).all(axis=0)
+        acts, positive = np.asarray((odd != 0.0).any(axis=0)), np.asarray((odd >= 0.0).all(axis=0))
         for j, of_motors, own in known.groups:
             used = own & acts
             if not used.any() or not reach.speed[j] > 0.0:

@@ -202,11 +202,10 @@ class FrictionModel:
     def passive_rows(self, theta: Array, loads: Sequence[Array] | None) -> Array:
         """``G x >= 0`` over base parameters and friction values: signs, and friction that drives no joint at its speeds."""
         if self._signs is None:
-            numbers = list(self.robot.driven_numbers)
             signed = [
                 column.symbol in effect.nonnegative
                 for effect in self.effects
-                for column in effect.columns(numbers, self.robot.driven_joints)
+                for column in effect.columns(list(self.robot.driven_numbers), self.robot.driven_joints)
             ]
             self._signs = np.eye(len(self.names))[np.array(signed, dtype=bool)]
             self._reach = FrictionReach.of(self.robot, [log.samples for log in self.data.logs])
