@@ -85,8 +85,8 @@ def _fields_with_text(kind: type) -> set[str]:
         for field, below in zip(body.body, [*body.body[1:], None], strict=True):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 explained = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-                # an option of a run carries its help
-                option = isinstance(field.value, ast.Call) and getattr(field.value.func, "id", "") == "option"
+                # an option of a run carries its help, one that several groups share by a function of its own
+                option = isinstance(field.value, ast.Call) and getattr(field.value.func, "id", "").endswith("option")
                 if explained or option:
                     found.add(field.target.id)
     return found

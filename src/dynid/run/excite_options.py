@@ -243,7 +243,7 @@ class ExciteSettings(Described, Apart, Bounds, Search, Shape):
 
     Examples:
         >>> from dynid.run.excite_options import ExciteSettings
-        >>> ExciteSettings(shape="points", period=10.0)
+        >>> ExciteSettings(shape="points", period=10.0)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
         dynid.errors.InputError: --period is given with --shape points, expected --shape fourier or bspline or sinusoids; ...

@@ -249,8 +249,8 @@ def _allowed(best: WhitenedFit) -> float:
 class WeightedFeasibleSDP(FeasibleSDP):
     """:class:`FeasibleSDP` with joints weighted by their own noise (Sousa and Cortesao 2014, 5.2: FBPE-WLS).
 
-    The options ``condition``, ``margin``, ``absolute``, ``constraints``, ``effects_positive``, ``weighted``, ``prior``,
-    ``strength``, ``pull``, ``covariance`` and ``tolerance`` are those of :class:`FeasibleSDP`.
+    The options ``condition``, ``margin``, ``absolute``, ``constraints``, ``boxes``, ``box_notes``, ``effects_positive``,
+    ``weighted``, ``prior``, ``strength``, ``pull``, ``covariance`` and ``tolerance`` are those of :class:`FeasibleSDP`.
 
     Examples:
         >>> import dynid
