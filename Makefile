@@ -11,7 +11,7 @@ BENCH_ARGS ?=
 BENCHMARKS = $(filter-out benchmarks/measure.py,$(sort $(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-kernels test-alone fuzz check format-check lint types imports bench docs format clean
+.PHONY: help setup demo test test-slow test-kernels test-alone fuzz mutants check format-check lint types imports bench docs format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ CASES ?= 1000000
 fuzz: $(VENV)/.dev-stamp ## mutated files for every reader (CASES=1000000), and processes killed while they write a run
 	$(BIN)/python tests/fuzz/campaign.py --cases $(CASES)
 	$(BIN)/python tests/fuzz/kills.py
+
+mutants: $(VENV)/.dev-stamp ## one fault at a time put into the core: do the tests notice? (MUTANTS="--module inertia --every 8")
+	$(BIN)/python tests/mutation/campaign.py $(MUTANTS)
 
 check: format-check lint types imports test ## the gate: formatter, linter, types, import contract, tests
 

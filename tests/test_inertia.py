@@ -34,6 +34,7 @@ from dynid.inertia import (
     spatial_inertia,
 )
 from messages import facts
+from problems import random_rotation
 from published import tables
 
 N = 20
@@ -368,3 +369,16 @@ def test_log_cholesky_needs_the_interior():
     bodies = np.stack([phi_from_mass_com_inertia(1.0, np.zeros(3), np.diag([1.0, 1.0, 2.5])), rod()])
     with pytest.raises(InconsistentModelError, match=facts("-0.25", "0", "2")):
         log_cholesky(bodies)
+
+
+def test_an_empty_body_has_a_symmetric_inertia():
+    """Zero differs from zero by nothing, which is no more than a share of zero."""
+    np.testing.assert_array_equal(phi_from_mass_com_inertia(0.0, np.zeros(3), np.zeros((3, 3))), np.zeros(10))
+
+
+def test_derivatives_of_principal_forms_follow_the_shape_of_any_of_their_arguments():
+    rng = np.random.default_rng(4)
+    turns = np.array([random_rotation(rng) for _ in range(4)])
+    found = principal_jacobian(2.0, np.array([0.1, 0.0, 0.2]), turns, np.array([0.3, 0.2, 0.1]))
+    one_by_one = [principal_jacobian(2.0, np.array([0.1, 0.0, 0.2]), turn, np.array([0.3, 0.2, 0.1])) for turn in turns]
+    np.testing.assert_allclose(found, one_by_one, atol=1e-15)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 _ARITHMETIC = {
@@ -28,25 +27,31 @@ class Mutant:
     source: str
 
 
-def mutants_of(source: str) -> list[Mutant]:
-    """Every fault that the operators put into a module, in the order of its lines."""
+def places_of(source: str) -> list[tuple[int, int, int, int]]:
+    """Every fault that the operators know, in the order of lines: line, column, number of the node, number of the change."""
     tree = ast.parse(source)
-    found = []
-    for place, node in enumerate(ast.walk(tree)):
-        if _skipped(tree, node):
-            continue
-        for what, change in _changes(node):
-            mutated = copy.deepcopy(tree)
-            target = next(other for k, other in enumerate(ast.walk(mutated)) if k == place)
-            before = ast.unparse(target)
-            change(target)
-            after = ast.unparse(target)
-            text = f"{before} -> {after}" if len(before) + len(after) < 160 else what
-            found.append(Mutant(node.lineno, node.col_offset, text, ast.unparse(mutated)))
-    return sorted(found, key=lambda one: (one.line, one.column, one.what))
+    harmless = _harmless(tree)
+    return sorted(
+        (node.lineno, node.col_offset, place, k)
+        for place, node in enumerate(ast.walk(tree))
+        if id(node) not in harmless
+        for k, _ in enumerate(_changes(node))
+    )
 
 
-def _changes(node: ast.AST) -> Iterator[tuple[str, object]]:
+def mutant_of(source: str, place: tuple[int, int, int, int]) -> Mutant:
+    """The module with one of these faults."""
+    tree = ast.parse(source)
+    line, column, number, k = place
+    node = next(node for at, node in enumerate(ast.walk(tree)) if at == number)
+    what, change = list(_changes(node))[k]
+    before = ast.unparse(node)
+    change(node)
+    after = ast.unparse(node)
+    return Mutant(line, column, f"{before} -> {after}" if len(before) + len(after) < 160 else what, ast.unparse(tree))
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[ast.AST], None]]]:
     """Names and functions that change a node of the same kind in place."""
     if isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in _ARITHMETIC:
         yield "operator", lambda other: setattr(other, "op", _ARITHMETIC[type(other.op)]())
@@ -69,15 +74,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, object]]:
         yield "condition", lambda other: setattr(other, "test", ast.UnaryOp(ast.Not(), other.test))
 
 
-def _skipped(tree: ast.Module, node: ast.AST) -> bool:
-    """Names of types, decorators and words of messages: faults in them change no result."""
-    return id(node) in _harmless(tree)
-
-
 def _harmless(tree: ast.Module) -> set[int]:
-    known: set[int] | None = getattr(tree, "_harmless", None)
-    if known is not None:
-        return known
+    """Names of types, decorators and words of messages: faults in them change no result."""
     roots: list[ast.AST] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -88,9 +86,7 @@ def _harmless(tree: ast.Module) -> set[int]:
             roots += filter(None, [node.annotation])
         elif isinstance(node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom) or _for_types(node) or _strict(node):
             roots.append(node)
-    known = {id(inner) for root in roots for inner in ast.walk(root)}
-    tree._harmless = known  # type: ignore[attr-defined]
-    return known
+    return {id(inner) for root in roots for inner in ast.walk(root)}
 
 
 def _for_types(node: ast.AST) -> bool:

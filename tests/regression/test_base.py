@@ -332,3 +332,11 @@ def test_rounded_right_angles_add_no_base_parameters(right_angle, tmp_path):
     np.testing.assert_allclose(rounded.K, exact.K, atol=1e-3)
     literal = reduce_to_base(arm(right_angle), tolerance=1e-9)
     assert literal.n_base > exact.n_base
+
+
+def test_text_leaves_out_what_its_digits_do_not_show():
+    """Coefficients below half a unit of the second place behind the last digit are round-off."""
+    base = BaseReduction.from_matrix(np.array([[1.0, 7e-9, 3e-9], [0.0, 1.0, 0.0]]), ["m1", "mx1", "my1"])
+    assert base.expressions() == ("m1 + 7e-09 mx1", "mx1")
+    assert base.expressions(3) == ("m1", "mx1")
+    assert base.expression(0, 7) == "m1 + 7e-09 mx1 + 3e-09 my1"

@@ -351,3 +351,9 @@ def test_rows_that_are_few_are_folded_at_once_to_the_same_triangles(robot, sampl
     assert whole.n_blocks == 1
     assert whole.n_rows == factorise(rows).n_rows
     assert_grams(whole, grams(robot, samples))
+
+
+def test_triangles_alone_have_no_time(robot, samples):
+    data = build_regression(robot, samples)
+    assert data.timed
+    assert not data.without_sources().timed
