@@ -261,7 +261,7 @@ def without_long_standstill(log: LongLog) -> tuple[LongLog, str]:
 
     first: Array | None = None
     start = log.start_s
-    for piece in log.stream:
+    for piece in log.stream.as_read():
         first = piece.position[0] if first is None else first
         away = far(piece, first)
         if away.size:

@@ -20,6 +20,8 @@ from dynid.recording.readers.formats.npz import HARMLESS_BYTES, MOST_PACKING
 from dynid.recording.readers.formats.table import Batch
 from dynid.recording.readers.log_file import LogFile
 
+_LONG_ROWS = 1_000_000
+
 
 class ParquetFormat:
     """Parquet files."""
@@ -74,7 +76,8 @@ class ParquetTable:
                 record, skipped = record.slice(skipped), 0
                 found = {name: record.column(record.schema.get_field_index(name)) for name in columns}
                 yield {name: _numbers(where, name, column, self.shapes[name]) for name, column in found.items()}
-        pa.default_memory_pool().release_unused()  # the next pass may be long after this one
+        if self.n_rows > _LONG_ROWS:  # of a short file the next one uses the same memory again
+            pa.default_memory_pool().release_unused()
 
 
 def _groups_from(metadata: Any, first: int) -> tuple[list[int], int]:
