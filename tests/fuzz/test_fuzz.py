@@ -149,6 +149,7 @@ REFUSED = {
         "c.csv",
     ),
     "obj with a word for a number": ("m.obj", "v 0 0 x\n", read_mesh, "line 1 of mesh .* no vertex of three numbers"),
+    "stl of 34 bytes, which is what a count of -1 would have": ("m.stl", "s" * 34, read_mesh, "m.stl"),
     "json of brackets": ("c.json", "[" * 100_000, read_sidecar, "not valid JSON"),
 }
 

@@ -23,7 +23,7 @@ def mesh_vertices(path: Path) -> Array:
         vertices = _text_vertices(content, b"v", path)
     elif path.suffix.lower() == ".stl":
         count = struct.unpack_from("<I", content, 80)[0] if len(content) >= 84 else -1
-        if len(content) == 84 + 50 * count:
+        if count >= 0 and len(content) == 84 + 50 * count:
             triangles = np.frombuffer(content, dtype=np.uint8, offset=84).reshape(count, 50)
             vertices = triangles[:, 12:48].copy().view("<f4").reshape(-1, 3).astype(np.float64)
         else:
