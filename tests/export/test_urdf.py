@@ -36,7 +36,7 @@ def changed(robot, seed=0):
     rng = np.random.default_rng(seed)
     values = robot.parameters.values.copy()
     n = robot.parameters.n_inertial
-    values[:n] *= np.repeat(rng.uniform(1.05, 1.4, robot.n_joints), 10)
+    values[:n] *= np.repeat(rng.uniform(1.05, 1.4, robot.n_bodies), 10)
     values[n:] += rng.uniform(0.1, 0.3, len(values) - n)
     return robot.with_parameters(robot.parameters.with_values(values))
 
@@ -493,7 +493,10 @@ def test_published_robots_keep_their_files_and_reload(tmp_path, name):
     source = example_urdf(name)
     robot = read_robot(source, effects=ALL)
     same = write_urdf(robot, tmp_path / "same.urdf", allow_inconsistent=True)
-    assert same.path.read_bytes() == source.read_bytes()
+    if not any(
+        robot.joints[tie.follower].nominal for tie in robot.loops.ties
+    ):  # friction of a follower is that of its leader
+        assert same.path.read_bytes() == source.read_bytes()
     new = changed(robot)
     patched = write_urdf(new, tmp_path / "patched.urdf", allow_inconsistent=True)
     assert torque_parity(new, patched.path, n_states=20) < 1e-11

@@ -35,7 +35,9 @@ def with_mimics(robot: Robot, mimics: Mapping[str, Element | None], notes: list[
             why = "closed chains are defined on a fixed base" if robot.floating else "that is no other moving joint"
             notes.append(f"joint '{name}' is treated as a joint of its own; it mimics {words}, but {why}")
             continue
-        notes.append(f"joint '{name}' follows {words}")
+        own = robot.joints[names.index(name)].nominal
+        beside = "; its own friction and rotor inertia in the file are not used, they count as the leader's" if own else ""
+        notes.append(f"joint '{name}' follows {words}{beside}")
         ties.append(JointTie(f"{name} mimics {leader}", names.index(name), names.index(leader), (offset, slope)))
     if not ties:
         return robot
