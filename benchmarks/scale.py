@@ -184,9 +184,9 @@ def bytes_moved(part: Any) -> int:
     """What travels for one partition: the work to the worker and its triangles back, as Dask writes them."""
     from distributed.protocol import serialize
 
-    from dynid.regression.merged import one_block
+    from dynid.estimation.spectrum import one_block_with_cells
 
-    return sum(len(frame) for value in (part, one_block(part)) for frame in serialize(value)[1])
+    return sum(memoryview(frame).nbytes for value in (part, one_block_with_cells(part)) for frame in serialize(value)[1])
 
 
 def asked() -> argparse.Namespace:

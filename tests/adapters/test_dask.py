@@ -15,8 +15,9 @@ import dynid
 from dynid.adapters import dask
 from dynid.engine import Dask
 from dynid.errors import InputError
+from dynid.estimation.spectrum import one_block_with_cells
 from dynid.regression.factor import Regression, factorise
-from dynid.regression.merged import merged, one_block
+from dynid.regression.merged import merged
 from dynid.regression.source import RowSource
 from dynid.run import partitions
 from dynid.run.logs import Logs, open_logs
@@ -133,7 +134,10 @@ def test_triangles_of_partitions_and_what_travels(cluster: Any, tmp_path: Path, 
     found = merged(parts, Dask(cluster.scheduler_address).map, whole)
     assert _difference(factorise(whole), found) < 1e-12
     for part in parts:
-        assert sum(len(frame) for value in (part, one_block(part)) for frame in serialize(value)[1]) < 1_000_000
+        assert (
+            sum(memoryview(frame).nbytes for value in (part, one_block_with_cells(part)) for frame in serialize(value)[1])
+            < 1_000_000
+        )
 
 
 @pytest.fixture(scope="module")
