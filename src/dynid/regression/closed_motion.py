@@ -30,6 +30,8 @@ WALK = (8, 64)
 SEEDS = 512
 CELLS = 4096
 """Cells of the range of the actuated joints, each with its nearest seed."""
+MOST_AXES = 12
+"""Actuated joints of loops by which cells are told apart, at most: two cells each make ``CELLS``."""
 _ENDLESS = np.pi
 """Range of an actuated joint without limits, to either side of its start."""
 
@@ -78,10 +80,14 @@ class Closures:
         self._turn = freeze(turns)
         self._scale = freeze(1.0 / np.maximum(self.upper - self.lower, 1e-9))
         self.seeds = self._grown_seeds()
-        self._per_axis = max(2, int(CELLS ** (1.0 / len(self.actuated)) + 1e-9))
+        within = {joint for between in sides for joint, _ in between}  # joints outside all loops change no passive one
+        axes = [k for k, joint in enumerate(self.actuated.tolist()) if joint in within][:MOST_AXES] or [0]
+        self._axes = freeze(axes, np.int64)
+        self._per_axis = max(2, int(CELLS ** (1.0 / len(axes)) + 1e-9))
         axis = (np.arange(self._per_axis) + 0.5) / self._per_axis
-        centres = np.stack(np.meshgrid(*[axis] * len(self.actuated), indexing="ij"), axis=-1).reshape(-1, len(self.actuated))
-        self._near = _nearest_of(self.lower + centres * (self.upper - self.lower), self.seeds.actuated, self._scale)
+        centres = np.stack(np.meshgrid(*[axis] * len(axes), indexing="ij"), axis=-1).reshape(-1, len(axes))
+        places = self.lower[axes] + centres * (self.upper - self.lower)[axes]
+        self._near = _nearest_of(places, self.seeds.actuated[:, axes], self._scale[axes])
 
     # What callers ask --------------------------------------------------------------------------------
 
@@ -142,8 +148,9 @@ class Closures:
 
     def _cell(self, q: Array) -> IntArray:
         """Number of the cell of actuated positions that holds each row; outside the range the cell at its edge."""
-        share = (q - self.lower) * self._scale
-        share = np.where(self._turn > 0.0, share - np.floor(share), share)
+        axes = self._axes
+        share = (q[:, axes] - self.lower[axes]) * self._scale[axes]
+        share = np.where(self._turn[axes] > 0.0, share - np.floor(share), share)
         place = np.clip((share * self._per_axis).astype(np.int64), 0, self._per_axis - 1)
         powers = self._per_axis ** np.arange(place.shape[1] - 1, -1, -1)
         return np.asarray(place @ powers, dtype=np.int64)
