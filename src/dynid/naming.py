@@ -24,8 +24,8 @@ _KHALIL = dict(
 )
 _SYMBOLS = frozenset(INERTIAL_SYMBOLS) | {"Ia", "fv", "fc", "fo"}
 
-_SYMBOL_FIRST = re.compile(r"([A-Za-z]+)_?(\d+)")
-_SOUSA = re.compile(r"([LlI])_?(\d+),?([xyz]{1,2})")
+_SYMBOL_FIRST = re.compile(r"([A-Za-z]+)_?(\d{1,9})")  # a number of more digits is no joint
+_SOUSA = re.compile(r"([LlI])_?(\d{1,9}),?([xyz]{1,2})")
 
 
 def canonical_name(name: str) -> str:
@@ -63,5 +63,5 @@ def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
 
 def split_name(name: str) -> tuple[str, int] | None:
     """Symbol and joint number of a column, None for a name that has no number."""
-    first = re.fullmatch(r"(.*\D)(\d+)", name)
+    first = re.fullmatch(r"(.*\D)(\d{1,9})", name)
     return (first[1], int(first[2])) if first else None

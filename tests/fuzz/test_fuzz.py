@@ -243,3 +243,11 @@ def test_without_a_place_for_kernels_they_are_compiled_in_memory() -> None:
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "2 3\n"
     assert ended.stderr.count("set NUMBA_CACHE_DIR") == 1
+
+
+def test_a_parameter_with_a_number_of_5000_digits_is_a_name_like_any_other() -> None:
+    from dynid.naming import canonical_name, split_name
+
+    for name in ("m" + "1" * 5000, "L" + "1" * 5000 + "xx"):
+        assert canonical_name(name) == name
+        assert split_name(name) is None
