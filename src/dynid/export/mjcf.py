@@ -72,7 +72,10 @@ def write_mjcf(
 
     def write_and_compile(temporary: Path) -> None:  # so that no file is left which MuJoCo does not compile
         temporary.write_bytes(content)
-        problems.append(compiled_file(temporary)[1])
+        try:
+            problems.append(compiled_file(temporary)[1])
+        except InputError as error:  # the user knows the file by its own name
+            raise InputError(str(error).replace(str(temporary), str(target))) from error
 
     written = write_atomically(target, write_and_compile)
     notes.extend(f"MuJoCo compiles the file only without its looks: {problem}" for problem in problems if problem)

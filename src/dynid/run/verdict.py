@@ -168,14 +168,16 @@ def _determined(run: Run) -> Reason:
     if run.from_coefficients:
         text = f"{found.rank} of {found.base.n_base} base parameters are fixed by the coefficients{beyond}."
         return Reason("good" if found.rank == found.base.n_base else "note", text)
-    text = f"{found.rank} of {found.base.n_base} base parameters are determined by the data{beyond}."
+    # a prior can hold a value although the rank is full: what the gate calls not known is not counted here either
+    determined = min(found.rank, int(np.count_nonzero(found.seen)))
+    text = f"{determined} of {found.base.n_base} base parameters are determined by the data{beyond}."
     if found.rank < found.base.n_base:
         return Reason(
             "warning", text, "The others keep the description's values: a motion that excites them would determine them."
         )
     if vague > VAGUE_SHARE * found.base.n_base:
         return Reason("warning", text, "A richer motion, see dynid excite, or a longer log would determine them.")
-    return Reason("good", text)
+    return Reason("good" if determined == found.base.n_base else "note", text)
 
 
 def _consistency(run: Run) -> Reason:
