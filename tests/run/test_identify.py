@@ -74,6 +74,14 @@ def test_loaded_run_gets_its_samples_back(run, tmp_path: Path) -> None:
     assert again.validation.relative_error == run.validation.relative_error
 
 
+@pytest.mark.parametrize(("rows", "at_most"), [("polynomial", 0.05), ("energy", 0.15)])  # energy shows less of each joint
+def test_friction_under_load_in_other_rows(bench: Bench, rows: str, at_most: float) -> None:
+    """The load is found with the estimate, so what is chosen before it must do without."""
+    found = identify(bench.urdf, bench.log, Settings(rows=rows, friction="load"), validate_on=[bench.other_log])
+    assert any(effect.loaded for effect in found.robot.effects)
+    assert found.validation.relative_error < at_most
+
+
 def test_a_run_finds_its_logs_from_any_folder(bench: Bench, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "log.csv").write_bytes(Path(bench.log).read_bytes())
     folder = save_run(replace(run, logs=(("log.csv", run.logs[0][1]),)), tmp_path / "run")

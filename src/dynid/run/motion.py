@@ -216,7 +216,9 @@ def planned(
     """The plan of the rows, its window chosen by the data where the settings leave it open."""
     window_s = None
     if settings.rows == "polynomial":
-        window_s = choose_window(robot, reduce_to_base(robot), recordings, filtered, settings, tell)
+        # the load of a joint is found with the estimate, and a window does not wait for it
+        plain = robot.with_effects([effect for effect in robot.effects if not effect.loaded])
+        window_s = choose_window(plain, reduce_to_base(plain), recordings, filtered, settings, tell)
     return plan_rows(settings, window_s, filtered.row_band_hz)
 
 

@@ -400,7 +400,8 @@ def _run_own(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) -> 
     def solved(M: Array, right: Array) -> Array:
         return np.asarray(np.linalg.solve(M, right[..., None])[..., 0], dtype=np.float64)
 
-    for k in range(torque.shape[1] - 1):
+    def stepped(q: Array, v: Array, k: int) -> tuple[Array, Array]:
+        """From one sample to the next."""
         for j in range(n_sub):
             tau0, tau1 = (torque[:, k] + (j + end) / n_sub * (torque[:, k + 1] - torque[:, k]) for end in (0, 1))
             M, left = force(q, v, tau0)
@@ -413,6 +414,11 @@ def _run_own(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) -> 
             kv2 = solved(stiff, np.einsum("nij,nj->ni", M, solved(M2, left2) - 2.0 * kv1))
             kq2 = v2 - 2.0 * kq1 + g * h * kv2
             q, v = q + 0.5 * h * (3.0 * kq1 + kq2), v + 0.5 * h * (3.0 * kv1 + kv2)
+        return q, v
+
+    for k in range(torque.shape[1] - 1):
+        with np.errstate(over="ignore", invalid="ignore"):  # what runs away within a step is refused after it
+            q, v = stepped(q, v, k)
         position[:, k + 1], velocity[:, k + 1] = q, v
         _refuse_runaway(robot, v)
     return position, velocity
