@@ -176,3 +176,25 @@ def test_a_motion_without_the_fingers_is_simulated_and_identified_as_it_was_desi
 
 def _parts(samples):
     return samples.time, samples.position, samples.velocity, samples.acceleration
+
+
+def test_numbered_columns_are_those_of_the_joints_that_are_named(bench, tmp_path):
+    samples = bench.samples
+    motion, log = tmp_path / "motion.csv", tmp_path / "log.csv"
+    rows = np.column_stack([samples.time, samples.position[:, ::-1], samples.velocity[:, ::-1]])
+    np.savetxt(motion, rows, delimiter=",", header="t,q1,q2,dq1,dq2", comments="")
+    code, _, told = simulate(bench.urdf, motion, "-o", log, "--joints", "bend,turn", "--rate", "200", "--torque-noise", "0")
+    assert code == 0, told
+    swapped = read_recording(log, read_robot(bench.urdf))
+    assert np.abs(swapped.position - samples.position[: len(swapped.position)]).max() < 0.05
+    np.savetxt(motion, rows[:, [0, 1, 3]], delimiter=",", header="t,q1,dq1", comments="")
+    code, _, told = simulate(bench.urdf, motion, "-o", log)
+    assert code == 2
+    assert "--joints" in told
+    code, _, told = simulate(bench.urdf, motion, "-o", log, "--joints", "bend", "--rate", "200")
+    assert code == 0, told
+    assert "turn are held, as --joints says" in told
+    assert read_recording(log, read_robot(bench.urdf).only(["bend"])).joint_names == ("bend",)
+    code, _, told = simulate(bench.urdf, motion, "-o", log, "--joints", "bent")
+    assert code == 2
+    assert "'bent'" in told

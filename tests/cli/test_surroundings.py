@@ -44,6 +44,13 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tau = tau + 0.01 * np.random.default_rng(seed).normal(size=q.shape)
         names = ("t", *(f"{k}_{one}" for k in ("position", "velocity", "effort") for one in robot.joint_names))
         (folder / name).write_text(text_log(motion | {"tau": tau}, names))
+        commanded = {"t": t, "q": q, "dq": v, "command": q + tau / 50.0}
+        (folder / "commanded[i].csv").write_text(
+            text_log(commanded, (*names[:-2], *(f"q_cmd_{one}" for one in robot.joint_names)))
+        )
+        (folder / "motion[red].csv").write_text(text_log({k: motion[k] for k in ("t", "q", "dq")}, names[:-2]))
+        assert run_dynid("store", "add", folder / "arm[bold].urdf", folder / name, "--to", folder / "store[i]", "--robot-id",
+                         f"[bold]R{seed}[/]", "--day", "2026-03-02", "--cutoff-hz", "10").returncode == 0  # fmt: skip
     done = run_dynid(
         "identify",
         folder / "arm[bold].urdf",
@@ -73,18 +80,29 @@ VERBS = {
     "export": ("export", "run[i]", "--to", "urdf,mjcf,c,json", "-o", "models[i]", "--allow-inconsistent"),
     "report": ("report", "run[i]"),
     "payload": ("payload", "run[i]", "other[bold].csv", "--link", "[/]lower:smile:"),
+    "simulate": ("simulate", "arm[bold].urdf", "motion[red].csv", "--rate", "200", "-o", "simulated[i].csv"),
+    "gains": ("gains", "log[red].csv", "other[bold].csv", "--robot", "arm[bold].urdf", "--mass", "0.5"),
+    "actuators": ("actuators", "arm[bold].urdf", "commanded[i].csv", "--kp", "50", "--kd", "0", "-o", "actuators[i]"),
+    "watch": ("watch", "arm[bold].urdf"),
+    "store add": ("store", "add", "arm[bold].urdf", "log[red].csv", "--to", "store[i]", "--robot-id", "[bold]R1[/]"),
+    "store identify": ("store", "identify", "store[i]", "-o", "stored[i]"),
+    "fleet": ("fleet", "store[i]", "-o", "fleet[i].html"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_names_with_markup_are_printed_as_they_are(verb: str, marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(marked)
-    done = run_dynid(*VERBS[verb])
+    with (marked / "log[red].csv").open() as rows:
+        monkeypatch.setattr(sys, "stdin", rows)  # what watch reads
+        done = run_dynid(*VERBS[verb])
     said = done.stdout + done.stderr
     assert done.returncode in (0, 1), said
     assert "Traceback" not in said
-    if verb in ("data", "check", "validate", "excite"):
+    if verb in ("data", "check", "validate", "excite", "actuators"):
         assert any(name in said.replace("\n", "") for name in MARKED.values()), said
+    if verb == "store identify":
+        assert "[bold]R1[/]" in said
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ With the fundamental ``w = 2 pi / period`` and harmonics ``l = 1 .. L`` joint ``
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -272,7 +273,7 @@ def write_trajectory(trajectory: Samples, path: str | os.PathLike[str]) -> Path:
     return write_recording(motion, path)
 
 
-def read_trajectory(path: str | os.PathLike[str], robot: Robot) -> Samples:
+def read_trajectory(path: str | os.PathLike[str], robot: Robot, joints: Sequence[str] | None = None) -> Samples:
     """Motion from a file with the columns ``t, q1..`` and, optionally, ``dq1..`` and ``ddq1..``.
 
     Derivatives that the file lacks are those of the spline of degree 5 through the highest one it has; a note says so.
@@ -280,6 +281,7 @@ def read_trajectory(path: str | os.PathLike[str], robot: Robot) -> Samples:
     Args:
         path: the file.
         robot: whose joints the columns are.
+        joints: the joints that numbered columns belong to, in their order; the motion is that of these joints alone.
 
     Examples:
         >>> import dynid
@@ -290,7 +292,7 @@ def read_trajectory(path: str | os.PathLike[str], robot: Robot) -> Samples:
     """
     from dynid.recording.readers.read import read_recording
 
-    log = read_recording(path, robot, kind="motion", side="joint")  # a motion is that of the joints
+    log = read_recording(path, robot, kind="motion", side="joint", joints=joints)  # a motion is that of the joints
     if not isinstance(log, Recording):
         raise InputError(f"trajectory file '{path}' holds {type(log).__name__}, expected joint motion t, q1, ..")
     velocity, acceleration = log.velocity, log.acceleration

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +18,16 @@ from dynid.robot.model import Robot
 from dynid.simulation import exact_motion, simulate
 
 
-def robot_of_motion(robot: Robot, trajectory: str | Path) -> tuple[Robot, str]:
+def robot_of_motion(robot: Robot, trajectory: str | Path, joints: Sequence[str] | None = None) -> tuple[Robot, str]:
     """The robot with the joints that a motion moves, and a note where it leaves out those that an exciting motion holds.
 
     A motion of fewer numbered columns than the robot has joints fits if it is that of all joints but fingers, wheels and followers,
-    which is what ``excite`` writes unless it is asked to move them.
+    which is what ``excite`` writes unless it is asked to move them. ``joints`` says whose the numbered columns are instead.
     """
+    if joints is not None:
+        read_trajectory(trajectory, robot, joints)
+        held = robot.only(joints)
+        return held, _told_held(robot, held, "as --joints says")
     try:
         read_trajectory(trajectory, robot)
     except InputError as refusal:
@@ -33,9 +38,13 @@ def robot_of_motion(robot: Robot, trajectory: str | Path) -> tuple[Robot, str]:
             read_trajectory(trajectory, held)
         except InputError:
             raise refusal from None
-        left = [name for name in robot.joint_names if name not in held.joint_names]
-        return held, f"the motion has {held.n_joints} joints: {', '.join(left)} are held, as by excite"
+        return held, _told_held(robot, held, "as by excite")
     return robot, ""
+
+
+def _told_held(robot: Robot, held: Robot, why: str) -> str:
+    left = [name for name in robot.joint_names if name not in held.joint_names]
+    return f"the motion has {held.n_joints} joints: {', '.join(left)} are held, {why}" if left else ""
 
 
 def simulate_log(
@@ -43,6 +52,7 @@ def simulate_log(
     trajectory: str | Path,
     output: str | Path,
     *,
+    joints: Sequence[str] | None = None,
     by_name: bool = False,
     rate_hz: float = 1000.0,
     torque_noise: float = 0.01,
@@ -53,13 +63,13 @@ def simulate_log(
     """Simulate a trajectory file into a log file; ``torque_noise`` is a share of each joint's root mean square torque.
 
     A motion far outside the robot's position limits is refused: its file is of another robot or in another unit. ``by_name`` names
-    columns by joint, for logs of some of a robot's joints.
+    columns by joint, for logs of some of a robot's joints. ``joints`` are those of numbered columns, in their order.
     """
     if not torque_noise >= 0.0:
         raise InputError(f"torque noise is {torque_noise:g}, expected zero or a positive share")
     if not 0 <= encoder_bits <= 40:
         raise InputError(f"encoder has {encoder_bits} bits, expected 0 (exact) to 40")
-    reference = read_trajectory(trajectory, robot)
+    reference = read_trajectory(trajectory, robot, joints)
     notes = (*reference.notes, *_outside(robot, reference, str(trajectory)))
     torque = exact_motion(robot, reference).torque
     assert torque is not None

@@ -58,6 +58,14 @@ def simulate(
     effects: Effects = DEFAULT_EFFECTS,
     gravity: Gravity = None,
     lock: Lock = None,
+    joints: Annotated[
+        str | None,
+        typer.Option(
+            "--joints",
+            metavar="NAME,NAME,..",
+            help="Joints that numbered columns (q1, q2, ..) of the motion belong to, in their order; the others are held.",
+        ),
+    ] = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
@@ -70,7 +78,8 @@ def simulate(
     from dynid.simulation import effect_values, told_effects, with_effect
 
     model = read_robot(robot, effects, parsed_gravity(gravity), parsed_lock(lock))
-    model, held = robot_of_motion(model, trajectory)
+    order = None if joints is None else [name.strip() for name in joints.split(",")]
+    model, held = robot_of_motion(model, trajectory, order)
     if held:
         say(f"note: {held}; the columns of the log have the names of the joints")
     chosen = {"viscous": viscous, "coulomb": coulomb, "offset": offset, "armature": armature}
@@ -88,7 +97,8 @@ def simulate(
             encoder_bits=encoder_bits,
             seed=seed,
             tell=stages.tell,
-            by_name=bool(held or lock),
+            joints=order,
+            by_name=bool(held or lock or order),
         )
     said = told_effects(model)
     if said.startswith("none"):
