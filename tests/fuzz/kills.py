@@ -2,7 +2,9 @@
 
 Identify, export and report are each killed at random moments of their writing, and before every single change of a name. After each kill
 the folder must be the old run or the new one, whole, by a check of its own: every file has the hash that ``run.json`` states, no file is
-left over, and the numbers are those of one run. Then pairs of processes write one folder at the same time.
+left over, and the numbers are those of one run. ``store add`` is killed alike while it makes a store and while it adds to one: the store
+must be absent or readable, with every addition that was reported, and the killed addition must then be possible. Then pairs of processes
+write one folder at the same time.
 """
 
 from __future__ import annotations
@@ -149,6 +151,59 @@ def kill_all(
     return outcomes
 
 
+def kill_store(kills: int, seed: int = 0) -> Counter[str]:
+    """Kills of an addition to a store: of the one that makes it, and of the next."""
+    rng, found = random.Random(seed), Counter[str]()
+    run = _identified()
+    logs = [Path(run.recordings[0].source.path)]
+    with tempfile.TemporaryDirectory(prefix="kills_store_") as place:
+        folder, saved = Path(place) / "store", Path(place) / "saved"
+        logs.append(Path(place) / "next.csv")
+        rows = logs[0].read_text().splitlines(keepends=True)
+        logs[1].write_text("".join(rows[: len(rows) // 2]))
+
+        def add(number: int) -> None:
+            day = f"2026-03-{number + 1:02d}"
+            made = {"cutoff_hz": 10.0, "method": "wls", "friction": "linear"} if number == 0 else {}
+            dynid.add_to_store(run.robot, logs[number], folder, robot_id="R1", day=day, **made)
+
+        def begin(number: int) -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            if number:
+                shutil.copytree(saved, folder)
+
+        def judge(number: int) -> None:
+            days = len(list(dynid.open_store(folder).entries())) if folder.exists() else 0
+            assert days in (number, number + 1), (number, days)
+            found["old" if days == number else "new"] += 1
+            add(number)  # what was killed can be said again, or is there
+            assert len(list(dynid.open_store(folder).entries())) == number + 1
+            assert not list((folder / "partial").iterdir())
+
+        for number in (0, 1):
+            begin(number)
+            begun = time.monotonic()
+            assert os.waitpid(in_child(lambda number=number: add(number)), 0)[1] == 0
+            longest = time.monotonic() - begun
+            step, status = 0, 1
+            while status != 0:
+                begin(number)
+                status = os.waitpid(in_child(killed_before(step, lambda number=number: add(number))), 0)[1]
+                judge(number)
+                step += 1
+            found["names changed"] += step - 1
+            for _ in range((kills + number) // 2):
+                begin(number)
+                child = in_child(lambda number=number: add(number))
+                time.sleep(rng.uniform(0.0, 1.1 * longest))
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                judge(number)
+            if number == 0:
+                shutil.copytree(folder, saved)
+    return found
+
+
 def restore(saved: Path, folder: Path) -> None:
     shutil.rmtree(folder)
     shutil.copytree(saved, folder)
@@ -185,10 +240,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="of each verb")
     parser.add_argument("--pairs", type=int, default=50)
-    parser.add_argument("--verbs", default="identify,export,report")
+    parser.add_argument("--verbs", default="identify,export,report,store")
     given = parser.parse_args()
     for verb in given.verbs.split(","):
-        found = kill_all(given.kills, verb_names=(verb,))[verb]
+        found = kill_store(given.kills) if verb == "store" else kill_all(given.kills, verb_names=(verb,))[verb]
         sys.stdout.write(f"{verb}: {dict(found)}; neither: 0\n")
         sys.stdout.flush()
     sys.stdout.write(f"pairs, by exit codes: {dict(race(given.pairs))}\n")

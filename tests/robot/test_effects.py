@@ -13,6 +13,7 @@ import pytest
 from dynid.errors import InputError, UnknownNameError
 from dynid.regression.base import reduce_to_base
 from dynid.regression.torque import inverse_dynamics, torque_regressor
+from dynid.robot.builtin import demo_robot
 from dynid.robot.effects import (
     Armature,
     AsymmetricCoulomb,
@@ -43,7 +44,8 @@ from dynid.robot.effects import (
     unregister,
     unregister_friction_model,
 )
-from dynid.robot.friction import friction_numbers
+from dynid.robot.effects.models import friction_models
+from dynid.robot.friction import friction_numbers, with_friction
 from messages import facts
 from problems import random_motion, random_tree
 
@@ -428,3 +430,12 @@ def test_names_and_options_are_checked():
 
 def _joints():
     return random_tree(0, n_joints=N).joints
+
+
+@pytest.mark.parametrize("first", friction_models())
+@pytest.mark.parametrize("second", ["linear", "stribeck", "load_polynomial"])
+def test_a_friction_model_takes_the_place_of_any_other(first: str, second: str) -> None:
+    """A robot that a run identified comes back with the friction it was given; another log may ask for another model."""
+    robot = with_friction(demo_robot(), friction_effects(first))
+    names = [effect.name for effect in with_friction(robot, friction_effects(second)).effects]
+    assert names == [*(effect.name for effect in friction_effects(second)), "armature"]

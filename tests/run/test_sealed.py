@@ -13,7 +13,7 @@ import dynid
 from dynid.errors import InputError
 from dynid.run.export import read_exports
 from dynid.run.sealed import ChangedFileError, read_record, sealed
-from fuzz.kills import kill_all, race, whole
+from fuzz.kills import kill_all, kill_store, race, whole
 from fuzz.targets import _identified
 
 
@@ -115,6 +115,14 @@ def test_kills_leave_the_old_or_the_new() -> None:
         assert found["names changed"] > 5, verb
         assert found["old"], verb
         assert found["new"], verb
+
+
+@pytest.mark.slow
+def test_kills_of_an_addition_leave_a_store_without_or_with_it() -> None:
+    found = kill_store(4)
+    assert found["names changed"] > 4
+    assert found["old"]
+    assert found["new"]
 
 
 def test_of_two_runs_at_once_one_is_refused() -> None:

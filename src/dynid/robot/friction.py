@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynid.robot.effects import Effect
-from dynid.robot.effects.models import REPLACED
+from dynid.robot.effects.models import modelled_effects
 from dynid.robot.model import Robot
 from dynid.robot.motors import motor_effects, without_motors
 
@@ -26,12 +26,12 @@ class FrictionNumber:
 
 
 def with_friction(robot: Robot, effects: Sequence[Effect]) -> Robot:
-    """The robot with a friction model in place of viscous, Coulomb and offset; its other effects stay, after it.
+    """The robot with a friction model in place of the one it has; effects that are in no model stay, after it.
 
     Motors that drive several joints get the friction that goes with the model.
     """
-    joints = without_motors(robot.effects, robot.coupling)
-    chosen = [*effects, *(effect for effect in joints if effect.name not in REPLACED)]
+    joints, replaced = without_motors(robot.effects, robot.coupling), modelled_effects()
+    chosen = [*effects, *(effect for effect in joints if effect.name not in replaced)]
     motors = () if robot.coupling is None else motor_effects(robot.coupling, chosen)
     return robot.with_effects([*chosen, *motors])
 

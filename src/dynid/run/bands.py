@@ -32,7 +32,7 @@ from dynid.regression.factor import Regression, factorise_whole
 from dynid.regression.row_filter import ROWS_PER_BAND, BandLimit, FilteredRows
 from dynid.regression.source import RowSource
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.effects.models import REPLACED, friction_effects
+from dynid.robot.effects.models import friction_effects, modelled_effects
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.run.options import Rows
@@ -192,7 +192,7 @@ def _row_bands(robot: Robot, recordings: Sequence[Recording], settings: Rows, ra
 
 def _trial_model(robot: Robot, parts: Sequence[tuple[Recording, Recording]], option: Filter) -> Robot:
     """The robot with smooth friction whose widths fit in one band: what reversals leave must not decide about bands."""
-    if not any(effect.name in REPLACED for effect in robot.effects):
+    if modelled_effects().isdisjoint(effect.name for effect in robot.effects):
         return robot
     smooth = with_friction(robot, friction_effects("smooth", time_s=0.0))
     known = hold_still([to_samples(first, option, 0) for first, _ in parts])

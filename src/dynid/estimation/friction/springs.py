@@ -19,7 +19,7 @@ from dynid.estimation.friction.model import FrictionModel
 from dynid.recording.samples import Samples
 from dynid.regression.row_filter import RowFilter
 from dynid.robot.effects import Effect, OnJoints, PointSpring
-from dynid.robot.effects.models import REPLACED, friction_effects
+from dynid.robot.effects.models import friction_effects, modelled_effects
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 
@@ -37,7 +37,7 @@ def with_spring_geometry(robot: Robot, samples: Sequence[Samples], row_filter: R
     if not open_:
         return robot
     smooth = robot
-    if any(effect.name in REPLACED for effect in robot.effects):
+    if not modelled_effects().isdisjoint(effect.name for effect in robot.effects):
         smooth = with_friction(robot, friction_effects("smooth", time_s=0.0))
     model = FrictionModel(smooth, FrictionData.of(smooth, samples, row_filter))
     starts = _best_on_grid(model, open_)

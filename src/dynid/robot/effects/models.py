@@ -20,8 +20,6 @@ from dynid.robot.effects.stribeck import Stribeck
 from dynid.robot.effects.viscous import Viscous
 from dynid.robot.effects.viscous_polynomial import ViscousPolynomial
 
-REPLACED = ("viscous", "coulomb", "offset")
-"""Effects that a friction model takes the place of; the others stay."""
 AUTO = "auto"
 START_WIDTH = 0.02
 START_TIME_S = 0.03
@@ -107,6 +105,11 @@ def friction_models() -> tuple[str, ...]:
         ('linear', 'smooth')
     """
     return tuple(_MODELS)
+
+
+def modelled_effects() -> frozenset[str]:
+    """Names of the effects that a friction model takes the place of: those of all models; others stay."""
+    return frozenset(effect.name for model in _MODELS.values() for effect in model.make(FrictionStart()))
 
 
 def tried_friction_models() -> tuple[str, ...]:
