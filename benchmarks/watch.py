@@ -2,7 +2,8 @@
 
 The program is started as a user starts it, with one reader of its page's events, and a sender writes one line a millisecond of a simulated
 seven-joint arm. ``median_ms`` and ``p999_ms`` run from the arrival of a line to the state that it changes, on the wall clock, and feel
-everything else that the machine does; ``median_cpu_ms`` and ``p999_cpu_ms`` are processor time of the thread for the same work, which other
+everything else that the machine does, a sender that was held up and then sends a heap of lines, too (``sender_late_p999_ms``: how late
+lines were sent); ``median_cpu_ms`` and ``p999_cpu_ms`` are processor time of the thread for the same work, which other
 work does not lengthen; ``cpu_share`` is the processor time of the whole process over the time of the stream. ``batch_difference`` is the
 largest difference of the final values from those of the batch path on the same rows, over the largest value. The stream takes ``--seconds``
 of real time (600 unless --smoke).
@@ -57,8 +58,8 @@ def motion(robot, seconds: float) -> Recording:
     return Recording(time=time_s, joint_names=robot.joint_names, position=period.position[rows], torque=tau)
 
 
-def send(port: int, recording: Recording) -> None:
-    """One line a millisecond; a sender that is late catches up."""
+def send(port: int, recording: Recording, late: list[float]) -> None:
+    """One line a millisecond; a sender that is late catches up. ``late`` gets by how much, s, for every line."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         started = time.perf_counter()
@@ -67,6 +68,7 @@ def send(port: int, recording: Recording) -> None:
             wait = started + t - time.perf_counter()
             if wait > 0.0:
                 time.sleep(wait)
+            late.append(time.perf_counter() - started - t)
             connection.sendall(json.dumps({"t": t, "q": q, "tau": tau}).encode() + b"\n")
 
 
@@ -136,7 +138,8 @@ def main() -> None:
         threading.Thread(target=read_events, args=(url,), daemon=True).start()
         threading.Thread(target=watch.stderr.read, daemon=True).start()
         before = cpu_s(watch.pid)
-        sender = threading.Thread(target=send, args=(port, recording), daemon=True)
+        late: list[float] = []
+        sender = threading.Thread(target=send, args=(port, recording, late), daemon=True)
         sender.start()
         reports, memory = [], []
         busy = before
@@ -165,6 +168,7 @@ def main() -> None:
             "memory_mb": tail[-1],
             "memory_growth_mb": float(np.median(tail[-5:]) - np.median(tail[:5])),
             "batch_difference": float(np.abs(values - expected).max() / np.abs(expected).max()),
+            "sender_late_p999_ms": 1e3 * float(np.quantile(late, 0.999)),
             "load_average": os.getloadavg()[0],
         },
         arguments.json,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -119,7 +120,7 @@ def mutated_tree(rng: random.Random, tree: Any) -> Any:
         path.append((place, key))
         place = place[key]
     if not path:
-        return rng.choice(ODD_VALUES)
+        return copy.deepcopy(rng.choice(ODD_VALUES))
     holder, key = path[-1]
     choice = rng.randrange(8)
     if choice == 0:
@@ -136,7 +137,7 @@ def mutated_tree(rng: random.Random, tree: Any) -> Any:
     elif choice == 4:
         holder[key] = rng.choice(ODD_TEXTS)
     else:
-        holder[key] = rng.choice(ODD_VALUES)
+        holder[key] = copy.deepcopy(rng.choice(ODD_VALUES))  # the next change may be inside it
     return tree
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -223,6 +225,19 @@ def test_lines_in_any_pieces() -> None:
         assert [at for _, part in made for at in part] == [104, 109, 110]
     endless = Lines()
     assert len(endless.cut(b"x" * (3 * LONGEST_LINE))[0]) == 2
+
+
+def test_a_checkpoint_leaves_nothing_behind_in_memory(tmp_path: Path) -> None:
+    """The collector hardly runs in a watch: what a checkpoint copies has to go when it is written."""
+    state = {"rows": [np.zeros(1000)], "block": {"R": np.ones(1000)}}
+    gone = weakref.ref(state["rows"][0])
+    gc.disable()
+    try:
+        write_checkpoint(tmp_path / "watch.npz", state)
+        del state
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_checkpoint_is_numbers_alone(tmp_path: Path) -> None:

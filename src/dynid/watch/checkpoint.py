@@ -28,20 +28,25 @@ _TREE = "tree"
 def packed(state: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
     """A state as arrays alone."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            name = f"a{len(arrays)}"
-            arrays[name] = value
-            return _ARRAY + name
-        if isinstance(value, Mapping):
-            return {str(key): walk(entry) for key, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return [walk(entry) for entry in value]
-        return value.item() if isinstance(value, np.generic) else value
-
-    tree = json.dumps({"format": FORMAT, "state": walk(state)})
+    tree = json.dumps({"format": FORMAT, "state": _without_arrays(state, arrays)})
     return arrays | {_TREE: np.frombuffer(tree.encode(), dtype=np.uint8)}
+
+
+def _without_arrays(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    """A value with the names of its arrays in their places; they go into ``arrays``.
+
+    A function of the module: one inside :func:`packed` that calls itself is a cycle, which keeps all arrays of every checkpoint until
+    the collector comes, which in a watch is hours.
+    """
+    if isinstance(value, np.ndarray):
+        name = f"a{len(arrays)}"
+        arrays[name] = value
+        return _ARRAY + name
+    if isinstance(value, Mapping):
+        return {str(key): _without_arrays(entry, arrays) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_arrays(entry, arrays) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def unpacked(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:

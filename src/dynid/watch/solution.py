@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.estimation.methods.recursive import RecursiveLeastSquares
@@ -127,11 +127,10 @@ class Question:
             total = np.tensordot(weights**2, moments, axes=1)
             rest = total[:-1, -1] - total[:-1, :-1][:, ~kept] @ values[~kept]
             scale = 1.0 / np.sqrt(np.diag(total)[:-1][kept])
-            try:
-                factor = scipy.linalg.cho_factor(total[:-1, :-1][np.ix_(kept, kept)] * np.outer(scale, scale))
-            except np.linalg.LinAlgError:
+            factor, failed = dpotrf(total[:-1, :-1][np.ix_(kept, kept)] * np.outer(scale, scale))
+            if failed:
                 break  # too ill-conditioned for moments: the weights so far will do, and the next report goes on from them
-            values[kept] = scipy.linalg.cho_solve(factor, rest[kept] * scale) * scale
+            values[kept] = dpotrs(factor, rest[kept] * scale)[0] * scale
             new = self._weights(blocks, self._norms(blocks, values), n_times)
             change = float(np.abs(np.log(new / weights)).max())
             weights = new
@@ -216,11 +215,10 @@ class Question:
 def _inverse(information: Array) -> Array:
     """Inverse of an information matrix, columns brought to one size first; infinite where it is singular."""
     scale = 1.0 / np.sqrt(np.diag(information))
-    try:
-        factor = scipy.linalg.cho_factor(information * np.outer(scale, scale))
-    except np.linalg.LinAlgError:
+    factor, failed = dpotrf(information * np.outer(scale, scale))
+    if failed:
         return np.full_like(information, np.inf)
-    return np.asarray(scipy.linalg.cho_solve(factor, np.eye(len(scale))) * np.outer(scale, scale))
+    return np.asarray(dpotrs(factor, np.eye(len(scale)))[0] * np.outer(scale, scale))
 
 
 def ask_base(robot: Robot, bounds: Mapping[str, tuple[float, float]]) -> Question:

@@ -10,8 +10,9 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.recording.readers.formats import bag_sizes
-from dynid.recording.readers.formats.bag_sizes import check_bag_sizes, check_mcap_sizes
+from dynid.recording.readers.formats.bag_sizes import WithinFile, check_bag_sizes, check_mcap_sizes
 from dynid.recording.readers.read import read_recording
+from fuzz.targets import TARGETS
 
 lz4 = pytest.importorskip("lz4.frame")
 zstandard = pytest.importorskip("zstandard")
@@ -80,3 +81,28 @@ def test_the_reader_asks_first(tmp_path):
         read_recording(tmp_path / "log.mcap", ["a"])
     with pytest.raises(InputError, match=r"log\.bag: a chunk .* unpacks to more than"):
         read_recording(tmp_path / "log.bag", ["a"])
+
+
+def test_a_file_is_never_asked_for_more_than_it_has():
+    """A length of 2**52 behind an index would make Python look for that much memory before it reads."""
+    file = WithinFile(io.BytesIO(b"abcdef"))
+    assert file.seekable()
+    file.seek(2)
+    assert file.read(2**52) == b"cdef"
+    assert file.read(2**52) == b""
+    assert file.tell() == 6
+    file.seek(0)
+    assert file.read() == b"abcdef"
+
+
+def test_a_length_inside_a_chunk_is_not_believed(tmp_path):
+    pytest.importorskip("mcap")
+    path = TARGETS["mcap"].make(tmp_path)
+    content, place = bytearray(path.read_bytes()), 8
+    while content[place] != bag_sizes._CHUNK:
+        place += 9 + struct.unpack_from("<Q", content, place + 1)[0]
+    (name,) = struct.unpack_from("<L", content, place + 9 + 28)
+    struct.pack_into("<Q", content, place + 9 + 32 + name, 2**52)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"log\.mcap"):
+        read_recording(path, ["shoulder", "elbow"])

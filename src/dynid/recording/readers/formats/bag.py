@@ -20,7 +20,7 @@ from dynid.adapters.urls import local_copy
 from dynid.arrays import Array
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
 from dynid.recording.readers.foreign import foreign_errors
-from dynid.recording.readers.formats.bag_sizes import check_bag_sizes, check_mcap_sizes
+from dynid.recording.readers.formats.bag_sizes import WithinFile, check_bag_sizes, check_mcap_sizes
 from dynid.recording.readers.formats.format import OpenOptions
 from dynid.recording.readers.formats.ros2_control import CONTROLLER_STATE, DYNAMIC_STATE, controller_columns, dynamic_columns
 from dynid.recording.readers.formats.table import ArrayTable
@@ -122,8 +122,8 @@ def _open_mcap(log: LogFile) -> Iterator[_Bag]:
         raise MissingPackageError("mcap-ros2-support", "reading MCAP files", "ros") from error
     with log.reading() as file:
         check_mcap_sizes(str(log.path), file)
-        file.seek(0)
-        reader = make_reader(file, validate_crcs=True, decoder_factories=[DecoderFactory()])
+        within: Any = WithinFile(file)
+        reader = make_reader(within, validate_crcs=True, decoder_factories=[DecoderFactory()])
         summary = reader.get_summary()
         if summary is None or not summary.channels:
             kinds = {}

@@ -46,6 +46,35 @@ def check_bag_sizes(where: str, file: BinaryIO) -> None:
     _check(where, file, _bag_parts(file))
 
 
+class WithinFile:
+    """A file that is never asked for more bytes than it has left: Python makes room for all that is asked before it reads.
+
+    An index may point anywhere in a file, and a length read there may be any number.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._end = file.seek(0, 2)
+        file.seek(0)
+
+    def read(self, size: int = -1) -> bytes:
+        """At most as many bytes as are left."""
+        left = max(0, self._end - self._file.tell())
+        return self._file.read(left if size < 0 else min(size, left))
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        """As of the file."""
+        return self._file.seek(place, whence)
+
+    def tell(self) -> int:
+        """As of the file."""
+        return self._file.tell()
+
+    def seekable(self) -> bool:
+        """As of the file."""
+        return self._file.seekable()
+
+
 def _check(where: str, file: BinaryIO, parts: Iterator[_Part]) -> None:
     packed = unpacked = 0
     for part in parts:
