@@ -15,11 +15,8 @@ from dynid.inertia import (
     consistency,
     gaz_from_phi,
     is_consistent,
-    log_cholesky,
-    log_cholesky_jacobian,
     mass_com_inertia,
     phi_from_gaz,
-    phi_from_log_cholesky,
     phi_from_mass_com_inertia,
     phi_from_principal,
     phi_from_pseudo_inertia,
@@ -33,6 +30,7 @@ from dynid.inertia import (
     sousa_matrix,
     spatial_inertia,
 )
+from dynid.log_cholesky import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
 from messages import facts
 from problems import random_rotation
 from published import tables

@@ -77,6 +77,16 @@ def test_identify_finds_the_body(place: Path, run: tuple[Path, dict[str, Any]]) 
     np.testing.assert_array_equal(direct["phi"], body["phi"])
 
 
+def test_payload_of_a_part_of_a_log(place: Path) -> None:
+    flags = ("--robot", place / "shoulder.urdf", "--frame", "ft_sensor", "--filter", "butterworth:12")
+    whole = dynid("payload", "--sensor", place / "log1.csv", *flags)
+    cut = dynid("payload", "--sensor", place / "log1.csv", *flags, "--from", 2, "--to", 12)
+    named = dynid("payload", "--sensor", f"{place / 'log1.csv'}@2:12", *flags)
+    assert cut["phi"] == named["phi"]
+    assert cut["phi"] != whole["phi"]
+    assert cut["mass"] == pytest.approx(BODY[0], rel=5e-3)
+
+
 def test_a_loaded_run_is_the_run(run: tuple[Path, dict[str, Any]]) -> None:
     folder, found = run
     again = load_sensor_run(folder)

@@ -13,7 +13,8 @@ import pytest
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import PARITY
-from dynid.inertia import change_of_frame, log_cholesky, phi_from_log_cholesky, phi_from_principal
+from dynid.inertia import change_of_frame, phi_from_principal
+from dynid.log_cholesky import log_cholesky, phi_from_log_cholesky
 from dynid.robot.effects import Armature, Coulomb, Coupled, Sigmoid, Stribeck, Viscous
 from dynid.robot.links import links_of
 from dynid.robot.model import MergedLink, Source

@@ -22,11 +22,8 @@ from dynid.inertia import (
     consistency,
     gaz_from_phi,
     is_consistent,
-    log_cholesky,
-    log_cholesky_jacobian,
     mass_com_inertia,
     phi_from_gaz,
-    phi_from_log_cholesky,
     phi_from_mass_com_inertia,
     phi_from_principal,
     phi_from_pseudo_inertia,
@@ -39,6 +36,7 @@ from dynid.inertia import (
     sousa_matrix,
     spatial_inertia,
 )
+from dynid.log_cholesky import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
 
 
 def numbers(*shape: int, low: float = -3.0, high: float = 3.0) -> st.SearchStrategy[np.ndarray]:

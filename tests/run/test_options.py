@@ -15,21 +15,8 @@ from typer.testing import CliRunner
 from dynid.cli.app import app
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError, UnknownNameError
-from dynid.run.options import (
-    GROUPS,
-    Fit,
-    Model,
-    Reading,
-    Rows,
-    Sensor,
-    Settings,
-    Work,
-    command_line,
-    flag_of,
-    is_flag,
-    kind_of,
-    options_of,
-)
+from dynid.run.option import flag_of, is_flag, kind_of, options_of
+from dynid.run.options import GROUPS, Fit, Model, Reading, Rows, Sensor, Settings, Work, command_line
 from dynid.run.runfile import read_run_file, write_run_file
 from messages import facts
 

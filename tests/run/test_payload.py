@@ -24,7 +24,8 @@ from dynid.robot.model import make_robot
 from dynid.run.identify import identify
 from dynid.run.known_load import known_load
 from dynid.run.options import Settings
-from dynid.run.payload import _warnings, identify_payload
+from dynid.run.payload import _warnings, identify_payload, loads_of, online_loads_of
+from dynid.run.payload_options import PayloadSettings
 from dynid.run.store import save_run
 from dynid.simulation import simulate
 from messages import facts
@@ -99,6 +100,20 @@ def test_a_tool_that_is_known_is_taken_off(run, loaded_log: Path) -> None:
     tool = phi_of_cuboid(0.5, [0.03, 0.03, 0.03], [0.0, 0.0, 0.05], np.eye(3))
     whole, rest = identify_payload(run, [loaded_log]), identify_payload(run, [loaded_log], tool=tool)
     assert rest.mass == pytest.approx(whole.mass - 0.5, abs=0.02)
+
+
+def test_logs_are_read_as_was_asked(run, loaded_log: Path) -> None:
+    """``--from`` and ``--to`` cut the loaded log, not that of the run."""
+    (_, cut), (_, whole) = (
+        *loads_of(run, [str(loaded_log)], PayloadSettings(from_s=1.0, to_s=5.0)),
+        *loads_of(run, [str(loaded_log)], PayloadSettings()),
+    )
+    for load, length in ((cut, 4.0), (whole, 6.0)):
+        time = load.residuals[0][0]
+        assert length - 1.0 < time[-1] - time[0] <= length  # the filter drops rows at both ends
+    assert cut.mass == pytest.approx(2.0, rel=0.1)
+    *_, last = online_loads_of(run, [str(loaded_log)], PayloadSettings(to_s=3.0))
+    assert last.time_s < 3.0
 
 
 def test_gains_widen_the_interval(run, loaded_log: Path) -> None:

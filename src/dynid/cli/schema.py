@@ -14,7 +14,10 @@ import typer
 from dynid.cli.console import be_quiet, log_to_stderr
 from dynid.errors import InputError
 from dynid.run.kinds import Switch
-from dynid.run.options import default_of, flag_of, is_flag, kind_of, options_of
+from dynid.run.option import default_of, flag_of, is_flag, kind_of, options_of
+
+LAST = {"json": 1, "quiet": 2}
+"""Flags that every verb shows last, in this order."""
 
 
 def takes_quiet(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,13 +25,12 @@ def takes_quiet(verb: Callable[..., Any]) -> Callable[..., Any]:
     settings: dict[str, Any] = {"help": "Only the result and errors: no progress, no notes.", "show_default": False}
     flag = _keyword("quiet", Annotated[bool, typer.Option("--quiet", "-q", **settings)], default=False)
 
-    @functools.wraps(verb)
-    def called(*, quiet: bool, **values: Any) -> Any:
-        be_quiet(quiet)
+    def heeded(typed: dict[str, Any]) -> dict[str, Any]:
+        be_quiet(typed["quiet"])
         log_to_stderr()
-        return verb(**values)
+        return {}
 
-    return _signed(called, [*_parameters(verb), flag])
+    return _with_flags(verb, [flag], heeded)
 
 
 def takes_options(*groups: type, without: Iterable[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -36,21 +38,33 @@ def takes_options(*groups: type, without: Iterable[str] = ()) -> Callable[[Calla
     left_out = set(without)
     panels = {one.name: _panel(group) for group in groups for one in options_of(group)}
     chosen = [one for one in options_of(*groups) if is_flag(one) and one.name not in left_out]
+    flags = [_keyword(one.name, _typed(one, panels[one.name])) for one in chosen]
+    return lambda verb: _with_flags(verb, flags, lambda typed: {"given": _parsed(chosen, typed)})
 
-    def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(verb)
-        def called(**values: Any) -> Any:
-            typed = {one.name: values.pop(one.name) for one in chosen}
-            return verb(**values, given=_parsed(chosen, typed))
 
-        own = [parameter for parameter in _parameters(verb) if parameter.name != "given"]
-        flags = [_keyword(one.name, _typed(one, panels[one.name])) for one in chosen]
-        # --json is the last flag of every verb
-        last = [parameter for parameter in own if parameter.name == "json"]
-        rest = [parameter for parameter in own if parameter.name != "json"]
-        return _signed(called, [*rest, *flags, *last])
+def own_options(given: dict[str, Any], settings: type) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of the options that were typed, those that these settings have, and the others."""
+    mine = {one.name for one in options_of(settings)}
+    own = {name: value for name, value in given.items() if name in mine}
+    return own, {name: value for name, value in given.items() if name not in mine}
 
-    return decorate
+
+def _with_flags(
+    verb: Callable[..., Any], flags: list[inspect.Parameter], taken: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Callable[..., Any]:
+    """A verb with more flags; ``taken`` gets their values, and returns what the verb is called with in their place."""
+
+    @functools.wraps(verb)
+    def called(**values: Any) -> Any:
+        typed = {flag.name: values.pop(flag.name) for flag in flags}
+        return verb(**values, **taken(typed))
+
+    own = [parameter for parameter in _parameters(verb) if parameter.name != "given"]
+    shown = sorted([*own, *flags], key=lambda parameter: LAST.get(parameter.name, 0))
+    # typer reads these parameters in place of the wrapper's own
+    called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in shown}
+    return called
 
 
 def _keyword(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
@@ -64,13 +78,6 @@ def _parameters(verb: Callable[..., Any]) -> list[inspect.Parameter]:
     return [
         one.replace(annotation=hints.get(name, one.annotation), kind=inspect.Parameter.KEYWORD_ONLY) for name, one in found
     ]
-
-
-def _signed(called: Callable[..., Any], parameters: list[inspect.Parameter]) -> Callable[..., Any]:
-    """Show typer these parameters in place of the wrapper's own."""
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in parameters}
-    return called
 
 
 def _panel(group: type) -> str:
@@ -93,7 +100,7 @@ def _typed(one: Field[Any], panel: str) -> Any:
         names = [f"{flag}/--no-{flag[2:]}", *([f" /{kind.off}"] if kind.off else [])]
         return Annotated[bool | None, typer.Option(*names, **settings)]
     taken: Any = list[str] | None if kind.repeated else str | None
-    return Annotated[taken, typer.Option(flag_of(one), metavar=kind.metavar or "TEXT", **settings)]
+    return Annotated[taken, typer.Option(flag_of(one), *one.metadata["also"], metavar=kind.metavar or "TEXT", **settings)]
 
 
 def _as_written(text: str) -> str:

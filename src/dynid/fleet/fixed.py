@@ -15,7 +15,8 @@ from dynid.files import to_json
 from dynid.robot.effects import effect_to_dict
 from dynid.robot.model import Robot
 from dynid.run.described import described_robot
-from dynid.run.options import Model, Reading, Rows, Settings, flag_of, kind_of, options_of
+from dynid.run.option import flag_of, kind_of, options_of
+from dynid.run.options import Model, Reading, Rows, Settings
 from dynid.run.record import Run
 
 FIXED = tuple(one.name for one in options_of(Model, Rows) if one.name != "max_rows")

@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.excitation.design import Excitation, design_excitation
 from dynid.excitation.fourier import random_fourier, write_trajectory
 from dynid.export.urdf import write_urdf
-from dynid.inertia import log_cholesky, phi_from_log_cholesky
+from dynid.log_cholesky import log_cholesky, phi_from_log_cholesky
 from dynid.progress import Tell, silent
 from dynid.publish.publish import publish_run
 from dynid.recording.recording import write_recording

@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, matrix
 from dynid.errors import InputError, UnknownNameError
-from dynid.inertia import change_of_frame
 from dynid.parameters import Column, Parameters, inertial_columns
 from dynid.robot.coupling import Coupling
 from dynid.robot.effects import Effect
 from dynid.robot.joint import JOINT_KINDS, Joint, JointKind, joint_polynomial, neutral_position
 from dynid.robot.loops import OPEN_CHAIN, Closure, Frame, Loops, checked_loops
+from dynid.robot.merging import Carried
 from dynid.robot.source import MergedLink, Source
 from dynid.robot.tree import KinematicTree, kinematic_tree
 
@@ -387,8 +387,8 @@ def _refuse_duplicates(what: str, names: tuple[str, ...], robot: str) -> None:
 
 def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
     """Merge the bodies of locked joints upward, in one pass from the base."""
-    carried = _Carried.of(robot, positions)
-    inertials, merged = carried.merged_into()
+    carried = Carried.of(robot.name, robot.joints, positions)
+    inertials, merged = carried.merged_into(robot.parameters.inertials, robot.links, robot.merged)
     values = {
         f"{column.symbol}{carried.number[column.number - 1] + 1}": value
         for column, value in zip(robot.parameters.columns, robot.parameters.values.tolist(), strict=True)
@@ -400,7 +400,7 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
     note = "locked and merged: " + ", ".join(f"{name} = {value:g}" for name, value in positions.items())
     cut = make_robot(
         robot.name,
-        carried.joints(),
+        carried.moving(),
         inertials[carried.kept],
         links=[robot.links[i] for i in carried.kept],
         gravity=robot.gravity,
@@ -420,7 +420,7 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
     )
 
 
-def _locked_loops(robot: Robot, positions: Mapping[str, float], carried: _Carried) -> Loops:
+def _locked_loops(robot: Robot, positions: Mapping[str, float], carried: Carried) -> Loops:
     """The closures on the bodies that still move."""
 
     def moved(frame: Frame) -> Frame:
@@ -444,71 +444,6 @@ def _locked_loops(robot: Robot, positions: Mapping[str, float], carried: _Carrie
     if not closures:
         return OPEN_CHAIN
     return replace(loops, closures=tuple(closures), actuated=actuated, start=start[carried.kept])
-
-
-@dataclass(frozen=True, eq=False)
-class _Carried:
-    """Which body that still moves carries each body once some joints are locked; bodies in the old numbering."""
-
-    robot: Robot
-    carrier: list[int]
-    """Of every body: itself where it is kept, -1 for the ground."""
-    pose: Array
-    """Of every body in its carrier, ``(bodies, 4, 4)``."""
-    kept: list[int]
-    number: dict[int, int]
-    """New number of every kept body; -1 stays the ground."""
-
-    @classmethod
-    def of(cls, robot: Robot, positions: Mapping[str, float]) -> _Carried:
-        carrier: list[int] = []
-        pose = np.tile(np.eye(4), (robot.n_bodies, 1, 1))
-        for i, joint in enumerate(robot.joints):
-            if joint.name not in positions:
-                carrier.append(i)
-                continue
-            above = pose[joint.parent] if joint.parent >= 0 else np.eye(4)
-            pose[i] = above @ joint.pose(positions[joint.name])
-            carrier.append(carrier[joint.parent] if joint.parent >= 0 else -1)
-        kept = [i for i, into in enumerate(carrier) if into == i]
-        if not kept:
-            raise InputError(f"every joint of robot '{robot.name}' would be locked; at least one must move")
-        return cls(robot, carrier, pose, kept, {old: new for new, old in enumerate(kept)} | {-1: -1})
-
-    def merged_into(self) -> tuple[Array, list[MergedLink]]:
-        """Inertials of all bodies with those of locked ones added to their carriers, and every merged link in its new body."""
-        inertials = self.robot.parameters.inertials.copy()
-        merged = [self._moved(link) for link in self.robot.merged]
-        for i, into in enumerate(self.carrier):
-            if into == i:
-                continue
-            pose = self.pose[i]
-            merged.append(MergedLink(self.robot.links[i], self.number[into], pose, self._own(i, inertials[i])))
-            if into >= 0:
-                inertials[into] += change_of_frame(pose[:3, :3], pose[:3, 3]) @ inertials[i]
-        return inertials, merged
-
-    def _moved(self, link: MergedLink) -> MergedLink:
-        if link.body < 0:
-            return link
-        return replace(link, body=self.number[self.carrier[link.body]], placement=self.pose[link.body] @ link.placement)
-
-    def _own(self, body: int, whole: Array) -> Array:
-        """A body without what earlier merges brought into it, which stays listed under its own name."""
-        earlier = [link for link in self.robot.merged if link.body == body]
-        frames = [change_of_frame(link.placement[:3, :3], link.placement[:3, 3]) for link in earlier]
-        return whole - sum((frame @ link.phi for frame, link in zip(frames, earlier, strict=True)), np.zeros(10))
-
-    def joints(self) -> list[Joint]:
-        """The joints that still move, with their new parents."""
-        found = []
-        for joint in (self.robot.joints[i] for i in self.kept):
-            if joint.parent >= 0:
-                above = joint.parent
-                placement = joint.placement if self.carrier[above] == above else self.pose[above] @ joint.placement
-                joint = replace(joint, parent=self.number[self.carrier[above]], placement=placement)
-            found.append(joint)
-        return found
 
 
 def _made(values: dict[str, Any]) -> Robot:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from dynid.errors import InputError
 from dynid.run.kinds import Choice, Kind, Names, Number, Numbers, Switch, number_of, refusal
-from dynid.run.options import Reading, check_options, gravity_option, lock_option, option
+from dynid.run.option import check_options, gravity_option, lock_option, option
+from dynid.run.options import Reading
 
 EFFECTS = ("armature", "viscous", "coulomb", "offset")
 EXPORTS = ("mjcf", "isaac", "newton", "urdf", "json")

@@ -22,17 +22,8 @@ from dynid.run.kinds import (
     number_of,
     refusal,
 )
-from dynid.run.options import (
-    DEFAULT_EFFECTS,
-    check_options,
-    effects_option,
-    flag_of,
-    gravity_option,
-    kind_of,
-    lock_option,
-    option,
-    options_of,
-)
+from dynid.run.option import check_options, effects_option, flag_of, gravity_option, kind_of, lock_option, option, options_of
+from dynid.run.options import DEFAULT_EFFECTS
 
 SHAPES = ("fourier", "bspline", "points", "sinusoids")
 SEARCHED = ("fourier", "bspline")

@@ -16,7 +16,8 @@ from dynid.run.described import described_robot
 from dynid.run.log_paths import log_paths
 from dynid.run.logs import open_logs
 from dynid.run.motion import identify_motion, identify_poses, method_of
-from dynid.run.options import Sensor, Settings, flag_of, options_of
+from dynid.run.option import flag_of, options_of
+from dynid.run.options import Sensor, Settings
 from dynid.run.record import Run
 from dynid.run.verdict import with_verdict
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, fields
 from typing import Any, Literal
 
 from dynid.errors import InputError, UnknownNameError
@@ -16,19 +16,28 @@ from dynid.run.kinds import (
     Choice,
     EngineName,
     File,
-    Kind,
     Names,
     Number,
     NumberOrFile,
     NumberOrPath,
     Numbers,
-    Positions,
     Springs,
     Switch,
     Table,
     Terms,
     Text,
     Whole,
+)
+from dynid.run.option import (
+    check_options,
+    effects_option,
+    flag_of,
+    gravity_option,
+    is_flag,
+    kind_of,
+    lock_option,
+    option,
+    options_of,
 )
 
 PRIORS = ("auto", "none", "euclidean", "scaled", "entropic")
@@ -37,39 +46,6 @@ OPTIMISERS = ("refine", "annealing")
 VELOCITIES = ("auto", "logged", "position")
 ROW_KINDS = ("torque", "energy", "polynomial")
 DEFAULT_EFFECTS = ("viscous", "coulomb", "offset", "armature")
-
-
-def option(default: Any, help: str, kind: Kind, *, flag: str = "", example: Any = None) -> Any:
-    """One option: a dataclass field that knows its flag, its meaning and its kind."""
-    metadata = {"help": help, "kind": kind, "flag": flag, "example": example}
-    if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-def effects_option(default: tuple[str, ...]) -> Any:
-    """Which effects a model has, for every verb that asks it."""
-    return option(default, "Joint effects in the model, or 'none' for rigid bodies only.", Names("NAMES"), example=())
-
-
-def gravity_option() -> Any:
-    """The direction of gravity, for every verb that reads a robot."""
-    words = "Gravity in the base frame; default: that of the description."
-    return option(None, words, Numbers("X,Y,Z", 3), example=(0.0, 0.0, -9.81))
-
-
-def lock_option() -> Any:
-    """Joints that are held, for every verb that reads a robot."""
-    words = "Hold a joint and merge what it carries; repeat for several."
-    return option({}, words, Positions("JOINT=VALUE"), example={"finger": 0.02})
-
-
-def check_options(settings: Any) -> None:
-    """Check every option of frozen settings against its kind, and keep the plain value; None passes where None is the default."""
-    for one in fields(settings):
-        value = getattr(settings, one.name)
-        if value is not None or one.default is not None:
-            object.__setattr__(settings, one.name, kind_of(one).check(value, one.name))
 
 
 @dataclass(frozen=True)
@@ -488,42 +464,9 @@ class Settings(Work, Sensor, Fit, Rows, Reading, Model):
         }
 
 
-def options_of(*groups: type) -> Iterator[Field[Any]]:
-    """The options of some groups, in order."""
-    for group in groups:
-        yield from fields(group)
-
-
 def all_options() -> Iterator[Field[Any]]:
     """Every option of a run, in order."""
     yield from options_of(*GROUPS.values())
-
-
-def flag_of(one: Field[Any]) -> str:
-    """The flag of an option."""
-    return str(one.metadata["flag"]) or f"--{one.name.replace('_', '-')}"
-
-
-def kind_of(one: Field[Any]) -> Kind:
-    """What an option takes."""
-    kind = one.metadata["kind"]
-    assert isinstance(kind, Kind)
-    return kind
-
-
-def is_flag(one: Field[Any]) -> bool:
-    """Whether an option can be given on the command line; tables cannot."""
-    return not isinstance(kind_of(one), Table)
-
-
-def default_of(one: Field[Any]) -> Any:
-    """The default value of an option."""
-    return one.default if one.default_factory is MISSING else one.default_factory()
-
-
-def is_switch(one: Field[Any]) -> bool:
-    """Whether an option is on or off."""
-    return isinstance(kind_of(one), Switch)
 
 
 def command_line(

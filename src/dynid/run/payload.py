@@ -29,6 +29,7 @@ from dynid.estimation.body import BodyEstimate, estimate_body, known_mass
 from dynid.estimation.constraints.constraints import Constraint
 from dynid.estimation.online_body import OnlineBody, OnlineBodyState
 from dynid.estimation.result import Estimate
+from dynid.files import read_json
 from dynid.parameters import Parameters, inertial_columns
 from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
@@ -39,10 +40,13 @@ from dynid.regression.torque import torque_regressor
 from dynid.regression.wrench_rows import GUESS
 from dynid.robot.frames import Frame, frame_named
 from dynid.robot.model import Robot
+from dynid.run.known_load import known_load
 from dynid.run.log_part import refuse_same
 from dynid.run.log_paths import log_paths
 from dynid.run.logs import read_logs
 from dynid.run.motion import under_load
+from dynid.run.options import Reading, Settings
+from dynid.run.payload_options import PayloadSettings
 from dynid.run.record import Run
 from dynid.run.signals import Filter, to_samples
 from dynid.validation.torque import predict
@@ -131,6 +135,7 @@ def identify_payload(
     constraints: Sequence[Constraint] = (),
     tool: ArrayLike | None = None,
     gain_sigma: float | None = None,
+    settings: Settings | None = None,
 ) -> Payload:
     """The load that a robot carries in some logs, from a run without it.
 
@@ -141,6 +146,7 @@ def identify_payload(
         constraints: what is known of the load, see :func:`dynid.run.known_load.known_load`.
         tool: ten parameters in the same frame of what carries the load and is not in the run either.
         gain_sigma: relative standard deviation of the drive gains; None for 10 % where torque is made of motor current.
+        settings: how the logs are read; by default as those of the run were.
 
     Examples:
         >>> import dynid
@@ -153,26 +159,59 @@ def identify_payload(
         True
     """
     place = frame_named(run.robot, link)
-    samples, from_current = _loaded_samples(run, logs)
+    samples, from_current = _loaded_samples(run, logs, settings or run.settings)
     spread = (GAIN_SIGMA if from_current else 0.0) if gain_sigma is None else float(gain_sigma)
     if not (np.isfinite(spread) and spread >= 0.0):
         raise InputError(f"uncertainty of the gains is {spread:g}, expected zero or a positive share")
     return payload_from_samples(run, samples, place, constraints, tool, spread)
 
 
-def _loaded_samples(run: Run, logs: Sequence[str | Path]) -> tuple[tuple[Samples, ...], bool]:
+def loads_of(run: Run, logs: Sequence[str | Path], settings: PayloadSettings) -> list[tuple[list[Path], Payload]]:
+    """The loads that ``dynid payload RUN LOG...`` finds, each with its logs: one of all of them, or one of each.
+
+    Args:
+        run: identified without the load.
+        logs: logs with the load: files, folders, patterns, URLs.
+        settings: frame, what is known of the load, how the logs are read.
+    """
+    chosen: dict[str, Any] = {
+        "constraints": known_load(settings.mass, settings.shape),
+        "tool": _tool(settings.tool),
+        "gain_sigma": None if settings.gain_percent is None else settings.gain_percent / 100.0,
+        "settings": replace(run.settings, **settings.changed(Reading)),
+    }
+    paths = log_paths(logs)
+    groups = [[log] for log in paths] if settings.each else [paths]
+    return [(group, identify_payload(run, group, settings.frame, **chosen)) for group in groups]
+
+
+def online_loads_of(run: Run, logs: Sequence[str | Path], settings: PayloadSettings) -> Iterator[OnlineBodyState]:
+    """The same block by block, as if the logs came in now."""
+    reading = replace(run.settings, **settings.changed(Reading))
+    return online_payload(run, logs, settings.frame, tool=_tool(settings.tool), settings=reading)
+
+
+def _tool(path: str | None) -> list[float] | None:
+    """Ten parameters of a tool from the JSON that an earlier payload printed."""
+    if path is None:
+        return None
+    phi = read_json(Path(path), "file of --tool").get("phi")
+    if not isinstance(phi, list) or len(phi) != 10 or not all(isinstance(value, int | float) for value in phi):
+        raise InputError(f"'{path}' has no ten numbers under 'phi', expected what 'dynid payload ... --json' prints")
+    return [float(value) for value in phi]
+
+
+def _loaded_samples(run: Run, logs: Sequence[str | Path], settings: Settings) -> tuple[tuple[Samples, ...], bool]:
     """Samples of loaded logs, filtered as the run was, and whether their torque is made of motor current."""
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter and no friction for a loaded log")
     files = log_paths(logs)
-    found = read_logs(run.robot, files, run.settings)
+    found = read_logs(run.robot, files, settings)
     if isinstance(found, StaticRecording):
         raise InputError(f"{files[0]} is a table of poses, expected a motion log with the load")
     refuse_same(files, found.hashes, seen=run.logs)
-    samples = [to_samples(recording, run.filter, run.settings.max_rows) for recording in found.recordings]
-    from_current = (
-        any(recording.current is not None for recording in found.recordings) or run.settings.drive_gains is not None
-    )
+    samples = [to_samples(recording, run.filter, settings.max_rows) for recording in found.recordings]
+    from_current = any(recording.current is not None for recording in found.recordings) or settings.drive_gains is not None
     return under_load(run, samples), from_current
 
 
@@ -215,6 +254,7 @@ def online_payload(
     *,
     tool: ArrayLike | None = None,
     block_s: float = 1.0,
+    settings: Settings | None = None,
 ) -> Iterator[OnlineBodyState]:
     """The load block by block, as if the logs came in now; rows are counted by the noise of each joint in the run.
 
@@ -224,12 +264,13 @@ def online_payload(
         link: frame that carries it.
         tool: ten parameters in the same frame of what is not in the run either.
         block_s: length of a block, s.
+        settings: how the logs are read; by default as those of the run were.
     """
     if not (np.isfinite(block_s) and block_s > 0.0):
         raise InputError(f"a block of {block_s:g} s was asked for, expected a positive length")
     place = frame_named(run.robot, link)
     online = OnlineBody(load_parameters(run.robot, place), np.maximum(run.estimate.residual_rms, 1e-9))
-    for one in _loaded_samples(run, logs)[0]:
+    for one in _loaded_samples(run, logs, settings or run.settings)[0]:
         log = _rows(run, one, place, tool)
         period_s = float(np.median(np.diff(log.time)))
         step = max(1, round(block_s / period_s))

@@ -23,7 +23,8 @@ from dynid.run.judged import judged
 from dynid.run.log_paths import log_paths
 from dynid.run.logs import read_logs
 from dynid.run.motion import assembled, chosen_filter, filter_memory_s, parts_of
-from dynid.run.options import Reading, Rows, Settings, options_of
+from dynid.run.option import options_of
+from dynid.run.options import Reading, Rows, Settings
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan
 from dynid.run.signals import FILTERING, hold_still, to_samples, with_dead_zone

@@ -15,7 +15,8 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.constraints import with_meshes_seen_from
 from dynid.robot.coupling import split_table
 from dynid.run.kinds import File
-from dynid.run.options import GROUPS, Reading, Rows, Settings, is_flag, kind_of, options_of
+from dynid.run.option import is_flag, kind_of, options_of
+from dynid.run.options import GROUPS, Reading, Rows, Settings
 from dynid.structured import read_limited, toml_table
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {

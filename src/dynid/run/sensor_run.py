@@ -26,7 +26,8 @@ from dynid.robot.model import Robot
 from dynid.run.described import described_robot
 from dynid.run.known_load import known_load
 from dynid.run.log_part import log_part, refuse_same
-from dynid.run.options import Sensor, Settings, command_line, flag_of
+from dynid.run.option import flag_of
+from dynid.run.options import Sensor, Settings, command_line
 from dynid.run.reason import Reason, RunVerdict
 from dynid.run.sensor import SensorBody, SensorOptions, identify_sensor_body, read_sensor_logs
 from dynid.run.sensor_signals import SensorFilter, sensor_filter
@@ -243,7 +244,7 @@ def identify_sensor(
     """
     started = time.perf_counter()
     chosen = settings or Settings()
-    _refuse_other_options(chosen)
+    refuse_other_options(chosen)
     if chosen.split is not None and validate_on:
         raise InputError("a split and validation logs were both given, expected one of the two")
     paths, others = [Path(path) for path in logs], [Path(path) for path in validate_on]
@@ -305,7 +306,7 @@ def validate_sensor(
     return errors(run.found, samples)[method], tuple(errors(run.found, [one])[method] for one in samples)
 
 
-def _refuse_other_options(settings: Settings) -> None:
+def refuse_other_options(settings: Settings) -> None:
     """Refuse what means nothing for a sensor log, rather than leave it without effect."""
     from dynid.run.options import all_options
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from dynid.errors import InputError
 from dynid.run.kinds import File, Number, Switch, Text
-from dynid.run.options import check_options, option
+from dynid.run.option import check_options, option, same_option
+from dynid.run.options import Fit, Sensor
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,12 @@ class Watching:
         Number("SECONDS", 0.0, open_low=True, unit="s"),
         example=60.0,
     )
-    bounds: str | None = option(
-        None,
+    bounds: str | None = same_option(
+        Fit,
+        "bounds",
         "Bounds of parameters by their names, CSV (name, lower, upper) or TOML; values outside are moved to them.",
-        File("FILE"),
-        example="bounds.csv",
     )
-    weighted: bool = option(True, "Count joints by their own noise.", Switch(off="--unweighted"))
+    weighted: bool = same_option(Fit, "weighted", "Count joints by their own noise.")
     checkpoint: str | None = option(
         None,
         "File that holds all that is known, written whole every few seconds and at the end.",
@@ -62,6 +62,10 @@ class Watching:
         5.0, "Time between two checkpoints, s of the wall clock.", Number("SECONDS", 0.0, open_low=True, unit="s")
     )
     resume: bool = option(False, "Go on from the checkpoint.", Switch())
+    payload: bool = option(
+        False, "Watch the ten parameters of a load; needs --against RUN without it.", Switch(), example=True
+    )
+    frame: str | None = same_option(Sensor, "frame", "With --payload: frame of the load; default: the last link.")
 
 
 @dataclass(frozen=True)

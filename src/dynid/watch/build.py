@@ -30,19 +30,17 @@ DEFAULT_BAND_HZ = 8.0
 DEFAULT_SIGNAL_BAND_HZ = 40.0
 
 
-def make_watcher(
-    robot: str | Path, settings: Settings, watch: WatchSettings, *, payload: bool, frame: str | None, where: str
-) -> Watcher:
+def make_watcher(robot: str | Path, settings: Settings, watch: WatchSettings) -> Watcher:
     """The watcher that the options ask for."""
     run = None if watch.against is None else load_run(watch.against)
     described = described_robot(robot, settings)
     if run is None:
-        if payload:
+        if watch.payload:
             raise InputError("--payload watches what torque has more than a run without the load: give --against RUN")
         model, reference = _with_dead_zone(described, settings), None
     else:
         model, reference = _of_run(run, described, watch.against or "")
-    if frame is not None and not payload:
+    if watch.frame is not None and not watch.payload:
         raise InputError("--frame is that of a load: give --payload as well")
     options = WatchOptions(
         rows=_row_options(settings, run),
@@ -52,10 +50,10 @@ def make_watcher(
         learn_s=watch.learn,
         weighted=watch.weighted,
         bounds=_bounds(watch.bounds, model),
-        load=frame_named(model, frame) if payload else None,
+        load=frame_named(model, watch.frame) if watch.payload else None,
     )
     reading = ReadOptions(**{name: getattr(settings, name) for name in READ_NAMES if name != "episode"})
-    return Watcher(model, reading, options, reference, where=where)
+    return Watcher(model, reading, options, reference, where=watch.source)
 
 
 def _of_run(run: Run, described: Robot, name: str) -> tuple[Robot, Reference]:

@@ -10,7 +10,8 @@ from dynid.estimation.methods.log_cholesky import LogCholesky, LogCholeskyChart,
 from dynid.estimation.methods.newton import GRADIENT_MATRIX
 from dynid.estimation.methods.sdp import FeasibleSDP, solve_whitened
 from dynid.estimation.outcome import Outcome
-from dynid.inertia import is_consistent, log_cholesky, pseudo_inertia
+from dynid.inertia import is_consistent, pseudo_inertia
+from dynid.log_cholesky import log_cholesky
 from problems import random_phi
 
 CHART = LogCholeskyChart(np.zeros(10), np.zeros(0))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dynid.cli.console import percent, say, show, show_json, show_table
-from dynid.cli.options import AsJson, Gravity, numbers, parsed_gravity
+from dynid.cli.options import AsJson
 from dynid.cli.schema import takes_options
-from dynid.errors import InputError
-from dynid.run.options import Reading
+from dynid.errors import InputError, UnknownNameError
+from dynid.run.payload_options import GROUPS, PayloadSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
     from dynid.estimation.online_body import OnlineBodyState
     from dynid.export.vendors import VendorText
     from dynid.robot.model import Robot
+    from dynid.run.payload import Payload
     from dynid.run.sensor import SensorBody
 
 _SENSOR = "Body on a force/torque sensor"
-_KNOWN = "What is known of the load"
 
 
-@takes_options(Reading)
+@takes_options(*GROUPS)
 def payload(
+    given: dict[str, Any],
     run: Annotated[
         Path | None,
         typer.Argument(metavar="[RUN]", help="Identification of the robot without the load.", show_default=False),
@@ -60,108 +62,9 @@ def payload(
             rich_help_panel=_SENSOR,
         ),
     ] = None,
-    frame: Annotated[
-        str | None,
-        typer.Option(
-            "--frame",
-            "--link",
-            metavar="LINK",
-            help="Frame of the load or sensor: any link of the description, such as tool0; default: the last link.",
-            show_default=False,
-        ),
-    ] = None,
-    frame_pose: Annotated[
-        str | None,
-        typer.Option(
-            "--frame-pose",
-            metavar="X,Y,Z,R,P,Y",
-            help="Pose of the sensor in that frame: m, and roll, pitch, yaw in rad.",
-            show_default=False,
-            rich_help_panel=_SENSOR,
-        ),
-    ] = None,
-    imu_pose: Annotated[
-        str | None,
-        typer.Option(
-            "--imu-pose",
-            metavar="X,Y,Z,R,P,Y",
-            help="Pose in the sensor of the IMU that measured the motion; default: the sensor's own.",
-            show_default=False,
-            rich_help_panel=_SENSOR,
-        ),
-    ] = None,
-    filter: Annotated[
-        str | None,
-        typer.Option(
-            "--filter",
-            metavar="FILTER",
-            help="auto, none, savgol:WINDOW,ORDER, butterworth:HZ, rows:HZ or polynomial:SECONDS. \\[default: auto]",
-            show_default=False,
-            rich_help_panel=_SENSOR,
-        ),
-    ] = None,
-    drift: Annotated[
-        bool, typer.Option("--drift", help="Estimate a linear drift of the six offsets.", rich_help_panel=_SENSOR)
-    ] = False,
-    tilt: Annotated[
-        bool,
-        typer.Option(
-            "--tilt", help="Estimate the direction of gravity: the robot is not mounted level.", rich_help_panel=_SENSOR
-        ),
-    ] = False,
-    static: Annotated[
-        bool | None,
-        typer.Option(
-            "--static/--dynamic",
-            help="Use the weight alone, or the whole motion. Default: the weight alone where the sensor hardly turns.",
-            show_default=False,
-            rich_help_panel=_SENSOR,
-        ),
-    ] = None,
-    mass: Annotated[
-        float | None, typer.Option("--mass", metavar="KG", help="Known mass.", show_default=False, rich_help_panel=_KNOWN)
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(
-            "--shape",
-            metavar="SHAPE",
-            help="Shape that the load fills, in its frame: box:X0,Y0,Z0,X1,Y1,Z1, cylinder:X0,Y0,Z0,X1,Y1,Z1,RADIUS or mesh:FILE.",
-            show_default=False,
-            rich_help_panel=_KNOWN,
-        ),
-    ] = None,
-    tool: Annotated[
-        Path | None,
-        typer.Option(
-            "--tool",
-            metavar="FILE",
-            help="What holds the load and is not in the run: JSON of an earlier payload in the same frame; it is taken off.",
-            show_default=False,
-            rich_help_panel=_KNOWN,
-        ),
-    ] = None,
-    gain_percent: Annotated[
-        float | None,
-        typer.Option(
-            "--gain-percent",
-            metavar="PERCENT",
-            help="Standard deviation of the drive gains, part of the interval; default: 10 where torque is made of current.",
-            show_default=False,
-            rich_help_panel=_KNOWN,
-        ),
-    ] = None,
-    online: Annotated[
-        bool,
-        typer.Option(
-            "--online", help="Go through the log as if it came in now: one line a second, and which values are known yet."
-        ),
-    ] = False,
-    each: Annotated[bool, typer.Option("--each", help="Every log has a load of its own.")] = False,
     page: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write a report of the load, HTML.", show_default=False)
     ] = None,
-    gravity: Gravity = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -176,7 +79,6 @@ def payload(
         typer.Option("-o", "--output", metavar="FILE", help="Write that form into a file too.", show_default=False),
     ] = None,
     json: AsJson = False,
-    given: dict[str, Any] | None = None,
 ) -> None:
     """Mass, centre of mass and inertia of a load: from logs with it and a run without it, or from a force/torque sensor.
 
@@ -184,108 +86,112 @@ def payload(
 
     [bold]dynid payload --sensor log.csv --robot arm.urdf --frame ft_sensor[/bold]
     """
-    if sensor:
-        if tool is not None or each or gain_percent is not None:
-            raise InputError("--tool, --each and --gain-percent belong to a run and its logs, not to --sensor")
-        if run is not None:
-            raise InputError(
-                f"--sensor takes the place of a run and its logs, '{run}' was given as well: give one of the two"
-            )
-        typed = {
-            "gravity": parsed_gravity(gravity),
-            "frame_pose": frame_pose,
-            "imu_pose": imu_pose,
-            "filter": filter,
-            "drift": drift,
-            "tilt": tilt,
-            "static": static,
-        }
-        if online:
-            _show_online(_sensor_online(sensor, robot, frame, typed, given or {}), json)
-            return
-        found, model = _sensor_body(sensor, robot, frame, mass, shape, typed, given or {})
-        vendor = _vendor(form, found.best.phi, found.place, model, output)
-        if page is not None:
-            from dynid.report.load_report import report_sensor
-
-            report_sensor(found, page)
-        if json:
-            show_json(found.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()})
-        else:
-            show_sensor(found)
-            _show_vendor(vendor)
-        return
-    if run is None or not logs:
+    settings = PayloadSettings(**given)
+    if sensor and run is not None:
+        raise InputError(f"--sensor takes the place of a run and its logs, '{run}' was given as well: give one of the two")
+    if not sensor and (run is None or not logs):
         raise InputError(
             "nothing to identify from: expected RUN LOG... (a run without the load, logs with it) or --sensor LOG"
         )
-    alone = {"--robot": robot, "--frame-pose": frame_pose, "--imu-pose": imu_pose, "--filter": filter, "--gravity": gravity}
-    for flag, value in (alone | {"--drift": drift or None, "--tilt": tilt or None, "--static": static}).items():
-        if value is not None:
-            raise InputError(f"{flag} belongs to --sensor LOG; with a run its robot, filter and gravity are used")
-    if online:
-        from dynid.run.payload import online_payload
-        from dynid.run.store import load_run
+    if robot is not None and not sensor:
+        raise InputError("--robot belongs to --sensor LOG; with a run its robot, filter and gravity are used")
+    told = _Told(form, output, page, json)
+    if sensor:
+        _on_sensor(sensor, robot, settings, told)
+    elif run is not None:
+        _on_run(run, logs or [], settings, told)
 
-        _show_online(online_payload(load_run(run), logs, frame, tool=_tool(tool)), json)
+
+@dataclass(frozen=True)
+class _Told:
+    """Where the load is told: in a vendor's form, in a file, on a page, as JSON."""
+
+    form: str | None
+    output: Path | None
+    page: Path | None
+    json: bool
+
+    def __post_init__(self) -> None:
+        from dynid.export.vendors import FORMS
+
+        if self.form is not None and self.form not in FORMS:
+            raise UnknownNameError("format", self.form, FORMS)
+        if self.form is None and self.output is not None:
+            raise InputError(f"-o {self.output} writes a vendor's form, expected --format NAME beside it")
+
+    def vendor(self, phi: Any, frame: Any, robot: Robot | None) -> VendorText | None:
+        """The load in the form asked for, written where that was asked for."""
+        from dynid.files import write_text
+        from dynid.run.vendor import vendor_load
+
+        if self.form is None:
+            return None
+        found = vendor_load(self.form, phi, frame, robot)
+        if self.output is not None:
+            write_text(self.output, found.text + "\n")
+        return found
+
+
+def _on_sensor(logs: list[str], robot: Path | None, settings: PayloadSettings, told: _Told) -> None:
+    from dynid.run.sensor_payload import online_sensor_payload, sensor_payload
+
+    if settings.online:
+        _show_online(online_sensor_payload(logs, robot, settings), told.json)
         return
-    known = {"mass": mass, "shape": shape, "tool": tool, "gain_percent": gain_percent, "each": each}
-    _joint_payload(run, logs, frame, known, form, output, page, json)
+    found, model = sensor_payload(logs, robot, settings)
+    vendor = told.vendor(found.best.phi, found.place, model)
+    if told.page is not None:
+        from dynid.report.load_report import report_sensor
+
+        report_sensor(found, told.page)
+    if told.json:
+        show_json(found.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()})
+    else:
+        show_sensor(found)
+        _show_vendor(vendor)
 
 
-def _sensor_body(
-    logs: list[str],
-    robot: Path | None,
-    frame: str | None,
-    mass: float | None,
-    shape: str | None,
-    typed: dict[str, Any],
-    reading: dict[str, Any],
-) -> tuple[SensorBody, Robot | None]:
-    from dynid.run.known_load import known_load
-    from dynid.run.sensor import SensorOptions, identify_sensor_body
+def _on_run(folder: Path, logs: list[str], settings: PayloadSettings, told: _Told) -> None:
+    from dynid.run.payload import loads_of, online_loads_of
+    from dynid.run.store import load_run
 
-    recordings, model, place, imu = _sensor_logs(logs, robot, frame, typed, reading)
-    options = SensorOptions(
-        drift=typed["drift"], tilt=typed["tilt"], static=typed["static"], constraints=known_load(mass, shape)
+    settings.for_run()
+    run = load_run(folder)
+    if settings.online:
+        _show_online(online_loads_of(run, logs, settings), told.json)
+        return
+    found = loads_of(run, logs, settings)
+    vendors = [told.vendor(one.phi, one.frame, run.robot) for _, one in found]
+    if told.page is not None:
+        from dynid.report.load_report import report_payload
+
+        report_payload(run, found[0][1], told.page)
+    if told.json:
+        records = [
+            one.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()}
+            for (_, one), vendor in zip(found, vendors, strict=True)
+        ]
+        logged = [{"log": str(paths[0])} | record for (paths, _), record in zip(found, records, strict=True)]
+        show_json(records[0] | ({"loads": logged} if settings.each else {}))
+        return
+    for (paths, one), vendor in zip(found, vendors, strict=True):
+        _show_load(one, f", from {paths[0].name}" if settings.each else "")
+        _show_vendor(vendor)
+    if told.page is not None:
+        show(f"report written to {told.page}")
+
+
+def _show_load(found: Payload, where: str) -> None:
+    show(f"load on '{found.link}', in its frame{where}")
+    show_body(found.body)
+    if found.gain_sigma:
+        show(f"the intervals include {100.0 * found.gain_sigma:g} % for the drive gains (--gain-percent)")
+    show(
+        f"torque error on the loaded logs: {percent(found.relative_error_without)} without the load, "
+        f"{percent(found.relative_error_with)} with it"
     )
-    found = identify_sensor_body(recordings, model, place, filtered=typed["filter"] or "auto", imu=imu, options=options)
-    return found, model
-
-
-def _sensor_logs(
-    logs: list[str], robot: Path | None, frame: str | None, typed: dict[str, Any], reading: dict[str, Any]
-) -> tuple[Any, Robot | None, Any, Any]:
-    """Recordings, robot, frame of the sensor and pose of the IMU."""
-    from dynid.robot.frames import frame_named, pose_from
-    from dynid.robot.read import read_robot
-    from dynid.run.sensor import read_sensor_logs
-
-    model = None if robot is None else read_robot(robot, "none", typed["gravity"])
-    recordings = read_sensor_logs(logs, model, **reading)
-    if model is not None and recordings[0].position is not None:
-        model = model if recordings[0].joint_names == model.joint_names else model.only(recordings[0].joint_names)
-    place: Any = frame
-    if typed["frame_pose"] is not None:
-        if model is None:
-            raise InputError("--frame-pose is a pose in a frame of the robot, expected --robot ROBOT beside it")
-        place = frame_named(model, frame).moved(pose_from(numbers(typed["frame_pose"], "--frame-pose")), "sensor")
-    imu = None if typed["imu_pose"] is None else pose_from(numbers(typed["imu_pose"], "--imu-pose"))
-    return recordings, model, place, imu
-
-
-def _sensor_online(
-    logs: list[str], robot: Path | None, frame: str | None, typed: dict[str, Any], reading: dict[str, Any]
-) -> Iterator[OnlineBodyState]:
-    from dynid.robot.frames import frame_named
-    from dynid.run.sensor import online_sensor_body
-    from dynid.run.sensor_signals import sensor_filter
-
-    recordings, model, place, imu = _sensor_logs(logs, robot, frame, typed, reading)
-    how = sensor_filter(typed["filter"] or "savgol:21,2")
-    for recording in recordings:
-        samples, _ = how.samples(recording, model, None if model is None else frame_named(model, place), imu)
-        yield from online_sensor_body(samples)
+    for warning in found.warnings:
+        say(f"warning: {warning}")
 
 
 def _show_online(states: Iterator[OnlineBodyState], json: bool) -> None:
@@ -300,21 +206,6 @@ def _show_online(states: Iterator[OnlineBodyState], json: bool) -> None:
         m = float(state.values[0])
         centre = numbers_text(1e3 * state.values[1:4] / m, 1) if m > 0.0 else "-"
         show(f"t {state.time_s:8.2f} s  mass {m:8.4f} kg  centre [{centre}] mm  known: {known}")
-
-
-def _vendor(form: str | None, phi: Any, frame: Any, robot: Robot | None, output: Path | None) -> VendorText | None:
-    """The load in the form asked for, written where that was asked for."""
-    from dynid.files import write_text
-    from dynid.run.vendor import vendor_load
-
-    if form is None:
-        if output is not None:
-            raise InputError(f"-o {output} writes a vendor's form, expected --format NAME beside it")
-        return None
-    found = vendor_load(form, phi, frame, robot)
-    if output is not None:
-        write_text(output, found.text + "\n")
-    return found
 
 
 def _show_vendor(vendor: VendorText | None) -> None:
@@ -375,68 +266,3 @@ def show_body(body: BodyEstimate) -> None:
     show(f"physically consistent: {'yes' if body.feasible else 'no'}")
     if body.unknown:
         show(f"not determined by these data: {', '.join(body.unknown)}")
-
-
-def _joint_payload(
-    run: Path,
-    logs: list[str],
-    frame: str | None,
-    known: dict[str, Any],
-    form: str | None,
-    output: Path | None,
-    page: Path | None,
-    json: bool,
-) -> None:
-    from dynid.run.known_load import known_load
-    from dynid.run.log_paths import log_paths
-    from dynid.run.payload import identify_payload
-    from dynid.run.store import load_run
-
-    model = load_run(run)
-    options: dict[str, Any] = {
-        "constraints": known_load(known["mass"], known["shape"]),
-        "tool": _tool(known["tool"]),
-        "gain_sigma": None if known["gain_percent"] is None else known["gain_percent"] / 100.0,
-    }
-    paths = log_paths(logs)
-    groups = [[log] for log in paths] if known["each"] else [paths]
-    found = [identify_payload(model, group, frame, **options) for group in groups]
-    vendors = [_vendor(form, one.phi, one.frame, model.robot, output) for one in found]
-    if page is not None:
-        from dynid.report.load_report import report_payload
-
-        report_payload(model, found[0], page)
-    records = [
-        one.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()}
-        for one, vendor in zip(found, vendors, strict=True)
-    ]
-    if json:
-        logged = [{"log": str(group[0])} | record for group, record in zip(groups, records, strict=True)]
-        show_json(records[0] | ({"loads": logged} if known["each"] else {}))
-        return
-    for group, one, vendor in zip(groups, found, vendors, strict=True):
-        show(f"load on '{one.link}', in its frame" + (f", from {group[0].name}" if known["each"] else ""))
-        show_body(one.body)
-        if one.gain_sigma:
-            show(f"the intervals include {100.0 * one.gain_sigma:g} % for the drive gains (--gain-percent)")
-        show(
-            f"torque error on the loaded logs: {percent(one.relative_error_without)} without the load, "
-            f"{percent(one.relative_error_with)} with it"
-        )
-        for warning in one.warnings:
-            say(f"warning: {warning}")
-        _show_vendor(vendor)
-    if page is not None:
-        show(f"report written to {page}")
-
-
-def _tool(path: Path | None) -> list[float] | None:
-    """Ten parameters of a tool from the JSON that an earlier payload printed."""
-    from dynid.files import read_json
-
-    if path is None:
-        return None
-    phi = read_json(path, "file of --tool").get("phi")
-    if not isinstance(phi, list) or len(phi) != 10 or not all(isinstance(value, int | float) for value in phi):
-        raise InputError(f"'{path}' has no ten numbers under 'phi', expected what 'dynid payload ... --json' prints")
-    return [float(value) for value in phi]

@@ -13,7 +13,7 @@ import typer
 
 from dynid.cli.console import say, show, show_table
 from dynid.cli.options import AsJson, RobotFile
-from dynid.cli.schema import takes_options
+from dynid.cli.schema import own_options, takes_options
 from dynid.run.options import Model, Reading, Rows
 from dynid.run.watch_options import Drift, Stream, Watching
 
@@ -36,15 +36,6 @@ _WORDS = {1: "identified", 0: "not excited", -1: "dependent"}
 def watch(
     robot: RobotFile,
     given: dict[str, Any],
-    payload: Annotated[
-        bool, typer.Option("--payload", help="Watch the ten parameters of a load; needs --against RUN without it.")
-    ] = False,
-    frame: Annotated[
-        str | None,
-        typer.Option(
-            "--frame", metavar="LINK", help="With --payload: frame of the load; default: the last link.", show_default=False
-        ),
-    ] = None,
     page: Annotated[
         str | None,
         typer.Option(
@@ -75,10 +66,10 @@ def watch(
     from dynid.watch.sources import address_of, source_of
     from dynid.watch.warm import warm_up
 
-    own = {name: given.pop(name) for name in list(given) if name in WatchSettings.__dataclass_fields__}
-    asked, settings = WatchSettings(**own), Settings(**given)
+    own, rest = own_options(given, WatchSettings)
+    asked, settings = WatchSettings(**own), Settings(**rest)
     place = None if page is None else address_of(page, "--page", allow_remote=asked.allow_remote)
-    watcher = make_watcher(robot, settings, asked, payload=payload, frame=frame, where=asked.source)
+    watcher = make_watcher(robot, settings, asked)
     source = source_of(
         asked.source,
         sys.stdin.buffer,

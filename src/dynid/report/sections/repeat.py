@@ -9,7 +9,8 @@ from typing import Any
 
 from dynid.report.page import Code, Folded, Part, Section, Table
 from dynid.report.shown import Shown
-from dynid.run.options import GROUPS, Settings, kind_of, options_of
+from dynid.run.option import kind_of, options_of
+from dynid.run.options import GROUPS, Settings
 from dynid.run.store import RUN_FILE, versions
 
 
