@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,11 +21,12 @@ from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.sections import run_sections
 from dynid.recording.steps.zero_phase import butterworth, memory_rows
 from dynid.regression.decimation import DecimatedPart, Decimation
+from dynid.regression.filtered_part import FilteredPart
 from dynid.regression.kept_rows import KeptRows, Room
 from dynid.regression.source import BLOCK_LIMIT, Chunk, RowsOf, RowSource
 
 _IN_BAND = 0.8  # of half the rate that is left
-_MOST_JOINED = 8  # products of a long log that become one chunk
+_MOST_JOINED = 8  # groups of a long log that become one chunk
 _FORGOTTEN = 1e-10  # of the largest tap, where the response of a zero-phase filter is cut off
 
 
@@ -287,20 +287,18 @@ def decimated(chunks: Iterator[TimedChunk], taps: Array, every: int, edge: int) 
     """Rows of one uninterrupted part convolved with an odd number of symmetric taps, every ``every``-th of them.
 
     ``edge`` rows are left out at either end, and the part is continued beyond its ends by reflection, so that rows nearer to
-    them than half the taps still have all they need. One matrix product per block of rows does filter and decimation.
+    them than half the taps still have all they need. Rows come in groups whose size does not depend on how the chunks were cut.
     """
-    window = _Window(len(taps) // 2)
-    per_block = max(1, len(taps) // every)
-    spread = _spread_taps(taps, every, per_block)
-    delay = max(window.reach, edge)
     target = edge + -edge % every  # number in the part of the next row to answer for
+    part = FilteredPart(taps, every, target)
+    per_group = max(1, len(taps) // every)
+    delay = max(part.reach, edge)
     ready, made = list[Chunk](), 0
     for chunk in chunks:
-        window.append(chunk)
-        while target + (per_block - 1) * every + delay < window.n_rows:
-            ready.append(window.product(target, every, spread))
-            target += per_block * every
-            window.forget(target)
+        part.append(chunk.blocks, chunk.time)
+        while target + (per_group - 1) * every + delay < part.n_rows:
+            ready.append(part.take(per_group))
+            target += per_group * every
             made += 1
             # never more than one block of a factor holds by then, so that short logs keep their blocks
             if len(ready) >= min(1 + made // BLOCK_LIMIT, _MOST_JOINED):
@@ -308,11 +306,11 @@ def decimated(chunks: Iterator[TimedChunk], taps: Array, every: int, edge: int) 
                 ready = []
     if ready:
         yield _joined(ready)
-    _refuse_short(window.n_rows, edge)
-    window.end()
-    while target < window.n_rows - edge:
-        count = min(per_block, -(-(window.n_rows - edge - target) // every))
-        yield window.product(target, every, spread[: (count - 1) * every + len(taps), :count])
+    _refuse_short(part.n_rows, edge)
+    part.end()
+    while target < part.n_rows - edge:
+        count = min(per_group, -(-(part.n_rows - edge - target) // every))
+        yield part.take(count)
         target += count * every
 
 
@@ -350,86 +348,6 @@ def _refuse_short(n_rows: int, edge: int) -> None:
             f"a part of the samples has {n_rows} rows, too short to filter and decimate: "
             f"{edge} rows are left out at either end"
         )
-
-
-def _spread_taps(taps: Array, every: int, count: int) -> Array:
-    """``(rows, count)``: the taps once per column, each ``every`` rows further down."""
-    spread = np.zeros(((count - 1) * every + len(taps), count))
-    for k in range(count):
-        spread[k * every : k * every + len(taps), k] = taps
-    return spread
-
-
-class _Window:
-    """The rows of all channels that a filter still needs, side by side, and their times below; time runs along the last axis."""
-
-    def __init__(self, reach: int) -> None:
-        self.reach = reach
-        self.n_rows = 0
-        """Rows of the part seen so far."""
-        self._widths: list[int] = []
-        self._early: list[Array] = []  # the first rows, until there are enough of them to reflect
-        self._values = np.empty((0, 0))
-        self._held = 0
-        self._first = (
-            self._needed
-        ) = -reach  # numbers in the part of the first row held and needed; reflected ones are negative
-
-    def append(self, chunk: TimedChunk) -> None:
-        self._widths = self._widths or [block.shape[1] for block in chunk.blocks]
-        rows = [*(block.T for block in chunk.blocks), chunk.time[None]]
-        self.n_rows += len(chunk)
-        if self._held:
-            self._push(rows)
-            return
-        self._early.append(np.concatenate(rows))
-        if self.n_rows > self.reach:
-            self._begin()
-
-    def end(self) -> None:
-        """The last rows reflected, so that all rows of the part can be answered for."""
-        if not self._held:
-            self._begin()
-        known = self._values[:, max(0, self._held - self.reach - 1) : self._held]
-        self._push([_reflection(known[:, ::-1], self.reach)])
-
-    def product(self, target: int, every: int, spread: Array) -> Chunk:
-        """Filtered rows ``target``, ``target + every``, ..."""
-        begin = target - self.reach - self._first
-        found = self._values[:-1, begin : begin + len(spread)] @ spread
-        ends = np.cumsum([0, *self._widths])
-        times = self._values[-1, begin + self.reach :: every][: spread.shape[1]]
-        return Chunk([found[a:b].T for a, b in pairwise(ends)], times.copy())
-
-    def forget(self, target: int) -> None:
-        """Rows that no row from ``target`` on needs; their room is used again when there is no other."""
-        self._needed = target - self.reach
-
-    def _begin(self) -> None:
-        rows = np.concatenate(self._early, axis=1)
-        self._early = []
-        self._push([np.concatenate([_reflection(rows[:, : self.reach + 1], self.reach)[:, ::-1], rows], axis=1)])
-
-    def _push(self, rows: Sequence[Array]) -> None:
-        """Rows given as blocks that lie below one another."""
-        n = rows[0].shape[1]
-        if self._held + n > self._values.shape[1]:
-            kept = self._values[:, self._needed - self._first : self._held]
-            room = np.empty((sum(map(len, rows)), 2 * (kept.shape[1] + n)))
-            room[:, : kept.shape[1]] = kept if kept.size else 0.0
-            self._values, self._first, self._held = room, self._needed, kept.shape[1]
-        np.concatenate(rows, out=self._values[:, self._held : self._held + n])
-        self._held += n
-
-
-def _reflection(rows: Array, reach: int) -> Array:
-    """``2 x_0 - x_k`` for ``k`` from 1 to ``reach``, the last of them repeated where there are fewer rows."""
-    mirrored = 2.0 * rows[:, :1] - rows[:, 1 : reach + 1]
-    missing = reach - mirrored.shape[1]
-    if not missing:
-        return mirrored
-    last = mirrored[:, -1:] if mirrored.shape[1] else rows[:, :1]
-    return np.concatenate([mirrored, np.repeat(last, missing, axis=1)], axis=1)
 
 
 def uniform_parts(chunks: Iterator[Chunk]) -> Iterator[tuple[float, Iterator[TimedChunk]]]:
