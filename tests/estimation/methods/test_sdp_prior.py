@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.estimation.convex.conic import fit_in
 from dynid.estimation.convex.description import described_bodies
 from dynid.estimation.convex.layout import Layout
 from dynid.estimation.estimate import estimate
+from dynid.estimation.methods import sdp
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.inertia import is_consistent, phi_from_principal
@@ -171,3 +173,32 @@ def test_weights_share_what_consistency_costs():
     clean = FeasibleSDP(weighted=True).estimate(build_regression(truth, log(truth, 0)), base, truth.parameters)
     ratios = np.array(clean.details["weights"]) * np.array([1.0, 0.1, 0.05, 0.03])
     assert ratios == pytest.approx(np.full(4, ratios.mean()), rel=0.1)
+
+
+def test_one_program_suffices_where_the_data_cannot_tell(monkeypatch: pytest.MonkeyPatch):
+    """The whole prior fits as well as any parameters could: the answer is that of all programs, from one."""
+    truth = torso_and_arm()
+    base, data = reduce_to_base(truth), build_regression(truth, log(truth, 0))
+    method, programs = FeasibleSDP(prior="auto", weighted=True), []
+    monkeypatch.setattr(sdp, "fit_in", lambda *given, **options: programs.append(1) or fit_in(*given, **options))
+    once = method.estimate(data, base, truth.parameters)
+    assert len(programs) == 1
+    monkeypatch.setattr(FeasibleSDP, "_at_once", lambda *_: None)
+    step_by_step = method.estimate(data, base, truth.parameters)
+    assert len(programs) > 2
+    assert np.array_equal(once.standard.values, step_by_step.standard.values)
+    assert once.details["prior_strength"] == step_by_step.details["prior_strength"] == 1.0
+
+
+def test_all_programs_are_solved_where_the_data_can_tell(monkeypatch: pytest.MonkeyPatch):
+    """A joint whose rows ask for a negative rotor inertia: what consistency costs is found before the prior is judged by it."""
+    truth = torso_and_arm()
+    samples = log(truth, 0)
+    bent = np.array(samples.torque)
+    bent[:, 2] -= 0.15 * samples.acceleration[:, 2]
+    base, data = reduce_to_base(truth), build_regression(truth, replace(samples, torque=bent))
+    found = FeasibleSDP(prior="auto", weighted=True).estimate(data, base, truth.parameters)
+    monkeypatch.setattr(FeasibleSDP, "_at_once", lambda *_: None)
+    step_by_step = FeasibleSDP(prior="auto", weighted=True).estimate(data, base, truth.parameters)
+    assert np.array_equal(found.standard.values, step_by_step.standard.values)
+    assert found.details["weights"] == step_by_step.details["weights"]

@@ -151,7 +151,34 @@ class FeasibleSDP:
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
-        fit, found = self.whiten(problem, prior="none"), None
+        plain, told = self.whiten(problem, prior="none"), Contradictions()
+        at_once = self._at_once(plain) if self.prior == "auto" else None
+        fit, found, told = (*at_once, told) if at_once is not None else self._step_by_step(plain)
+        x, details, notes, outcome = found
+        free = fit.data_only and not details.get("constraints_active", True)
+        details |= told.details(self.boxes)
+        return fit.finish(
+            self.name, x, self.covariance, outcome, (*notes, *self.box_notes, *told.notes()), details, free=free
+        )
+
+    def _at_once(self, plain: WhitenedFit) -> tuple[WhitenedFit, Solved] | None:
+        """The fit with the whole prior and every box, where the data cannot tell it from the best fit of any parameters.
+
+        No consistent fit is better than the unconstrained one: the best of them need not be known to see that none is noticeably
+        better. None where the data can tell.
+        """
+        fit = self.whiten(plain.problem, weights=plain.weights, boxes=self.boxes)
+        held = solve_whitened(fit)
+        if held[0] is None or not fit.chi_square_excess(held[0]) <= _allowed(fit):
+            return None
+        if self.weighted and self.shares_misfit and not _settled(plain, _misfit_weights(fit, held[0], _noise(plain))):
+            return None
+        held[1]["prior_strength"] = self.strength
+        return fit, held
+
+    def _step_by_step(self, plain: WhitenedFit) -> tuple[WhitenedFit, Solved, Contradictions]:
+        """The best consistent fit, then the boxes and the prior as far as the data cannot tell the fit from it."""
+        fit, found = plain, None
         if self.weighted and self.shares_misfit:
             fit, found = self._with_misfit(fit)
         best, kept, told = found, tuple(self.boxes), Contradictions()
@@ -161,14 +188,8 @@ class FeasibleSDP:
             found = found or solve_whitened(fit)
             fit, found = self._near_description(fit, found, best or found, kept)
         elif self.prior != "none":
-            fit, found = self.whiten(problem, weights=fit.weights, boxes=kept), None
-        found = found or solve_whitened(fit)
-        x, details, notes, outcome = found
-        free = fit.data_only and not details.get("constraints_active", True)
-        details |= told.details(self.boxes)
-        return fit.finish(
-            self.name, x, self.covariance, outcome, (*notes, *self.box_notes, *told.notes()), details, free=free
-        )
+            fit, found = self.whiten(fit.problem, weights=fit.weights, boxes=kept), None
+        return fit, found or solve_whitened(fit), told
 
     def _in_boxes(
         self, best: WhitenedFit, found: Solved
@@ -202,21 +223,16 @@ class FeasibleSDP:
         Where links or friction cannot be what the rows ask for, the model lacks something. Weights by the noise alone would
         leave all of that error to the joints with the largest noise.
         """
-        problem = fit.problem
-        noise = np.maximum(problem.noise_sigma(fit.beta, pooled=False), noise_floor(problem))
-        by_chance = 1.0 + 2.0 * problem.seen.rank / float(problem.rows().sum())  # where the true values are consistent
+        noise = _noise(fit)
         for _ in range(MISFIT_ROUNDS):
             found = solve_whitened(fit)
             x = found[0]
             if x is None:
                 return fit, found
-            left = problem.noise_sigma(problem.base.K @ fit.phi(x)[: problem.base.K.shape[1]], pooled=False)
-            misfit = max(float((left**2 - by_chance * noise**2).max()), 0.0)  # as large everywhere as where it shows most
-            weights = 1.0 / np.sqrt(noise**2 + misfit)
-            weights /= np.exp(np.log(weights).mean())
-            if float(np.abs(np.log(weights / fit.weights)).max()) < SETTLED:
+            weights = _misfit_weights(fit, x, noise)
+            if _settled(fit, weights):
                 return fit, found
-            fit = self.whiten(problem, prior="none", weights=weights)
+            fit = self.whiten(fit.problem, prior="none", weights=weights)
         return fit, None
 
     def _near_description(
@@ -243,6 +259,26 @@ class FeasibleSDP:
 def _allowed(best: WhitenedFit) -> float:
     """Chi-square above its least value that the data cannot tell from it."""
     return min(float(best.problem.seen.rank), WITHIN * best.freedom)
+
+
+def _noise(fit: WhitenedFit) -> Array:
+    """Noise of every joint about the unconstrained fit."""
+    return np.maximum(fit.problem.noise_sigma(fit.beta, pooled=False), noise_floor(fit.problem))
+
+
+def _misfit_weights(fit: WhitenedFit, x: Array, noise: Array) -> Array:
+    """Weights by the noise and what ``x`` leaves beyond it, of geometric mean one."""
+    problem = fit.problem
+    by_chance = 1.0 + 2.0 * problem.seen.rank / float(problem.rows().sum())  # where the true values are consistent
+    left = problem.noise_sigma(problem.base.K @ fit.phi(x)[: problem.base.K.shape[1]], pooled=False)
+    misfit = max(float((left**2 - by_chance * noise**2).max()), 0.0)  # as large everywhere as where it shows most
+    weights: Array = 1.0 / np.sqrt(noise**2 + misfit)
+    return weights / float(np.exp(np.log(weights).mean()))
+
+
+def _settled(fit: WhitenedFit, weights: Array) -> bool:
+    """Whether these weights are those of the fit already."""
+    return float(np.abs(np.log(weights / fit.weights)).max()) < SETTLED
 
 
 @dataclass(frozen=True)
