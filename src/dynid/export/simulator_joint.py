@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
-import scipy.optimize
 
 from dynid.arrays import Array
 from dynid.parameters import Column
@@ -101,9 +100,25 @@ def nearest_held(robot: Robot, motions: Iterable[Motion]) -> Robot:
         moving = np.abs(v[:, k]) > 0.0
         columns = np.column_stack([v[moving, k], np.sign(v[moving, k])])
         size = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-        found = scipy.optimize.nnls(columns / size, tau[moving, k])[0] / size if moving.any() else np.zeros(2)
+        found = _two_nonnegative(columns / size, tau[moving, k]) / size
         values |= {f"fv{number}": float(found[0]), f"fc{number}": float(found[1]), f"Ia{number}": float(rotors[k])}
     return robot.with_effects((Viscous(), Coulomb(), Armature())).with_parameters(values)
+
+
+def _two_nonnegative(columns: Array, target: Array) -> Array:
+    """Least squares by two columns with factors that are not negative: of both, of one alone, or of none, whichever is nearest.
+
+    SciPy's solver for any number of columns is the same thing behind an import that takes longer than the whole export.
+    """
+    both = np.linalg.lstsq(columns, target, rcond=None)[0]
+    if (both >= 0.0).all():
+        return np.asarray(both)
+    gain = np.maximum(columns.T @ target, 0.0)
+    size = np.maximum((columns**2).sum(axis=0), 1e-300)
+    better = int(np.argmax(gain**2 / size))  # the one that takes most off the sum of squares
+    found = np.zeros(2)
+    found[better] = gain[better] / size[better]
+    return found
 
 
 def left_out(robot: Robot, format: str, places: Collection[Place], *, gravity: bool = True) -> list[str]:
