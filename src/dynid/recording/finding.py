@@ -54,7 +54,7 @@ def dropped_rows(reasons: str, n_dropped: int, n_rows: int) -> Finding:
         "dropped_rows",
         "warning" if share > 0.01 else "note",
         f"{reasons} ({n_dropped} of {n_rows} rows of the file)",
-        "record without gaps, or split the log there with SplitAtGaps",
+        "record without gaps; identify takes the parts between them as logs of their own (in Python: SplitAtGaps)",
         values={"rows": n_dropped, "share": share},
     )
 

@@ -127,3 +127,13 @@ def test_blocks_end_where_lines_end(tmp_path, monkeypatch, delimiter, line_end):
     np.testing.assert_array_equal(np.concatenate([batch["q1"] for batch in batches]), Q[:, 0])
     np.testing.assert_array_equal(np.concatenate([batch["tau3"] for batch in batches]), TAU[:, 2])
     assert sum(int(batch[MALFORMED][0]) for batch in batches) == 2
+
+
+def test_a_malformed_line_that_is_no_text_is_counted_and_told_once(tmp_path, capfd):
+    lines = write_csv(tmp_path / "log.csv", plain()).read_bytes().splitlines()
+    lines[20:20] = [b"\xff\xfe,1"]
+    (tmp_path / "log.csv").write_bytes(b"\n".join(lines))
+    recording = read_recording(tmp_path / "log.csv", ARM)
+    check(recording)
+    assert "1 line with a wrong number of fields was left out" in recording.source.notes
+    assert capfd.readouterr().err == ""

@@ -42,7 +42,11 @@ class Rows:
     def notes_on_lines(self) -> tuple[str, ...]:
         """Lines that were left out because they could not be split into columns."""
         n = self.n_malformed
-        return (f"{n} {'line' if n == 1 else 'lines'} with a wrong number of fields were left out",) if n else ()
+        return (
+            (f"{n} {'line' if n == 1 else 'lines'} with a wrong number of fields {'was' if n == 1 else 'were'} left out",)
+            if n
+            else ()
+        )
 
 
 @dataclass(frozen=True)

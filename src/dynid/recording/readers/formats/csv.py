@@ -128,9 +128,9 @@ class CsvTable:
             malformed += 1
             return "skip"
 
-        def parse(handler: Callable[[Any], str] | None) -> Any:
+        def parse(data: Any, handler: Callable[[Any], str] | None) -> Any:
             return arrow_csv.read_csv(
-                pa.BufferReader(block),
+                pa.BufferReader(data),
                 read_options=arrow_csv.ReadOptions(
                     column_names=[f"c{k}" for k in range(len(self.names))],
                     skip_rows=skip_lines,
@@ -146,11 +146,13 @@ class CsvTable:
             )
 
         try:
-            return parse(None), 0
+            return parse(block, None), 0
         except pa.ArrowInvalid as error:
             if not re.search(r"Expected \d+ columns, got \d+", str(error)):
                 raise
-        table = parse(count_malformed)
+        # Arrow hands a malformed line over as text: one that is none would be told on the terminal and not be counted.
+        text = memoryview(block).tobytes().decode("utf-8", "replace").encode()
+        table = parse(text, count_malformed)
         return table, malformed
 
     def _type(self, name: str) -> Any:
