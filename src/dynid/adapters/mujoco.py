@@ -339,7 +339,8 @@ def inertial_attributes(mass: float, com: Array, inertia: Array) -> dict[str, st
     moments, axes = np.linalg.eigh(inertia)
     axes[:, 0] *= np.sign(np.linalg.det(axes))
     rounding = 2.0 * ROUNDOFF * (moments[2] + 2.0 * mass * float(com @ com) + mass)  # what counts as consistent
-    moments = np.where((-rounding <= moments) & (moments < 0.0), 0.0, moments)  # a point or a rod that rounding pushed below zero
+    # points and rods that rounding pushed below zero
+    moments = np.where((-rounding <= moments) & (moments < 0.0), 0.0, moments)
     flat = moments[0] + moments[1]
     if flat < moments[2] <= flat + rounding:  # a flat body that rounding pushed over the triangle inequality
         moments[2] = flat
