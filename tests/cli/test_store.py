@@ -18,7 +18,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 def test_add_list_identify(shop: Shop, tmp_path: Path) -> None:
     done = dynid(
         "store", "add", shop.urdf, shop.logs[2], "--to", shop.store.folder, "--robot-id", "B", "--day", "2026-03-04",
-        "--condition", "tool=C", "--condition", "temperature=21", "--json",
+        "--condition", "tool=C", "--condition", "temperature=21", "--stream", "on", "--engine", "threads:2", "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -51,6 +51,7 @@ def test_add_list_identify(shop: Shop, tmp_path: Path) -> None:
         (("--cutoff-hz", "8"), "was made with --cutoff-hz 15.0, 8.0 was given"),
         (("--condition", "tool"), "--condition is 'tool', expected name=value"),
         (("--condition", "day=1"), "'day' is given by --day"),
+        (("--engine", "threads:0x"), "'0x' workers, expected a number"),
         (("--day", "1.3.2026"), "--day is '1.3.2026', expected a day such as 2026-03-01"),
     ],
 )
@@ -83,3 +84,10 @@ def test_fleet_exits_with_1_where_a_change_is_too_large(shop: Shop, tmp_path: Pa
     assert wrong.returncode == 2
     assert "--false-alarms is 2, expected a probability" in wrong.stderr
     assert "is no store" in dynid("fleet", tmp_path, "-o", page).stderr
+    spread = dynid(
+        "fleet", shop.store.folder, "--where", "robot!=A and robot!=B", "-o", page, "--engine", "threads:2", "--json"
+    )
+    assert spread.returncode == 0, spread.stderr
+    other = json.loads(spread.stdout)
+    assert other["alarms"] == found["alarms"]
+    assert other["robots"] == found["robots"]

@@ -114,19 +114,23 @@ def test_residuals_are_those_of_fits_without_the_block() -> None:
     held = HeldOut.of(robot, [noisy(robot)], ROWS)
     assert held is not None
     extra = {2: np.random.default_rng(1).normal(size=(len(held.block), 2))}
-    left, (added,) = held.residuals([extra])
+    left, (added,) = held.with_each([extra])
+    np.testing.assert_allclose(held.residuals(), left, atol=1e-9 * np.abs(held.torque).max())
     assert added is not None
     C = np.zeros((7, len(held.block), 2))
     C[2] = held.weights[2] * extra[2]
     for block in range(BLOCKS):
         inside, known = held.block == block, (held.block >= 0) & (held.block != block)
-        for columns, found in ((held.basis, left), (np.concatenate([held.basis, C], axis=2), added.residual)):
+        expected = []
+        for columns in (held.basis, np.concatenate([held.basis, C], axis=2)):
             A, y = np.concatenate(columns[:, known]), held.torque[:, known].ravel()
             x = np.linalg.lstsq(A, y, rcond=None)[0]
-            expected = held.torque[:, inside] - columns[:, inside] @ x
-            np.testing.assert_allclose(found[:, inside], expected, atol=1e-6 * np.abs(held.torque).max())
+            expected.append(held.torque[:, inside] - columns[:, inside] @ x)
+        np.testing.assert_allclose(left[:, inside], expected[0], atol=1e-6 * np.abs(held.torque).max())
+        assert added.own[2][block] == pytest.approx((expected[1][2] ** 2).sum(), rel=1e-6)
+        assert added.total[block] == pytest.approx((expected[1] ** 2).sum(), rel=1e-6)
     known_already = {joint: held.basis[joint, :, :1] / held.weights[joint] for joint in range(7)}
-    assert held.residuals([known_already])[1] == [None]
+    assert held.with_each([known_already])[1] == [None]
 
 
 def test_short_logs_are_left_alone() -> None:

@@ -19,6 +19,9 @@ from dynid.fleet.entry import Entry, Key
 from dynid.fleet.store import Store, create_store, open_store
 from dynid.regression.torque import torque_regressor
 from dynid.robot.builtin import demo_robot
+from dynid.run import logs as logs_module
+from dynid.run import partitions
+from dynid.run.logs import read_unseen
 from dynid.run.signals import to_samples
 from small_fleet import DAY, OPTIONS, Shop, make_shop, small_robot
 
@@ -254,3 +257,61 @@ def test_logs_of_several_days_need_a_day(shop: Shop) -> None:
         add_to_store(shop.urdf, shop.logs[1:], shop.store.folder)
     with pytest.raises(InputError, match="--day is 'monday', expected a day such as 2026-03-01"):
         add_to_store(shop.urdf, shop.logs[1:], shop.store.folder, day="monday")
+
+
+def added_rows(shop: Shop, folder: Path, **options: Any) -> Entry:
+    """The rows of the third log in a copy of the store."""
+    store = open_store(shutil.copytree(shop.store.folder, folder))
+    add_to_store(shop.urdf, shop.logs[2], store.folder, robot_id="C", day=DAY, **options)
+    (entry,) = store.entries(["C"])
+    return entry
+
+
+@pytest.mark.parametrize("options", [{"stream": "on"}, {"stream": "on", "engine": "threads:2"}, {"engine": "threads:2"}])
+def test_streams_and_engines_add_the_same_rows(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    whole = added_rows(shop, tmp_path / "whole")
+    monkeypatch.setattr(partitions, "PARTITION_ROWS", 300)
+    if "stream" in options:
+        monkeypatch.setattr(logs_module, "read_logs", never)
+    other = added_rows(shop, tmp_path / "other", **options)
+    assert other.rows == whole.rows
+    assert other.logs == whole.logs
+    assert other.seconds == pytest.approx(whole.seconds, abs=1e-9)
+    for one, two in zip(whole.triangles, other.triangles, strict=True):
+        np.testing.assert_allclose(two.T @ two, one.T @ one, atol=1e-9 * np.abs(one.T @ one).max())
+    for name in ("residual", "freedom", "torque_energy", "held_out_residual", "held_out_energy", "low", "high", "speed"):
+        np.testing.assert_allclose(getattr(other, name), getattr(whole, name), rtol=1e-6, atol=1e-9)
+    cut = options == {"stream": "on", "engine": "threads:2"}  # stretches that are transformed end with their partitions
+    for one, two in zip(whole.noise, other.noise, strict=True):
+        np.testing.assert_allclose(np.diag(two), np.diag(one), rtol=0.5 if cut else 1e-6)
+
+
+def never(*_: Any, **__: Any) -> Any:
+    raise AssertionError("a log was read into memory")
+
+
+def test_held_out_rows_are_those_of_the_end_of_the_log(shop: Shop) -> None:
+    """A fit to the rows before 65 % of the log, judged on those after it, by plain least squares on stacked rows."""
+    (entry, _) = shop.store.entries()
+    run, base = shop.store.run, shop.store.base
+    found = read_unseen(run.robot, [shop.logs[0]], run.settings)
+    assert run.filter is not None
+    samples = [to_samples(found.recordings[0], run.filter, run.settings.max_rows)]
+    chunks = list(run.rows.source(run.robot, samples).passes())
+    time = np.concatenate([chunk.time for chunk in chunks if chunk.time is not None])
+    cut = found.recordings[0].time[0] + 0.65 * found.recordings[0].duration_s
+    early, late = time < cut - 0.2, time >= cut + 0.2
+    assert 0 < (~early & ~late).sum() < 0.1 * len(time)
+    blocks = [np.concatenate(parts) for parts in zip(*(chunk.blocks for chunk in chunks), strict=True)]
+    weights = 1.0 / np.sqrt(entry.residual / entry.freedom)
+    stacked = [
+        (w * np.hstack([block[:, :-1] @ (channel.expansion @ base.lift), block[:, -1:]]))
+        for w, block, channel in zip(weights, blocks, shop.store.channels, strict=True)
+    ]
+    known = np.vstack([one[early] for one in stacked])
+    beta = np.linalg.lstsq(known[:, :-1], known[:, -1], rcond=None)[0]
+    left = [np.sum((one[late, -1] - one[late, :-1] @ beta) ** 2) / w**2 for one, w in zip(stacked, weights, strict=True)]
+    np.testing.assert_allclose(entry.held_out_residual, left, rtol=1e-3)
+    np.testing.assert_allclose(entry.held_out_energy, [np.sum(block[late, -1] ** 2) for block in blocks], rtol=1e-9)

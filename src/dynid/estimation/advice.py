@@ -70,29 +70,30 @@ def advice_lines(advice: Sequence[Advice]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """An addition and what it does to the squared error of every block and joint."""
+    """An addition and what it does to the squared error of every block."""
 
     addition: Addition
     before: Array
-    after: Array
+    """``(blocks, joints)``, without it."""
+    after: Mapping[int, Array]
+    """Of every block, for each joint that it is about."""
+    fall: float
+    """Of all joints and blocks together."""
     size: Array
     """Squared weighted torque of every joint."""
 
-    @property
-    def fall(self) -> float:
-        return float((self.before - self.after).sum())
-
     def gain(self, joints: Sequence[int]) -> float:
-        before, after = self.before[:, joints].sum(), self.after[:, joints].sum()
+        before, after = self.before[:, joints].sum(), sum(float(self.after[j].sum()) for j in joints)
         return 1.0 - float(np.sqrt(after / before)) if before > 0.0 else 0.0
 
     def convinces(self) -> bool:
         """Whether the error falls noticeably, in every block, by more than blocks differ, and by an amount that matters."""
         own = list(self.addition.joints)
+        before, after = self.before[:, own].sum(axis=1), np.sum([self.after[j] for j in own], axis=0)
         # ratios, because one block may have far more error than the others
-        falls = -np.log(self.after[:, own].sum(axis=1) / np.maximum(self.before[:, own].sum(axis=1), 1e-300))
+        falls = -np.log(after / np.maximum(before, 1e-300))
         spread = float(np.std(falls, ddof=1)) / np.sqrt(len(falls))
-        errors = [np.sqrt(squares[:, own].sum() / self.size[own].sum()) for squares in (self.before, self.after)]
+        errors = [np.sqrt(squares.sum() / self.size[own].sum()) for squares in (before, after)]
         return bool(
             self.gain(own) >= LEAST_GAIN
             and errors[0] - errors[1] >= WORTH
@@ -140,13 +141,13 @@ def advise(
 
 
 def _best(held: HeldOut, tried: Sequence[Addition]) -> _Judged | None:
-    plain, added = held.residuals([one.columns for one in tried])
+    plain, added = held.with_each([one.columns for one in tried])
     before, size = held.squares(plain), (held.torque**2).sum(axis=1)
     convincing = []
     for addition, found in zip(tried, added, strict=True):
         if found is None:
             continue
-        judged = _Judged(addition, before, held.squares(found.residual), size)
+        judged = _Judged(addition, before, found.own, float(before.sum() - found.total.sum()), size)
         if judged.convinces() and not _impossible(held, addition, found):
             convincing.append(judged)
     return max(convincing, key=lambda one: one.fall, default=None)
@@ -157,7 +158,7 @@ def _impossible(held: HeldOut, addition: Addition, found: Added) -> bool:
     if not addition.nonnegative:
         return False
     columns = np.concatenate([held.weights[j] * own for j, own in addition.columns.items()])
-    noise = float(np.sqrt((found.residual**2).mean()))
+    noise = float(np.sqrt(found.total.sum() / held.torque.size))
     error = noise / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
     return any(found.values[k] < -CANCELS * error[k] for k in addition.nonnegative)
 
@@ -178,7 +179,7 @@ def _coupled_motors(held: HeldOut, samples: Sequence[Samples], row_filter: RowFi
     Each is tried as a whole: the samples carried to the joints, the rows made anew; errors are compared at the motors.
     """
     robot = held.robot
-    before, size = held.squares(held.residuals()[0]), (held.torque**2).sum(axis=1)
+    before, size = held.squares(held.residuals()), (held.torque**2).sum(axis=1)
     own = Coupling(tuple(map(tuple, np.eye(held.n_joints).tolist()))) if robot.coupling is None else robot.coupling
     best: _Judged | None = None
     for i, j, sign in _motor_pairs(robot, own):
@@ -187,7 +188,7 @@ def _coupled_motors(held: HeldOut, samples: Sequence[Samples], row_filter: RowFi
         tried = HeldOut.of(with_coupling(robot, other), [_reread(one, own, other) for one in samples], row_filter)
         if tried is None:
             continue
-        at_joints = tried.residuals()[0] / tried.weights[:, None]
+        at_joints = tried.residuals() / tried.weights[:, None]
         # residuals of joints are B^T times those of motors; compared in the joints' former mixture of motors
         as_before = own.B.T @ np.linalg.solve(other.B.T, at_joints)
         after = held.squares(held.weights[:, None] * as_before)
@@ -195,7 +196,8 @@ def _coupled_motors(held: HeldOut, samples: Sequence[Samples], row_filter: RowFi
         cause = (
             f"{names[j]} and {names[i]} are explained better together: the motor of {names[i]} also turns with {names[j]}"
         )
-        judged = _Judged(Addition((j, i), cause, f'--coupling "{term}"', {}), before, after, size)
+        addition = Addition((j, i), cause, f'--coupling "{term}"', {})
+        judged = _Judged(addition, before, {j: after[:, j], i: after[:, i]}, float((before - after).sum()), size)
         if judged.convinces() and (best is None or judged.fall > best.fall):
             best = judged
     return () if best is None else tuple(_told(robot, best))

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from operator import add
 
 import numpy as np
 import scipy.linalg
 
 from dynid.arrays import Array, BoolArray, IntArray
-from dynid.estimation.friction.data import Log, time_blocks, torque_rows_of
+from dynid.estimation.friction.data import Log, thinned_logs, time_blocks, torque_rows_of
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import torque_channels
@@ -33,6 +35,8 @@ LEAST_ROWS = 20
 """Rows that a block must have of each joint."""
 MOST_ROWS = 3_000
 """Rows of each joint that are kept where no row filter thins them."""
+MOST_NUMBERS = 10_000_000
+"""Numbers in the rows of all joints over all columns: of a long chain fewer rows are kept, spread over all logs."""
 NEW = 1e-4
 """Part of its square that the model's own columns must leave of a direction, for the direction to be a new one."""
 ROUNDS = 3
@@ -40,51 +44,81 @@ ROUNDS = 3
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """What some further columns do: the residual with them, as without, and their values over all blocks."""
+    """What some further columns do to the squared weighted error, and their values over all blocks."""
 
-    residual: Array
+    own: Mapping[int, Array]
+    """Of every block, for each joint that the columns enter."""
+    total: Array
+    """Of every block, all joints together."""
     values: Array
+
+
+class _Sets:
+    """Sets of further columns, weighted; each enters a few joints, and only there it has numbers."""
+
+    def __init__(self, sets: Sequence[Mapping[int, Array]], weights: Array) -> None:
+        self.columns = [{j: weights[j] * values for j, values in one.items()} for one in sets]
+        ends = np.cumsum([0, *(next(iter(one.values())).shape[1] for one in sets)]).tolist()
+        self.parts = [slice(a, b) for a, b in pairwise(ends)]
+        self.width = ends[-1]
+        self.of_joint: dict[int, tuple[IntArray, Array]] = {}
+        """Numbers of all columns that enter a joint, and these columns side by side."""
+        for j in sorted({j for one in sets for j in one}):
+            found = [(part, one[j]) for part, one in zip(self.parts, self.columns, strict=True) if j in one]
+            numbers = np.concatenate([np.arange(part.start, part.stop) for part, _ in found])
+            self.of_joint[j] = numbers, np.hstack([values for _, values in found])
 
 
 @dataclass(frozen=True, eq=False)
 class _Grams:
-    """Products of basis ``X``, further columns ``C`` and torque ``y`` over some rows."""
+    """Products of basis ``X``, further columns ``C`` and torque ``y`` over some rows; of ``C`` with itself set by set."""
 
     XX: Array
     XC: Array
-    CC: Array
+    CC: tuple[Array, ...]
     Xy: Array
     Cy: Array
 
     @classmethod
-    def of(cls, held: HeldOut, C: Array, rows: BoolArray) -> _Grams:
-        X, own = (np.concatenate(values[:, rows]) for values in (held.basis, C))
-        y = held.torque[:, rows].ravel()
-        return cls(X.T @ X, X.T @ own, own.T @ own, X.T @ y, own.T @ y)
+    def of(cls, held: HeldOut, sets: _Sets, rows: BoolArray) -> _Grams:
+        X, y = held.basis[:, rows], held.torque[:, rows]
+        flat = X.reshape(-1, X.shape[2])
+        XC, Cy = np.zeros((X.shape[2], sets.width)), np.zeros(sets.width)
+        for j, (numbers, values) in sets.of_joint.items():
+            XC[:, numbers] += X[j].T @ values[rows]
+            Cy[numbers] += values[rows].T @ y[j]
+        CC = tuple(sum(values[rows].T @ values[rows] for values in one.values()) for one in sets.columns)
+        return cls(flat.T @ flat, XC, CC, flat.T @ y.ravel(), Cy)
 
-    def all(self) -> tuple[Array, ...]:
-        return self.XX, self.XC, self.CC, self.Xy, self.Cy
+    def __add__(self, other: _Grams) -> _Grams:
+        return self._with(other, 1.0)
 
-    def less(self, other: _Grams) -> _Grams:
-        return _Grams(*(own - theirs for own, theirs in zip(self.all(), other.all(), strict=True)))
+    def __sub__(self, other: _Grams) -> _Grams:
+        return self._with(other, -1.0)
+
+    def _with(self, other: _Grams, sign: float) -> _Grams:
+        CC = tuple(own + sign * theirs for own, theirs in zip(self.CC, other.CC, strict=True))
+        XX, XC = self.XX + sign * other.XX, self.XC + sign * other.XC
+        return _Grams(XX, XC, CC, self.Xy + sign * other.Xy, self.Cy + sign * other.Cy)
 
 
 class _Fit:
     """The fit of the model to some rows, from which that with further columns follows."""
 
-    def __init__(self, gram: _Grams) -> None:
+    def __init__(self, gram: _Grams, parts: Sequence[slice]) -> None:
         n = len(gram.XX)
         factor = np.linalg.cholesky(gram.XX + 1e-10 * np.trace(gram.XX) / n * np.eye(n))
         solved = scipy.linalg.cho_solve((factor, True), np.column_stack([gram.Xy, gram.XC]), check_finite=False)
         self.b, self.inside = solved[:, 0], solved[:, 1:]
-        self._S = gram.CC - gram.XC.T @ self.inside
-        self._size = np.sqrt(np.maximum(np.diag(gram.CC), 1e-300))
+        self._gram, self._parts = gram, parts
         self._right = gram.Cy - self.inside.T @ gram.Xy
 
-    def values(self, part: slice) -> Array | None:
-        """Values of some of the columns beside the model, along what is new of them; None where the model has them already."""
-        size = self._size[part]
-        left, V = np.linalg.eigh(self._S[part, part] / np.outer(size, size))
+    def values(self, k: int) -> Array | None:
+        """Values of a set of columns beside the model, along what is new of them; None where the model has them already."""
+        part, CC = self._parts[k], self._gram.CC[k]
+        size = np.sqrt(np.maximum(np.diag(CC), 1e-300))
+        S = CC - self._gram.XC[:, part].T @ self.inside[:, part]
+        left, V = np.linalg.eigh(S / np.outer(size, size))
         new = left > NEW
         if not new.any():
             return None
@@ -109,7 +143,8 @@ class HeldOut:
     def of(cls, robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None) -> HeldOut | None:
         """The rows of a robot; None where there are too few for blocks."""
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in samples) / MOST_ROWS)))
-        logs = tuple(
+        lift = reduce_to_base(robot).lift
+        whole = [
             Log(
                 one,
                 driven_motion(robot, one.position, one.velocity, one.acceleration, one.load, one.travel),
@@ -117,9 +152,9 @@ class HeldOut:
                 every,
             )
             for one in (with_memory(robot, given) for given in samples)
-        )
+        ]
+        logs = thinned_logs(whole, robot.n_dof * lift.shape[1], MOST_NUMBERS)
         made = [torque_rows_of(robot, log) for log in logs]
-        lift = reduce_to_base(robot).lift
         channels = torque_channels(robot)
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
         A = np.stack([own @ (channel.expansion @ lift) for own, channel in zip(columns, channels, strict=True)])
@@ -153,33 +188,42 @@ class HeldOut:
         fitted = flat @ (flat.T @ self.torque.ravel())
         return np.asarray(fitted.reshape(self.torque.shape) / self.weights[:, None])
 
-    def residuals(self, sets: Sequence[Mapping[int, Array]] = ()) -> tuple[Array, list[Added | None]]:
-        """Residual of every row by the fit that left its block out, ``(joints, rows)``, weighted, zero in rows of no block; and
-        the same with each set of further columns, None for a set that is not new to the model."""
-        C = np.concatenate([self._placed(one) for one in sets], axis=2) if sets else np.zeros((*self.torque.shape, 0))
-        ends = np.cumsum([0, *(next(iter(one.values())).shape[1] for one in sets)])
-        parts = [slice(a, b) for a, b in pairwise(ends.tolist())]
-        grams = [_Grams.of(self, C, self.block == block) for block in range(BLOCKS)]
-        total = _Grams(*(sum(own[1:], own[0]) for own in zip(*(g.all() for g in grams), strict=True)))
+    def residuals(self) -> Array:
+        """Residual of every row by the fit that left its block out, ``(joints, rows)``, weighted, zero in rows of no block."""
+        return self.with_each([])[0]
+
+    def with_each(self, sets: Sequence[Mapping[int, Array]]) -> tuple[Array, list[Added | None]]:
+        """The residuals, and what each set of further columns does to them; None for a set that is not new to the model."""
+        found = _Sets(sets, self.weights)
+        grams = [_Grams.of(self, found, self.block == block) for block in range(BLOCKS)]
+        total = reduce(add, grams)
         left = np.zeros_like(self.torque)
-        others = [np.zeros_like(self.torque) for _ in sets]
+        own: list[dict[int, list[float]]] = [{j: [] for j in one} for one in sets]
+        totals: list[list[float]] = [[] for _ in sets]
         new = np.ones(len(sets), dtype=bool)
         for block, gram in enumerate(grams):
             inside = self.block == block
-            fit = _Fit(total.less(gram))
+            fit = _Fit(total - gram, found.parts)
             X = self.basis[:, inside]
             left[:, inside] = self.torque[:, inside] - X @ fit.b
-            outside = C[:, inside] - X @ fit.inside
-            for k, part in enumerate(parts):
-                c = fit.values(part)
+            here = left[:, inside]
+            change = _Change.of(here, X, gram, fit, found, inside) if sets else None
+            for k in range(len(sets)):
+                c = fit.values(k)
                 new[k] &= c is not None
-                if c is not None:
-                    others[k][:, inside] = left[:, inside] - outside[:, :, part] @ c
-        whole = _Fit(total)
+                if c is None or change is None:
+                    continue
+                totals[k].append(change.total(k, c))
+                moved = fit.inside[:, found.parts[k]] @ c
+                for j, values in found.columns[k].items():
+                    after = here[j] - values[inside] @ c + X[j] @ moved
+                    own[k][j].append(float(after @ after))
+        whole = _Fit(total, found.parts)
         added: list[Added | None] = []
-        for k, part in enumerate(parts):
-            values = whole.values(part) if new[k] else None
-            added.append(None if values is None else Added(others[k], values))
+        for k in range(len(sets)):
+            values = whole.values(k) if new[k] else None
+            squares = {j: np.array(each) for j, each in own[k].items()}
+            added.append(None if values is None else Added(squares, np.array(totals[k]), values))
         return left, added
 
     def _placed(self, columns: Mapping[int, Array]) -> Array:
@@ -193,6 +237,35 @@ class HeldOut:
     def squares(self, left: Array) -> Array:
         """``(blocks, joints)``: squared weighted error."""
         return np.array([(left[:, self.block == block] ** 2).sum(axis=1) for block in range(BLOCKS)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Change:
+    """How the squared error of a block that was left out changes with further columns, all joints together.
+
+    With what lies of them outside the model, ``O = C - X inside``, it falls by ``2 c^T O^T r - c^T O^T O c``.
+    """
+
+    before: float
+    Or: Array
+    OO: tuple[Array, ...]
+    parts: Sequence[slice]
+
+    @classmethod
+    def of(cls, left: Array, X: Array, gram: _Grams, fit: _Fit, sets: _Sets, rows: BoolArray) -> _Change:
+        Or = -fit.inside.T @ (X.reshape(-1, X.shape[2]).T @ left.ravel())
+        for j, (numbers, values) in sets.of_joint.items():
+            Or[numbers] += values[rows].T @ left[j]
+        again = gram.XX @ fit.inside
+        OO = []
+        for part, CC in zip(sets.parts, gram.CC, strict=True):
+            own, cross = fit.inside[:, part], gram.XC[:, part]
+            OO.append(CC - own.T @ cross - cross.T @ own + own.T @ again[:, part])
+        return cls(float((left**2).sum()), Or, tuple(OO), sets.parts)
+
+    def total(self, k: int, c: Array) -> float:
+        """Squared error of the block with a set of columns at these values."""
+        return self.before - 2.0 * float(c @ self.Or[self.parts[k]]) + float(c @ self.OO[k] @ c)
 
 
 def _weights(A: Array, y: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,6 +18,9 @@ SEGMENT_ROWS = 2 * STRETCH_ROWS
 """Longest stretch that is transformed at once; the lowest frequency told from zero is its inverse."""
 CELLS_PER_OCTAVE = 2
 OCTAVES = 13
+ALL = slice(None)
+STRETCH_NUMBERS = 16_000_000
+"""Numbers of a stretch that are held at a time: of a long chain a few channels after the others."""
 SILENCE = 1e-5
 """Relative power of the noise below which a frequency adds nothing to the covariance: a filter has removed it."""
 
@@ -70,8 +73,8 @@ def cell_starts(n_rows: int) -> IntArray:
     return np.concatenate([[0], np.minimum(inner, n_bins), [n_bins]])
 
 
-def stretches(source: RowSource) -> Iterator[list[Array]]:
-    """Rows of every channel of one log in long stretches; copies, free to keep."""
+def stretches(source: RowSource, channels: slice = ALL) -> Iterator[list[Array]]:
+    """Rows of some channels of one log in long stretches; copies, free to keep."""
     held: list[list[Array]] = []
     n_held = 0
     for chunk in source.passes(SEGMENT_ROWS):
@@ -79,10 +82,21 @@ def stretches(source: RowSource) -> Iterator[list[Array]]:
         if n_held and n_held + n > SEGMENT_ROWS:
             yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
             held, n_held = [], 0
-        held.append([np.array(block, order="F") for block in chunk.blocks])
+        held.append([np.array(block, order="F") for block in chunk.blocks[channels]])
         n_held += n
     if n_held:
         yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
+
+
+def channel_groups(widths: Sequence[int], n_rows: int) -> Iterator[slice]:
+    """Neighbouring channels whose stretches can be held together; ``n_rows`` are those of the longest log."""
+    rows, first, held = min(n_rows, SEGMENT_ROWS), 0, 0
+    for k, width in enumerate(widths):
+        if k > first and (held + width + 1) * rows > STRETCH_NUMBERS:
+            yield slice(first, k)
+            first, held = k, 0
+        held += width + 1
+    yield slice(first, len(widths))
 
 
 def one_block_with_cells(source: RowSource) -> PartTriangles:
@@ -98,24 +112,24 @@ def cells_of(source: RowSource, widths: tuple[int, ...]) -> Cells:
     """Products of the transformed columns of every channel, summed over the stretches of a source."""
     n_cells = CELLS_PER_OCTAVE * OCTAVES
     count, grams = np.zeros(n_cells), tuple(np.zeros((n_cells, width, width)) for width in widths)
+    groups = list(channel_groups(widths, SEGMENT_ROWS))
     for log in source.by_log():
-        for blocks in stretches(log):
-            starts = cell_starts(len(blocks[0]))
-            double = _doubled(len(blocks[0]))
-            for cell, (first, last) in enumerate(pairwise(starts)):
-                count[cell] += float((double[first:last] ** 2).sum())
-            for gram, block in zip(grams, blocks, strict=True):
-                transformed = np.fft.rfft(block, axis=0, norm="ortho") * double[:, None]
+        for group in groups:
+            for blocks in stretches(log, group):
+                starts, double = cell_starts(len(blocks[0])), _doubled(len(blocks[0]))
                 for cell, (first, last) in enumerate(pairwise(starts)):
-                    if last > first:
-                        z = np.ascontiguousarray(transformed[first:last].T).view(np.float64)
-                        gram[cell] += z @ z.T
+                    count[cell] += float((double[first:last] ** 2).sum()) if group.start == 0 else 0.0
+                for gram, block in zip(grams[group], blocks, strict=True):
+                    transformed = np.fft.rfft(block, axis=0, norm="ortho") * double[:, None]
+                    for cell, (first, last) in enumerate(pairwise(starts)):
+                        if last > first:
+                            z = np.ascontiguousarray(transformed[first:last].T).view(np.float64)
+                            gram[cell] += z @ z.T
     return Cells.of(count, grams)
 
 
-def spectra_of(cells: Cells, coefficients: tuple[Array, ...]) -> list[Spectrum]:
-    """The spectra that the rows would have given, from what is left of them and the values of the columns."""
-    found = []
+def spectra_of(cells: Cells, coefficients: tuple[Array, ...]) -> Iterator[Spectrum]:
+    """The spectra that the rows would have given, one channel after another, from what is left of them and the values of the columns."""
     for k, c in enumerate(coefficients):
         whole, left = cells.gram(k), np.append(-c, 1.0)
         spectrum = Spectrum(len(c), len(cells.count))
@@ -125,8 +139,7 @@ def spectra_of(cells: Cells, coefficients: tuple[Array, ...]) -> list[Spectrum]:
         density = np.divide(spectrum.power, cells.count, out=np.zeros_like(spectrum.power), where=cells.count > 0.0)
         loudest = np.flatnonzero(density > SILENCE * density.max()).max(initial=-1)
         spectrum.gram[: loudest + 1] = whole[: loudest + 1, :-1, :-1]
-        found.append(spectrum)
-    return found
+        yield spectrum
 
 
 def _doubled(n_rows: int) -> Array:

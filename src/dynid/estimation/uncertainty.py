@@ -28,7 +28,17 @@ from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.row_pass import channel_coefficients, residual_blocks
-from dynid.estimation.spectrum import CELLS_PER_OCTAVE, OCTAVES, Spectrum, cell_starts, spectra_of, stretches
+from dynid.estimation.spectrum import (
+    ALL,
+    CELLS_PER_OCTAVE,
+    OCTAVES,
+    Spectrum,
+    cell_starts,
+    channel_groups,
+    spectra_of,
+    stretches,
+)
+from dynid.regression.factor import Regression
 
 CovarianceKind: TypeAlias = Literal["classical", "corrected", "bootstrap"]
 Influence: TypeAlias = Callable[[int, Array], Array]
@@ -101,11 +111,11 @@ def coloured_covariance(
     ``rows`` are stretches ``[x noise]`` of every channel and ``whiten`` turns the weighted normal matrix of ``x`` into the
     identity; for least squares both ``whiten`` and ``left`` are the inverse of its triangle.
     """
-    return _coloured(problem, _spectra(problem, rows), weights, whiten, left)
+    return _coloured(problem, _spectra(problem, rows, ALL), weights, whiten, left)
 
 
 def _coloured(
-    problem: LinearProblem, spectra: list[Spectrum], weights: Array, whiten: Array, left: Array
+    problem: LinearProblem, spectra: Iterable[Spectrum], weights: Array, whiten: Array, left: Array
 ) -> tuple[Array, float]:
     mask = problem.seen.mask
     channels = [factor.channel for factor in problem.regression.factors]
@@ -131,9 +141,10 @@ def _coloured(
     return covariance, freedom
 
 
-def _spectra(problem: LinearProblem, rows: Iterable[list[Array]]) -> list[Spectrum]:
-    """Power of every channel over stretches ``[x noise]``."""
-    spectra = [Spectrum(factor.channel.width, CELLS_PER_OCTAVE * OCTAVES) for factor in problem.regression.factors]
+def _spectra(problem: LinearProblem, rows: Iterable[list[Array]], channels: slice) -> list[Spectrum]:
+    """Power of some channels over their stretches ``[x noise]``."""
+    factors = problem.regression.factors[channels]
+    spectra = [Spectrum(factor.channel.width, CELLS_PER_OCTAVE * OCTAVES) for factor in factors]
     for blocks in rows:
         cells = cell_starts(len(blocks[0]))
         for spectrum, block in zip(spectra, blocks, strict=True):
@@ -170,20 +181,24 @@ def noise_grams(problem: LinearProblem, beta: Array, weights: Array) -> tuple[tu
     return tuple(grams), freedom
 
 
-def _residual_spectra(problem: LinearProblem, beta: Array, influence: Influence | None) -> list[Spectrum]:
-    """From the rows, or from what came back of them where they were made elsewhere."""
-    cells = problem.regression.cells
-    if cells is not None and influence is None:
-        return spectra_of(cells, channel_coefficients(problem.regression, problem.base, beta))
-    return _spectra(problem, _residual_rows(problem, beta, influence))
+def _residual_spectra(problem: LinearProblem, beta: Array, influence: Influence | None) -> Iterator[Spectrum]:
+    """Of one channel after another, from the rows or from what came back of them where they were made elsewhere."""
+    regression = problem.regression
+    coefficients = channel_coefficients(regression, problem.base, beta)
+    if regression.cells is not None and influence is None:
+        yield from spectra_of(regression.cells, coefficients)
+        return
+    for group in channel_groups([factor.channel.width for factor in regression.factors], regression.n_samples):
+        yield from _spectra(problem, _residual_rows(regression, coefficients, influence, group), group)
 
 
-def _residual_rows(problem: LinearProblem, beta: Array, influence: Influence | None) -> Iterator[list[Array]]:
-    """Stretches ``[x residual]`` of every channel."""
-    coefficients = channel_coefficients(problem.regression, problem.base, beta)
-    for source in problem.regression.logs():
-        for blocks in stretches(source):
-            for j, (block, c) in enumerate(zip(blocks, coefficients, strict=True)):
+def _residual_rows(
+    regression: Regression, coefficients: tuple[Array, ...], influence: Influence | None, channels: slice
+) -> Iterator[list[Array]]:
+    """Stretches ``[x residual]`` of some channels."""
+    for source in regression.logs():
+        for blocks in stretches(source, channels):
+            for j, (block, c) in enumerate(zip(blocks, coefficients[channels], strict=True), channels.start):
                 residual = block[:, -1] - block[:, :-1] @ c
                 block[:, -1] = residual if influence is None else influence(j, residual)
             yield blocks

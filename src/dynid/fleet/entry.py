@@ -19,15 +19,11 @@ from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.weighted import settled_weights
 from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import noise_grams
+from dynid.fleet.made import Made
 from dynid.parameters import Parameters
-from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
-from dynid.regression.factor import Factor, Regression, factorise
-from dynid.regression.source import RowSource
-
-HELD_OUT = 0.35
-"""Share of each log, at its end, that the rest of the day's logs is judged on."""
+from dynid.regression.factor import Factor, Regression
 
 
 @dataclass(frozen=True)
@@ -94,16 +90,15 @@ class Entry:
             return float(np.sqrt(self.held_out_residual.sum() / self.held_out_energy.sum()))
 
 
-def make_entry(
-    key: Key, logs: Sequence[tuple[str, str]], source: RowSource, samples: Sequence[Samples], base: BaseReduction
-) -> Entry:
-    """What is kept of some rows: the triangles, and what only the rows can tell beside them."""
-    regression = factorise(source)
+def make_entry(key: Key, logs: Sequence[tuple[str, str]], made: Made, base: BaseReduction) -> Entry:
+    """What is kept of the rows of some logs, from what was made of them."""
+    regression = made.regression
     problem = LinearProblem.of(regression, base, regression.parameters)
     weights, beta, _ = settled_weights(problem)
     grams, noise_freedom = noise_grams(problem, beta, weights)
     rows = problem.rows()
-    left, size = _held_out(source, samples, base, weights)
+    left, size = _held_out(made, base, weights)
+    motion = made.motion
     return Entry(
         key=key,
         logs=tuple(logs),
@@ -116,21 +111,18 @@ def make_entry(
         torque_energy=freeze(regression.torque_norms**2),
         held_out_residual=left,
         held_out_energy=size,
-        seconds=float(sum(one.duration_s for one in samples)),
-        low=freeze(np.min([one.position.min(axis=0) for one in samples], axis=0)),
-        high=freeze(np.max([one.position.max(axis=0) for one in samples], axis=0)),
-        speed=freeze(np.max([np.abs(one.velocity).max(axis=0) for one in samples], axis=0)),
+        seconds=made.seconds,
+        low=freeze(motion.lowest),
+        high=freeze(motion.highest),
+        speed=freeze(np.maximum(-motion.slowest, motion.fastest)),
     )
 
 
-def _held_out(source: RowSource, samples: Sequence[Samples], base: BaseReduction, weights: Array) -> tuple[Array, Array]:
+def _held_out(made: Made, base: BaseReduction, weights: Array) -> tuple[Array, Array]:
     """Squares left of the last part of every log by a fit to the first, and the squares of its torque."""
-    cuts = [int((1.0 - HELD_OUT) * len(one)) for one in samples]
-    try:
-        known = factorise(source.with_samples([one[:cut] for one, cut in zip(samples, cuts, strict=True)]))
-        unseen = factorise(source.with_samples([one[cut:] for one, cut in zip(samples, cuts, strict=True)]))
-    except InputError:  # a part is too short for the row filter: the whole log is not, so it is kept without this error
-        missing = freeze(np.full(len(source.channels), np.nan))
+    known, unseen = made.known, made.unseen
+    if known is None or unseen is None:  # too short for two parts: it is kept without this error
+        missing = freeze(np.full(len(weights), np.nan))
         return missing, missing
     stacked = known.stacked(base, weights)
     A, b = stacked[:, :-1], stacked[:, -1]

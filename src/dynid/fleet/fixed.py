@@ -16,13 +16,13 @@ from dynid.robot.effects import effect_to_dict
 from dynid.robot.model import Robot
 from dynid.run.described import described_robot
 from dynid.run.option import flag_of, kind_of, options_of
-from dynid.run.options import Model, Reading, Rows, Settings
+from dynid.run.options import Model, Reading, Rows, Settings, Work
 from dynid.run.record import Run
 
 FIXED = tuple(one.name for one in options_of(Model, Rows) if one.name != "max_rows")
 """Options that a store fixes."""
-FREE = tuple(one.name for one in fields(Reading))
-"""Options that each addition may have of its own: how its logs are read."""
+FREE = tuple(one.name for one in (*fields(Reading), *fields(Work)))
+"""Options that each addition may have of its own: how its logs are read, and where the work runs."""
 SAME = 1e-9
 
 
@@ -53,7 +53,7 @@ def reading_of(run: Run, given: Mapping[str, Any], store: Path) -> Settings:
                 f"store '{store}' was made with {flag_of(one)} {_told(one, own)}, {given_now} was given: a store never mixes options; "
                 "leave the flag out, or make another store with --to"
             )
-    values = run.settings.as_dict() | {"from_s": None, "to_s": None}
+    values = run.settings.as_dict() | {"from_s": None, "to_s": None, "engine": Work.engine}
     return Settings.from_dict(values | {name: getattr(asked, name) for name in FREE if name in given})
 
 

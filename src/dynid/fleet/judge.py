@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.adapters.blas import one_blas_thread
 from dynid.arrays import Array, freeze
+from dynid.engine import Engine, Serial, engine_from
 from dynid.errors import InputError
 from dynid.fleet.changes import ALARM_RATE, LEAST_DAYS, Change, changes_of, day_scatter
 from dynid.fleet.choice import Choice
@@ -155,6 +156,7 @@ def judge_fleet(
     from_day: str | datetime.date | None = None,
     to_day: str | datetime.date | None = None,
     false_alarms: float = ALARM_RATE,
+    engine: str | Engine = "serial",
     tell: Tell = silent,
 ) -> Fleet:
     """Judge the robots of a store: how much they differ, which of them are outliers, and what has changed from day to day.
@@ -166,6 +168,7 @@ def judge_fleet(
         from_day: the first day.
         to_day: the last day.
         false_alarms: probability of any alarm in a fleet in which nothing differs or changes.
+        engine: where robots are worked on, one after another: ``serial``, ``threads:N``, ``processes:N``, ``dask[:ADDRESS]``.
         tell: called with a short text before each step.
 
     Examples:
@@ -182,10 +185,20 @@ def judge_fleet(
     opened = store if isinstance(store, Store) else open_store(store)
     if not 0.0 < false_alarms < 1.0:
         raise InputError(f"--false-alarms is {false_alarms:g}, expected a probability between 0 and 1, such as 0.01")
+    choice, runner = Choice.of(where, robots, from_day, to_day), engine_from(engine)
     with one_blas_thread():
         tell("reading the store")
-        groups = Choice.of(where, robots, from_day, to_day).by_robot(opened)
-        fleet = assess(groups, opened.channels, opened.base, opened.run.robot, false_alarms)
+        if isinstance(runner, Serial):
+            follows = _Follows.of(opened.channels, opened.base, opened.run.robot)
+            found = [follows.robot(name, own) for name, own in choice.by_robot(opened)]
+        else:
+            next(choice.by_robot(opened, light=True))  # names that the store does not have are refused before any work
+            names = choice.robots or opened.robots
+            each = runner.map(_OfRobot(opened.folder, choice), names, lambda done, count: tell(f"robot {done} of {count}"))
+            found = [one for one in each if one is not None]
+        fleet = _judged(
+            [one for one, _ in found], sum(rows for _, rows in found), opened.run.robot.name, opened.base, false_alarms
+        )
     return replace(fleet, seconds=time.perf_counter() - started)
 
 
@@ -196,17 +209,49 @@ def assess(
     robot: Robot,
     rate: float = ALARM_RATE,
 ) -> Fleet:
-    """The same from the rows of one robot after another, of which one is held at a time.
+    """The same from the rows of one robot after another, of which one is held at a time."""
+    follows = _Follows.of(channels, base, robot)
+    found = [follows.robot(name, own) for name, own in robots]
+    return _judged([one for one, _ in found], sum(rows for _, rows in found), robot.name, base, rate)
 
-    Half of the rate is for changes, half for outliers.
-    """
-    monitored = Monitored.of(robot, base)
-    reducer = Reducer(channels, base)
-    followed, rows = [], 0
-    for name, own in robots:
+
+@dataclass(frozen=True, eq=False)
+class _Follows:
+    """Robots of one structure followed over their days."""
+
+    monitored: Monitored
+    reducer: Reducer
+
+    @classmethod
+    def of(cls, channels: Sequence[Channel], base: BaseReduction, robot: Robot) -> _Follows:
+        return cls(Monitored.of(robot, base), Reducer(channels, base))
+
+    def robot(self, name: str, own: Sequence[Entry]) -> tuple[Followed, int]:
+        """One robot, and the rows of the store that are its own."""
         sigma = noise_of(own)
-        followed.append(follow(name, by_day([reducer.information(entry, sigma) for entry in own]), monitored))
-        rows += len(own)
+        days = by_day([self.reducer.information(entry, sigma) for entry in own])
+        return follow(name, days, self.monitored), len(own)
+
+
+@dataclass(frozen=True)
+class _OfRobot:
+    """One robot after another, its rows read where it is followed."""
+
+    folder: Path
+    choice: Choice
+
+    def __call__(self, name: str) -> tuple[Followed, int] | None:
+        store, choice = open_store(self.folder), self.choice
+        own = list(store.entries([name], choice.first, choice.last, choice.keeps))
+        if not own:
+            return None
+        with one_blas_thread():
+            return _Follows.of(store.channels, store.base, store.run.robot).robot(name, own)
+
+
+def _judged(followed: Sequence[Followed], rows: int, name: str, base: BaseReduction, rate: float) -> Fleet:
+    """Half of the rate is for changes, half for outliers."""
+    monitored = followed[0].monitored
     changes = changes_of(followed, 0.5 * rate)
     tau = np.full(len(monitored.names), np.nan)
     enough = [one for one in followed if len(one.days) >= LEAST_DAYS]
@@ -215,7 +260,7 @@ def assess(
     values, variance = _robot_values(followed, monitored, np.nan_to_num(tau))
     spread = spread_of(values, variance)
     return Fleet(
-        name=robot.name,
+        name=name,
         base=base,
         followed=tuple(followed),
         values=freeze(values),

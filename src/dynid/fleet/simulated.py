@@ -14,6 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.fleet.entry import Entry, Key, make_entry
+from dynid.fleet.made import cut_of, made_here
 from dynid.recording.samples import Samples
 from dynid.regression.base import BaseReduction
 from dynid.regression.torque import torque_regressor
@@ -93,7 +94,9 @@ def simulated_robots(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: i
             samples: Samples = replace(motions[k], torque=torque)
             log = f"simulated, seed {seed}, {name}, {key.day.isoformat()}"
             digest = hashlib.sha256(log.encode() + torque.tobytes()).hexdigest()
-            entries.append(make_entry(key, [(log, digest)], TorqueRows(robot, (samples,)), [samples], base))
+            rows = TorqueRows(robot, (samples,))
+            made = made_here(rows, [cut_of(float(samples.time[0]), float(samples.time[-1]))])
+            entries.append(make_entry(key, [(log, digest)], made, base))
         yield name, entries
 
 

@@ -32,6 +32,8 @@ _PANEL = 12
 """Columns that LAPACK reduces at a time; from 8 to 16 hardly matters for the few dozen columns of a channel."""
 _MOST_PARTS = 16
 """Parts that a long log is split into for an engine, at most."""
+_BLOCK_NUMBERS = 16_000_000
+"""Numbers in the time blocks of all channels: of a long chain, whose triangles are large, fewer blocks are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,14 +250,15 @@ def factorise(source: RowSource) -> Regression:
     """
     channels = source.channels
     folders = [_Folder(channel) for channel in channels]
+    most, least_rows = _block_limits(channels)
     block_rows, filled = 0, 0
     for chunk in source.passes():
         n = len(chunk)
-        block_rows = block_rows or n
+        block_rows = block_rows or max(n, least_rows)
         if filled >= block_rows:
             _close_blocks(folders)
             filled = 0
-            if len(folders[0].closed) >= BLOCK_LIMIT:
+            if len(folders[0].closed) >= most:
                 for folder in folders:
                     folder.halve()
                 block_rows *= 2
@@ -267,6 +270,13 @@ def factorise(source: RowSource) -> Regression:
     if not factors or not any(factor.n_rows for factor in factors):
         raise InputError("the samples hold no row to identify from")
     return Regression(source.parameters, factors, (source,))
+
+
+def _block_limits(channels: Sequence[Channel]) -> tuple[int, int]:
+    """How many time blocks are kept, an even number, and rows that a block has at least where these are not all there could be."""
+    size = sum((channel.width + 1) ** 2 for channel in channels)
+    most = min(BLOCK_LIMIT, max(2, 2 * (_BLOCK_NUMBERS // (2 * size))))
+    return most, 0 if most == BLOCK_LIMIT else max(channel.width for channel in channels)
 
 
 def factorise_whole(source: RowSource) -> Regression:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,9 @@ class OwnRows(RowsOf):
     stop_s: float
 
     timed = True
+
+    def with_samples(self, samples: Sequence[Any]) -> OwnRows:
+        return replace(self, source=self.source.with_samples(samples))
 
     def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
         for chunk in self.source.passes(chunk_rows):
@@ -73,13 +76,18 @@ def merged(
     make: Callable[[RowSource], PartTriangles] = one_block,
 ) -> Regression:
     """The regression of all parts, which together are ``whole``; each is made by ``make`` where ``map_over`` runs it."""
-    found = [part.regression(whole) for part in map_over(make, parts)]
+    return replace(merged_triangles(map_over(make, parts), whole), sources=(whole,))
+
+
+def merged_triangles(parts: Iterable[PartTriangles], whole: RowSource) -> Regression:
+    """What came back of some parts as one regression over the columns of ``whole``, without rows."""
+    found = [part.regression(whole) for part in parts]
     while len(found) > BLOCK_LIMIT:
         found = [_pair(found[k : k + 2]) for k in range(0, len(found), 2)]
     together = found[0]
     for one in found[1:]:
         together = together + one
-    return replace(together, sources=(whole,))
+    return together
 
 
 def _pair(two: Sequence[Regression]) -> Regression:

@@ -47,10 +47,7 @@ def estimate_streams(
 ) -> tuple[Estimate, Regression, tuple[Samples, ...]]:
     """Estimate from all rows; the windows are returned with their load."""
     if plan.of_recorded:
-        if needs_load(robot):
-            raise InputError(
-                "friction that depends on load and --rows polynomial together need the logs in memory: add --stream off"
-            )
+        refuse_load(robot)
         streams = [log.raw_samples() for log in logs]
     held = [held_stream(stream, standing) for stream in streams]
     load: UnderLoad | None = None
@@ -68,6 +65,14 @@ def estimate_streams(
         return merged(parts, engine.map, rows, one_block_with_cells if timed else one_block)
 
     return estimate_under_load(plan.source(robot, held), windows, method, carrying=carrying, factor=factor)
+
+
+def refuse_load(robot: Robot) -> None:
+    """Rows made of recorded signals know no load of a stream."""
+    if needs_load(robot):
+        raise InputError(
+            "friction that depends on load and --rows polynomial together need the logs in memory: add --stream off"
+        )
 
 
 def factor_with(engine: Engine, rows: RowSource) -> Regression:

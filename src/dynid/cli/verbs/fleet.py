@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dynid.cli.console import Stages, percent, say, show, show_json, show_table
 from dynid.cli.options import AsJson
+from dynid.cli.schema import takes_options
 from dynid.cli.verbs.store import FromDay, Robots, StoreFolder, ToDay, Where
 from dynid.errors import InputError
+from dynid.run.options import Work
 
 
+@takes_options(Work)
 def fleet(
     store: StoreFolder,
     at_most: Annotated[
@@ -37,6 +40,7 @@ def fleet(
     to_day: ToDay = None,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="HTML", help="The page to write.")] = Path("fleet.html"),
     json: AsJson = False,
+    given: dict[str, Any] | None = None,
 ) -> None:
     """Compare the robots of a store and follow them from day to day: how much they differ, which are outliers, what changed.
 
@@ -59,6 +63,7 @@ def fleet(
             to_day=to_day,
             false_alarms=false_alarms,
             tell=stages.tell,
+            **(given or {}),
         )
         page = report_fleet(found, output)
     if json:

@@ -44,7 +44,7 @@ ToDay: TypeAlias = Annotated[str | None, typer.Option("--to-day", metavar="DAY",
 
 @store.command()
 @takes_quiet
-@takes_options(Model, Rows, Reading, without=("from_s", "to_s", "keep_bodies"))  # --to is the store
+@takes_options(Model, Rows, Reading, Work, without=("from_s", "to_s", "keep_bodies"))  # --to is the store
 def add(
     robot: RobotFile,
     logs: LogFiles,

@@ -23,8 +23,8 @@ from dynid.recording.travel import with_travel
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.channels import torque_channels
 from dynid.regression.decimation import Decimation
-from dynid.regression.row_filter import FilteredRows, RowFilter
-from dynid.regression.source import Chunk, RowSource
+from dynid.regression.row_filter import RowFilter
+from dynid.regression.source import Chunk
 from dynid.regression.torque import inverse_dynamics
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Motion
@@ -34,6 +34,8 @@ from dynid.robot.rotors import driven_motion
 
 MOST_ROWS = 6_000
 """Rows kept without a row filter: a low-passed signal repeats itself."""
+MOST_NUMBERS = 16_000_000
+"""Numbers in the rigid columns of all joints: of a long chain, whose columns are many, fewer rows are kept, spread over all logs."""
 COARSE_S, SAMPLES_PER_ROW = 5e-3, 6
 """Sampling period that a search makes do with, and samples per filtered row; where it ends, all samples are taken."""
 
@@ -45,7 +47,8 @@ class Log:
     samples: Samples
     motion: Motion
     row_filter: RowFilter | None
-    every: int
+    every: int = 1
+    """One row of so many is kept: of the samples, or of the rows that a filter leaves."""
 
     def rows(self, columns: Sequence[Array]) -> Array:
         """Columns over samples, several arrays ``(samples, columns)``, as columns over rows side by side."""
@@ -54,7 +57,7 @@ class Log:
         if self._decimation is not None:
             return self._decimation.rows(columns)
         chunk = Chunk([np.asfortranarray(np.hstack(columns))], self.samples.time)
-        return np.concatenate([part.blocks[0] for part in self.row_filter.over(iter([chunk]))])
+        return np.concatenate([part.blocks[0] for part in self.row_filter.over(iter([chunk]))])[:: self.every]
 
     @cached_property
     def times(self) -> Array:
@@ -62,13 +65,13 @@ class Log:
         if self.row_filter is None:
             return self.samples.time[:: self.every]
         chunk = Chunk([np.zeros((len(self.samples), 1))], self.samples.time)
-        return np.concatenate([np.asarray(part.time) for part in self.row_filter.over(iter([chunk]))])
+        return np.concatenate([np.asarray(part.time) for part in self.row_filter.over(iter([chunk]))])[:: self.every]
 
     @cached_property
     def _decimation(self) -> Decimation | None:
         """The row filter planned for this log, where it is one that can be."""
         plan = getattr(self.row_filter, "decimation", None)
-        return None if plan is None else plan(self.samples.time)
+        return None if plan is None else plan(self.samples.time).keeping(self.every)
 
     @cached_property
     def coarse(self) -> CoarseLog | None:
@@ -162,7 +165,8 @@ class FrictionData:
             raise InputError("samples hold motion but no torque, so there is nothing to fit friction to")
         rigid = without_searched(robot)
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in sets) / most_rows)))
-        logs = tuple(Log(one, _by_columns(_motion(robot, one)), row_filter, every) for one in sets)
+        width = sum(channel.width for channel in torque_channels(rigid))
+        logs = thinned_logs([Log(one, _by_columns(_motion(robot, one)), row_filter, every) for one in sets], width)
         made = [torque_rows_of(rigid, log) for log in logs]
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
         measured = np.concatenate([torque for _, torque in made])
@@ -261,12 +265,22 @@ def time_blocks(logs: Sequence[Log], n_blocks: int, gap_s: float) -> IntArray:
     return np.concatenate(found)
 
 
+def thinned_logs(logs: Sequence[Log], width: int, most: int = MOST_NUMBERS) -> tuple[Log, ...]:
+    """The logs with so few of their rows that these, over ``width`` columns, hold at most about ``most`` numbers."""
+    rows = sum(len(log.times) for log in logs)
+    keep = -(-rows * width // most)
+    return tuple(logs) if keep <= 1 else tuple(replace(log, every=keep * log.every) for log in logs)
+
+
 def torque_rows_of(robot: Robot, log: Log) -> tuple[list[Array], Array]:
     """Rows of every joint of a robot, such as one without friction, and the measured torque in the same rows."""
     samples = log.samples if log.row_filter is not None else log.samples[:: log.every]
-    source: RowSource = TorqueRows(robot, (samples,))
+    chunks = TorqueRows(robot, (samples,)).passes()
+    every, first, parts = 1, 0, []
     if log.row_filter is not None:
-        source = FilteredRows(source, log.row_filter)
-    parts = [[block.copy() for block in chunk.blocks] for chunk in source.passes()]
+        chunks, every = log.row_filter.over(chunks), log.every
+    for chunk in chunks:
+        parts.append([block[-first % every :: every].copy() for block in chunk.blocks])
+        first += len(chunk)
     joined = [np.concatenate(blocks) for blocks in zip(*parts, strict=True)]
     return [block[:, :-1] for block in joined], np.column_stack([block[:, -1] for block in joined])

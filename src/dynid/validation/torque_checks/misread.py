@@ -38,7 +38,7 @@ def misread_columns(recording: Recording, robot: Robot) -> list[Finding]:
     if recording.torque is None or recording.n_joints < 2 or robot.loops or robot.coupling is not None:
         return []
     model = fitted_model(robot)
-    q, v, a, tau = few_rows(smooth_samples(longest_part(recording)))
+    q, v, a, tau = few_rows(smooth_samples(longest_part(recording)), model)
     fit = RigidFit.of(model, q, v, a, tau)
     logged = fit.unexplained()
     if logged < _UNEXPLAINED:

@@ -19,7 +19,7 @@ from dynid.inertia import rotation_exponential
 from dynid.recording.finding import Finding
 from dynid.recording.lag import longest_part
 from dynid.recording.motion import Recording
-from dynid.regression.base import reduce_to_base
+from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.model import Robot
 from dynid.validation.torque_checks.fit import smooth_samples
@@ -32,6 +32,7 @@ _TILT_DEG = 30.0  # beyond it the robot would be mounted in another way
 _OTHER_MOUNTING = 0.25  # and this of the unexplained torque must be left at most
 _SIGNIFICANT = 6.0  # times its standard error
 _UNEXPLAINED = 0.02  # share of squared torque left unexplained before gravity is sought along the other axes, too
+_RIDGE = 1e-12  # of scaled columns, for directions that the motion does not show
 _DEPENDENT = 10.0  # filtered rows that count as one
 
 
@@ -40,7 +41,8 @@ def tilted_base(recording: Recording, robot: Robot) -> list[Finding]:
     gravity = np.asarray(robot.gravity, dtype=np.float64)
     if recording.torque is None or robot.loops or robot.coupling is not None or not gravity.any():
         return []
-    problem = _Problem.of(fitted_model(robot), few_rows(smooth_samples(longest_part(recording))))
+    model = fitted_model(robot)
+    problem = _Problem.of(model, few_rows(smooth_samples(longest_part(recording)), model))
     described = problem.unexplained(gravity)
     start = gravity
     if described > _UNEXPLAINED * len(problem.y):
@@ -109,7 +111,8 @@ class _Problem:
             W = self.rows(here)
             across = np.linalg.svd(seen[None])[2][1:]  # rotations about gravity itself change nothing
             tilt = np.column_stack([self._gravity_torque(here, np.cross(axis, seen)) for axis in across])
-            Q, _ = np.linalg.qr(_scaled(W @ reduce_to_base(here).lift))
+            base = reduce_to_base(here)
+            Q, R = np.linalg.qr(_scaled(W @ base.lift))
             rest = tilt - Q @ (Q.T @ tilt)
             if (np.linalg.norm(rest, axis=0) <= 1e-3 * np.linalg.norm(tilt, axis=0)).any():
                 return None
@@ -122,8 +125,7 @@ class _Problem:
             if np.linalg.norm(step) > 1.0:
                 return None  # far from any tilt that a linear step can find
             seen = rotation_exponential(step @ across) @ seen
-            correction, *_ = np.linalg.lstsq(W, self.y - W @ phi - tilt @ step, rcond=1e-6)
-            phi = phi + correction
+            phi = phi + _smallest(base, W, Q, R, self.y - W @ phi - tilt @ step)
         return seen, float(np.sqrt(np.trace(covariance))), left
 
     def _gravity_torque(self, robot: Robot, gravity: Array) -> Array:
@@ -135,6 +137,15 @@ class _Problem:
 def _scaled(W: Array) -> Array:
     size = np.linalg.norm(W, axis=0)
     return np.asarray(W[:, size > 0.0] / size[size > 0.0])
+
+
+def _smallest(base: BaseReduction, W: Array, Q: Array, R: Array, left: Array) -> Array:
+    """The smallest change of the parameters that explains what is left, from the factor of the scaled columns of ``W``."""
+    size = np.linalg.norm(W @ base.lift, axis=0)
+    found = np.zeros(base.n_base)
+    unit = np.linalg.solve(R.T @ R + _RIDGE * np.eye(len(R)), R.T @ (Q.T @ left))
+    found[size > 0.0] = unit / size[size > 0.0]
+    return np.asarray(base.K.T @ np.linalg.solve(base.K @ base.K.T, found))
 
 
 def _axis_words(axis: Array) -> str:
