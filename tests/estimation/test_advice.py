@@ -11,7 +11,9 @@ from dynid.estimation.additions import BACKLASH, reversal_columns
 from dynid.estimation.advice import Advice, advice_lines, advise
 from dynid.estimation.held_out import BLOCKS, HeldOut
 from dynid.recording.samples import Samples
+from dynid.regression.factor import build_regression
 from dynid.regression.row_filter import BandLimit
+from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.builtin import demo_robot
 from dynid.robot.coupling import coupling_from_terms
 from dynid.robot.effects import OnJoints, Potential, SmoothCoulomb, TorsionSpring
@@ -55,6 +57,23 @@ def test_a_coupled_motor_is_found_with_its_sign() -> None:
     assert advise(coupled, [samples], ROWS) == ()
     (line,) = advice_lines(found)
     assert all(part in line for part in (*robot.joint_names[5:], '--coupling "7:6=-1"', "%"))
+
+
+def test_rows_that_a_fit_has_made_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = robot_with()
+    samples = noisy(robot_with(OnJoints(TorsionSpring(), (5,))), ks5=4.0)
+    fitted = build_regression(robot, samples, row_filter=ROWS)
+    expected = advise(robot, [samples], ROWS)
+    made: list[int] = []
+    own = TorqueRows.passes
+    monkeypatch.setattr(TorqueRows, "passes", lambda self, *given: made.append(1) or own(self, *given))
+    found = advise(robot, [samples], ROWS, known=fitted.sources)
+    assert not made
+    assert [(one.joint, one.option) for one in found] == [(one.joint, one.option) for one in expected]
+    assert found[0].gain == pytest.approx(expected[0].gain, rel=1e-9)
+    other = samples.with_torque(1.5 * np.asarray(samples.torque))
+    advise(robot, [other], ROWS, known=fitted.sources)
+    assert made, "rows of other samples are made"
 
 
 @pytest.mark.parametrize(

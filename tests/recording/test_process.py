@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import dynid.recording.process as process_module
 from dynid.errors import InputError
 from dynid.recording.cutoff import candidate_cutoffs, choose_cutoff, fourier_cutoff_hz, motion_bandwidth_hz
 from dynid.recording.process import ProcessedStream, complete_steps, process
@@ -146,6 +150,26 @@ def test_the_recording_is_not_changed() -> None:
     second = process(recording, [LowPass(3.0), Differentiate()])
     np.testing.assert_array_equal(recording.position, before)
     np.testing.assert_array_equal(first.acceleration, second.acceleration)
+
+
+def test_a_recording_is_resampled_once_and_forgotten_with_it() -> None:
+    log = make_log()
+    jittered = replace(log, time=log.time + 1e-3 * np.random.default_rng(1).uniform(size=log.n_samples))
+    steps = [LowPass(cutoff_hz=8.0), Differentiate()]
+    first, again = process(jittered, steps), process(jittered, steps)
+    fresh = process(replace(jittered), steps)
+    assert jittered in process_module._resampled
+    for name in ("time", "position", "velocity", "acceleration", "torque", "raw_torque"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
+        np.testing.assert_array_equal(getattr(fresh, name), getattr(first, name))
+    assert again.notes == first.notes == fresh.notes
+    assert any("resampled" in note for note in first.notes)
+    coarse = process(jittered, [Resample(period_s=0.02), Differentiate()])
+    assert len(coarse) < 0.6 * len(first)
+    known = weakref.ref(jittered)
+    del jittered
+    gc.collect()
+    assert known() is None
 
 
 def test_a_stream_is_processed_while_it_is_read() -> None:

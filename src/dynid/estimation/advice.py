@@ -17,6 +17,7 @@ from dynid.estimation.additions import Addition, additions
 from dynid.estimation.held_out import Added, HeldOut
 from dynid.recording.samples import Samples
 from dynid.regression.row_filter import RowFilter
+from dynid.regression.source import RowSource
 from dynid.robot.coupling import Coupling, coupling_from_terms
 from dynid.robot.model import Robot
 from dynid.robot.motors import with_coupling
@@ -110,6 +111,7 @@ def advise(
     *,
     motor_side: bool = False,
     drive_gains: Sequence[float] | None = None,
+    known: Sequence[RowSource] = (),
 ) -> tuple[Advice, ...]:
     """The one or two additions that would lower the error on unseen data most; none where nothing would noticeably.
 
@@ -119,8 +121,9 @@ def advise(
         row_filter: the filter of the rows; None where the samples themselves were filtered.
         motor_side: whether the log was measured at the motors, so that a coupling also changes what the joints did.
         drive_gains: those that torque was made of current with; None where it was measured.
+        known: the sources of the fit: rows that they made of the same samples are not made again.
     """
-    held = HeldOut.of(robot, samples, row_filter)
+    held = HeldOut.of(robot, samples, row_filter, known)
     if held is None:
         return ()
     if motor_side:

@@ -23,7 +23,8 @@ from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import torque_channels
 from dynid.regression.memory import with_memory
-from dynid.regression.row_filter import RowFilter
+from dynid.regression.row_filter import FilteredRows, RowFilter
+from dynid.regression.source import RowSource
 from dynid.robot.model import Robot
 from dynid.robot.rotors import driven_motion
 
@@ -140,8 +141,14 @@ class HeldOut:
     block: IntArray
 
     @classmethod
-    def of(cls, robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None) -> HeldOut | None:
-        """The rows of a robot; None where there are too few for blocks."""
+    def of(
+        cls,
+        robot: Robot,
+        samples: Sequence[Samples],
+        row_filter: RowFilter | None,
+        known: Sequence[RowSource] = (),
+    ) -> HeldOut | None:
+        """The rows of a robot; None where there are too few for blocks. ``known`` are those of a fit to the same samples."""
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in samples) / MOST_ROWS)))
         lift = reduce_to_base(robot).lift
         whole = [
@@ -154,7 +161,8 @@ class HeldOut:
             for one in (with_memory(robot, given) for given in samples)
         ]
         logs = thinned_logs(whole, robot.n_dof * lift.shape[1], MOST_NUMBERS)
-        made = [torque_rows_of(robot, log) for log in logs]
+        sources = _filtered_rows_of(known, robot, [log.samples for log in logs], row_filter)
+        made = [torque_rows_of(robot, log, source) for log, source in zip(logs, sources, strict=True)]
         channels = torque_channels(robot)
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
         A = np.stack([own @ (channel.expansion @ lift) for own, channel in zip(columns, channels, strict=True)])
@@ -266,6 +274,33 @@ class _Change:
     def total(self, k: int, c: Array) -> float:
         """Squared error of the block with a set of columns at these values."""
         return self.before - 2.0 * float(c @ self.Or[self.parts[k]]) + float(c @ self.OO[k] @ c)
+
+
+def _filtered_rows_of(
+    known: Sequence[RowSource], robot: Robot, samples: Sequence[Samples], row_filter: RowFilter | None
+) -> Sequence[RowSource | None]:
+    """For every set of samples the source that has kept its filtered rows, where ``known`` are just these; else None."""
+    logs = [log for source in known for log in source.by_log()]
+    same = len(logs) == len(samples) and all(
+        isinstance(log, FilteredRows)
+        and (log.kind, log.row_filter) == ("torque", row_filter)
+        and getattr(log.source, "weights", None) is None
+        and log.robot is robot
+        and _same_motion(log.samples[0], one)
+        for log, one in zip(logs, samples, strict=True)
+    )
+    return logs if same else [None] * len(samples)
+
+
+def _same_motion(one: Samples, other: Samples) -> bool:
+    """Whether two sets of samples hold the same arrays; the distance since the last reversal follows from them."""
+    pairs = [
+        (getattr(one, name), getattr(other, name)) for name in ("position", "velocity", "acceleration", "torque", "load")
+    ]
+    return all(
+        a is b or (a is not None and b is not None and a.shape == b.shape and a.ctypes.data == b.ctypes.data)
+        for a, b in pairs
+    )
 
 
 def _weights(A: Array, y: Array) -> Array:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from dynid.arrays import frozen_view
 from dynid.errors import InputError
 from dynid.recording.motion import Recording
 from dynid.recording.poses import StaticRecording
@@ -64,8 +66,29 @@ def process(
             signals = _whole_signals(wrench_signals(recording), chain, tally)
             return wrench_samples(recording, signals, (*recording.source.notes, *tally.notes))
     with _naming(recording.place):
-        signals = _whole_signals(_signals(recording, float(recording.time[0]), 0), chain, tally)
+        signals, left = _on_uniform_clock(recording, chain, tally)
+        signals = _whole_signals(signals, left, tally)
         return _samples(signals, (*recording.source.notes, *tally.notes))
+
+
+_resampled: WeakKeyDictionary[Recording, tuple[Signals, list[str]]] = WeakKeyDictionary()
+"""Recordings on a uniform clock, and what was said of that: a run processes one recording in many ways that all begin so."""
+
+
+def _on_uniform_clock(recording: Recording, chain: Sequence[Step], tally: Tally) -> tuple[Signals, Sequence[Step]]:
+    """The signals of a recording and the steps still to do; the first, where it is the usual resampling, was done once for all."""
+    signals = _signals(recording, float(recording.time[0]), 0)
+    if not chain or chain[0] != Resample():
+        return signals, chain
+    if recording not in _resampled:
+        own = Tally()
+        found = _whole_signals(signals, chain[:1], own)
+        shared = {name: frozen_view(values) for name, values in found.values.items()}
+        _resampled[recording] = replace(found, values=shared), own.sentences
+    found, said = _resampled[recording]
+    for sentence in said:
+        tally.say(sentence)
+    return found, chain[1:]
 
 
 def _whole_signals(signals: Signals, chain: Sequence[Step], tally: Tally) -> Signals:

@@ -23,10 +23,11 @@ from dynid.recording.steps.zero_phase import butterworth, memory_rows
 from dynid.regression.decimation import DecimatedPart, Decimation
 from dynid.regression.filtered_part import FilteredPart
 from dynid.regression.kept_rows import KeptRows, Room
-from dynid.regression.source import BLOCK_LIMIT, Chunk, RowsOf, RowSource
+from dynid.regression.source import BLOCK_LIMIT, CHUNK_ROWS, Chunk, RowsOf, RowSource
 
 _IN_BAND = 0.8  # of half the rate that is left
 _MOST_JOINED = 8  # groups of a long log that become one chunk
+_MOST_CHUNK_ROWS, _CHUNK_NUMBERS = 2 * CHUNK_ROWS, 1_000_000  # samples, and numbers, of a chunk that is to be filtered
 _FORGOTTEN = 1e-10  # of the largest tap, where the response of a zero-phase filter is cut off
 
 
@@ -69,7 +70,13 @@ class FilteredRows(RowsOf):
             elif self._kept.complete:
                 yield from self._kept.chunks()
             else:
-                yield from self._kept.record(self.row_filter.over(self.source.passes(chunk_rows)))
+                yield from self._kept.record(self.row_filter.over(self.source.passes(chunk_rows or self._chunk_rows)))
+
+    @property
+    def _chunk_rows(self) -> int:
+        """Samples per chunk: a filter takes longer ones than a factor, as long as they are small in memory."""
+        width = sum(channel.width + 1 for channel in self.channels)
+        return max(CHUNK_ROWS, min(_MOST_CHUNK_ROWS, CHUNK_ROWS * (_CHUNK_NUMBERS // (CHUNK_ROWS * width))))
 
     @cached_property
     def _room(self) -> Room:

@@ -113,10 +113,12 @@ def passivity_rows(
     *,
     implied: bool = True,
     columns: FrictionColumns | None = None,
+    fixed: dict[tuple[int, int], Array] | None = None,
 ) -> PassivityRows:
     """The rows of the joints with these numbers; without ``implied`` those left out that signs of single values hold already.
 
-    ``columns`` are those of the effects, where they are known: they do not change with inner numbers.
+    ``columns`` are those of the effects, where they are known: they do not change with inner numbers. ``fixed`` keeps the parts
+    of effects without inner numbers for further calls with the same reach.
     """
     rubbing = [effect for effect in effects if effect.is_friction]
     known = FrictionColumns.of(effects, numbers, joints) if columns is None else columns
@@ -126,8 +128,17 @@ def passivity_rows(
         loads.append(reach.load)  # friction is linear in the size of the load: its ends decide
     parts: list[Array] = [np.zeros((0, len(known.names)))]
     places: list[tuple[int, bool, float]] = []
-    for load in loads:
-        odd = np.hstack([np.zeros((len(speeds), 0)), *(effect.dissipation(speeds, load) for effect in rubbing)])
+    kept_parts: dict[tuple[int, int], Array] = {} if fixed is None else fixed
+    for k, load in enumerate(loads):
+        own_parts = [np.zeros((len(speeds), 0))]
+        for i, effect in enumerate(rubbing):
+            part = kept_parts.get((k, i))
+            if part is None:
+                part = effect.dissipation(speeds, load)
+                if not effect.nonlinear_options():
+                    kept_parts[k, i] = part
+            own_parts.append(part)
+        odd = np.hstack(own_parts)
         acts, positive = np.asarray((odd != 0.0).any(axis=0)), np.asarray((odd >= 0.0).all(axis=0))
         for j, of_motors, own in known.groups:
             used = own & acts

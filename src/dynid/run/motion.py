@@ -171,6 +171,7 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
         filtered.row_filter,
         motor_side=(settings.side or (robot.coupling.side if robot.coupling else None)) == "motor",
         drive_gains=settings.drive_gains,
+        known=regression.sources,
     )
     return assembled(
         Run(

@@ -24,7 +24,7 @@ from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.channels import torque_channels
 from dynid.regression.decimation import Decimation
 from dynid.regression.row_filter import RowFilter
-from dynid.regression.source import Chunk
+from dynid.regression.source import Chunk, RowSource
 from dynid.regression.torque import inverse_dynamics
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Motion
@@ -272,13 +272,16 @@ def thinned_logs(logs: Sequence[Log], width: int, most: int = MOST_NUMBERS) -> t
     return tuple(logs) if keep <= 1 else tuple(replace(log, every=keep * log.every) for log in logs)
 
 
-def torque_rows_of(robot: Robot, log: Log) -> tuple[list[Array], Array]:
-    """Rows of every joint of a robot, such as one without friction, and the measured torque in the same rows."""
+def torque_rows_of(robot: Robot, log: Log, known: RowSource | None = None) -> tuple[list[Array], Array]:
+    """Rows of every joint of a robot, such as one without friction, and the measured torque in the same rows.
+
+    ``known`` has the filtered rows already, where they were made before.
+    """
     samples = log.samples if log.row_filter is not None else log.samples[:: log.every]
-    chunks = TorqueRows(robot, (samples,)).passes()
+    chunks = (TorqueRows(robot, (samples,)) if known is None else known).passes()
     every, first, parts = 1, 0, []
     if log.row_filter is not None:
-        chunks, every = log.row_filter.over(chunks), log.every
+        chunks, every = chunks if known is not None else log.row_filter.over(chunks), log.every
     for chunk in chunks:
         parts.append([block[-first % every :: every].copy() for block in chunk.blocks])
         first += len(chunk)

@@ -164,7 +164,7 @@ def fit_model(
         evaluations += found.evaluations
         moved = float(np.abs(found.place - theta).max(initial=0.0))
         theta = found.place
-        columns = model.columns(theta, loads)
+        columns = model.columns(theta, loads, changes=done == rounds)  # only those of the last round are needed further
         coordinates = model.coordinates(data.basis, columns, data.torque)
         solution = model.solve(data.basis, coordinates, weights, model.passive_rows(theta, loads))
         new_weights = joint_weights(residual_norms(solution, weights), data.measured) if weighted else weights
@@ -177,6 +177,8 @@ def fit_model(
         if converged:
             break
         weights, loads = new_weights, new_loads
+    if converged and done < rounds:
+        columns = model.columns(theta, loads)
     fitted = Fitted(model, theta, loads, weights, columns, solution, done, evaluations, converged)
     return finished(fitted) if finish else fitted
 

@@ -108,6 +108,8 @@ class FrictionModel:
         self._loaded_reach: tuple[Sequence[Array], FrictionReach] | None = None
         self._signs: Array | None = None
         self._reach: FrictionReach | None = None
+        self._fixed_odd: tuple[FrictionReach | None, dict[tuple[int, int], Array]] = None, {}
+        self._effects: tuple[Array, tuple[Effect, ...]] | None = None
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -136,11 +138,14 @@ class FrictionModel:
 
     def effects_at(self, theta: Array) -> tuple[Effect, ...]:
         """The friction effects with these inner numbers."""
+        if self._effects is not None and np.array_equal(self._effects[0], theta):  # asked for several times at a place
+            return self._effects[1]
         effects = list(self.effects)
         for variable, place in zip(self.variables, theta.reshape(-1, self.data.n_joints), strict=True):
             for i in variable.effects:
                 effects[i] = effects[i].with_option(variable.option.name, variable.from_search(place))
-        return tuple(effects)
+        self._effects = np.array(theta), tuple(effects)
+        return self._effects[1]
 
     def robot_at(self, theta: Array) -> Robot:
         """The robot with these inner numbers."""
@@ -217,7 +222,11 @@ class FrictionModel:
                 self._loaded_reach = loads, FrictionReach(reach.speed, most)
             reach = self._loaded_reach[1]
         numbers, joints = self.robot.driven_numbers, self.robot.driven_joints
-        rows = passivity_rows(self.effects_at(theta), numbers, joints, reach, implied=False, columns=self._rubbing)
+        if self._fixed_odd[0] is not reach:
+            self._fixed_odd = reach, {}
+        rows = passivity_rows(
+            self.effects_at(theta), numbers, joints, reach, implied=False, columns=self._rubbing, fixed=self._fixed_odd[1]
+        )
         whole = np.zeros((len(rows), len(self.names)))
         whole[:, self._rubbing_places] = rows.G
         own = np.vstack([self._signs, whole])
@@ -248,13 +257,13 @@ class FrictionModel:
         """
         return self._solution(Solver(self.system(basis, coordinates, weights)), coordinates, weights, G)[0]
 
-    def _solution(self, solver: Solver, coordinates: Sequence[Array], weights: Array, G: Array) -> tuple[Solution, Solver]:
-        """The solution, and the solver over what is left to move where friction is held at its limits."""
+    def _solution(self, solver: Solver, coordinates: Sequence[Array], weights: Array, G: Array) -> tuple[Solution, Span]:
+        """The solution, and the span of what is left to move where friction is held at its limits."""
         y = np.concatenate([w * c[:, -1] for w, c in zip(weights, coordinates, strict=True)])
-        x, held = solver.solve(y), solver
+        x, held = solver.solve(y), solver.span
         found = solver.passive(x, G)
         if found is not None:
-            x, held = found.x, Solver(solver.A @ scipy.linalg.null_space(G[found.active]))
+            x, held = found.x, solver.within(scipy.linalg.null_space(G[found.active]))
         left = y - solver.A @ x
         ends = np.cumsum([len(c) for c in coordinates])[:-1]
         n = self.data.n_shared
@@ -353,6 +362,39 @@ class Solver:
         found = passive_solution(x * self._size, R, G / self._size)
         return None if found is None else Passive(found.x / self._size, found.active)
 
+    @property
+    def span(self) -> Span:
+        """Of all columns."""
+        return Span(self._Q) if self._regular else Span(self._Q @ _basis(self._R))
+
+    def within(self, N: Array) -> Span:
+        """Of the columns ``A N``."""
+        return Span(self._Q @ _basis(self._R @ (self._size[:, None] * N)))
+
     def outside(self, columns: Array) -> Array:
         """What the columns cannot make up for."""
-        return columns - self.A @ self.solve(columns)
+        return self.span.outside(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """What some columns can make up for, by an orthonormal basis."""
+
+    basis: Array
+
+    def outside(self, columns: Array) -> Array:
+        """What is left of other columns."""
+        return columns - self.basis @ (self.basis.T @ columns)
+
+
+def _basis(A: Array) -> Array:
+    """Orthonormal basis of the columns, without directions that are round-off."""
+    if not A.size:
+        return np.zeros((len(A), 0))
+    size = np.linalg.norm(A, axis=0)
+    Q, R = np.linalg.qr(A / np.where(size > 0.0, size, 1.0))
+    diagonal = np.abs(np.diag(R))
+    if diagonal.min() > 1e-8 * diagonal.max():
+        return np.asarray(Q)
+    U, s, _ = np.linalg.svd(R)
+    return np.asarray(Q @ U[:, s > 1e-9 * s[0]])

@@ -137,7 +137,9 @@ def _interpolated(t: Array, values: Mapping[str, Array], at: Array, method: str)
     h = t[left + 1] - t[left]
     u = ((at - t[left]) / h)[:, None]
     if method == "linear":
-        return {name: y[left] * (1.0 - u) + y[left + 1] * u for name, y in values.items()}
+        once = {id(y): y for y in values.values()}  # torque and what is kept of it as recorded are one array at first
+        made = {key: y[left] * (1.0 - u) + y[left + 1] * u for key, y in once.items()}
+        return {name: made[id(y)] for name, y in values.items()}
     h = h[:, None]
     result = {}
     for name, y in values.items():

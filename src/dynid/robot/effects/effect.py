@@ -190,9 +190,9 @@ class Effect(ABC):
 
         Times the values it is the friction that changes with the direction, which takes energy from a joint; the rest is offset.
         """
-        still = np.zeros_like(speeds)
-        carried = np.broadcast_to(load, speeds.shape)
-        forth, back = (self.signals(Motion(still, v, still, carried)) for v in (speeds, -speeds))
+        both = np.concatenate([speeds, -speeds])
+        still = np.zeros_like(both)
+        forth, back = np.split(self.signals(Motion(still, both, still, np.broadcast_to(load, both.shape))), 2)
         return np.asarray(0.5 * (forth - back))
 
     # Derivatives ------------------------------------------------------------------------------
