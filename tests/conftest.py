@@ -1,8 +1,10 @@
-"""What every test shares: one BLAS thread per worker and repeatable hypothesis examples."""
+"""What every test shares: one BLAS thread per worker, repeatable hypothesis examples, and nothing built or flushed twice."""
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,3 +29,17 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     from bench import make_bench
 
     return make_bench(tmp_path_factory.mktemp("bench"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_machinery() -> Iterator[None]:
+    """The flags of all verbs are built once, and files are not forced to the disk, which no test can see."""
+    import typer.main
+    import typer.testing
+
+    once = functools.cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(typer.main, "get_command", once)
+        patched.setattr(typer.testing, "_get_command", once)
+        patched.setattr(os, "fsync", lambda _: None)
+        yield

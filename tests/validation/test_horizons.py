@@ -11,6 +11,7 @@ from dynid.recording.samples import Samples
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Viscous
 from dynid.validation.horizons import HORIZONS_S, error_over_horizons
+from dynid.validation.replay import replay
 from problems import planar_2r
 
 
@@ -37,3 +38,28 @@ def test_horizons_longer_than_the_samples_are_left_out():
     assert [one.horizon_s for one in error_over_horizons(truth, truth, motion(truth, 1.0))] == [0.05, 0.1, 0.2]
     with pytest.raises(InputError, match="too short for a free run"):
         error_over_horizons(truth, truth, motion(truth, 0.05))
+
+
+def test_every_horizon_is_the_beginning_of_one_free_run():
+    truth = planar_2r([Viscous()]).with_parameters({"fv1": 2.0, "fv2": 1.0})
+    wrong = truth.with_parameters(truth.parameters.with_values(1.1 * truth.parameters.values))
+    samples = motion(truth)
+    found = error_over_horizons(truth, wrong, samples)
+    whole = replay(wrong, samples, window_s=HORIZONS_S[-1])
+    for one in found:
+        n = round(one.horizon_s / 0.005)
+        error = (whole.position - whole.measured)[:, 1 : n + 1]
+        assert one.description == pytest.approx(np.sqrt((error**2).mean()), rel=1e-12)
+
+
+def test_a_model_that_runs_away_has_the_horizons_before_that():
+    """A joint with negative friction gains speed without end: it follows for a while, then no more."""
+    truth = planar_2r([Viscous()]).with_parameters({"fv1": 2.0, "fv2": 1.0})
+    driven = truth.with_parameters({"fv1": -20.0, "fv2": -20.0})
+    found = error_over_horizons(truth, driven, motion(truth))
+    assert [one.horizon_s for one in found] == list(HORIZONS_S)
+    strayed = [one.description for one in found]
+    lost = strayed.index(None)
+    assert 0 < lost
+    assert strayed[lost:] == [None] * (len(strayed) - lost)
+    assert all(one.identified is not None for one in found)

@@ -25,7 +25,8 @@ from dynid.robot.effects import (
     Viscous,
 )
 from dynid.simulation import exact_motion, simulate
-from dynid.validation.replay import RunawayError, replay
+from dynid.validation.free_run import RunawayError
+from dynid.validation.replay import replay
 from messages import facts
 from problems import demo_arm, planar_2r, random_tree
 

@@ -6,6 +6,7 @@ the horizon. Errors of torque grow twice integrated, so one horizon alone says l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
-from dynid.validation.replay import MOST_WINDOWS, RunawayError, replay
+from dynid.validation.free_run import RunawayError, Windows, check_free_run, even_windows, free_run
+from dynid.validation.replay import MOST_WINDOWS
 
 HORIZONS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
@@ -34,19 +36,30 @@ class HorizonError:
 def error_over_horizons(
     identified: Robot, description: Robot, samples: Samples, most_windows: int = MOST_WINDOWS
 ) -> tuple[HorizonError, ...]:
-    """Both models from the same measured states, over every horizon that fits into the samples."""
+    """Both models from the same measured states, over every horizon that fits into the samples.
+
+    A free run over the longest horizon holds those over the shorter ones, so every model runs once.
+    """
     steps = np.diff(samples.time)
     fitting = [h for h in HORIZONS_S if h <= 0.5 * samples.duration_s and h >= float(np.median(steps))]
     if not fitting:
         raise InputError(f"samples last {samples.duration_s:.3g} s, too short for a free run of {HORIZONS_S[0]:g} s")
-    return tuple(
-        HorizonError(h, *(_error(robot, samples, h, most_windows) for robot in (identified, description))) for h in fitting
-    )
+    windows = even_windows(samples, fitting[-1], most_windows)
+    both = zip(*(_errors(robot, samples, windows, fitting) for robot in (identified, description)), strict=True)
+    return tuple(HorizonError(h, *errors) for h, errors in zip(fitting, both, strict=True))
 
 
-def _error(robot: Robot, samples: Samples, horizon_s: float, most_windows: int) -> float | None:
-    try:
-        found = replay(robot, samples, window_s=horizon_s, most_windows=most_windows)
-    except RunawayError:
-        return None
-    return float(np.sqrt(((found.position - found.measured)[:, 1:] ** 2).mean()))
+def _errors(robot: Robot, samples: Samples, windows: Windows, horizons_s: Sequence[float]) -> list[float | None]:
+    """The error over each horizon; None for those at which the robot has run away."""
+    check_free_run(robot, samples, horizons_s[-1])
+    if samples.torque is None:
+        raise InputError("samples hold no torque, so there is nothing to replay")
+    for n in range(len(horizons_s), 0, -1):
+        try:
+            run = free_run(robot, samples, windows.shortened(horizons_s[n - 1]), samples.torque)
+        except RunawayError:
+            continue
+        squares = (run.position - samples.position[windows.rows[:, : run.position.shape[1]]]) ** 2
+        ends = [windows.shortened(h).n_steps + 1 for h in horizons_s[:n]]
+        return [*(float(np.sqrt(squares[:, 1:end].mean())) for end in ends), *[None] * (len(horizons_s) - n)]
+    return [None] * len(horizons_s)
