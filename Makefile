@@ -11,7 +11,7 @@ BENCH_ARGS ?=
 BENCHMARKS = $(filter-out benchmarks/measure.py,$(sort $(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-kernels test-alone fuzz mutants check format-check lint types imports bench docs format clean
+.PHONY: help setup demo test test-slow test-kernels test-alone test-laws fuzz mutants check format-check lint types imports bench docs format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,11 @@ test-kernels: $(VENV)/.dev-stamp ## estimation, regression and papers again with
 
 test-alone: $(VENV)/.dev-stamp ## the papers' tables without any recording beside the clone
 	DYNID_SHARED_DATA=/nonexistent $(PYTEST) -n $(WORKERS) --dist loadfile $(TEST_ARGS) tests/papers
+
+# Tests of laws on examples that hypothesis draws: `make test` looks at 40 of each, this at 200 others.
+LAWS = $(shell grep -rl --include='test_*.py' 'import hypothesis\|from hypothesis' tests)
+test-laws: $(VENV)/.dev-stamp ## the laws again on 200 drawn examples each
+	DYNID_EXAMPLES=200 $(PYTEST) -n $(WORKERS) --dist loadfile $(TEST_ARGS) $(LAWS)
 
 CASES ?= 1000000
 fuzz: $(VENV)/.dev-stamp ## mutated files for every reader (CASES=1000000), and processes killed while they write a run

@@ -19,6 +19,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.recording.recording import StaticRecording, write_recording
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.static import static_regressor
+from dynid.report import run_report
 from dynid.report.figure import Figure
 from dynid.report.page import Code, Folded, Section, Table, figures_of, page
 from dynid.report.png import can_draw_text
@@ -170,6 +171,18 @@ def test_figures_are_written_as_files_that_parse(run: Run, tmp_path: Path) -> No
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
 
 
+def test_every_figure_is_drawn_as_png_on_request(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each drawing looks like is another test's; here every SVG has its PNG."""
+    monkeypatch.setattr(run_report, "can_draw_text", lambda: True)
+    monkeypatch.setattr(run_report, "png_of", lambda svg: b"\x89PNG of " + svg.encode())
+    report_run(run, tmp_path / "report.html", png=True)
+    figures = {path.stem: path.read_bytes() for path in (tmp_path / "figures").glob("*.svg")}
+    drawn = {path.stem: path.read_bytes() for path in (tmp_path / "figures").glob("*.png")}
+    assert len(drawn) > 10
+    assert drawn == {name: b"\x89PNG of " + content for name, content in figures.items()}
+
+
+@pytest.mark.slow
 def test_png_files_are_drawn_on_request(run: Run, tmp_path: Path) -> None:
     if not can_draw_text():
         with pytest.raises(InputError, match="font"):
