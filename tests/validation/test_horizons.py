@@ -60,6 +60,6 @@ def test_a_model_that_runs_away_has_the_horizons_before_that():
     assert [one.horizon_s for one in found] == list(HORIZONS_S)
     strayed = [one.description for one in found]
     lost = strayed.index(None)
-    assert 0 < lost
+    assert lost > 0
     assert strayed[lost:] == [None] * (len(strayed) - lost)
     assert all(one.identified is not None for one in found)

@@ -60,8 +60,11 @@ def replay_section(shown: Shown) -> Section | None:
 
 
 def _horizons(run: Run, samples: Samples) -> Folded | None:
-    """Error of a free run over growing horizons beside that of the description, both as a simulator's file holds them."""
-    if run.robot.loops or run.robot.floating:
+    """Error of a free run over growing horizons beside that of the description, both as a simulator's file holds them.
+
+    None where there is no such file: of closed or floating robots, and of links that no body can be.
+    """
+    if run.robot.loops or run.robot.floating or not run.consistency.feasible:
         return None
     held, _ = as_format_holds(run, "MJCF", PLACES)
     try:
