@@ -124,7 +124,7 @@ def test_constraints_of_a_run_file(bench: Bench, tmp_path: Path, monkeypatch: py
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "box.obj").write_text("\n".join(corners) + "\n", encoding="utf-8")
     (tmp_path / "files" / "dynid.toml").write_text(
-        f'robot = "{bench.urdf}"\nlogs = ["{bench.log}"]\n[rows]\ncutoff_hz = 12.0\n'
+        f'robot = "{bench.urdf}"\nlogs = ["{bench.log}"]\n[model]\nfriction = "linear"\n[rows]\ncutoff_hz = 12.0\n'
         "[[constraints.mass]]\nlink = 2\nlower = 4.0\nupper = 4.5\n"
         '[[constraints.com_hull]]\nlink = 3\nmesh = "box.obj"\n',
         encoding="utf-8",

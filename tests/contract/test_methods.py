@@ -91,8 +91,10 @@ def _label(method: Method) -> str:
     return method.name if text == default else f"{method.name}:{text.split('(', 1)[0]}#{METHODS.index(method)}"
 
 
-def obeying(law: str) -> list[Any]:
-    return [pytest.param(m, id=_label(m)) for m in METHODS if law in m.laws]
+def obeying(law: str, slow: str = "") -> list[Any]:
+    """Methods that declare a law; one of them may take too long for every run of the tests."""
+    marks = {slow: [pytest.mark.slow]}
+    return [pytest.param(m, id=_label(m), marks=marks.get(m.name, [])) for m in METHODS if law in m.laws]
 
 
 every_method = pytest.mark.parametrize("method", [pytest.param(m, id=_label(m)) for m in METHODS])
@@ -170,7 +172,7 @@ def test_equally_noisy_joints_give_ordinary_least_squares(method: Method) -> Non
     assert distance(found.base_values, ordinary.base_values) < 1e-9
 
 
-@pytest.mark.parametrize("method", obeying("covers"))
+@pytest.mark.parametrize("method", obeying("covers", slow="iv"))
 def test_claimed_intervals_cover(method: Method) -> None:
     """A quick look at 40 logs with filtered torque noise; the full measure is the slow one of the uncertainty tests."""
     exact, n_logs = exact_log(), 6 if method.name == "iv" else 40  # each of its estimates simulates the arm

@@ -42,17 +42,18 @@ def _flags(group: Any) -> dict[str, set[str]]:
 def sentences() -> Iterator[tuple[str, str]]:
     """Every text of the source that is no docstring, with the place it stands at; f-strings with blanks for their values."""
     for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text())
+        nodes = list(ast.walk(ast.parse(path.read_text())))
         docs = {
             id(node.body[0].value)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
             and node.body
             and isinstance(node.body[0], ast.Expr)
         }
-        parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs | parts:
+        parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        left_out = docs | parts
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:
                 yield f"{path.relative_to(SOURCE)}:{node.lineno}", node.value
             elif isinstance(node, ast.JoinedStr):
                 text = "".join(part.value if isinstance(part, ast.Constant) else "\x00" for part in node.values)

@@ -123,8 +123,18 @@ def known(name: str) -> Known:
     return SOURCES[name]()
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("rows", SOURCES)
+LONG = {("energy", "iv"), ("polynomial", "iv")}
+"""Each of these simulates the arm for some seconds, as filtered torque rows do as well."""
+
+
+@pytest.mark.parametrize(
+    ("rows", "method"),
+    [
+        pytest.param(rows, method, marks=[pytest.mark.slow] if (rows, method) in LONG else [])
+        for rows in SOURCES
+        for method in METHODS
+    ],
+)
 def test_an_estimate_or_one_sentence(rows: str, method: str) -> None:
     case = known(rows)
     regression = factorise(case.source)

@@ -64,7 +64,7 @@ def same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
 
 @pytest.mark.parametrize("options", [RowOptions(), POLYNOMIAL], ids=["torque", "polynomial"])
 def test_equals_batch(options: RowOptions) -> None:
-    given = stream()
+    given = stream(6.0)
     found, expected = watched(given, WatchOptions(rows=options))[1][-1], batch(given, options)
     assert found.n_used == expected.n_samples
     assert found.answer.names == expected.base.names
@@ -153,7 +153,7 @@ def test_jitter_is_interpolated_as_in_a_log() -> None:
 
 @pytest.mark.parametrize("rows", [RowOptions(), POLYNOMIAL], ids=["torque", "polynomial"])
 def test_goes_on_with_the_same_digits(rows: RowOptions) -> None:
-    given = stream(8.0)
+    given = stream(5.0)
     options = WatchOptions(rows=rows, memory=Memory(forget_s=20.0), learn_s=2.0)
     lines = [*given.json_lines()[:700], "junk", *given.json_lines()[760:]]  # with a gap
     _, expected = watched(given, options, lines)
@@ -203,7 +203,7 @@ def test_other_options_do_not_continue() -> None:
 def test_window_and_forgetting_follow_a_change() -> None:
     arm = small_arm()
     stiff = arm.with_parameters({"fv1": 2.0 * arm.parameters["fv1"]})
-    before, after = stream(16.0), stream(16.0, robot=stiff, start_s=16.0)
+    before, after = stream(8.0), stream(16.0, robot=stiff, start_s=8.0)
     lines = before.json_lines() + after.json_lines()
     final = {}
     for name, memory in (("all", Memory()), ("window", Memory(window_s=8.0)), ("forget", Memory(forget_s=3.0))):
