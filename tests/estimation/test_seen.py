@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.estimation.seen import Seen, origins_of, seen_parameters, with_prior
+from dynid.estimation.seen import DATA_TOLERANCE, Seen, origins_of, seen_parameters, with_prior
+from dynid.regression.independence import independent_columns
 
 RNG = np.random.default_rng(0)
 
@@ -57,3 +58,15 @@ def test_a_prior_only_takes_away_from_the_data():
     seen = Seen(np.array([True, True, True, False]), ("data", "mixed", "data", "prior"))
     assert with_prior(seen, np.array([1.0, 1.0, 0.5, 1.0])).origin == ("data", "mixed", "mixed", "prior")
     assert with_prior(seen, np.zeros(4)).origin == ("prior",) * 4
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("spoilt", [None, 0, 4, 7])
+def test_the_short_cut_says_what_walking_through_the_columns_says(seed, spoilt):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(40, 8)) * 10.0 ** rng.uniform(-3.0, 3.0, 8)
+    if spoilt is not None:
+        A[:, spoilt] = A[:, (spoilt + 1) % 8] * 2.0 + (0.0 if seed % 2 else 1e-9) * rng.normal(size=40)
+    kept = independent_columns(A, np.arange(8), DATA_TOLERANCE).kept
+    assert list(np.flatnonzero(seen_parameters(A).mask)) == list(kept)
+    assert (len(kept) == 8) == (spoilt is None)

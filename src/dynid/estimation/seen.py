@@ -19,7 +19,7 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.estimation.result import Origin
-from dynid.regression.independence import independent_columns
+from dynid.regression.independence import ZERO_COLUMN, independent_columns, triangle_of
 
 DATA_TOLERANCE = 1e-7
 """Relative part of a column that must lie outside the span of those before it to count as seen."""
@@ -43,6 +43,8 @@ class Seen:
 def seen_parameters(A: Array, tolerance: float = DATA_TOLERANCE) -> Seen:
     """Decide from the (stacked or triangular) regressor over base parameters."""
     n = A.shape[1]
+    if _all_independent(A, tolerance):
+        return Seen(np.ones(n, dtype=bool), ("data",) * n)
     found = independent_columns(A, np.arange(n), tolerance)
     mask = np.zeros(n, dtype=bool)
     mask[found.kept] = True
@@ -51,6 +53,16 @@ def seen_parameters(A: Array, tolerance: float = DATA_TOLERANCE) -> Seen:
         mixed[found.kept] = np.abs(found.K[:, ~mask]).max(axis=1) > 1e-6
     origin: list[Origin] = ["prior" if not s else ("mixed" if m else "data") for s, m in zip(mask, mixed, strict=True)]
     return Seen(mask, tuple(origin))
+
+
+def _all_independent(A: Array, tolerance: float) -> bool:
+    """Whether every column clearly is independent of those before it: as much lies outside their span as the diagonal of R says."""
+    if not A.shape[1] or A.shape[0] < A.shape[1]:
+        return False
+    R = triangle_of(A)
+    norms = np.linalg.norm(R, axis=0)
+    clear = np.abs(np.diag(R)) > 2.0 * tolerance * norms
+    return bool(clear.all() and (norms > ZERO_COLUMN * norms.max()).all())
 
 
 def origins_of(share: Array) -> tuple[Origin, ...]:

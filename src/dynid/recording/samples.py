@@ -87,7 +87,13 @@ class Samples:
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel")
         }
-        return replace(self, **cut)
+        if rows.step is not None and rows.step < 0:  # time would run backwards, which is refused
+            return replace(self, **cut)
+        part = object.__new__(type(self))  # rows of samples that were checked need no check of their own
+        for name, values in cut.items():
+            object.__setattr__(part, name, None if values is None else frozen_view(np.ascontiguousarray(values)))
+        object.__setattr__(part, "notes", self.notes)
+        return part
 
     @property
     def duration_s(self) -> float:

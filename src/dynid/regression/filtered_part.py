@@ -38,6 +38,7 @@ class FilteredPart:
         self._sums = np.zeros((0, 0))
         self._times = np.zeros(0)
         self._given = 0  # kept rows that were asked for already
+        self._free = 0  # places at the front whose rows were given
 
     def append(self, blocks: Sequence[Array], time: Array) -> None:
         """The next rows, by columns, and their times."""
@@ -62,31 +63,29 @@ class FilteredPart:
 
     def take(self, count: int) -> Chunk:
         """The next kept rows."""
-        found = self._sums[:, :count].copy()
+        own = slice(self._free, self._free + count)
+        found, times = self._sums[:, own].copy(), self._times[own].copy()
         ends = np.cumsum([0, *self._widths])
-        times = self._times[:count].copy()
-        self._sums[:, :-count] = self._sums[:, count:]
-        self._sums[:, -count:] = 0.0
-        self._times[:-count] = self._times[count:]
         self._given += count
+        self._free += count
         return Chunk([found[a:b].T for a, b in pairwise(ends)], times)
 
     def _make_room(self) -> None:
         """Room for every kept row that the rows seen so far add to."""
         needed = -(-(self.n_rows + 2 * self.reach - self._first) // self._every) - self._given + 1
-        held = self._sums.shape[1]
-        if needed <= held:
+        if self._free + needed <= self._sums.shape[1]:
             return
-        sums, times = np.zeros((sum(self._widths), 2 * needed)), np.zeros(2 * needed)
-        if held:
-            sums[:, :held], times[:held] = self._sums, self._times
-        self._sums, self._times = sums, times
+        sums, times = np.zeros((sum(self._widths), 4 * needed)), np.zeros(4 * needed)
+        left = self._sums.shape[1] - self._free
+        if left > 0:
+            sums[:, :left], times[:left] = self._sums[:, self._free :], self._times[self._free :]
+        self._sums, self._times, self._free = sums, times, 0
 
     def _note_times(self, begin: int, time: Array) -> None:
         """Times of kept rows among these."""
         next_kept = max(0, -(-(begin - self._first) // self._every))
         inside = time[self._first + next_kept * self._every - begin :: self._every]
-        self._times[next_kept - self._given :][: len(inside)] = inside
+        self._times[self._free + next_kept - self._given :][: len(inside)] = inside
 
     def _begin(self) -> None:
         columns = [np.concatenate(parts, axis=1) for parts in zip(*self._early, strict=True)]
@@ -100,13 +99,11 @@ class FilteredPart:
         # the first kept row not given yet whose taps reach these rows, and the one after the last
         reached = max(self._given, -(-(begin - self.reach - self._first) // self._every))
         beyond = -(-(begin + n + self.reach - self._first) // self._every)
-        start = self._first + reached * self._every - self.reach
+        start, place = self._first + reached * self._every - self.reach, self._free + reached - self._given
         row = 0
         for one in columns:
             values = np.ascontiguousarray(one)
-            add_filtered(
-                values, self._taps, start - begin, self._every, self._sums, row, reached - self._given, beyond - reached
-            )
+            add_filtered(values, self._taps, start - begin, self._every, self._sums, row, place, beyond - reached)
             row += len(one)
         held = self.reach + 1
         if n >= held:
