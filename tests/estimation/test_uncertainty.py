@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from dynid.arrays import Array
 from dynid.errors import InputError
@@ -18,7 +19,7 @@ from dynid.recording.samples import Samples
 from dynid.recording.steps import Differentiate, LowPass
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.regression.row_filter import FilterAndDecimate
+from dynid.regression.row_filter import BandLimit, FilterAndDecimate
 from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
 from messages import facts
@@ -140,6 +141,44 @@ def test_several_logs_add_their_information() -> None:
     assert np.median(one.sigma / four.sigma) == pytest.approx(2.0, rel=0.15)
     merged = estimate(build_regression(ARM, logs[:2]) + build_regression(ARM, logs[2:]), BASE)
     assert np.allclose(merged.sigma, four.sigma, rtol=1e-9)
+
+
+def unmodelled(kind: str, log: Samples, rng: np.random.Generator) -> Array:
+    """A torque error of one kind that no column of the model has, over white noise."""
+    n, q, v = len(log), log.position, log.velocity
+
+    def drifting(memory: float, columns: int = 3) -> Array:
+        steps = np.sqrt(1.0 - memory**2) * rng.normal(size=(n, columns))
+        return np.asarray(lfilter([1.0], [1.0, -memory], steps, axis=0))
+
+    added = {
+        "drift": lambda: drifting(0.98),
+        "drift of all joints together": lambda: drifting(0.98, 1),
+        "ripple of position": lambda: 1.4 * np.sin(7.0 * q + rng.uniform(0.0, 2.0 * np.pi, 3)),
+        "friction of the joint before": lambda: 1.4 * np.sign(np.roll(v, 1, axis=1)) * rng.uniform(0.5, 1.0, 3),
+        "bursts at reversals": lambda: 4.0 * np.exp(-((v / 0.15) ** 2)) * drifting(0.95),
+    }[kind]()
+    return np.asarray(SIGMA * (0.3 * rng.normal(size=(n, 3)) + added))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind",
+    ["drift", "drift of all joints together", "ripple of position", "friction of the joint before", "bursts at reversals"],
+)
+def test_intervals_hold_under_errors_that_the_model_lacks(kind: str) -> None:
+    """A hundred logs, each with its own motion; residuals are correlated in time, and the classical formula fails by far."""
+    hits, classical, n_logs = np.zeros(BASE.n_base), np.zeros(BASE.n_base), 100
+    for seed in range(n_logs):
+        exact = exact_log(None, 20.0, 200.0, seed)
+        assert exact.torque is not None
+        log = exact.with_torque(exact.torque + unmodelled(kind, exact, np.random.default_rng(1000 + seed)))
+        found = estimate(build_regression(ARM, log, row_filter=BandLimit(10.0)), BASE, WeightedLeastSquares())
+        error = np.abs(found.base_values - TRUTH)
+        hits += error <= 1.96 * found.sigma
+        classical += error <= 1.96 * np.array(found.details["classical_sigma"])
+    assert 0.90 <= hits.mean() / n_logs <= 0.98
+    assert classical.mean() / n_logs < 0.7
 
 
 def test_the_bootstrap_agrees_on_a_long_log() -> None:

@@ -12,8 +12,10 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.check import check_signals
 from dynid.recording.finding import DataCheck, Finding, dropped_rows
-from dynid.recording.lag import lag_between, noise_level, velocity_lag
+from dynid.recording.lag import is_difference, lag_between, noise_level, velocity_lag
 from dynid.recording.recording import Recording, RecordingSource
+from dynid.run.options import Rows
+from dynid.run.signals import velocity_sources
 from problems import planar_2r
 
 NAMES = ("shoulder", "elbow")
@@ -217,6 +219,28 @@ def test_velocity_lag_to_a_fraction_of_a_step(lag: float, jitter: bool) -> None:
     said = float(finding.sentence.split(" by ")[1].split(" ms")[0])
     assert said == pytest.approx(1e3 * abs(lag), abs=0.3)
     assert "Shift(" in finding.fix
+
+
+@pytest.mark.parametrize("counts", [2**12, 2**17, None])
+def test_a_velocity_that_is_the_difference_of_two_positions(counts: int | None) -> None:
+    """It is told from a velocity of its own, from one that was filtered and from one of a sensor with noise."""
+    recording = clean()
+    t, q = recording.time, np.array(recording.position)
+    if counts is not None:
+        q = np.round(q * counts / (2.0 * np.pi)) * (2.0 * np.pi / counts)
+    difference = np.diff(q, axis=0, prepend=q[:1]) / 0.004
+    own = recording.with_(position=q, velocity=difference)
+    assert is_difference(own)
+    assert is_difference(own.with_(velocity=difference + 1e-6 * np.sin(1e4 * t)[:, None]))  # rounded
+    finding = found(check_signals(own), "velocity_difference")
+    assert finding.severity == "note"
+    assert velocity_sources([own], Rows()) == ("position",)
+    assert velocity_sources([own], Rows(velocity="logged")) == ("logged",)
+    assert velocity_sources([own, recording], Rows()) == ("logged", "position")
+    central = np.gradient(q, 0.004, axis=0)
+    smooth = np.array([np.convolve(column, np.ones(5) / 5.0, mode="same") for column in difference.T]).T
+    for other in (recording.velocity, central, smooth, None):
+        assert not is_difference(own.with_(velocity=other))
 
 
 @pytest.mark.parametrize(

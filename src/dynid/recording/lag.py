@@ -19,6 +19,8 @@ from dynid.recording.steps.zero_phase import filter_window
 
 LONGEST_ROWS = 200_000
 """Most rows on which a log is judged."""
+_SAME = 0.1
+"""Part of the distance to the central difference within which a velocity is the difference of the last two positions."""
 _RESOLVED_S = 0.05  # motion slower than this is seen by :func:`speed`
 
 
@@ -67,6 +69,25 @@ def velocity_lag(recording: Recording) -> Lag:
     fraction = smoothing_fraction(part, dt)
     derived = np.gradient(filter_window(q, 4, fraction, True, True), dt, axis=0)
     return lag_between(filter_window(v, 4, fraction, True, True), derived, dt)
+
+
+def is_difference(recording: Recording) -> bool:
+    """Whether logged velocity is no more than the difference of the last two logged positions, as many controllers have it.
+
+    It then says nothing that positions do not, and says it half a step late, which a fit takes for inertia. A velocity of its own
+    is nearer to the central difference, and one that was filtered or rounded to neither.
+    """
+    if recording.velocity is None:
+        return False
+    part = longest_part(recording)
+    moves = np.ptp(part.position, axis=0) > 1e-3
+    if part.n_samples < 32 or not moves.any():
+        return False
+    assert part.velocity is not None
+    q, v, t = part.position[:, moves], part.velocity[1:-1, moves], part.time[:, None]
+    last, central = (q[1:-1] - q[:-2]) / (t[1:-1] - t[:-2]), (q[2:] - q[:-2]) / (t[2:] - t[:-2])
+    left, other = (np.linalg.norm(v - difference, axis=0) for difference in (last, central))
+    return bool((left < _SAME * other).all())
 
 
 def lag_between(x: Array, y: Array, dt: float, longest_s: float = 0.25) -> Lag:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
+from dynid.recording.lag import is_difference
 from dynid.recording.process import process
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
@@ -252,11 +253,13 @@ def raw_samples(recording: Recording, like: Samples | None = None) -> Samples:
 
 
 def velocity_sources(recordings: Sequence[Recording], settings: Rows) -> tuple[str, ...]:
-    """Where velocity may come from: what the settings fix, else logged where every log has it, and position."""
+    """Where velocity may come from: what the settings fix, else position, and logged where every log has it and some log has more
+    than the difference of its positions."""
     logged = all(recording.velocity is not None for recording in recordings)
     if settings.velocity == "logged" and not logged:
         missing = next(recording.source.path for recording in recordings if recording.velocity is None)
         raise InputError(f"{missing} has no velocity columns, but --velocity logged was asked for")
     if settings.velocity != "auto":
         return (settings.velocity,)
-    return ("logged", "position") if logged else ("position",)
+    worth = logged and not all(is_difference(recording) for recording in recordings)
+    return ("logged", "position") if worth else ("position",)

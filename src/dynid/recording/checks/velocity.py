@@ -9,11 +9,17 @@ import numpy as np
 from dynid.arrays import BoolArray
 from dynid.recording.checks.shared import FEWEST_ROWS, NOTHING, named
 from dynid.recording.finding import DataCheck, Finding
-from dynid.recording.lag import Lag, longest_part, velocity_lag
+from dynid.recording.lag import Lag, is_difference, longest_part, velocity_lag
 from dynid.recording.motion import Recording
 from dynid.robot.model import Robot
 
 _DEGREES = 180.0 / np.pi
+_DIFFERENCE = Finding(
+    "velocity_difference",
+    "note",
+    "logged velocity is the difference of the last two logged positions, half a step late",
+    "identify takes velocity from position (--velocity logged keeps the logged one); in Python: Differentiate(velocity='position')",
+)
 
 
 def check_velocity(recording: Recording, robot: Robot | None = None) -> DataCheck:
@@ -39,7 +45,7 @@ def check_velocity(recording: Recording, robot: Robot | None = None) -> DataChec
         if off.any():
             findings.append(_scale(recording, lag, off))
         facts["velocity_lag_typical_s"] = float(np.median(lag.seconds[alike]))
-        findings += _late(recording, lag, facts["velocity_lag_typical_s"])
+        findings += [_DIFFERENCE] if is_difference(recording) else _late(recording, lag, facts["velocity_lag_typical_s"])
     return DataCheck(tuple(findings), facts)
 
 
