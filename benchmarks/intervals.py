@@ -201,7 +201,7 @@ def main() -> None:
         write_urdf(drawn_robot(truth, 0), folder / "arm.urdf")
         for seed, _ in enumerate(engine.map(partial(record, folder, truth, counts), range(n_logs))):
             print(f"recorded {seed + 1} of {n_logs}", file=sys.stderr)
-        jobs = [(bits, seed) for bits in counts for seed in range(n_logs)]
+        jobs = [(bits, seed) for seed in range(n_logs) for bits in counts]
         found = []
         for one in engine.map(partial(identified, folder, truth, n_logs, settings), jobs):
             found.append(one)
