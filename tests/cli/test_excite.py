@@ -95,14 +95,15 @@ def test_every_file_at_once(arm, tmp_path):
     [
         ("--shape", "bspline", "--intervals", "6", "--period", "5", "--starts", "1"),
         ("--shape", "sinusoids", "--period", "5"),
-        ("--shape", "points", "--effects", "armature", "--starts", "1"),
+        ("--shape", "points", "--effects", "armature", "--starts", "1", "--lock=elbow=0.3"),
     ],
     ids=lambda options: options[1],
 )
 def test_other_shapes(arm, tmp_path, options):
     out = tmp_path / "traj.csv"
     record = json.loads(run(arm, "-o", out, "--rate", "100", *THREE_JOINTS, *options, "--json"))
-    samples = read_trajectory(out, robot_of(arm))
+    held = dict.fromkeys((*LOCKED, *(["elbow"] if options[1] == "points" else [])), 0.3)
+    samples = read_trajectory(out, read_robot(arm, lock=held))
     assert min(margin for margin in record["margins"].values() if margin is not None) >= -1e-9
     assert np.isfinite(record["condition_number"])
     np.testing.assert_allclose(samples.velocity[0], 0.0, atol=1e-12)

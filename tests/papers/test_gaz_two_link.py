@@ -166,11 +166,16 @@ def test_the_printed_set_has_the_true_coefficients_and_forces_of_their_size(robo
     np.testing.assert_allclose(forces[1] / forces[0], [0.773, 1.213], atol=2e-3)
 
 
-def test_conditions_that_bite(base):
-    """Coefficients of a link 2 whose centre of mass is outside it: the nearest parameters inside lie on its surface."""
+@pytest.fixture(scope="module")
+def outside(base):
+    """Coefficients of a link 2 whose centre of mass is outside it, and what is found from them."""
     values = base.base_values(np.concatenate([TRUE[0], OUTSIDE]))
-    options = PenaltyRetrieval(cost="coefficients", bounds=BOUNDS, conditions=CONDITIONS)
-    found = options.retrieve(base, values)
+    return values, PenaltyRetrieval(cost="coefficients", bounds=BOUNDS, conditions=CONDITIONS).retrieve(base, values)
+
+
+def test_conditions_that_bite(base, outside):
+    """The nearest parameters inside lie on the surface of the link."""
+    values, found = outside
     assert found.outcome is Outcome.SOLVED
     assert not found.violated
     assert found.details["exact_jacobians"]
@@ -187,10 +192,10 @@ def test_conditions_that_bite(base):
     assert not inside.retrieve(base, values).violated
 
 
-def test_the_papers_recipe_finds_nothing_better(base):
-    values = base.base_values(np.concatenate([TRUE[0], OUTSIDE]))
+@pytest.mark.slow
+def test_the_papers_recipe_finds_nothing_better(base, outside):
+    values, found = outside
     common = {"cost": "coefficients", "bounds": BOUNDS, "conditions": CONDITIONS}
-    found = PenaltyRetrieval(**common).retrieve(base, values)
     recipe = PenaltyRetrieval(**common, optimiser="annealing", starts=2, steps=3, iterations=20).retrieve(base, values)
     assert not recipe.violated
     assert found.cost <= 1.001 * recipe.cost

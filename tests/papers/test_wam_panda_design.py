@@ -45,6 +45,7 @@ def test_published_wam_motion(wam, random_spread):
     assert random_spread / spread(wam, base, published()) == pytest.approx(1.9, abs=0.05)
 
 
+@pytest.mark.slow
 def test_wam_within_a_quarter_of_the_time(wam):
     """Four starts already come below two thirds of the published condition number, with every margin kept."""
     found = design_excitation(wam, None, FourierShape(20.0, 5), starts=4, seconds=60.0, rest=True)

@@ -104,10 +104,12 @@ def test_operators_equal_the_definitions_by_quadrature(settings: PolynomialAppro
 
     c = np.array([inner(i) for i in range(max(settings.order, settings.product_order) + 1)])
     for i in range(settings.product_order + 1):
-        value = integral(lambda tau, i=i: settings.coefficient_kernel(i)(tau) * x(tau), 0.0, T)
+        kernel = settings.coefficient_kernel(i)
+        value = integral(lambda tau, kernel=kernel: kernel(tau) * x(tau), 0.0, T)
         assert value == pytest.approx(c[i], rel=1e-12, abs=1e-12)
     P_p = jacobi_basis(settings.order, alpha, beta, settings.evaluation_point)
-    value = integral(lambda tau: settings.kernel()(tau) * x(tau), 0.0, T)
+    whole = settings.kernel()
+    value = integral(lambda tau: whole(tau) * x(tau), 0.0, T)
     assert value == pytest.approx(c[: settings.order + 1] @ P_p, rel=1e-12)
 
 
@@ -122,10 +124,11 @@ def test_by_parts_and_product_kernels_by_quadrature(settings: PolynomialApproxim
     def x_dot(tau: Any) -> Any:
         return -4 / T * np.cos(4 * tau / T + 0.3)
 
-    left = integral(lambda tau: settings.kernel(1)(tau) * x(tau), 0.0, T)
+    g_dot, g_dot_dot = settings.kernel(1), settings.kernel(2)
+    left = integral(lambda tau: g_dot(tau) * x(tau), 0.0, T)
     assert left == pytest.approx(integral(lambda tau: g(tau) * x_dot(tau), 0.0, T), rel=1e-11)
-    second = integral(lambda tau: settings.kernel(2)(tau) * x(tau), 0.0, T)
-    by_definition = integral(lambda tau: settings.kernel(1)(tau) * x_dot(tau), 0.0, T)
+    second = integral(lambda tau: g_dot_dot(tau) * x(tau), 0.0, T)
+    by_definition = integral(lambda tau: g_dot(tau) * x_dot(tau), 0.0, T)
     assert second == pytest.approx(by_definition, rel=1e-10)
     for i in range(settings.product_order + 1):
         tau = np.linspace(0.01 * T, 0.99 * T, 23)
@@ -134,12 +137,9 @@ def test_by_parts_and_product_kernels_by_quadrature(settings: PolynomialApproxim
             expected = P_i * settings.kernel(outer)(tau)
             got = settings.product_kernel(i, outer=outer)(tau)
             np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
-            left = integral(lambda tau, i=i, o=outer: settings.product_kernel(i, 1, o)(tau) * x(tau), 0.0, T)
-            right = integral(
-                lambda tau, i=i, o=outer: settings.kernel(o)(tau) * settings.basis(tau)[i] * x_dot(tau),
-                0.0,
-                T,
-            )
+            product, plain = settings.product_kernel(i, 1, outer), settings.kernel(outer)
+            left = integral(lambda tau, product=product: product(tau) * x(tau), 0.0, T)
+            right = integral(lambda tau, i=i, plain=plain: plain(tau) * settings.basis(tau)[i] * x_dot(tau), 0.0, T)
             assert left == pytest.approx(right, rel=1e-9, abs=1e-11 / T**outer)
 
 
