@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest
-# One worker per core; a test file stays on one worker, so its kernels are compiled once.
+# One worker per core; a test file stays on one worker, so its kernels are compiled once. tests/conftest.py orders the files.
 WORKERS ?= auto
+SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 TEST_ARGS ?=
 BENCH_ARGS ?=
 BENCHMARKS = $(filter-out benchmarks/measure.py,$(sort $(wildcard benchmarks/*.py)))
@@ -47,24 +48,24 @@ demo: $(VENV)/.demo-stamp ## the whole path on a simulated 7-joint arm; installs
 	$(BIN)/dynid demo
 
 test: $(VENV)/.dev-stamp ## the tests, without the slow ones
-	$(PYTEST) -n $(WORKERS) --dist loadfile $(TEST_ARGS)
+	$(PYTEST) $(SPREAD) $(TEST_ARGS)
 
 test-slow: $(VENV)/.dev-stamp ## the slow tests alone
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m slow $(TEST_ARGS) || [ $$? -eq 5 ]  # 5: there are none
+	$(PYTEST) $(SPREAD) -m slow $(TEST_ARGS) || [ $$? -eq 5 ]  # 5: there are none
 
 # Other kernels of the linear algebra round other last digits; a result that depends on them is no result. SkylakeX needs AVX-512.
 KERNELS ?= Haswell Prescott $(shell grep -qsw avx512f /proc/cpuinfo && echo SkylakeX)
 test-kernels: $(VENV)/.dev-stamp ## estimation, regression and papers again with other kernels of the linear algebra
 	@set -e; for kernel in $(KERNELS); do echo "== OPENBLAS_CORETYPE=$$kernel"; \
-	  OPENBLAS_CORETYPE=$$kernel $(PYTEST) -n $(WORKERS) --dist loadfile $(TEST_ARGS) tests/estimation tests/regression tests/papers; done
+	  OPENBLAS_CORETYPE=$$kernel $(PYTEST) $(SPREAD) $(TEST_ARGS) tests/estimation tests/regression tests/papers; done
 
 test-alone: $(VENV)/.dev-stamp ## the papers' tables without any recording beside the clone
-	DYNID_SHARED_DATA=/nonexistent $(PYTEST) -n $(WORKERS) --dist loadfile $(TEST_ARGS) tests/papers
+	DYNID_SHARED_DATA=/nonexistent $(PYTEST) $(SPREAD) $(TEST_ARGS) tests/papers
 
 # Tests of laws on examples that hypothesis draws: `make test` looks at 40 of each, this at 200 others.
 LAWS = $(shell grep -rl --include='test_*.py' 'import hypothesis\|from hypothesis' tests)
 test-laws: $(VENV)/.dev-stamp ## the laws again on 200 drawn examples each
-	DYNID_EXAMPLES=200 $(PYTEST) -n $(WORKERS) --dist loadfile $(TEST_ARGS) $(LAWS)
+	DYNID_EXAMPLES=200 $(PYTEST) $(SPREAD) $(TEST_ARGS) $(LAWS)
 
 CASES ?= 1000000
 fuzz: $(VENV)/.dev-stamp ## mutated files for every reader (CASES=1000000), and processes killed while they write a run

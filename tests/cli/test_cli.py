@@ -46,6 +46,10 @@ def dynid(*arguments: object) -> Done:
     return Done(int(code or 0), out.getvalue(), err.getvalue())
 
 
+QUICK = ("--cutoff-hz", "12", "--friction", "linear")
+"""Most tests need no search for the cut-off and for friction."""
+
+
 @pytest.fixture(scope="module")
 def run_folder(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli") / "run"
@@ -112,7 +116,7 @@ def test_validate(bench: Bench, run_folder: Path) -> None:
 
 def test_forward_validation(bench: Bench, tmp_path: Path) -> None:
     """Identified with a method that keeps bodies physical, exported in two formats, compared with another, replayed."""
-    flags = ("--cutoff-hz", "12", "--compare", "ols, wls", "--export", "mjcf", "--json")
+    flags = (*QUICK, "--compare", "ols, wls", "--export", "mjcf", "--json")
     done = dynid("identify", bench.urdf, bench.log, "-o", tmp_path / "run", *flags)
     assert done.returncode == 0, done.stderr
     assert [Path(file).suffix for file in json.loads(done.stdout)["files"]] == [".json", ".html", ".xml"]
@@ -186,12 +190,18 @@ def test_check_passes_and_fails(bench: Bench, tmp_path: Path) -> None:
     assert json.loads(bad.stdout)["feasible"] is False
 
 
-def test_simulate_then_identify(bench: Bench, tmp_path: Path) -> None:
-    log = tmp_path / "sim.csv"
+@pytest.fixture(scope="module")
+def simulated(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log by the command line."""
+    log = tmp_path_factory.mktemp("simulated") / "sim.csv"
     done = dynid("simulate", bench.urdf, bench.motion, "-o", log, "--rate", "200", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["files"] == [str(log)]
-    found = dynid("identify", bench.urdf, log, "--cutoff-hz", "15", "-o", tmp_path / "run", "--json")
+    return log
+
+
+def test_simulate_then_identify(bench: Bench, simulated: Path, tmp_path: Path) -> None:
+    found = dynid("identify", bench.urdf, simulated, *QUICK, "-o", tmp_path / "run", "--json")
     assert found.returncode == 0, found.stderr
 
 
@@ -273,7 +283,7 @@ def test_run_file_does_what_the_flags_do(bench: Bench, tmp_path: Path) -> None:
     again = dynid("init", bench.urdf, bench.log, "-o", config)
     assert again.returncode == 2
     assert "--force" in again.stderr
-    flags = ("--cutoff-hz", "12", "--method", "ols", "--split", "0.6", "--json")
+    flags = (*QUICK, "--method", "ols", "--split", "0.6", "--json")
     by_file = dynid("identify", "--config", config, "-o", tmp_path / "one", *flags)
     assert by_file.returncode == 0, by_file.stderr
     by_hand = dynid("identify", bench.urdf, bench.log, "-o", tmp_path / "two", *flags)
@@ -305,10 +315,8 @@ def test_constraints_of_a_run_file_are_kept(bench: Bench, tmp_path: Path) -> Non
     assert 7.0 - 1e-6 <= stored["parameters"]["m4"] <= 8.0 + 1e-6
 
 
-def test_payload_of_a_log_without_one(bench: Bench, run_folder: Path, tmp_path: Path) -> None:
-    log = tmp_path / "more.parquet"
-    assert dynid("simulate", bench.urdf, bench.motion, "-o", log, "--rate", "250").returncode == 0
-    done = dynid("payload", run_folder, log, "--json")
+def test_payload_of_a_log_without_one(run_folder: Path, simulated: Path) -> None:
+    done = dynid("payload", run_folder, simulated, "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert set(result) >= {"mass", "com", "inertia", "sigma", "feasible"}
@@ -327,7 +335,7 @@ def test_logs_without_velocity_are_identified(bench: Bench, tmp_path: Path) -> N
     bare = table.select([name for name in table.column_names if not name.startswith("dq")])
     assert bare.num_columns < table.num_columns
     pyarrow.parquet.write_table(bare, tmp_path / "bare.parquet")
-    for options in (("--cutoff-hz", "12"), ("--cutoff-hz", "12", "--velocity", "position")):
+    for options in (QUICK, (*QUICK, "--velocity", "position")):
         done = dynid("identify", bench.urdf, tmp_path / "bare.parquet", "-o", tmp_path / "run", *options, "--json")
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
@@ -340,7 +348,7 @@ def test_logs_without_velocity_are_identified(bench: Bench, tmp_path: Path) -> N
 
 def test_a_used_folder_keeps_no_model_of_an_earlier_run(bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    flags = ("--cutoff-hz", "12", "-o", folder, "--json")
+    flags = (*QUICK, "-o", folder, "--json")
     first = json.loads(dynid("identify", bench.urdf, bench.log, *flags).stdout)
     models = [Path(file) for file in first["files"] if Path(file).suffix in (".urdf", ".xml")]
     assert len(models) == 2
@@ -354,7 +362,7 @@ def test_a_used_folder_keeps_no_model_of_an_earlier_run(bench: Bench, tmp_path: 
 def test_bounds_that_nothing_meets_end_with_exit_code_1(bench: Bench, tmp_path: Path) -> None:
     bounds = tmp_path / "bounds.csv"
     bounds.write_text("name,lower,upper\nm1,100,\ntotal_mass,,2\n", encoding="utf-8")
-    flags = ("--cutoff-hz", "12", "--method", "retrieve", "--bounds", bounds, "-o", tmp_path / "run")
+    flags = (*QUICK, "--method", "retrieve", "--bounds", bounds, "-o", tmp_path / "run")
     done = dynid("identify", bench.urdf, bench.log, *flags, "--json")
     assert done.returncode == 1
     found = json.loads(done.stdout)
@@ -370,7 +378,7 @@ def test_bounds_that_nothing_meets_end_with_exit_code_1(bench: Bench, tmp_path: 
 
 def test_validation_has_a_window_of_its_own(bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    flags = ("--cutoff-hz", "12", "--method", "ols", "--from", "1", "--to", "4", "-o", folder)
+    flags = (*QUICK, "--method", "ols", "--from", "1", "--to", "4", "-o", folder)
     assert dynid("identify", bench.urdf, bench.log, *flags).returncode == 0
     whole = json.loads(dynid("validate", folder, bench.other_log, "--json").stdout)["logs"][0]
     part = json.loads(dynid("validate", folder, bench.other_log, "--from", "1", "--to", "4", "--json").stdout)["logs"][0]
@@ -389,7 +397,7 @@ def test_torque_in_amperes_is_said_last_and_aloud(bench: Bench, tmp_path: Path) 
         for name in table.column_names
     }
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "amperes.parquet")
-    done = dynid("identify", bench.urdf, tmp_path / "amperes.parquet", "--cutoff-hz", "12", "-o", tmp_path / "run")
+    done = dynid("identify", bench.urdf, tmp_path / "amperes.parquet", *QUICK, "-o", tmp_path / "run")
     assert done.returncode == 0
     last = done.stdout.strip().splitlines()[-1]
     assert last.startswith("verdict: do not use")

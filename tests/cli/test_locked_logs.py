@@ -33,7 +33,17 @@ def test_a_numbered_log_of_a_robot_with_a_locked_joint(bench: Bench, tmp_path: P
     position, velocity = recording.position.copy(), recording.velocity.copy()
     position[:, 2], velocity[:, 2] = 0.3, 0.0
     log = write_recording(recording.with_(position=position, velocity=velocity), tmp_path / "log.csv")
-    command = ["identify", str(bench.urdf), str(log), "--lock", f"upper_arm_roll={at}", "--cutoff-hz", "10"]
+    command = [
+        "identify",
+        str(bench.urdf),
+        str(log),
+        "--lock",
+        f"upper_arm_roll={at}",
+        "--cutoff-hz",
+        "10",
+        "--friction",
+        "linear",
+    ]
     done = CliRunner().invoke(app, [*command, "--method", "ols", "-o", str(tmp_path / "run"), "--json"])
     assert done.exit_code == 0, done.exception
     notes = json.loads(done.stdout)["notes"]
