@@ -14,10 +14,8 @@ import numpy as np
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.friction.fit import with_transmitted_load
-from dynid.export.c_source import c_compiler, c_parity, write_c
 from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import PARITY, torque_parity, why_unequal
-from dynid.export.sdf import sdf_parity, write_sdf
 from dynid.export.sidecar import sidecar_parity, write_sidecar
 from dynid.export.simulator_joint import left_out, nearest_held
 from dynid.export.total import URDF_PLACES, JointDifference, total_difference
@@ -108,7 +106,36 @@ class _Format:
     """What made a proof fail, where that is known."""
 
 
+# formats that are written on request only are loaded then
+
+
+def _write_sdf(run: Run, held: Robot, path: Path, allow: bool) -> WrittenModel:
+    from dynid.export.sdf import write_sdf
+
+    return write_sdf(held, path, allow, run.robot)
+
+
+def _prove_sdf(robot: Robot, path: Path) -> float:
+    from dynid.export.sdf import sdf_parity
+
+    return sdf_parity(robot, path)
+
+
+def _write_c(_run: Run, held: Robot, path: Path, allow: bool) -> WrittenModel:
+    from dynid.export.c_source import write_c
+
+    return write_c(held, path, "", allow)
+
+
+def _prove_c(robot: Robot, path: Path) -> float:
+    from dynid.export.c_source import c_parity
+
+    return c_parity(robot, path)
+
+
 def _no_compiler() -> str:
+    from dynid.export.c_source import c_compiler
+
     return "" if c_compiler() else "not proven: there is no C compiler on this machine"
 
 
@@ -123,8 +150,8 @@ _FORMATS: Mapping[str, _Format] = {
     "mjcf": _Format(
         ".xml", lambda run, held, path, allow: write_mjcf(held, path, None, allow, run.robot), mjcf_parity, PLACES
     ),
-    "sdf": _Format(".sdf", lambda run, held, path, allow: write_sdf(held, path, allow, run.robot), sdf_parity, URDF_PLACES),
-    "c": _Format(".c", lambda _run, held, path, allow: write_c(held, path, "", allow), c_parity, unprovable=_no_compiler),
+    "sdf": _Format(".sdf", _write_sdf, _prove_sdf, URDF_PLACES),
+    "c": _Format(".c", _write_c, _prove_c, unprovable=_no_compiler),
     "json": _Format(".json", lambda run, held, path, _allow: write_sidecar(held, path, run.estimate), sidecar_parity),
 }
 FORMATS = tuple(_FORMATS)

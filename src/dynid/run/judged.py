@@ -12,9 +12,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.estimation.convex.feasibility import feasibility, mass_matrix_check
+from dynid.estimation.convex.metrics import mass_matrix_check
 from dynid.estimation.convex.proof import exactly_consistent
-from dynid.estimation.convex.repair import SAME_BASE, repair
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.result import Estimate
 from dynid.inertia import consistency
@@ -34,6 +33,8 @@ def judged(result: Estimate, robot: Robot, settings: Settings, *, keep: bool = F
     if _possible(result.standard, settings.condition):
         matrix = mass_matrix_check(robot, result.base, result.base_values)
         return result, Verdict("feasible", settings.condition, "bodies", mass_matrix=matrix)
+    from dynid.estimation.convex.feasibility import feasibility  # it loads solvers that most runs do not need
+
     test = feasibility(result.base, result.base_values, settings.condition, margin=settings.margin, robot=robot)
     verdict = Verdict.of(test, result.base_values, settings.condition, robot.links)
     if keep or test.decision != "feasible" or not isinstance(test.standard, Parameters):
@@ -47,6 +48,8 @@ def _near_description(result: Estimate, robot: Robot, settings: Settings) -> Par
 
     A proof of feasibility may be far from anything that was built: bodies of tons whose weight other bodies take off.
     """
+    from dynid.estimation.convex.repair import SAME_BASE, repair
+
     try:
         mended = repair(robot.with_parameters(result.standard), settings.margin)
     except InputError:  # no such links: the proof's own stand

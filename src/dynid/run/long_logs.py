@@ -28,7 +28,6 @@ from dynid.recording.steps.step import Step
 from dynid.recording.steps.unwrap import Unwrap
 from dynid.recording.stream import RecordingStream
 from dynid.recording.survey import Survey, survey
-from dynid.regression.energy_rows import chosen_interval_s
 from dynid.robot.model import Robot
 from dynid.run.log_part import MARGIN_S, THRESHOLD, standstill_note
 from dynid.run.rows import RowPlan
@@ -237,6 +236,8 @@ def with_interval(plan: RowPlan, robot: Robot, logs: Sequence[LongLog]) -> RowPl
     if plan.kind != "energy" or plan.interval_s is not None or plan.knots_s is not None:
         return plan
     durations, periods = [log.duration_s for log in logs], [1.0 / log.survey.rate_hz for log in logs]
+    from dynid.regression.energy_rows import chosen_interval_s
+
     return replace(plan, interval_s=chosen_interval_s(len(robot.parameters), durations, periods))
 
 

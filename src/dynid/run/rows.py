@@ -19,19 +19,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.files import read_json
-from dynid.recording.polynomial import PolynomialApproximation, null_frequency
 from dynid.recording.samples import Samples, SampleStream
-from dynid.regression.energy_rows import EnergyRows, chosen_interval_s
-from dynid.regression.polynomial_rows import Composition, PolynomialRows
 from dynid.regression.row_filter import BandLimit, FilteredRows
 from dynid.regression.source import RowSource
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.model import Robot
 from dynid.run.options import Rows
+
+if TYPE_CHECKING:  # kinds of rows that a run does not have are not loaded
+    from dynid.recording.polynomial import PolynomialApproximation
+    from dynid.regression.polynomial_rows import Composition
 
 DEFAULT_WINDOW_S = 0.044
 """The paper's window, for where none was chosen."""
@@ -69,6 +70,8 @@ class RowPlan:
         if options.get("knots_s") is not None:
             options["knots_s"] = tuple(options["knots_s"])
         if options.get("polynomial") is not None:
+            from dynid.recording.polynomial import PolynomialApproximation
+
             options["polynomial"] = PolynomialApproximation(**options["polynomial"])
         return cls(**options)
 
@@ -91,6 +94,8 @@ def _torque(plan: RowPlan, robot: Robot, samples: Sequence[Samples | SampleStrea
 
 
 def _energy(plan: RowPlan, robot: Robot, samples: Sequence[Any]) -> RowSource:
+    from dynid.regression.energy_rows import EnergyRows, chosen_interval_s
+
     interval_s = plan.interval_s
     if interval_s is None and plan.knots_s is None:
         periods = [one.duration_s / max(len(one) - 1, 1) for one in samples]
@@ -99,6 +104,9 @@ def _energy(plan: RowPlan, robot: Robot, samples: Sequence[Any]) -> RowSource:
 
 
 def _polynomial(plan: RowPlan, robot: Robot, samples: Sequence[Samples | SampleStream]) -> RowSource:
+    from dynid.recording.polynomial import PolynomialApproximation
+    from dynid.regression.polynomial_rows import PolynomialRows
+
     settings = plan.polynomial or PolynomialApproximation()
     return PolynomialRows(robot, tuple(samples), settings, plan.composition)
 
@@ -156,6 +164,8 @@ def plan_rows(settings: Rows, window_s: float | None = None, band_hz: float | No
 def approximation(settings: Rows, window_s: float | None = None) -> PolynomialApproximation:
     """The kernels that the settings ask for."""
     length = settings.window if settings.window != "auto" else (window_s or DEFAULT_WINDOW_S)
+    from dynid.recording.polynomial import PolynomialApproximation, null_frequency
+
     kernels = PolynomialApproximation(
         order=settings.order,
         product_order=settings.product_order,

@@ -17,7 +17,6 @@ from dynid.recording.check import HELD_OUT
 from dynid.recording.recording import Recording
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import build_regression, factorise
-from dynid.regression.polynomial_rows import PolynomialRows
 from dynid.robot.model import Robot
 from dynid.run.options import Rows
 from dynid.run.rows import approximation
@@ -111,6 +110,8 @@ def choose_window(
     """Window of the polynomial approximation: None where the settings fix it, else what predicts held-out raw torque best."""
     if settings.window != "auto":
         return None
+    from dynid.regression.polynomial_rows import PolynomialRows
+
     rate = min(recording.rate_hz for recording in recordings)
     longest = 0.1 * min(recording.duration_s for recording in recordings)
     usable = [length for length in WINDOWS_S if length * rate >= LEAST_WINDOW_ROWS and length < longest]

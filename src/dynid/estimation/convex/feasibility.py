@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +27,7 @@ from dynid.estimation.convex.asked import Asked, reference_point, with_exact_bas
 from dynid.estimation.convex.closest import ClosestFeasible, closest_feasible
 from dynid.estimation.convex.conic import Deepest, deepest_in
 from dynid.estimation.convex.consistent_set import MARGIN, ConsistentSet
+from dynid.estimation.convex.decision import Decision
 from dynid.estimation.convex.extended import extended_base, standard_from_extended
 from dynid.estimation.convex.metrics import (
     METRICS,
@@ -69,8 +69,6 @@ ROUND_OFF = 1e-12
 """Part of the base values' norm that arithmetic alone may leave."""
 TOLERANCE = 1e-5
 """Part of the base values' norm by which consistent parameters may miss them and still count as on the boundary."""
-
-Decision: TypeAlias = Literal["feasible", "boundary", "infeasible"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.convex.feasibility import Decision, Feasibility
+from dynid.estimation.convex.decision import Decision
 from dynid.estimation.convex.metrics import MassMatrixCheck
+
+if TYPE_CHECKING:
+    from dynid.estimation.convex.feasibility import Feasibility  # it loads solvers that most runs do not need
 
 SHOWN_TERMS = 6
 """Terms of a combination that a sentence lists; the rest of them is marked by dots."""

@@ -1,36 +1,39 @@
-"""Processing steps, one idea a file; :func:`dynid.recording.process.process` composes them."""
+"""Processing steps, one idea a file; :func:`dynid.recording.process.process` composes them. Each is loaded at its first use."""
 
-from dynid.recording.steps.decimate import Decimate
-from dynid.recording.steps.differentiate import Differentiate
-from dynid.recording.steps.edges import DropEdges
-from dynid.recording.steps.gaps import SplitAtGaps
-from dynid.recording.steps.lowpass import LowPass
-from dynid.recording.steps.median import Median
-from dynid.recording.steps.period_average import PeriodAverage
-from dynid.recording.steps.repeated import DropRepeated
-from dynid.recording.steps.resample import Resample
-from dynid.recording.steps.savitzky_golay import SavitzkyGolay
-from dynid.recording.steps.shift import Shift
-from dynid.recording.steps.spline import SmoothingSpline
-from dynid.recording.steps.step import Step
-from dynid.recording.steps.trim import Trim, TrimToMotion
-from dynid.recording.steps.unwrap import Unwrap
+from __future__ import annotations
 
-__all__ = [
-    "Decimate",
-    "Differentiate",
-    "DropEdges",
-    "DropRepeated",
-    "LowPass",
-    "Median",
-    "PeriodAverage",
-    "Resample",
-    "SavitzkyGolay",
-    "Shift",
-    "SmoothingSpline",
-    "SplitAtGaps",
-    "Step",
-    "Trim",
-    "TrimToMotion",
-    "Unwrap",
-]
+from typing import Any
+
+from dynid.lazy import Offered
+
+_OFFERED = Offered(
+    __name__,
+    {
+        "dynid.recording.steps.decimate": ("Decimate",),
+        "dynid.recording.steps.differentiate": ("Differentiate",),
+        "dynid.recording.steps.edges": ("DropEdges",),
+        "dynid.recording.steps.gaps": ("SplitAtGaps",),
+        "dynid.recording.steps.lowpass": ("LowPass",),
+        "dynid.recording.steps.median": ("Median",),
+        "dynid.recording.steps.period_average": ("PeriodAverage",),
+        "dynid.recording.steps.repeated": ("DropRepeated",),
+        "dynid.recording.steps.resample": ("Resample",),
+        "dynid.recording.steps.savitzky_golay": ("SavitzkyGolay",),
+        "dynid.recording.steps.shift": ("Shift",),
+        "dynid.recording.steps.spline": ("SmoothingSpline",),
+        "dynid.recording.steps.step": ("Step",),
+        "dynid.recording.steps.trim": (
+            "Trim",
+            "TrimToMotion",
+        ),
+        "dynid.recording.steps.unwrap": ("Unwrap",),
+    },
+)
+
+
+def __getattr__(name: str) -> Any:
+    return _OFFERED.load(name)
+
+
+def __dir__() -> list[str]:
+    return _OFFERED.names
