@@ -15,6 +15,7 @@ from dynid.run import long_logs
 from dynid.run.long_logs import LongLog, chosen_windows
 from dynid.run.unseen import unseen_logs
 
+ARM = dynid.demo_robot().only(dynid.demo_robot().joint_names[:4])
 FIXED = dynid.Settings(
     method="wls",
     cutoff_hz=8.0,
@@ -26,7 +27,7 @@ FIXED = dynid.Settings(
 
 
 def _log(path: Path, seconds: float = 12.0, seed: int = 0) -> Path:
-    log = dynid.demo_recording(seconds=seconds, rate_hz=100.0, seed=seed, torque_noise=0.05)
+    log = dynid.demo_recording(ARM, seconds=seconds, rate_hz=100.0, seed=seed, torque_noise=0.05)
     dynid.write_recording(log, path)
     return path
 
@@ -63,7 +64,7 @@ def _alike(one: dynid.Run, other: dynid.Run, tolerance: float = 1e-9) -> None:
 def test_a_streamed_log_gives_the_numbers_of_one_in_memory(folder: Path, options: dict[str, object]) -> None:
     settings = replace(FIXED, **options)
     logs = [folder / "one.parquet", folder / "two.csv"]
-    runs = [dynid.identify(dynid.demo_robot(), logs, replace(settings, stream=when)) for when in ("off", "on")]
+    runs = [dynid.identify(ARM, logs, replace(settings, stream=when)) for when in ("off", "on")]
     assert not runs[0].streams
     assert len(runs[1].streams) == 2
     _alike(*runs)
@@ -72,7 +73,7 @@ def test_a_streamed_log_gives_the_numbers_of_one_in_memory(folder: Path, options
 def test_windows_of_short_logs_are_the_logs_so_that_choices_are_the_same(folder: Path) -> None:
     logs = [folder / "one.parquet"]
     settings = dynid.Settings(method="wls", friction="smooth")
-    runs = [dynid.identify(dynid.demo_robot(), logs, replace(settings, stream=when)) for when in ("off", "on")]
+    runs = [dynid.identify(ARM, logs, replace(settings, stream=when)) for when in ("off", "on")]
     assert runs[0].filter == runs[1].filter
     assert [c.codes for c in runs[0].checks] == [c.codes for c in runs[1].checks]
     _alike(*runs)
@@ -80,14 +81,12 @@ def test_windows_of_short_logs_are_the_logs_so_that_choices_are_the_same(folder:
 
 def test_friction_under_load_settles_to_the_same_values_in_a_stream(folder: Path) -> None:
     settings = replace(FIXED, effects=dynid.Settings().effects, friction="load", split=0.65)
-    runs = [
-        dynid.identify(dynid.demo_robot(), folder / "one.parquet", replace(settings, stream=when)) for when in ("off", "on")
-    ]
+    runs = [dynid.identify(ARM, folder / "one.parquet", replace(settings, stream=when)) for when in ("off", "on")]
     _alike(*runs)
 
 
 def test_validation_logs_and_later_validation_are_streamed_too(folder: Path) -> None:
-    robot = dynid.demo_robot()
+    robot = ARM
     runs = [
         dynid.identify(robot, folder / "one.parquet", replace(FIXED, stream=when), validate_on=[folder / "two.csv"])
         for when in ("off", "on")
@@ -103,9 +102,7 @@ def test_validation_logs_and_later_validation_are_streamed_too(folder: Path) -> 
 @pytest.mark.parametrize("rows", ["energy", pytest.param("polynomial", marks=pytest.mark.slow)])
 def test_other_rows_are_streamed(folder: Path, rows: str) -> None:
     settings = replace(FIXED, rows=rows, split=0.65, **({"window": 0.2} if rows == "polynomial" else {}))
-    runs = [
-        dynid.identify(dynid.demo_robot(), folder / "one.parquet", replace(settings, stream=when)) for when in ("off", "on")
-    ]
+    runs = [dynid.identify(ARM, folder / "one.parquet", replace(settings, stream=when)) for when in ("off", "on")]
     scale = np.abs(runs[0].estimate.base_values).max()
     np.testing.assert_allclose(runs[0].estimate.base_values, runs[1].estimate.base_values, atol=1e-8 * scale, rtol=0.0)
     unseen = [run.row_validation for run in runs]
@@ -117,24 +114,22 @@ def test_other_rows_are_streamed(folder: Path, rows: str) -> None:
 
 def test_a_log_in_both_sets_is_refused_when_streamed(folder: Path) -> None:
     with pytest.raises(dynid.InputError, match="same content"):
-        dynid.identify(
-            dynid.demo_robot(), folder / "one.parquet", replace(FIXED, stream="on"), validate_on=[folder / "one.parquet"]
-        )
+        dynid.identify(ARM, folder / "one.parquet", replace(FIXED, stream="on"), validate_on=[folder / "one.parquet"])
 
 
 def test_a_joint_that_never_moves_is_held_in_streams(tmp_path: Path) -> None:
-    log = dynid.demo_recording(seconds=12.0, torque_noise=0.01)
+    log = dynid.demo_recording(ARM, seconds=12.0, torque_noise=0.01)
     noise = 1e-5 * np.random.default_rng(0).normal(size=log.n_samples)
     position, velocity = np.array(log.position), np.array(log.velocity)
-    position[:, 6], velocity[:, 6] = 0.3 + noise, 100.0 * noise
+    position[:, 3], velocity[:, 3] = 0.3 + noise, 100.0 * noise
     dynid.write_recording(log.with_(position=position, velocity=velocity), tmp_path / "log.parquet")
-    runs = [dynid.identify(dynid.demo_robot(), tmp_path / "log.parquet", replace(FIXED, stream=w)) for w in ("off", "on")]
+    runs = [dynid.identify(ARM, tmp_path / "log.parquet", replace(FIXED, stream=w)) for w in ("off", "on")]
     assert all("stands still" in " ".join(run.notes) for run in runs)
     _alike(*runs)
 
 
 def test_standstill_at_the_ends_is_left_out_of_streams_too(tmp_path: Path) -> None:
-    log = dynid.demo_recording(seconds=12.0, torque_noise=0.05)
+    log = dynid.demo_recording(ARM, seconds=12.0, torque_noise=0.05)
     still = {name: np.array(getattr(log, name)) for name in ("position", "velocity", "torque")}
     before, after = 300, 500
     arrays = {
@@ -144,7 +139,7 @@ def test_standstill_at_the_ends_is_left_out_of_streams_too(tmp_path: Path) -> No
     arrays["velocity"][:before] = arrays["velocity"][-after:] = 0.0
     time = 0.01 * np.arange(len(arrays["position"]))
     dynid.write_recording(Recording(time, joint_names=log.joint_names, **arrays), tmp_path / "log.parquet")
-    runs = [dynid.identify(dynid.demo_robot(), tmp_path / "log.parquet", replace(FIXED, stream=w)) for w in ("off", "on")]
+    runs = [dynid.identify(ARM, tmp_path / "log.parquet", replace(FIXED, stream=w)) for w in ("off", "on")]
     assert [sum("standstill was left out" in note for note in run.notes) for run in runs] == [1, 1]
     _alike(*runs)
 
@@ -196,12 +191,12 @@ def test_a_part_of_a_stream_is_read_from_where_it_lies(tmp_path: Path) -> None:
 
 def test_long_logs_stream_by_themselves_and_say_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynid.run.logs.LONG_BYTES", 1000)
-    monkeypatch.setattr(long_logs, "WINDOW_VALUES", 7 * 1100)
-    run = dynid.identify(dynid.demo_robot(), folder / "one.parquet", replace(FIXED, split=0.5))
+    monkeypatch.setattr(long_logs, "WINDOW_VALUES", 4 * 1100)
+    run = dynid.identify(ARM, folder / "one.parquet", replace(FIXED, split=0.5))
     assert run.streams
-    monkeypatch.setattr(long_logs, "WINDOW_VALUES", 7 * 500)
+    monkeypatch.setattr(long_logs, "WINDOW_VALUES", 4 * 500)
     monkeypatch.setattr(long_logs, "LEAST_WINDOW_S", 5.0)
-    dynid.write_urdf(dynid.demo_robot(), folder / "arm.urdf")
+    dynid.write_urdf(ARM, folder / "arm.urdf")
     run = dynid.identify(folder / "arm.urdf", folder / "one.parquet", FIXED)
     assert any(note.startswith("read piece by piece") for note in run.notes)
     assert run.windows[0].startswith("one.parquet, ")

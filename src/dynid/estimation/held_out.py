@@ -286,6 +286,7 @@ def _filtered_rows_of(
         and (log.kind, log.row_filter) == ("torque", row_filter)
         and getattr(log.source, "weights", None) is None
         and log.robot is robot
+        and isinstance(log.samples[0], Samples)  # rows of a stream are not kept
         and _same_motion(log.samples[0], one)
         for log, one in zip(logs, samples, strict=True)
     )
