@@ -11,11 +11,13 @@ from typer.main import get_command
 from cli_program import dynid
 from dynid.cli.app import app
 from dynid.errors import InputError, UnknownNameError
+from dynid.run.excite_options import ExciteSettings
 from dynid.run.gains import gains_of
 from dynid.run.gains_options import GainsSettings
 from dynid.run.option import flag_of, kind_of, same_option
 from dynid.run.options import Fit, Sensor
 from dynid.run.payload_options import OnSensor, PayloadSettings
+from dynid.run.simulate_options import SimulateSettings
 from dynid.run.watch_options import WatchSettings
 from messages import facts
 
@@ -27,7 +29,14 @@ GIVEN = {
 
 
 @pytest.mark.parametrize(
-    ("verb", "settings"), [("payload", PayloadSettings), ("gains", GainsSettings), ("watch", WatchSettings)]
+    ("verb", "settings"),
+    [
+        ("payload", PayloadSettings),
+        ("gains", GainsSettings),
+        ("watch", WatchSettings),
+        ("simulate", SimulateSettings),
+        ("excite", ExciteSettings),
+    ],
 )
 def test_every_option_is_a_flag_with_its_help(verb: str, settings: type) -> None:
     flags = {name: one for one in get_command(app).commands[verb].params for name in one.opts}  # type: ignore[attr-defined]

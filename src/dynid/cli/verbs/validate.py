@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,8 @@ from dynid.run.options import Reading, Rows, Work
 if TYPE_CHECKING:
     from dynid.validation.horizons import HorizonError
     from dynid.validation.replay import Replay
+    from dynid.validation.rows import RowError
+    from dynid.validation.torque import Validation
 
 
 @takes_options(Reading, Rows, Work, without=("dead_zone", "window"))  # --window is that of --replay
@@ -76,52 +79,65 @@ def validate(
     judged = rows.relative_error if "rows" in asked else verdict.relative_error
     replays = [replay(known.identified, one, window_s=window) for one in unseen.samples] if forward else []
     horizons = [error_over_horizons(known.identified, known.robot, one) for one in unseen.samples] if forward else []
+    found = _Found(paths, verdict, rows, replays, horizons)
     if json:
-        show_json(
-            {
-                "relative_error": verdict.relative_error,
-                "relative_error_raw": verdict.relative_error_raw,
-                "rmse": verdict.rmse,
-                "rows": rows.as_dict(),
-                "at_most": at_most,
-                "logs": [
-                    {
-                        "file": str(path),
-                        "relative_error": log.relative_error,
-                        "relative_error_raw": log.relative_error_raw,
-                        "rmse": log.rmse,
-                        "n_samples": log.n_samples,
-                    }
-                    | (
-                        {"replay": {**replays[place].summary(), "horizons": [one.as_dict() for one in horizons[place]]}}
-                        if replays
-                        else {}
-                    )
-                    for place, (path, log) in enumerate(zip(paths, verdict.logs, strict=True))
-                ],
-            }
-        )
+        show_json(found.as_dict() | {"at_most": at_most})
     else:
+        found.show()
+    if at_most is not None and not judged <= at_most:
+        say(f"dynid: the error is {percent(judged)}, more than the {percent(at_most)} allowed")
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What was found on unseen logs; replays and horizons are empty where nobody asked for them."""
+
+    paths: Sequence[Path]
+    verdict: Validation
+    rows: RowError
+    replays: Sequence[Replay]
+    horizons: Sequence[Sequence[HorizonError]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """What ``dynid validate --json`` prints."""
+        verdict = self.verdict
+        logs: list[dict[str, Any]] = [
+            {
+                "file": str(path),
+                "relative_error": log.relative_error,
+                "relative_error_raw": log.relative_error_raw,
+                "rmse": log.rmse,
+                "n_samples": log.n_samples,
+            }
+            for path, log in zip(self.paths, verdict.logs, strict=True)
+        ]
+        for log, found, errors in zip(logs, self.replays, self.horizons, strict=False):
+            log["replay"] = {**found.summary(), "horizons": [one.as_dict() for one in errors]}
+        return {
+            "relative_error": verdict.relative_error,
+            "relative_error_raw": verdict.relative_error_raw,
+            "rmse": verdict.rmse,
+            "rows": self.rows.as_dict(),
+            "logs": logs,
+        }
+
+    def show(self) -> None:
+        """The same as tables."""
+        verdict, rows = self.verdict, self.rows
         per_log = [
             (path.name, str(log.n_samples), percent(log.relative_error), percent(log.relative_error_raw))
-            for path, log in zip(paths, verdict.logs, strict=True)
+            for path, log in zip(self.paths, verdict.logs, strict=True)
         ]
         show_table(("log", "samples", "error, filtered", "error, raw"), per_log)
-        joints = [
-            (name, f"{rmse:.4g}", percent(error))
-            for name, rmse, error in zip(
-                verdict.joint_names, verdict.rmse, verdict.total.relative_error_per_joint, strict=True
-            )
-        ]
+        per_joint = zip(verdict.joint_names, verdict.rmse, verdict.total.relative_error_per_joint, strict=True)
+        joints = [(name, f"{rmse:.4g}", percent(error)) for name, rmse, error in per_joint]
         show_table(("joint", "rmse N m or N", "error, filtered"), joints)
-        for path, found, errors in zip(paths, replays, horizons, strict=False):
+        for path, found, errors in zip(self.paths, self.replays, self.horizons, strict=False):
             show_replay(path.name, found)
             show_horizons(errors)
         show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")
         show(f"{rows.kind} rows: {percent(rows.relative_error)} of {rows.n_rows} rows")
-    if at_most is not None and not judged <= at_most:
-        say(f"dynid: the error is {percent(judged)}, more than the {percent(at_most)} allowed")
-        raise typer.Exit(1)
 
 
 def show_horizons(errors: Sequence[HorizonError]) -> None:
