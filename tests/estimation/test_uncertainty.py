@@ -8,6 +8,7 @@ from scipy.signal import lfilter
 
 from dynid.arrays import Array
 from dynid.errors import InputError
+from dynid.estimation import spectrum
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.robust import IteratedReweighted
@@ -240,3 +241,12 @@ def test_encoders_and_corners_of_friction() -> None:
     assert 0.85 < coarse.mean() < 0.96
     assert coarse.min() < 0.7
     assert whole_chain_coverage("viscous,coulomb,offset,armature", None).mean() < 0.88
+
+
+def test_channels_after_one_another_have_the_same_covariance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of long chains a few channels are held at a time."""
+    data = build_regression(ARM, noisy_log(exact_log(), SIGMA, 0))
+    together = estimate(data, BASE, WeightedLeastSquares()).covariance
+    monkeypatch.setattr(spectrum, "STRETCH_NUMBERS", 1)
+    np.testing.assert_allclose(estimate(data, BASE, WeightedLeastSquares()).covariance, together, rtol=1e-12)
+    assert list(spectrum.channel_groups([3, 4, 5], 100)) == [slice(0, 1), slice(1, 2), slice(2, 3)]

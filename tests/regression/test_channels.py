@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from dynid.regression.channels import full_channel, torque_channels
+from dynid.regression.channels import Channel, full_channel, torque_channels
 from dynid.regression.torque import torque_regressor
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from problems import planar_2r, random_motion, random_tree
@@ -52,7 +50,7 @@ def test_matching():
     robot, twin, other = random_tree(64, 4), random_tree(64, 4), random_tree(65, 4)
     assert torque_channels(robot) is torque_channels(twin)  # found once for all robots of one structure
     for mine, foreign in zip(torque_channels(robot), torque_channels(other), strict=True):
-        assert mine.matches(replace(mine, expansion=mine.expansion * (1.0 + 1e-12)))
+        assert mine.matches(Channel(mine.name, mine.columns, mine.expansion * (1.0 + 1e-12)))
         assert not mine.matches(foreign)
     assert not torque_channels(robot)[0].matches(torque_channels(robot)[1])
 
@@ -61,3 +59,14 @@ def test_full_channel_keeps_every_column():
     channel = full_channel("energy", 5)
     assert channel.width == 5
     np.testing.assert_array_equal(channel.expansion, np.eye(5))
+
+
+def test_values_are_those_of_the_expansion():
+    robot = random_tree(66, 5, effects=ALL_EFFECTS)
+    values = np.random.default_rng(0).normal(size=len(robot.parameters))
+    for channel in torque_channels(robot):
+        np.testing.assert_allclose(channel.values(values), channel.expansion @ values, rtol=1e-12, atol=1e-12)
+    K = np.random.default_rng(1).normal(size=(2, 5))
+    mixed = Channel("no choice of columns", np.array([0, 3]), K)
+    np.testing.assert_array_equal(mixed.expansion, K)
+    np.testing.assert_allclose(mixed.values(values[:5]), K @ values[:5])

@@ -11,6 +11,7 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
+from dynid.regression import factor as factor_module
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import torque_channels
 from dynid.regression.factor import (
@@ -357,3 +358,26 @@ def test_triangles_alone_have_no_time(robot, samples):
     data = build_regression(robot, samples)
     assert data.timed
     assert not data.without_sources().timed
+
+
+def test_large_triangles_keep_fewer_blocks_and_the_same_triangle(robot, samples, monkeypatch):
+    rows = TorqueRows(robot, (samples,), chunk_rows=20)
+    usual = factorise(rows)
+    size = sum((channel.width + 1) ** 2 for channel in rows.channels)
+    monkeypatch.setattr(factor_module, "_BLOCK_NUMBERS", 4 * size)
+    few = factorise(rows)
+    assert few.n_blocks <= 4 < usual.n_blocks
+    assert [one.n_rows for one in few.factors] == [one.n_rows for one in usual.factors]
+    for one, other in zip(few.factors, usual.factors, strict=True):
+        square = other.R.T @ other.R
+        np.testing.assert_allclose(one.R.T @ one.R, square, rtol=0, atol=1e-12 * np.abs(square).max())
+
+
+def test_large_triangles_take_rows_together(robot, samples, monkeypatch):
+    usual = factorise(TorqueRows(robot, (samples,), chunk_rows=7))
+    monkeypatch.setattr(factor_module, "_LARGE", 1)
+    together = factorise(TorqueRows(robot, (samples,), chunk_rows=7))
+    for one, other in zip(together.factors, usual.factors, strict=True):
+        assert one.n_rows == other.n_rows
+        square = other.R.T @ other.R
+        np.testing.assert_allclose(one.R.T @ one.R, square, rtol=0, atol=1e-12 * np.abs(square).max())

@@ -22,6 +22,8 @@ def test_the_page_has_a_heat_map_trends_and_escaped_names(tmp_path: Path) -> Non
     assert "<script>R003" not in text
     assert "&lt;script&gt;R003&lt;/script&gt;: friction" in text
     assert len(re.findall(r'<td class="heat"', text)) == 8 * base.n_base
+    assert 'class="heat-legend"' in text
+    assert "e+0" not in re.sub(r"<script.*?</script>", "", text, flags=re.S).split("How much robots differ")[-1]
     assert 'data-figure="trends"' in text
     assert "http://" not in re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)  # nothing is fetched
     for change in fleet.changes:

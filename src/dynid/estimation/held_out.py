@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from dynid.arrays import Array, BoolArray, IntArray
-from dynid.estimation.friction.data import Log, thinned_logs, time_blocks, torque_rows_of
+from dynid.estimation.friction.data import Log, fewer_samples, time_blocks, torque_rows_of
 from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import torque_channels
@@ -36,11 +36,13 @@ LEAST_ROWS = 20
 """Rows that a block must have of each joint."""
 MOST_ROWS = 3_000
 """Rows of each joint that are kept where no row filter thins them."""
-MOST_NUMBERS = 10_000_000
-"""Numbers in the rows of all joints over all columns: of a long chain fewer rows are kept, spread over all logs."""
+MOST_NUMBERS = 12_000_000
+"""Numbers in the rows of all joints over all columns: of a long chain rows of windows are taken."""
 NEW = 1e-4
 """Part of its square that the model's own columns must leave of a direction, for the direction to be a new one."""
 ROUNDS = 3
+WIDE = 300
+"""Columns from which a basis comes from the normal matrix: of directions down to a millionth it is as good, and far cheaper."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,22 +152,24 @@ class HeldOut:
     ) -> HeldOut | None:
         """The rows of a robot; None where there are too few for blocks. ``known`` are those of a fit to the same samples."""
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in samples) / MOST_ROWS)))
-        lift = reduce_to_base(robot).lift
-        whole = [
+        base = reduce_to_base(robot)
+        remembered = [with_memory(robot, one) for one in samples]
+        fewer = fewer_samples(remembered, row_filter, robot.n_dof * base.n_base, MOST_NUMBERS)
+        logs = tuple(
             Log(
                 one,
                 driven_motion(robot, one.position, one.velocity, one.acceleration, one.load, one.travel),
                 row_filter,
                 every,
             )
-            for one in (with_memory(robot, given) for given in samples)
-        ]
-        logs = thinned_logs(whole, robot.n_dof * lift.shape[1], MOST_NUMBERS)
-        sources = _filtered_rows_of(known, robot, [log.samples for log in logs], row_filter)
+            for one in fewer
+        )
+        unchanged = all(one is other for one, other in zip(fewer, remembered, strict=True))
+        sources = _filtered_rows_of(known if unchanged else (), robot, [log.samples for log in logs], row_filter)
         made = [torque_rows_of(robot, log, source) for log, source in zip(logs, sources, strict=True)]
         channels = torque_channels(robot)
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
-        A = np.stack([own @ (channel.expansion @ lift) for own, channel in zip(columns, channels, strict=True)])
+        A = np.stack([own @ base.regressor(channel.expansion) for own, channel in zip(columns, channels, strict=True)])
         y = np.concatenate([torque for _, torque in made]).T
         pieces = time_blocks(logs, PIECES * BLOCKS, GAP_S)
         block = np.where(pieces >= 0, pieces % BLOCKS, -1)
@@ -309,17 +313,32 @@ def _weights(A: Array, y: Array) -> Array:
     scale = np.sqrt((y**2).mean(axis=1))
     weights = 1.0 / np.maximum(scale, 1e-9 * max(float(scale.max()), 1e-300))
     for _ in range(ROUNDS):
-        flat = _orthonormal((A * weights[:, None, None]).reshape(-1, A.shape[2]))
+        flat = (A * weights[:, None, None]).reshape(-1, A.shape[2])
         wy = (y * weights[:, None]).ravel()
-        left = (wy - flat @ (flat.T @ wy)).reshape(y.shape) / weights[:, None]
+        left = (wy - _explained(flat, wy)).reshape(y.shape) / weights[:, None]
         noise = np.sqrt((left**2).mean(axis=1))
         weights = 1.0 / np.maximum(noise, 1e-6 * np.maximum(scale, 1e-300))
     return np.asarray(weights)
 
 
-def _orthonormal(A: Array) -> Array:
-    """An orthonormal basis of the columns, without directions that are round-off."""
+def _explained(A: Array, y: Array) -> Array:
+    """The part of ``y`` that columns explain."""
+    if A.shape[1] <= WIDE:
+        basis = _orthonormal(A)
+        return np.asarray(basis @ (basis.T @ y))
     size = np.linalg.norm(A, axis=0)
+    A = A / np.where(size > 0.0, size, 1.0)
+    return np.asarray(A @ np.linalg.solve(A.T @ A + 1e-12 * np.eye(A.shape[1]), A.T @ y))
+
+
+def _orthonormal(A: Array) -> Array:
+    """An orthonormal basis of the columns, without directions that are round-off; of a long chain by its normal matrix."""
+    size = np.linalg.norm(A, axis=0)
+    if A.shape[1] > WIDE:
+        A = A / np.where(size > 0.0, size, 1.0)
+        values, V = np.linalg.eigh(A.T @ A)
+        kept = values > 1e-12 * values[-1]
+        return np.asarray(A @ (V[:, kept] / np.sqrt(values[kept])))
     R = np.linalg.qr(A / np.where(size > 0.0, size, 1.0), mode="r")
     _, s, Vt = np.linalg.svd(R)
     kept = s > 1e-8 * s[0]

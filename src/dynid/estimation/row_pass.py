@@ -25,7 +25,7 @@ RowWeight: TypeAlias = Callable[[int, Array], Array]
 def channel_coefficients(regression: Regression, base: BaseReduction, beta: Array) -> tuple[Array, ...]:
     """Values of each channel's own columns that give the prediction of ``beta``."""
     phi = base.lift @ beta
-    return tuple(factor.channel.expansion @ phi for factor in regression.factors)
+    return tuple(factor.channel.values(phi) for factor in regression.factors)
 
 
 def residual_blocks(regression: Regression, coefficients: tuple[Array, ...]) -> Iterator[list[Array]]:

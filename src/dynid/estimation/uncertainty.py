@@ -124,7 +124,7 @@ def _coloured(
     # In the channel's own columns, which are far fewer than base parameters for most channels of a long chain: with
     # E = w_j x whiten the whitened part of a band is E^T G E, and its trace that of G E E^T.
     for spectrum, channel, w in zip(spectra, channels, weights, strict=True):
-        E = w * (channel.expansion @ problem.base.lift[:, mask]) @ whiten
+        E = w * problem.base.regressor(channel.expansion)[:, mask] @ whiten
         outer = left @ E.T
         total = np.zeros((channel.width, channel.width))
         for band, left_over in _bands(spectrum, E @ E.T):
@@ -172,7 +172,7 @@ def noise_grams(problem: LinearProblem, beta: Array, weights: Array) -> tuple[tu
     mask = problem.seen.mask
     grams, freedom = [], 0.0
     for spectrum, factor, w in zip(_residual_spectra(problem, beta, None), regression.factors, weights, strict=True):
-        E = w * (factor.channel.expansion @ problem.base.lift[:, mask]) @ inverse
+        E = w * problem.base.regressor(factor.channel.expansion)[:, mask] @ inverse
         total: Array = np.zeros((factor.channel.width, factor.channel.width))
         for band, left_over in _bands(spectrum, E @ E.T):
             total = total + band.power / left_over * band.gram

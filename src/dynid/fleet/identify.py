@@ -262,7 +262,7 @@ def _left(entry: Entry, beta: Array, store: Store) -> Array:
     phi = store.base.lift @ beta
     return np.array(
         [
-            np.linalg.norm(triangle[:, -1] - triangle[:, :-1] @ (channel.expansion @ phi))
+            np.linalg.norm(triangle[:, -1] - triangle[:, :-1] @ channel.values(phi))
             for triangle, channel in zip(entry.triangles, store.channels, strict=True)
         ]
     )

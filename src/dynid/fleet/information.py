@@ -69,7 +69,7 @@ class Reducer:
     """Entries of one store turned into information."""
 
     def __init__(self, channels: Sequence[Channel], base: BaseReduction) -> None:
-        self._lifts = [channel.expansion @ base.lift for channel in channels]
+        self._lifts = [base.regressor(channel.expansion) for channel in channels]
 
     def information(self, entry: Entry, sigma: Array) -> Information:
         """The information of one entry under the noise of each joint."""

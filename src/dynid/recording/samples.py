@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, check_finite, check_shape, frozen_view
+from dynid.arrays import Array, IntArray, check_finite, check_shape, frozen_view
 from dynid.errors import InputError
 
 
@@ -81,13 +81,13 @@ class Samples:
         """One piece: itself. Streams yield many."""
         yield self
 
-    def __getitem__(self, rows: slice) -> Samples:
+    def __getitem__(self, rows: slice | IntArray) -> Samples:
         """Some of the rows."""
         cut: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel")
         }
-        if rows.step is not None and rows.step < 0:  # time would run backwards, which is refused
+        if not isinstance(rows, slice) or (rows.step or 1) < 0:  # time may run backwards, which is refused
             return replace(self, **cut)
         part = object.__new__(type(self))  # rows of samples that were checked need no check of their own
         for name, values in cut.items():

@@ -85,6 +85,19 @@ class BaseReduction:
         lift = np.asarray(np.linalg.pinv(matrix_K)) if independent is None else np.eye(len(names))[:, independent]
         return cls(tuple(names), matrix_K, lift, independent)
 
+    @cached_property
+    def _picked(self) -> IntArray | None:
+        """Columns that the base regressor is a choice of, None where it is no choice."""
+        if self.independent is None:
+            return None
+        picks = np.zeros_like(self.lift)
+        picks[self.independent, np.arange(self.n_base)] = 1.0
+        return self.independent if np.array_equal(self.lift, picks) else None
+
+    def regressor(self, W: Array) -> Array:
+        """``W lift``, the columns of the base parameters; of a long chain choosing them costs far less than the product."""
+        return np.asarray(W @ self.lift if self._picked is None else W[..., self._picked])
+
     @property
     def n_base(self) -> int:
         return len(self.K)

@@ -10,11 +10,13 @@ which is exact and halves the work of triangularising.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
-from dynid.arrays import Array, IntArray, freeze
+from dynid.arrays import Array, IntArray, freeze, frozen_view
 from dynid.regression.independence import independent_columns
 from dynid.regression.random_states import random_states
 from dynid.regression.structure import structure_of
@@ -22,7 +24,6 @@ from dynid.regression.torque import torque_regressor
 from dynid.robot.model import Robot
 
 
-@dataclass(frozen=True, eq=False)
 class Channel:
     """One family of rows, such as the torque of one joint.
 
@@ -39,9 +40,29 @@ class Channel:
         (True, True)
     """
 
-    name: str
-    columns: IntArray
-    expansion: Array
+    def __init__(self, name: str, columns: IntArray, expansion: Array) -> None:
+        self.name, self.columns = name, columns
+        self._n = expansion.shape[1]
+        filled = np.flatnonzero(expansion.any(axis=0))
+        others = np.setdiff1d(filled, columns)
+        self._picks = np.array_equal(expansion[:, columns], np.eye(len(columns)))
+        # of a long chain the matrices of all joints are large and mostly zero: what is neither zero nor a choice is kept
+        self._others = others if self._picks else filled
+        self._combination = freeze(expansion[:, self._others])
+
+    @property
+    def expansion(self) -> Array:
+        """``(own columns, all columns)``."""
+        found = np.zeros((self.width, self._n))
+        if self._picks:
+            found[np.arange(self.width), self.columns] = 1.0
+        found[:, self._others] = self._combination
+        return frozen_view(found)
+
+    def values(self, parameters: Array) -> Array:
+        """``expansion @ parameters``, the values of the own columns."""
+        own = self._combination @ parameters[self._others]
+        return np.asarray(parameters[self.columns] + own if self._picks else own)
 
     @property
     def width(self) -> int:
@@ -85,11 +106,38 @@ def find_torque_channels(robot: Robot) -> tuple[Channel, ...]:
     else:
         carried = 10 * np.bincount(robot.tree.support, minlength=robot.n_dof)
         n_states = int((carried + np.count_nonzero(robot.effect_incidence, axis=1)).max()) + 40
-    Y = torque_regressor(robot, *random_states(robot, n_states, seed=1))
+    states = random_states(robot, n_states, seed=1)
+    seen, rows = _seen_rows(robot, states)
+    place_of = np.argsort(order)  # place of every column in the order of preference
     channels = []
-    for d, name in enumerate(robot.dof_names):
-        seen = np.flatnonzero(np.abs(Y[:, d]).max(axis=0) > 0.0)
-        found = independent_columns(Y[: len(seen) + 40, d], freeze(order[np.isin(order, seen)], dtype=np.int64))
-        place = np.argsort(found.kept)
-        channels.append(Channel(name, freeze(found.kept[place], np.int64), freeze(found.K[place])))
+    for name, own, Y in zip(robot.dof_names, seen, rows, strict=True):
+        found = independent_columns(Y, freeze(np.argsort(place_of[own]), dtype=np.int64))
+        kept = np.sort(found.kept)
+        expansion = np.zeros((len(kept), len(robot.parameters)))
+        expansion[:, own] = found.K[np.argsort(found.kept)]
+        channels.append(Channel(name, freeze(own[kept], np.int64), expansion))
     return tuple(channels)
+
+
+_STATES_AT_ONCE = 128
+
+
+def _seen_rows(robot: Robot, states: Sequence[Array]) -> tuple[list[IntArray], list[Array]]:
+    """Columns of each torque that are not zero, and its rows over these at as many states as it needs and 40 more.
+
+    A long chain has many columns, of which every joint sees a part: they are made at a few states at a time.
+    """
+
+    def made() -> Iterator[tuple[int, Array]]:
+        for start in range(0, len(states[0]), _STATES_AT_ONCE):
+            yield start, torque_regressor(robot, *(one[start : start + _STATES_AT_ONCE] for one in states))
+
+    filled = reduce(or_, [(Y != 0.0).any(axis=0) for _, Y in made()])
+    seen = [np.flatnonzero(own) for own in filled]
+    parts: list[list[Array]] = [[] for _ in seen]
+    for start, Y in made():
+        for d, own in enumerate(seen):
+            wanted = len(own) + 40 - start
+            if wanted > 0:
+                parts[d].append(Y[:wanted, d][:, own])
+    return seen, [np.concatenate(own) for own in parts]

@@ -65,14 +65,6 @@ class Decimation:
             first += len(part.targets)
         return found
 
-    def keeping(self, every: int) -> Decimation:
-        """One row of so many, counted over all parts."""
-        parts, first = [], 0
-        for part in self.parts:
-            parts.append(replace(part, targets=part.targets[-first % every :: every]))
-            first += len(part.targets)
-        return Decimation(tuple(parts))
-
     def thinned(self, step: int, per_row: int) -> tuple[IntArray, Decimation]:
         """The same rows from one sample of ``step``, but at least ``per_row`` for each row, and which samples those are.
 

@@ -32,6 +32,8 @@ _PANEL = 12
 """Columns that LAPACK reduces at a time; from 8 to 16 hardly matters for the few dozen columns of a channel."""
 _MOST_PARTS = 16
 """Parts that a long log is split into for an engine, at most."""
+_LARGE, _AT_ONCE = 150, 96
+"""Columns from which a triangle no longer stays in the cache, and rows that are then folded into it at once."""
 _BLOCK_NUMBERS = 16_000_000
 """Numbers in the time blocks of all channels: of a long chain, whose triangles are large, fewer blocks are kept."""
 
@@ -163,7 +165,7 @@ class Regression:
         expansion = factor.channel.expansion
         if base is not None:
             self._check_base(base)
-            expansion = expansion @ base.lift
+            expansion = base.regressor(expansion)
         return np.hstack([R[:, :-1] @ expansion, R[:, -1:]])
 
     def stacked(self, base: BaseReduction | None = None, weights: Sequence[float] | Array | None = None) -> Array:
@@ -342,6 +344,7 @@ class _Folder:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._open, self._rows = self._empty(), 0
+        self._waiting: list[Array] = []
         self.closed: list[Array] = []
         self._counts: list[int] = []
 
@@ -349,10 +352,21 @@ class _Folder:
         return np.zeros((self._channel.width + 1, self._channel.width + 1))
 
     def fold(self, rows: Array) -> None:
-        _fold(self._open, rows.T)
         self._rows += len(rows)
+        if self._channel.width < _LARGE:
+            _fold(self._open, rows.T)
+            return
+        self._waiting.append(rows.copy())  # the source may fill its chunk again
+        if sum(map(len, self._waiting)) >= _AT_ONCE:
+            self._fold_waiting()
+
+    def _fold_waiting(self) -> None:
+        if self._waiting:
+            _fold(self._open, np.ascontiguousarray(np.concatenate(self._waiting).T))
+            self._waiting = []
 
     def close(self) -> None:
+        self._fold_waiting()
         if self._rows:
             self.closed.append(self._open.T)
             self._counts.append(self._rows)

@@ -62,8 +62,8 @@ def _verdict(fleet: Fleet) -> Verdict:
 
 
 def _alarms(fleet: Fleet) -> Section:
-    changes = tuple(Item("error", change.sentence()) for change in fleet.changes)
-    outliers = tuple(Item("warning", outlier.sentence()) for outlier in fleet.outliers)
+    changes = tuple(Item("error", change.sentence(), word="change") for change in fleet.changes)
+    outliers = tuple(Item("warning", outlier.sentence(), word="outlier") for outlier in fleet.outliers)
     text = (
         "A change is named where a value differs before and after a day beyond chance, an outlier where a robot differs from the "
         "others beyond their own spread. The threshold counts every question that was asked."
@@ -75,7 +75,8 @@ def _robots(fleet: Fleet) -> Section:
     heat = HeatMap(fleet.robots, fleet.base.names, fleet.spread.score, FULL_COLOUR, "standard deviations from the fleet")
     text = (
         "Base parameters of every robot over all its days against the fleet, in standard deviations of spread and measurement "
-        f"together: red above, blue below, full colour at {FULL_COLOUR:g}. An empty cell is not known."
+        f"together: red above, blue below, full colour from {FULL_COLOUR:g} on. A value is named as an outlier beyond the threshold of the "
+        "alarms, which counts every cell."
     )
     return Section("Robots and parameters", text, (heat,), "Robots")
 
@@ -139,7 +140,7 @@ def _spread(fleet: Fleet) -> Section:
         fleet.spread.counted,
         strict=True,
     ):
-        share = f"{100.0 * spread / abs(mean):.2g} %" if np.isfinite(spread) and mean != 0.0 else "-"
+        share = _percent(spread / abs(mean)) if np.isfinite(spread) and mean != 0.0 else "-"
         between = f"{daily[name]:.3g}" if name in daily and np.isfinite(daily[name]) else "-"
         rows.append((text, _number(mean), _number(spread), share, between, str(int(count))))
     header = ("base parameter", "fleet", "spread between robots", "of its value", "scatter between days", "robots")
@@ -150,6 +151,11 @@ def _spread(fleet: Fleet) -> Section:
     return Section(
         "How much robots differ", text, (Table(header, tuple(rows), numeric=(1, 2, 3, 4, 5), code=(0,)),), "Spread"
     )
+
+
+def _percent(share: float) -> str:
+    """A share with two digits; of values near zero it means nothing."""
+    return "over 100 %" if share > 1.0 else f"{100.0 * share:.2g} %"
 
 
 def _number(value: float) -> str:

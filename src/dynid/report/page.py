@@ -41,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """Numbers as the colours of a table: red above zero, blue below, full at ``most``; cells that are not known stay empty."""
+    """Numbers as the colours of a table: red above zero, blue below, full at ``most``; cells that are not known are hatched."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -59,6 +59,8 @@ class Item:
     level: Level
     text: str
     advice: str = ""
+    word: str = ""
+    """What stands before the sentence; by default the word of the level."""
 
 
 @dataclass(frozen=True)
@@ -320,25 +322,39 @@ def _table_html(table: Table) -> str:
 def _heat_map_html(heat: HeatMap) -> str:
     def cell(row: str, column: str, value: float) -> str:
         if not np.isfinite(value):
-            return f'<td title="{escape(f"{row}, {column}: not known")}"></td>'
-        strength = min(abs(value) / heat.most, 1.0)
-        colour = f"rgba({'201,42,42' if value > 0.0 else '24,100,171'},{strength:.2f})"
+            return f'<td class="unknown" title="{escape(f"{row}, {column}: not known")}"></td>'
         text = escape(f"{row}, {column}: {heat.what} {value:.3g}")
-        return f'<td class="heat" style="background:{colour}" title="{text}"></td>'
+        return f'<td class="heat" style="background:{_heat_colour(value / heat.most)}" title="{text}"></td>'
 
     head = "<th></th>" + "".join(f'<th class="upright"><span>{escape(name)}</span></th>' for name in heat.columns)
     body = "".join(
         f"<tr><th>{escape(row)}</th>{''.join(cell(row, c, float(v)) for c, v in zip(heat.columns, values, strict=True))}</tr>"
         for row, values in zip(heat.rows, heat.values, strict=True)
     )
-    return f'<div class="scroll"><table class="heat"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    table = f'<table class="heat"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll">{table}</div>{_heat_legend(heat)}'
+
+
+def _heat_colour(share: float) -> str:
+    """Red above zero, blue below; ``share`` is that of the full colour."""
+    return f"rgba({'201,42,42' if share > 0.0 else '24,100,171'},{min(abs(share), 1.0):.2f})"
+
+
+def _heat_legend(heat: HeatMap) -> str:
+    """Colours and what they stand for, and the mark of cells that are not known."""
+    shares = (-1.0, -2.0 / 3.0, -1.0 / 3.0, 0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0)
+    steps = "".join(
+        f'<span><i style="background:{_heat_colour(share)}"></i>{f"{share * heat.most:+.3g}" if share else 0}</span>'
+        for share in shares
+    )
+    return f'<p class="heat-legend">{steps}<span><i class="unknown"></i>not known</span><span>{escape(heat.what)}</span></p>'
 
 
 def _items_html(items: Sequence[Item]) -> str:
     if not items:
         return ""
     lines = "".join(
-        f'<li class="{item.level}"><span class="level">{LEVEL_WORDS[item.level]}</span><span>{escape(item.text)}'
+        f'<li class="{item.level}"><span class="level">{escape(item.word or LEVEL_WORDS[item.level])}</span><span>{escape(item.text)}'
         + (f' <span class="advice">{escape(item.advice)}</span>' if item.advice else "")
         + "</span></li>"
         for item in items

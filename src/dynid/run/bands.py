@@ -31,6 +31,7 @@ from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import Regression, factorise_whole
 from dynid.regression.row_filter import ROWS_PER_BAND, BandLimit, FilteredRows
 from dynid.regression.source import RowSource
+from dynid.regression.squares import Squares
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects.models import friction_effects, modelled_effects
 from dynid.robot.friction import with_friction
@@ -58,6 +59,8 @@ SAMPLES_PER_BAND, SAMPLES_PER_SIGNAL = 40.0, 5.0
 """Samples kept per period of the row band, and of the signal band, while bands are compared."""
 WIDTHS_HZ = 12.0
 """Band in which the width of friction's turn is found before bands are compared."""
+WIDE = 300
+"""Base parameters from which trials are solved by normal equations: which band predicts best needs no more."""
 TRIAL_S = 40.0
 """Seconds of a log, at most, that the bands are chosen on."""
 
@@ -104,6 +107,8 @@ def choose_bands(
             if signals_of not in made:
                 made[signals_of] = _Halves.of(model, parts, chosen, judged_hz)
             trials[chosen] = _held_out_error(model, made[signals_of], chosen)
+            if trials[chosen] > min(trials.values()):
+                del made[signals_of]  # hardly needed again, and large for a long chain
         return trials[chosen]
 
     # signal band and velocity source at one row band, then the row band: each has one valley
@@ -218,18 +223,20 @@ class _Halves:
     """Samples to fit to, and rows that are held out in the fixed band, under one signal band."""
 
     known: tuple[Samples, ...]
-    unseen: Regression
+    unseen: Regression | Squares
 
     @classmethod
     def of(cls, robot: Robot, parts: Sequence[tuple[Recording, Recording]], option: Filter, judged_hz: float) -> _Halves:
         known = hold_still([to_samples(first, option, 0) for first, _ in parts])
-        unseen = [to_samples(rest, option, 0) for _, rest in parts]
-        return cls(known, factorise_whole(_rows(robot, unseen, option, judged_hz)))
+        rows = _rows(robot, [to_samples(rest, option, 0) for _, rest in parts], option, judged_hz)
+        return cls(known, Squares.of(rows) if reduce_to_base(robot).n_base > WIDE else factorise_whole(rows))
 
 
 def _held_out_error(robot: Robot, halves: _Halves, option: Filter) -> float:
     """Error of the fit in its own band on the held-out parts in the fixed band."""
     base = reduce_to_base(robot)
+    if isinstance(halves.unseen, Squares):
+        return halves.unseen.error(base, Squares.of(_rows(robot, halves.known, option, option.band_hz)).solve(base))
     rows = factorise_whole(_rows(robot, halves.known, option, option.band_hz))
     problem = LinearProblem.of(rows, base, robot.parameters)
     beta = problem.solve(np.ones(len(problem.channels)))

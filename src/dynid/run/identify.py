@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dynid.adapters.blas import one_blas_thread
+from dynid.adapters.memory import give_back
 from dynid.errors import InputError
 from dynid.progress import Tell, silent
 from dynid.recording.recording import StaticRecording
@@ -49,10 +50,20 @@ def identify(
     """
     started = time.perf_counter()
     with one_blas_thread():  # its matrices are small: threads would wait for one another, longer still beside other work
-        run = _identified(robot, logs, settings or Settings(), validate_on, tell)
+        run = _identified(robot, logs, settings or Settings(), validate_on, _tidy(tell))
         tell("judging the model")
         run = with_verdict(run)
     return replace(run, seconds=time.perf_counter() - started)
+
+
+def _tidy(tell: Tell) -> Tell:
+    """What a step has freed is given back before the next one."""
+
+    def told(text: str) -> None:
+        give_back()
+        tell(text)
+
+    return told
 
 
 def _identified(

@@ -14,7 +14,7 @@ from dynid.estimation.outcome import Outcome
 from dynid.robot.passivity import FrictionReach, driving_joints, passivity_of
 from dynid.run.reason import Reason, ReasonLevel, RunVerdict
 from dynid.run.record import Run
-from dynid.validation.replay import Replay, replay
+from dynid.validation.replay import Replay, replay, windows_for
 from dynid.validation.torque import validate
 
 POOR, USELESS = 0.10, 0.30
@@ -221,7 +221,9 @@ def _replayed(run: Run) -> tuple[Replay | None, str]:
     if not judged or judged[0].torque is None or not run.consistency.feasible:
         return None, ""
     try:
-        return replay(run.identified, judged[0]), ""  # torque as the robot had it, in no band
+        return replay(
+            run.identified, judged[0], most_windows=windows_for(run.identified)
+        ), ""  # torque as the robot had it, in no band
     except DynidError as error:
         return None, str(error)
 

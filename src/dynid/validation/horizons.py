@@ -16,7 +16,7 @@ from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
 from dynid.validation.free_run import RunawayError, Windows, check_free_run, even_windows, free_run
-from dynid.validation.replay import MOST_WINDOWS
+from dynid.validation.replay import MOST_WINDOWS, windows_for
 
 HORIZONS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
@@ -44,7 +44,7 @@ def error_over_horizons(
     fitting = [h for h in HORIZONS_S if h <= 0.5 * samples.duration_s and h >= float(np.median(steps))]
     if not fitting:
         raise InputError(f"samples last {samples.duration_s:.3g} s, too short for a free run of {HORIZONS_S[0]:g} s")
-    windows = even_windows(samples, fitting[-1], most_windows)
+    windows = even_windows(samples, fitting[-1], min(most_windows, windows_for(identified)))
     both = zip(*(_errors(robot, samples, windows, fitting) for robot in (identified, description)), strict=True)
     return tuple(HorizonError(h, *errors) for h, errors in zip(fitting, both, strict=True))
 

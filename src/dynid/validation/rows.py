@@ -69,7 +69,7 @@ def row_error_of(regression: Regression, parameters: Estimate | Parameters, kind
 def row_error(source: RowSource, parameters: Estimate | Parameters) -> RowError:
     """Residual of the rows of a source that was not identified on."""
     values = _values(source.parameters, parameters)
-    coefficients = [channel.expansion @ values for channel in source.channels]
+    coefficients = [channel.values(values) for channel in source.channels]
     left, size, counts = (np.zeros(len(coefficients)) for _ in range(3))
     for chunk in source.passes():
         for j, (block, c) in enumerate(zip(chunk.blocks, coefficients, strict=True)):

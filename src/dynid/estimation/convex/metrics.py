@@ -13,7 +13,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.random_states import random_states_within_limits
-from dynid.regression.torque import torque_regressor
+from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.model import Robot
 
 Metric = Literal["base", "torque"]
@@ -50,8 +50,8 @@ def positive_definite_share(
     a = np.vstack([np.eye(n), np.zeros((1, n))])
     positions = np.repeat(q, n + 1, axis=0)
     accelerations = np.tile(a, (n_positions, 1))
-    Y = torque_regressor(robot, positions, np.zeros_like(accelerations), accelerations, np.zeros_like(accelerations))
-    tau = (Y @ values).reshape(n_positions, n + 1, n)
+    still, model = np.zeros_like(accelerations), robot.with_parameters(robot.parameters.with_values(values))
+    tau = inverse_dynamics(model, positions, still, accelerations, still).reshape(n_positions, n + 1, n)
     M = np.swapaxes(tau[:, :n] - tau[:, n:], 1, 2)
     eigenvalues = np.linalg.eigvalsh(0.5 * (M + np.swapaxes(M, 1, 2)))[:, 0]
     return MassMatrixCheck(float((eigenvalues > 0.0).mean()), float(eigenvalues.min()), n_positions)

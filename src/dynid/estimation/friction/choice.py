@@ -18,11 +18,13 @@ from dynid.estimation.friction.cross_validation import FrictionTrial, cross_vali
 from dynid.estimation.friction.data import FrictionData
 from dynid.estimation.friction.fit import (
     ROUNDS,
+    WIDE,
     Fitted,
     finished,
     fit_friction,
     fit_model,
     needs_load,
+    with_bodies_held,
     with_transmitted_load,
 )
 from dynid.estimation.friction.inner import InnerNumber, InnerUncertainty, inner_uncertainty
@@ -141,18 +143,36 @@ def choose_friction(
     def candidate(name: str) -> Robot:
         return with_friction(robot, friction_effects(name, time_s=time_s, dead_zone=zone))
 
-    weighted = not bodies_held
     if model != AUTO and not _searched(candidate(model)):
         return FrictionChoice(candidate(model), model)
     data = FrictionData.of(candidate("linear"), samples, row_filter, held=bodies_held)
+    if data.n_shared <= WIDE:
+        return _choice(robot, candidate, data, model, turns=row_filter is not None, tell=tell)
+    first = candidate("smooth" if model == AUTO else model)
+    # bodies beside a wrong width of its turn would leave an error that other models take for theirs
+    first = fit_model(FrictionModel(first, with_bodies_held(first, data)), weighted=False, finish=False).robot
+    held = with_bodies_held(first, data)
+    choice = _choice(robot, candidate, held, model, turns=row_filter is not None, tell=tell)
+    if not _searched(choice.robot):
+        return choice
+    tell("choosing the friction model: with the bodies that it gives")
+    again = fit_model(FrictionModel(choice.robot, with_bodies_held(choice.robot, data)), weighted=False)
+    return FrictionChoice.of(again, choice.model, trials=choice.trials, joints=choice.joints, reason=choice.reason)
+
+
+def _choice(
+    robot: Robot, candidate: Callable[[str], Robot], data: FrictionData, model: str, *, turns: bool, tell: Tell
+) -> FrictionChoice:
+    """The model asked for, or the one that predicts best, on these rows; ``turns`` says that these show how sharply friction turns."""
+    weighted = not data.held
     if model != AUTO:
         return FrictionChoice.of(fit_model(FrictionModel(candidate(model), data), weighted=weighted), model)
     if too_short(data):
         reason = "the logs are too short to compare friction models on held-out blocks"
         smooth = fit_model(FrictionModel(candidate("smooth"), data), weighted=weighted)
         hard = fit_model(FrictionModel(candidate("linear"), data), weighted=weighted, weights=smooth.weights, rounds=1)
-        turns = row_filter is not None and _information(smooth) < _information(hard)
-        return FrictionChoice.of(smooth if turns else hard, "smooth" if turns else "linear", reason=reason)
+        soft = turns and _information(smooth) < _information(hard)
+        return FrictionChoice.of(smooth if soft else hard, "smooth" if soft else "linear", reason=reason)
     fits: dict[str, Fitted] = {}
     trials: dict[str, FrictionTrial] = {}
     weights: Array | None = None
@@ -266,7 +286,11 @@ def with_own_numbers(
         return robot
     data = FrictionData.of(robot, samples, row_filter)
     rounds = ROUNDS if finish else TRIAL_ROUNDS
-    return fit_model(FrictionModel(robot, data), weighted=True, rounds=rounds, finish=finish).robot
+    if data.n_shared <= WIDE:
+        return fit_model(FrictionModel(robot, data), weighted=True, rounds=rounds, finish=finish).robot
+    for _ in range(2 if finish else 1):
+        robot = fit_model(FrictionModel(robot, with_bodies_held(robot, data)), weighted=False, finish=finish).robot
+    return robot
 
 
 def estimate_under_load(

@@ -17,7 +17,7 @@ from dynid.arrays import Array, BoolArray, freeze
 from dynid.errors import InputError
 from dynid.estimation.friction.data import Basis, FrictionData
 from dynid.estimation.friction.fit import Fitted, residual_norms
-from dynid.estimation.friction.model import Columns, Solver
+from dynid.estimation.friction.model import Columns, FrictionModel, Solver
 
 BLOCKS = 5
 GAP_S = 0.3
@@ -76,7 +76,7 @@ def cross_validate(fitted: Fitted, name: str = "", *, blocks: int = BLOCKS) -> F
     G = model.passive_rows(fitted.theta, fitted.loads)
     for block, unseen in enumerate(parts):
         known = [part for k, part in enumerate(parts) if k != block]
-        x = _fitted_to(known, noise, G)
+        x = _fitted_apart(model, known, noise, G) if model.apart else _fitted_to(known, noise, G)
         left = unseen.y - np.hstack([unseen.A, unseen.J]) @ x
         squares[block] = [float(own @ own) for own in np.split(left, unseen.ends[:-1])] / fitted.weights**2
     used = data.measured[place >= 0]
@@ -110,6 +110,21 @@ def _part(fitted: Fitted, rows: BoolArray) -> _Part:
         y=np.concatenate([w * c[:, -1] for w, c in zip(weights, coordinates, strict=True)]),
         ends=np.cumsum([len(c) for c in coordinates]),
     )
+
+
+def _fitted_apart(model: FrictionModel, parts: list[_Part], noise: float, G: Array) -> Array:
+    """The same where every joint is a problem of its own."""
+    n_linear = parts[0].A.shape[1]
+    x = np.zeros(n_linear + parts[0].J.shape[1])
+    for d, own in enumerate(model.entering):
+        places, mine = model.places_of(d), G[:, own]
+        each = [
+            _Part(part.A[rows][:, own], part.J[rows][:, places], part.y[rows], part.ends[d : d + 1])
+            for part in parts
+            for rows in [slice(int(part.ends[d - 1]) if d else 0, int(part.ends[d]))]
+        ]
+        x[np.concatenate([own, n_linear + places])] = _fitted_to(each, noise, mine[mine.any(axis=1)])
+    return x
 
 
 def _fitted_to(parts: list[_Part], noise: float, G: Array) -> Array:

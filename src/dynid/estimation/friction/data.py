@@ -34,8 +34,10 @@ from dynid.robot.rotors import driven_motion
 
 MOST_ROWS = 6_000
 """Rows kept without a row filter: a low-passed signal repeats itself."""
-MOST_NUMBERS = 16_000_000
-"""Numbers in the rigid columns of all joints: of a long chain, whose columns are many, fewer rows are kept, spread over all logs."""
+MOST_NUMBERS = 10_000_000
+"""Numbers in the rigid columns of all joints: of a long chain, whose columns are many, rows of windows are taken, spread over all logs."""
+WINDOW_ROWS = 12
+"""Filtered rows of such a window, about."""
 COARSE_S, SAMPLES_PER_ROW = 5e-3, 6
 """Sampling period that a search makes do with, and samples per filtered row; where it ends, all samples are taken."""
 
@@ -48,7 +50,7 @@ class Log:
     motion: Motion
     row_filter: RowFilter | None
     every: int = 1
-    """One row of so many is kept: of the samples, or of the rows that a filter leaves."""
+    """One sample of so many is a row, where no filter makes rows of them."""
 
     def rows(self, columns: Sequence[Array]) -> Array:
         """Columns over samples, several arrays ``(samples, columns)``, as columns over rows side by side."""
@@ -57,7 +59,7 @@ class Log:
         if self._decimation is not None:
             return self._decimation.rows(columns)
         chunk = Chunk([np.asfortranarray(np.hstack(columns))], self.samples.time)
-        return np.concatenate([part.blocks[0] for part in self.row_filter.over(iter([chunk]))])[:: self.every]
+        return np.concatenate([part.blocks[0] for part in self.row_filter.over(iter([chunk]))])
 
     @cached_property
     def times(self) -> Array:
@@ -65,13 +67,13 @@ class Log:
         if self.row_filter is None:
             return self.samples.time[:: self.every]
         chunk = Chunk([np.zeros((len(self.samples), 1))], self.samples.time)
-        return np.concatenate([np.asarray(part.time) for part in self.row_filter.over(iter([chunk]))])[:: self.every]
+        return np.concatenate([np.asarray(part.time) for part in self.row_filter.over(iter([chunk]))])
 
     @cached_property
     def _decimation(self) -> Decimation | None:
         """The row filter planned for this log, where it is one that can be."""
         plan = getattr(self.row_filter, "decimation", None)
-        return None if plan is None else plan(self.samples.time).keeping(self.every)
+        return None if plan is None else plan(self.samples.time)
 
     @cached_property
     def coarse(self) -> CoarseLog | None:
@@ -166,7 +168,8 @@ class FrictionData:
         rigid = without_searched(robot)
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in sets) / most_rows)))
         width = sum(channel.width for channel in torque_channels(rigid))
-        logs = thinned_logs([Log(one, _by_columns(_motion(robot, one)), row_filter, every) for one in sets], width)
+        sets = fewer_samples(sets, row_filter, width, MOST_NUMBERS)
+        logs = tuple(Log(one, _by_columns(_motion(robot, one)), row_filter, every) for one in sets)
         made = [torque_rows_of(rigid, log) for log in logs]
         columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
         measured = np.concatenate([torque for _, torque in made])
@@ -178,13 +181,28 @@ class FrictionData:
         base = reduce_to_base(rigid)
         channels = torque_channels(rigid)
         nominal = np.column_stack(
-            [A @ (channel.expansion @ rigid.parameters.values) for A, channel in zip(columns, channels, strict=True)]
+            [A @ channel.values(rigid.parameters.values) for A, channel in zip(columns, channels, strict=True)]
         )
-        expansions = [channel.expansion @ base.lift for channel in channels]
+        expansions = [base.regressor(channel.expansion) for channel in channels]
         if held:
             columns = [A[:, :0] for A in columns]
             expansions = [np.zeros((0, 0)) for _ in channels]
         return cls(rigid, logs, tuple(columns), tuple(expansions), measured - nominal, measured, held)
+
+    def holding(self, parameters: Parameters) -> FrictionData:
+        """The same rows with the rigid bodies of some parameters held."""
+        bodies = self.rigid.parameters.with_values([parameters[name] for name in self.rigid.parameters.names])
+        channels = torque_channels(self.rigid)
+        known = [A @ channel.values(bodies.values) for A, channel in zip(self.columns, channels, strict=True)]
+        return FrictionData(
+            rigid=self.rigid.with_parameters(bodies),
+            logs=self.logs,
+            columns=tuple(A[:, :0] for A in self.columns),
+            expansions=tuple(np.zeros((0, 0)) for _ in channels),
+            torque=self.measured - np.column_stack(known),
+            measured=self.measured,
+            held=True,
+        )
 
     @property
     def has_coarse(self) -> bool:
@@ -265,11 +283,35 @@ def time_blocks(logs: Sequence[Log], n_blocks: int, gap_s: float) -> IntArray:
     return np.concatenate(found)
 
 
-def thinned_logs(logs: Sequence[Log], width: int, most: int = MOST_NUMBERS) -> tuple[Log, ...]:
-    """The logs with so few of their rows that these, over ``width`` columns, hold at most about ``most`` numbers."""
-    rows = sum(len(log.times) for log in logs)
-    keep = -(-rows * width // most)
-    return tuple(logs) if keep <= 1 else tuple(replace(log, every=keep * log.every) for log in logs)
+def fewer_samples(samples: Sequence[Samples], row_filter: RowFilter | None, width: int, most: int) -> list[Samples]:
+    """Windows of the samples, spread over all of them, whose filtered rows over ``width`` columns hold about ``most`` numbers.
+
+    All samples where these hold no more. Rows are filtered window by window, as parts of a log with gaps.
+    """
+    if row_filter is None:
+        return list(samples)
+    rows = sum(_n_rows(one, row_filter) for one in samples)
+    wanted, total = most / width, sum(len(one) for one in samples)
+    if rows < 1.5 * wanted:
+        return list(samples)
+    found = []
+    for one in samples:
+        period_s = one.duration_s / max(len(one) - 1, 1)
+        edge = getattr(row_filter, "edge_rows", lambda period_s: 0)(period_s)
+        length = 2 * edge + int(np.ceil(WINDOW_ROWS * total / rows))
+        count = int(np.ceil(wanted / WINDOW_ROWS * len(one) / total))
+        step = len(one) / count
+        if step < length + 2:
+            found.append(one)
+            continue
+        inside = (np.arange(len(one)) % step >= 0.5 * (step - length)) & (np.arange(len(one)) % step < 0.5 * (step + length))
+        found.append(one[np.flatnonzero(inside)])
+    return found
+
+
+def _n_rows(samples: Samples, row_filter: RowFilter) -> int:
+    chunk = Chunk([np.zeros((len(samples), 1), order="F")], samples.time)
+    return sum(len(part) for part in row_filter.over(iter([chunk])))
 
 
 def torque_rows_of(robot: Robot, log: Log, known: RowSource | None = None) -> tuple[list[Array], Array]:
@@ -279,11 +321,8 @@ def torque_rows_of(robot: Robot, log: Log, known: RowSource | None = None) -> tu
     """
     samples = log.samples if log.row_filter is not None else log.samples[:: log.every]
     chunks = (TorqueRows(robot, (samples,)) if known is None else known).passes()
-    every, first, parts = 1, 0, []
-    if log.row_filter is not None:
-        chunks, every = chunks if known is not None else log.row_filter.over(chunks), log.every
-    for chunk in chunks:
-        parts.append([block[-first % every :: every].copy() for block in chunk.blocks])
-        first += len(chunk)
+    if log.row_filter is not None and known is None:
+        chunks = log.row_filter.over(chunks)
+    parts = [[block.copy() for block in chunk.blocks] for chunk in chunks]
     joined = [np.concatenate(blocks) for blocks in zip(*parts, strict=True)]
     return [block[:, :-1] for block in joined], np.column_stack([block[:, -1] for block in joined])

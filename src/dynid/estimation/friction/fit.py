@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, freeze
-from dynid.estimation.friction.data import MOST_ROWS, FrictionData
+from dynid.estimation.friction.data import MOST_ROWS, Basis, FrictionData
 from dynid.estimation.friction.model import Columns, FrictionModel, Solution
+from dynid.estimation.friction.passive import passive_solution
 from dynid.recording.samples import Samples
 from dynid.regression.row_filter import RowFilter
 from dynid.regression.torque import inverse_dynamics
@@ -27,6 +28,9 @@ from dynid.robot.model import Robot
 
 ROUNDS = 10
 """How often weights and loads are renewed at most."""
+_RIDGE = 1e-11  # of unit columns, for directions that the rows do not show
+WIDE = 300
+"""Base parameters from which bodies and friction are fitted in turn: all at once would be one large solve at every step."""
 SETTLED = 5e-3
 """Relative change of loads and weights below which they count as settled."""
 
@@ -195,6 +199,43 @@ def finished(fitted: Fitted) -> Fitted:
     return replace(
         fitted, theta=found.place, columns=columns, solution=solution, evaluations=fitted.evaluations + found.evaluations
     )
+
+
+def with_bodies_held(robot: Robot, data: FrictionData) -> FrictionData:
+    """The rows with the rigid bodies held that fit best beside the friction of a robot at its present inner numbers."""
+    model = FrictionModel(robot, data)
+    weights = joint_weights(np.linalg.norm(data.measured, axis=0), data.measured)  # noise grows with torque, as a rule
+    loads = first_loads(model, weights)
+    columns = model.columns(model.start, loads, changes=False)
+    basis = Basis(data.columns, data.expansions)
+    coordinates = model.coordinates(basis, columns, data.torque)
+    return data.holding(
+        model.parameters(_by_squares(model, basis, coordinates, weights, model.passive_rows(model.start, loads)))
+    )
+
+
+def _by_squares(model: FrictionModel, basis: Basis, coordinates: Sequence[Array], weights: Array, G: Array) -> Solution:
+    """:meth:`~dynid.estimation.friction.model.FrictionModel.solve` by normal equations, joint by joint over the links it carries.
+
+    Half of the digits are lost, which is enough for bodies beside which friction is looked for.
+    """
+    n = model.data.n_shared
+    H, g = np.zeros((n + len(model.names), n + len(model.names))), np.zeros(n + len(model.names))
+    for d, (c, entering) in enumerate(zip(coordinates, model.entering, strict=True)):
+        shared = basis.shared[d]
+        seen = np.flatnonzero(shared.any(axis=0))
+        A = np.zeros((len(c), len(seen) + len(entering)))
+        A[: len(shared), : len(seen)] = shared[:, seen]
+        A[:, len(seen) :] = c[:, : len(entering)]
+        places = np.concatenate([seen, n + entering])
+        H[np.ix_(places, places)] += weights[d] ** 2 * (A.T @ A)
+        g[places] += weights[d] ** 2 * (A.T @ c[:, -1])
+    size = np.sqrt(np.maximum(np.diag(H), 1e-300))
+    R = np.linalg.cholesky(H / np.outer(size, size) + _RIDGE * np.eye(len(g))).T
+    x = np.linalg.solve(R, np.linalg.solve(R.T, g / size))
+    found = passive_solution(x, R, G / size)
+    x = (x if found is None else found.x) / size
+    return Solution(x[:n], x[n:], 0.0, ())
 
 
 def _started(model: FrictionModel, known: Mapping[str, Array]) -> Array:

@@ -18,7 +18,7 @@ from dynid.errors import InputError
 from dynid.estimation.completion import complete
 from dynid.estimation.friction.data import Basis, FrictionData
 from dynid.estimation.friction.passive import Passive, passive_solution
-from dynid.estimation.friction.search import Search, search
+from dynid.estimation.friction.search import Search, search, search_parts
 from dynid.parameters import Parameters
 from dynid.robot.effects import Effect, NonlinearOption
 from dynid.robot.friction import is_searched
@@ -250,11 +250,24 @@ class FrictionModel:
             found.append(basis.coordinates(d, np.hstack([*parts, torque[:, d : d + 1]])))
         return found
 
+    @cached_property
+    def apart(self) -> bool:
+        """Whether every joint is a problem of its own: bodies are held and no column enters two joints."""
+        alone = (np.count_nonzero(self.incidence, axis=0) == 1).all()
+        return bool(self.data.held and alone and all((self.owner[e] == d).all() for d, e in enumerate(self.entering)))
+
+    def places_of(self, joint: int) -> IntArray:
+        """Numbers inside the friction of one joint, where joints are problems of their own."""
+        return np.arange(len(self.variables)) * self.data.n_joints + joint
+
     def solve(self, basis: Basis, coordinates: Sequence[Array], weights: Array, G: Array) -> Solution:
         """Base parameters and passive friction values that fit best, joints counted by their weights.
 
         ``G`` are the :meth:`passive_rows`.
         """
+        if self.apart:
+            each = [self._of_joint(d, c, weights[d], G)[0] for d, c in enumerate(coordinates)]
+            return self._joined(each)
         return self._solution(Solver(self.system(basis, coordinates, weights)), coordinates, weights, G)[0]
 
     def _solution(self, solver: Solver, coordinates: Sequence[Array], weights: Array, G: Array) -> tuple[Solution, Span]:
@@ -268,6 +281,41 @@ class FrictionModel:
         ends = np.cumsum([len(c) for c in coordinates])[:-1]
         n = self.data.n_shared
         return Solution(x[:n], x[n:], float(left @ left), tuple(np.split(left, ends))), held
+
+    def _of_joint(self, joint: int, c: Array, weight: float, G: Array) -> tuple[Solution, Solver, Passive | None]:
+        """The solution of a joint that is a problem of its own."""
+        own = self.entering[joint]
+        mine = G[:, own]
+        solver, y = Solver(weight * c[:, : len(own)]), weight * c[:, -1]
+        x = solver.solve(y)
+        found = solver.passive(x, mine[mine.any(axis=1)])
+        x = x if found is None else found.x
+        left = y - solver.A @ x
+        return Solution(x[:0], x, float(left @ left), (left,)), solver, found
+
+    def _joined(self, each: Sequence[Solution]) -> Solution:
+        own = np.zeros(len(self.names))
+        for entering, one in zip(self.entering, each, strict=True):
+            own[entering] = one.own
+        return Solution(own[:0], own, sum(one.cost for one in each), tuple(one.residual[0] for one in each))
+
+    def _steps_apart(self, here: _Place, weights: Array) -> tuple[Array, Array, Array]:
+        """Cost of every joint, gradient and Gauss-Newton matrices where every joint is a problem of its own."""
+        n, n_joints = len(self.variables), self.data.n_joints
+        cost, gradient, hessian = np.zeros(n_joints), np.zeros(n * n_joints), np.zeros((n_joints, n, n))
+        for d, (c, entering) in enumerate(zip(here.coordinates, self.entering, strict=True)):
+            solution, solver, limited = self._of_joint(d, c, weights[d], here.passive)
+            m, places = len(entering), self.places_of(d)
+            changes = [c[:, m * (k + 1) : m * (k + 2)] @ solution.own for k in range(len(self.variables))]
+            span = solver.span
+            if limited is not None:
+                mine = here.passive[:, entering]
+                span = solver.within(scipy.linalg.null_space(mine[mine.any(axis=1)][limited.active]))
+            J = span.outside(weights[d] * np.column_stack(changes))
+            cost[d] = solution.cost
+            gradient[places] = -2.0 * J.T @ solution.residual[0]
+            hessian[d] = 2.0 * J.T @ J
+        return cost, gradient, hessian
 
     def system(self, basis: Basis, coordinates: Sequence[Array], weights: Array) -> Array:
         """Weighted rows of all joints over base parameters and friction values."""
@@ -309,6 +357,12 @@ class FrictionModel:
             return solution.cost, -2.0 * J.T @ np.concatenate(solution.residual), 2.0 * J.T @ J
 
         limits = {"tolerance": COARSE_GAIN, "settle": COARSE_STEP} if coarse and self.data.has_coarse else {}
+        if self.apart:
+
+            def apart(theta: Array) -> tuple[Array, Array, Array]:
+                return self._steps_apart(self._at(theta, loads, coarse), weights)
+
+            return search_parts(apart, start, low, high, most=most, **limits)
         return search(at, start, low, high, most=most, **limits)
 
     def _at(self, theta: Array, loads: Sequence[Array] | None, coarse: bool) -> _Place:

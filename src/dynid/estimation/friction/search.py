@@ -59,6 +59,50 @@ def search(
     return Search(place, cost, evaluations, False)
 
 
+Parts: TypeAlias = Callable[[Array], tuple[Array, Array, Array]]
+"""Cost of every part, gradient, and the diagonal blocks of the Gauss-Newton matrix, ``(parts, numbers, numbers)``, at a place."""
+
+
+def search_parts(
+    model: Parts, start: Array, low: Array, high: Array, *, most: int = 40, tolerance: float = 1e-6, settle: float = 1e-3
+) -> Search:
+    """:func:`search` for parts that are problems of their own, ``(numbers, parts)`` one after the other, evaluated together.
+
+    Each part has its own damping and ends by itself: none waits for steps that another one rejects.
+    """
+    place = np.clip(start, low, high)
+    cost, gradient, hessian = model(place)
+    n_parts = len(cost)
+    where = np.arange(len(place)).reshape(-1, n_parts)
+    damping, busy, evaluations = np.full(n_parts, 1e-3), np.ones(n_parts, dtype=bool), 1
+    while busy.any() and evaluations < most:
+        new = place.copy()
+        for d in np.flatnonzero(busy):
+            own = where[:, d]
+            here, slope = place[own], gradient[own]
+            free = ~(((here <= low[own]) & (slope > 0.0)) | ((here >= high[own]) & (slope < 0.0)))
+            busy[d] = free.any()
+            if busy[d]:
+                new[own] = np.clip(here + _step(slope, hessian[d], free, float(damping[d])), low[own], high[own])
+        if not busy.any():
+            break
+        new_cost, new_gradient, new_hessian = model(new)
+        evaluations += 1
+        for d in np.flatnonzero(busy):
+            own = where[:, d]
+            moved = float(np.abs(new[own] - place[own]).max())
+            gained = float(cost[d] - new_cost[d])
+            if gained > 0.0:
+                place[own], gradient[own] = new[own], new_gradient[own]
+                cost[d], hessian[d] = new_cost[d], new_hessian[d]
+                damping[d] = max(0.2 * damping[d], 1e-9)
+                busy[d] = not (gained < tolerance * cost[d] or moved < settle)
+            else:
+                damping[d] *= 5.0
+                busy[d] = not (damping[d] > 1e6 or moved < settle)
+    return Search(place, float(cost.sum()), evaluations, not busy.any())
+
+
 def _step(gradient: Array, hessian: Array, free: BoolArray, damping: float) -> Array:
     H = hessian[np.ix_(free, free)]
     size = np.maximum(np.diag(H), 1e-12 * float(np.diag(hessian).max(initial=0.0)) + 1e-300)

@@ -49,7 +49,7 @@ class RigidFit:
         """``robot`` has the effects to be fitted; every joint's torque counts alike."""
         size = np.sqrt(np.mean(torque**2, axis=0))
         tau = torque / np.where(size > 0.0, size, 1.0) / np.sqrt(len(q))
-        W = torque_regressor(robot, q, v, a) @ (reduce_to_base(robot).lift / np.sqrt(len(q)))
+        W = reduce_to_base(robot).regressor(torque_regressor(robot, q, v, a)) / np.sqrt(len(q))
         return cls(W, np.stack([W[:, j].T @ tau for j in range(W.shape[1])]), size)
 
     @property

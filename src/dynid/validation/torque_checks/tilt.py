@@ -19,7 +19,7 @@ from dynid.inertia import rotation_exponential
 from dynid.recording.finding import Finding
 from dynid.recording.lag import longest_part
 from dynid.recording.motion import Recording
-from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.base import BaseReduction, find_base, reduce_to_base
 from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.robot.model import Robot
 from dynid.validation.torque_checks.fit import smooth_samples
@@ -96,7 +96,7 @@ class _Problem:
     def unexplained(self, gravity: Array) -> float:
         """Sum of squares that the best rigid model under this gravity leaves."""
         here = self.robot.with_gravity(gravity)
-        Q, _ = np.linalg.qr(_scaled(self.rows(here) @ reduce_to_base(here).lift))
+        Q, _ = np.linalg.qr(_scaled(reduce_to_base(here).regressor(self.rows(here))))
         return float(self.y @ self.y - np.sum((Q.T @ self.y) ** 2))
 
     def gravity_from(self, start: Array) -> tuple[Array, float, float] | None:
@@ -106,13 +106,13 @@ class _Problem:
         """
         seen, phi = start, self.robot.parameters.values
         covariance, left = np.zeros((2, 2)), 0.0
-        for _ in range(_ROUNDS):
+        for turn in range(_ROUNDS):
             here = self.robot.with_parameters(self.robot.parameters.with_values(phi)).with_gravity(seen)
             W = self.rows(here)
             across = np.linalg.svd(seen[None])[2][1:]  # rotations about gravity itself change nothing
             tilt = np.column_stack([self._gravity_torque(here, np.cross(axis, seen)) for axis in across])
-            base = reduce_to_base(here)
-            Q, R = np.linalg.qr(_scaled(W @ base.lift))
+            base = find_base(here) if turn else reduce_to_base(here)  # of directions that were tried nothing is kept
+            Q, R = np.linalg.qr(_scaled(base.regressor(W)))
             rest = tilt - Q @ (Q.T @ tilt)
             if (np.linalg.norm(rest, axis=0) <= 1e-3 * np.linalg.norm(tilt, axis=0)).any():
                 return None
@@ -141,7 +141,7 @@ def _scaled(W: Array) -> Array:
 
 def _smallest(base: BaseReduction, W: Array, Q: Array, R: Array, left: Array) -> Array:
     """The smallest change of the parameters that explains what is left, from the factor of the scaled columns of ``W``."""
-    size = np.linalg.norm(W @ base.lift, axis=0)
+    size = np.linalg.norm(base.regressor(W), axis=0)
     found = np.zeros(base.n_base)
     unit = np.linalg.solve(R.T @ R + _RIDGE * np.eye(len(R)), R.T @ (Q.T @ left))
     found[size > 0.0] = unit / size[size > 0.0]

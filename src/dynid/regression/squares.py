@@ -1,0 +1,52 @@
+"""Normal equations of rows: cheaper than their triangles for a long chain, and good enough where models are only compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.regression.base import BaseReduction
+from dynid.regression.channels import Channel
+from dynid.regression.source import RowSource
+
+_RIDGE = 1e-12  # of unit columns, for directions that the rows do not show
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """``[W y]^T [W y]`` of every channel over its own columns. Half of the digits of the rows are lost in it."""
+
+    channels: tuple[Channel, ...]
+    grams: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, source: RowSource) -> Squares:
+        """In one pass over the rows."""
+        grams = [np.zeros((channel.width + 1, channel.width + 1)) for channel in source.channels]
+        for chunk in source.passes():
+            for gram, block in zip(grams, chunk.blocks, strict=True):
+                gram += block.T @ block
+        return cls(source.channels, tuple(grams))
+
+    def solve(self, base: BaseReduction) -> Array:
+        """Base values that fit best, all channels counted alike; zero along what the rows do not show."""
+        H, g = np.zeros((base.n_base, base.n_base)), np.zeros(base.n_base)
+        for channel, gram in zip(self.channels, self.grams, strict=True):
+            X = base.regressor(channel.expansion)
+            own = np.flatnonzero(X.any(axis=0))  # a joint sees the links that it carries
+            X = X[:, own]
+            H[np.ix_(own, own)] += X.T @ (gram[:-1, :-1] @ X)
+            g[own] += X.T @ gram[:-1, -1]
+        size = np.sqrt(np.maximum(np.diag(H), 1e-300))
+        return np.asarray(np.linalg.solve(H / np.outer(size, size) + _RIDGE * np.eye(len(g)), g / size) / size)
+
+    def error(self, base: BaseReduction, beta: Array) -> float:
+        """Relative error that base values leave of the rows."""
+        phi, left, size = base.lift @ beta, 0.0, 0.0
+        for channel, gram in zip(self.channels, self.grams, strict=True):
+            c = np.append(channel.values(phi), -1.0)
+            left, size = left + max(float(c @ gram @ c), 0.0), size + float(gram[-1, -1])
+        found = float(np.sqrt(left / size)) if size > 0.0 else float("inf")
+        return found if np.isfinite(found) else float("inf")
