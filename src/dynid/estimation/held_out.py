@@ -36,7 +36,7 @@ LEAST_ROWS = 20
 """Rows that a block must have of each joint."""
 MOST_ROWS = 3_000
 """Rows of each joint that are kept where no row filter thins them."""
-MOST_NUMBERS = 12_000_000
+MOST_NUMBERS = 8_000_000
 """Numbers in the rows of all joints over all columns: of a long chain rows of windows are taken."""
 NEW = 1e-4
 """Part of its square that the model's own columns must leave of a direction, for the direction to be a new one."""

@@ -270,7 +270,7 @@ def _bootstrap(problem: LinearProblem, weights: Array) -> tuple[Array, int]:
     if n_blocks < LEAST_BLOCKS:
         raise InputError(
             f"the data hold {n_blocks} time blocks, the block bootstrap needs at least {LEAST_BLOCKS}; "
-            "record longer or use the corrected covariance"
+            "use the corrected covariance, or record longer (a chain of tens of joints keeps fewer blocks whatever its length)"
         )
     aligned = len(counts) == 1
     inverse = problem.inverse_triangle(weights)
