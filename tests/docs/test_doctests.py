@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -37,9 +38,30 @@ def examples_in(module: ModuleType) -> list[doctest.DocTest]:
     return [found for found in doctest.DocTestFinder(exclude_empty=True).find(module) if found.examples]
 
 
+@pytest.fixture(scope="module")
+def identified_once() -> Callable[..., dynid.Run]:
+    """``dynid.identify``, which many examples begin with: a run of the same files under the same settings is made once."""
+    known: dict[object, dynid.Run] = {}
+    identify = dynid.identify
+
+    def once(robot: object, logs: object = (), settings: object = None, **others: object) -> dynid.Run:
+        if others or not (isinstance(robot, str) and isinstance(logs, str)):
+            return identify(robot, logs, settings, **others)  # type: ignore[arg-type]
+        key = (Path(robot).read_bytes(), Path(logs).read_bytes(), repr(settings))
+        if key not in known:
+            known[key] = identify(robot, logs, settings)  # type: ignore[arg-type]
+        return known[key]
+
+    return once
+
+
 @pytest.mark.parametrize("name", modules_with_examples())
-def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, identified_once: Callable[..., dynid.Run]
+) -> None:
     monkeypatch.chdir(tmp_path)  # examples write their files where they run
+    if name != "dynid.run.identify":
+        monkeypatch.setattr(dynid, "identify", identified_once)
     examples = examples_in(importlib.import_module(name))
     assert examples, f"{name} has a prompt that is no example"
     for example in examples:
