@@ -27,7 +27,7 @@ FASTEST = 1e4
 
 @dataclass(frozen=True, eq=False)
 class TickMotion:
-    """What happened at every control tick."""
+    """What happened at every control tick; acceleration is known at those alone that are logged, and zero at the others."""
 
     position: Array
     velocity: Array
@@ -46,10 +46,11 @@ def track(
     steps: int | None,
     count: Array | None,
     tell: Tell = silent,
+    logged_every: int = 1,
 ) -> TickMotion:
     """The motion under a control law, by so many explicit steps per tick, or by implicit ones where ``steps`` is None.
 
-    ``count`` is what one encoder count stands for, None for exact encoders.
+    ``count`` is what one encoder count stands for, None for exact encoders; of ``logged_every`` ticks the first is logged.
     """
     acceleration_of = _with_friction(robot)
     integrated = (
@@ -57,14 +58,13 @@ def track(
     )
     limit = robot.limits("tau_max")
     each = max(1, len(reference) // 100)
-    position, velocity, acceleration, torque, read, rate = np.empty((6, len(reference), robot.n_dof))
+    position, velocity, acceleration, torque, read, rate, asked = np.zeros((7, len(reference), robot.n_dof))
     q, v = reference.position[0].copy(), reference.velocity[0].copy()
     blend = 1.0 - np.exp(-2.0 * np.pi * VELOCITY_CUTOFF_HZ * tick_s)
     smooth, before = v.copy(), q - tick_s * v
     if count is not None:
         before = np.round(before / count) * count
     held: Array | None = None
-    n_saturated = 0
     references = zip(reference.position, reference.velocity, reference.acceleration, strict=True)
     for k, (q_ref, v_ref, a_ref) in enumerate(references):
         if k % each == 0:
@@ -74,11 +74,11 @@ def track(
         smooth = smooth + blend * (slope - smooth)
         before = seen
         wanted = law(seen, smooth, q_ref, v_ref, a_ref)
-        tau = np.clip(wanted, -limit, limit)
-        n_saturated += bool((tau != wanted).any())
+        tau = np.minimum(np.maximum(wanted, -limit), limit)
         logged = tau if held is None else 0.5 * (held + tau)
-        position[k], velocity[k], torque[k], read[k], rate[k] = q, v, logged, seen, slope
-        acceleration[k] = acceleration_of(q, v, logged)
+        position[k], velocity[k], torque[k], read[k], rate[k], asked[k] = q, v, logged, seen, slope, wanted
+        if k % logged_every == 0:
+            acceleration[k] = acceleration_of(q, v, logged)
         held = tau
         q, v = integrated(q, v, tau)
         if not np.abs(v).max() < FASTEST:
@@ -87,6 +87,7 @@ def track(
                 f"simulation of robot '{robot.name}' diverged at {reference.time[k]:.4g} s in joint '{joint.name}'; "
                 "choose a slower trajectory or another controller bandwidth"
             )
+    n_saturated = int((np.abs(asked) > limit).any(axis=1).sum())
     return TickMotion(position, velocity, acceleration, torque, read, rate, n_saturated)
 
 

@@ -90,7 +90,7 @@ def simulate(
     reference = _resampled(trajectory, tick_s, n_ticks_per_row)
     moving, steps = stable_steps(robot, reference, tick_s, substeps)
     law = (controller or ComputedTorque()).law(moving, reference.position.mean(axis=0), model_rng)
-    motion = track(moving, reference, law, tick_s, steps, _encoder_count(robot, encoder_counts), tell)
+    motion = track(moving, reference, law, tick_s, steps, _encoder_count(robot, encoder_counts), tell, n_ticks_per_row)
     notes: tuple[str, ...] = ()
     if motion.n_saturated:
         notes = (f"torque was at its limit in {motion.n_saturated} of {len(reference)} control ticks",)
