@@ -381,3 +381,14 @@ def test_large_triangles_take_rows_together(robot, samples, monkeypatch):
         assert one.n_rows == other.n_rows
         square = other.R.T @ other.R
         np.testing.assert_allclose(one.R.T @ one.R, square, rtol=0, atol=1e-12 * np.abs(square).max())
+
+
+def test_one_triangle_is_the_same_channel_after_channel(robot, samples, monkeypatch):
+    regression = factorise(TorqueRows(robot, (samples,)))
+    base, weights = reduce_to_base(robot), np.linspace(0.5, 2.0, len(regression.factors))
+    at_once = regression.triangle(base, weights)
+    monkeypatch.setattr(factor_module, "_STACKED_NUMBERS", 1)
+    found = regression.triangle(base, weights)
+    np.testing.assert_array_equal(found, np.triu(found))
+    square = at_once.T @ at_once
+    np.testing.assert_allclose(found.T @ found, square, rtol=0, atol=1e-12 * np.abs(square).max())

@@ -36,7 +36,7 @@ LEAST_ROWS = 20
 """Rows that a block must have of each joint."""
 MOST_ROWS = 3_000
 """Rows of each joint that are kept where no row filter thins them."""
-MOST_NUMBERS = 8_000_000
+MOST_NUMBERS = 12_000_000
 """Numbers in the rows of all joints over all columns: of a long chain rows of windows are taken."""
 NEW = 1e-4
 """Part of its square that the model's own columns must leave of a direction, for the direction to be a new one."""
@@ -177,7 +177,8 @@ class HeldOut:
         if counts.min() < LEAST_ROWS or (counts.sum() - counts.max()) * robot.n_dof < 2 * A.shape[2]:
             return None
         weights = _weights(A, y)
-        basis = _orthonormal((A * weights[:, None, None]).reshape(-1, A.shape[2])).reshape(*A.shape[:2], -1)
+        A *= weights[:, None, None]
+        basis = _orthonormal(A.reshape(-1, A.shape[2])).reshape(*A.shape[:2], -1)
         return cls(robot, logs, basis, y * weights[:, None], weights, block)
 
     def rows(self, values: Sequence[Array]) -> Array:
@@ -322,20 +323,23 @@ def _weights(A: Array, y: Array) -> Array:
 
 
 def _explained(A: Array, y: Array) -> Array:
-    """The part of ``y`` that columns explain."""
+    """The part of ``y`` that columns, which are overwritten, explain."""
     if A.shape[1] <= WIDE:
         basis = _orthonormal(A)
         return np.asarray(basis @ (basis.T @ y))
     size = np.linalg.norm(A, axis=0)
-    A = A / np.where(size > 0.0, size, 1.0)
+    A /= np.where(size > 0.0, size, 1.0)
     return np.asarray(A @ np.linalg.solve(A.T @ A + 1e-12 * np.eye(A.shape[1]), A.T @ y))
 
 
 def _orthonormal(A: Array) -> Array:
-    """An orthonormal basis of the columns, without directions that are round-off; of a long chain by its normal matrix."""
+    """An orthonormal basis of the columns, which are overwritten, without directions that are round-off.
+
+    That of a long chain comes from its normal matrix.
+    """
     size = np.linalg.norm(A, axis=0)
     if A.shape[1] > WIDE:
-        A = A / np.where(size > 0.0, size, 1.0)
+        A /= np.where(size > 0.0, size, 1.0)
         values, V = np.linalg.eigh(A.T @ A)
         kept = values > 1e-12 * values[-1]
         return np.asarray(A @ (V[:, kept] / np.sqrt(values[kept])))

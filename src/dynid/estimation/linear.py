@@ -65,9 +65,11 @@ class LinearProblem:
                 f"the data hold {self.regression.n_rows} rows, fewer than the {mask.sum()} values they should give"
             )
         b = stacked[:, -1] - stacked[:, :-1][:, ~mask] @ beta[~mask]
+        del stacked
         scale = np.linalg.norm(A, axis=0)
         n = A.shape[1]
-        R = triangle_of(np.column_stack([A / scale, b]))
+        A /= scale  # a copy by its mask; of a long chain every further one counts
+        R = triangle_of(np.column_stack([A, b]))
         beta[mask] = scipy.linalg.solve_triangular(R[:n, :n], R[:n, n]) / scale
         return beta
 

@@ -19,7 +19,7 @@ SEGMENT_ROWS = 2 * STRETCH_ROWS
 CELLS_PER_OCTAVE = 2
 OCTAVES = 13
 ALL = slice(None)
-STRETCH_NUMBERS = 8_000_000
+STRETCH_NUMBERS = 5_000_000
 """Numbers of a stretch that are held at a time: of a long chain a few channels after the others."""
 SILENCE = 1e-5
 """Relative power of the noise below which a frequency adds nothing to the covariance: a filter has removed it."""

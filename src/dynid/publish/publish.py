@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.adapters.blas import one_blas_thread
+from dynid.adapters.memory import give_back
 from dynid.errors import InconsistentModelError, InputError
 from dynid.folders import changed_folder, only_writer
 from dynid.progress import Tell, silent
@@ -71,6 +72,7 @@ def publish_run(
         exported, refusals = _models(run, change.stage, wanted, allow_inconsistent, tell)
         final = tuple(item.at(change.final) for item in exported)
         tell("writing the report")
+        give_back()
         with one_blas_thread():
             written = write_report(
                 run, change.stage / REPORT, exported=final, refusals=refusals, sections=sections, place=change.target

@@ -32,9 +32,11 @@ _PANEL = 12
 """Columns that LAPACK reduces at a time; from 8 to 16 hardly matters for the few dozen columns of a channel."""
 _MOST_PARTS = 16
 """Parts that a long log is split into for an engine, at most."""
+_STACKED_NUMBERS = 4_000_000
+"""Numbers of all channels side by side from which these are folded one after another instead."""
 _LARGE, _AT_ONCE = 150, 96
 """Columns from which a triangle no longer stays in the cache, and rows that are then folded into it at once."""
-_BLOCK_NUMBERS = 16_000_000
+_BLOCK_NUMBERS = 8_000_000
 """Numbers in the time blocks of all channels: of a long chain, whose triangles are large, fewer blocks are kept."""
 
 
@@ -177,7 +179,14 @@ class Regression:
 
     def triangle(self, base: BaseReduction | None = None, weights: Sequence[float] | Array | None = None) -> Array:
         """``[A b]`` of all channels reduced to one triangle."""
-        return triangle_of(self.stacked(base, weights))
+        n = (len(self.parameters) if base is None else base.n_base) + 1
+        if n * sum(len(factor.R) for factor in self.factors) < _STACKED_NUMBERS:
+            return triangle_of(self.stacked(base, weights))
+        scale = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=np.float64)
+        found = np.zeros((n, n))
+        for i, weight in enumerate(scale):
+            _fold(found, np.ascontiguousarray((weight * self.channel_matrix(i, base)).T))
+        return found.T
 
     def without_sources(self) -> Regression:
         """The triangles alone, to store or to send."""

@@ -53,6 +53,7 @@ def identify(
         run = _identified(robot, logs, settings or Settings(), validate_on, _tidy(tell))
         tell("judging the model")
         run = with_verdict(run)
+    give_back()
     return replace(run, seconds=time.perf_counter() - started)
 
 
