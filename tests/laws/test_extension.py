@@ -46,6 +46,8 @@ FORMATS = ("urdf", "mjcf", "sdf", "c", "json")
 QUICK = ("urdf", "json")
 """Formats of what is no part of the model, so that no format could fail to hold it."""
 CUTOFF_HZ = 20.0
+LINEAR = ("--friction", "linear")
+"""What is added is no friction: none is searched for."""
 
 
 # What a user's own program defines ---------------------------------------------------------------
@@ -291,7 +293,7 @@ def test_a_friction_model(bowed: None, play: Play, tmp_path: Path) -> None:
 
 def test_a_kind_of_rows(power: None, play: Play, tmp_path: Path) -> None:
     assert "power" in row_kinds()
-    settings = Settings(rows="power", cutoff_hz=CUTOFF_HZ, split=0.65)
+    settings = Settings(rows="power", cutoff_hz=CUTOFF_HZ, split=0.65, friction="linear")
     run = dynid.identify(play.urdf, play.log, settings)
     assert run.estimate.channel_names == ("power",)
     assert run.estimate.feasible
@@ -302,7 +304,7 @@ def test_a_kind_of_rows(power: None, play: Play, tmp_path: Path) -> None:
     assert run.validation is not None
     assert run.validation.relative_error < 0.1
     through_the_house(run, tmp_path / "run", QUICK)
-    result = same_by_command(run, play, tmp_path / "other", "--rows", "power", "--split", "0.65")
+    result = same_by_command(run, play, tmp_path / "other", "--rows", "power", "--split", "0.65", *LINEAR)
     assert result["rows"]["kind"] == "power"
     compared = dynid_command(
         "compare", play.urdf, play.log, "--rows", "power", "--cutoff-hz", CUTOFF_HZ, "--methods", "ols,recursive,sdp", "--json"
@@ -314,7 +316,7 @@ def test_a_kind_of_rows(power: None, play: Play, tmp_path: Path) -> None:
 def test_an_estimator(known_noise: None, play: Play, tmp_path: Path) -> None:
     assert "known_noise" in method_names()
     told: list[str] = []
-    settings = Settings(method="known_noise", cutoff_hz=CUTOFF_HZ, prior_strength=2.0)
+    settings = Settings(method="known_noise", cutoff_hz=CUTOFF_HZ, prior_strength=2.0, friction="linear")
     run = dynid.identify(play.urdf, play.log, settings, tell=told.append)
     assert run.estimate.method == "known_noise"
     assert run.estimate.details["ratio"] == 2.0
@@ -323,7 +325,7 @@ def test_an_estimator(known_noise: None, play: Play, tmp_path: Path) -> None:
     assert not np.allclose(run.estimate.base_values, equal.estimate.base_values, rtol=1e-9)
     _, page = through_the_house(run, tmp_path / "run", QUICK)
     assert "method known_noise" in page
-    result = same_by_command(run, play, tmp_path / "other", "--method", "known_noise", "--prior-strength", "2")
+    result = same_by_command(run, play, tmp_path / "other", "--method", "known_noise", "--prior-strength", "2", *LINEAR)
     assert result["method"] == "known_noise"
 
 
@@ -336,22 +338,22 @@ def test_a_log_format(json_lines: None, play: Play, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     log.write_text("\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows) + "\n", encoding="utf-8")
-    settings = Settings(method="ols", cutoff_hz=CUTOFF_HZ, velocity="position")
+    settings = Settings(method="ols", cutoff_hz=CUTOFF_HZ, velocity="position", friction="linear")
     run = dynid.identify(play.urdf, log, settings)
     same = dynid.identify(play.urdf, play.log, settings)
     np.testing.assert_allclose(run.estimate.base_values, same.estimate.base_values, rtol=1e-9, atol=1e-12)
     assert run.recordings[0].source.format == "jsonl"
     _, page = through_the_house(run, tmp_path / "run", QUICK)
     assert "log.jsonl" in page
-    same_by_command(run, play, tmp_path / "other", "--method", "ols", "--velocity", "position", log=log)
+    same_by_command(run, play, tmp_path / "other", "--method", "ols", "--velocity", "position", *LINEAR, log=log)
     assert dynid_command("data", log, "--robot", play.urdf, "--json")
 
 
 def test_a_section_of_the_report(heaviest: None, play: Play, tmp_path: Path) -> None:
-    run = dynid.identify(play.urdf, play.log, Settings(method="ols", cutoff_hz=CUTOFF_HZ))
+    run = dynid.identify(play.urdf, play.log, Settings(method="ols", cutoff_hz=CUTOFF_HZ, friction="linear"))
     _, page = through_the_house(run, tmp_path / "run", QUICK)
     assert "Heaviest link by our own rules" in page
-    same_by_command(run, play, tmp_path / "other", "--method", "ols")
+    same_by_command(run, play, tmp_path / "other", "--method", "ols", *LINEAR)
     again = (tmp_path / "other" / "report.html").read_text(encoding="utf-8")
     assert "Heaviest link by our own rules" in again
     assert again.index("Heaviest link") < again.index("How to repeat this")
