@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, freeze
 from dynid.errors import InputError
 from dynid.recording.motion import Recording
 from dynid.recording.steps.resample import interpolate, nominal_period_s, uniform_grid
@@ -50,9 +51,20 @@ def fourier_cutoff_hz(fundamental_hz: float, harmonics: int) -> float:
     return 10.0 * fundamental_hz * harmonics
 
 
+_bandwidths: WeakKeyDictionary[Recording, Array] = WeakKeyDictionary()
+"""Of recordings that were looked into: several checks of a log ask for it."""
+
+
 def motion_bandwidth_hz(recording: Recording | RecordingStream) -> Array:
     """Frequency below which 99 % of the power of each joint's velocity lies; zero for a joint that does not move."""
-    part = first_rows(recording)
+    if not isinstance(recording, Recording):
+        return _bandwidth_of(first_rows(recording))
+    if recording not in _bandwidths:
+        _bandwidths[recording] = freeze(_bandwidth_of(first_rows(recording)))
+    return _bandwidths[recording]
+
+
+def _bandwidth_of(part: Recording) -> Array:
     dt = nominal_period_s(part.time)
     grid = uniform_grid(part.time, dt)
     n = len(grid)

@@ -62,7 +62,8 @@ class Filter:
         if self.window is not None:
             steps.append(SavitzkyGolay(window=self.window, order=self.order, velocity=self.velocity))
         else:
-            logged = ("position", "velocity") if has_velocity else ("position",)
+            # a logged velocity that is not used need not be filtered
+            logged = ("position", "velocity") if has_velocity and self.velocity == "logged" else ("position",)
             steps.append(LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=logged))
             if self.row_band_hz is None:
                 steps.append(LowPass(cutoff_hz=self.torque_cutoff_hz, order=self.order, signals=("torque",)))
