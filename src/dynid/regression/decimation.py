@@ -102,12 +102,15 @@ def _filter_columns(values, phases, reach, targets, found, first_row, first_colu
             begins = targets[row] - reach
             first = -((-begins) // step)  # the first sample that is there at or after that place
             taps = phases[first * step - begins]
+            # as arrays of their own: an index that could count from the end would keep the loop from vector instructions
+            x0, x1 = padded[0, outside + first :], padded[1, outside + first :]
+            x2, x3 = padded[2, outside + first :], padded[3, outside + first :]
             a, b, c, d = 0.0, 0.0, 0.0, 0.0
             for i in range(n_taps):
-                a += taps[i] * padded[0, outside + first + i]
-                b += taps[i] * padded[1, outside + first + i]
-                c += taps[i] * padded[2, outside + first + i]
-                d += taps[i] * padded[3, outside + first + i]
+                a += taps[i] * x0[i]
+                b += taps[i] * x1[i]
+                c += taps[i] * x2[i]
+                d += taps[i] * x3[i]
             sums = (a, b, c, d)
             for k in range(min(4, n_columns - begin)):
                 found[first_row + row, first_column + begin + k] = sums[k]
