@@ -168,9 +168,11 @@ class HeldOut:
         sources = _filtered_rows_of(known if unchanged else (), robot, [log.samples for log in logs], row_filter)
         made = [torque_rows_of(robot, log, source) for log, source in zip(logs, sources, strict=True)]
         channels = torque_channels(robot)
-        columns = [np.concatenate(parts) for parts in zip(*(blocks for blocks, _ in made), strict=True)]
-        A = np.stack([own @ base.regressor(channel.expansion) for own, channel in zip(columns, channels, strict=True)])
         y = np.concatenate([torque for _, torque in made]).T
+        A = np.empty((*y.shape, base.n_base))
+        for d, (parts, channel) in enumerate(zip(zip(*(blocks for blocks, _ in made), strict=True), channels, strict=True)):
+            np.matmul(np.concatenate(parts), base.regressor(channel.expansion), out=A[d])
+        del made, parts  # of a long chain as large as a share of what follows
         pieces = time_blocks(logs, PIECES * BLOCKS, GAP_S)
         block = np.where(pieces >= 0, pieces % BLOCKS, -1)
         counts = np.bincount(block[block >= 0], minlength=BLOCKS)
