@@ -76,7 +76,8 @@ class RigidFit:
         for j in np.flatnonzero(places != np.arange(n)):
             A += (weight[j] ** 2 - own[j] ** 2) * (self.rows[:, j].T @ self.rows[:, j])
         b = np.einsum("j,jb->b", weight * signs, self.mixed[np.arange(n), :, places])
-        scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
+        # what is left of columns that cancel is rounding, on the diagonal as beside it
+        scale = np.sqrt(np.maximum(np.diag(A), max(1e-24 * float(np.abs(A).max()), 1e-300)))
         A, b = A / np.outer(scale, scale), b / scale
         beta = np.linalg.solve(A + _RIDGE * np.eye(len(b)), b)
         rows = float(np.count_nonzero(self.size)) or 1.0
