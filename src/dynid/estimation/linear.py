@@ -57,19 +57,17 @@ class LinearProblem:
         stacked = np.vstack([w * block for w, block in zip(weights, self.channels, strict=True)])
         beta = self.held.copy()
         mask = self.seen.mask
-        A = stacked[:, :-1][:, mask]
         if not mask.any():
             raise InputError(f"the data show none of the {self.base.n_base} base parameters: the regressor is zero")
-        if self.regression.n_rows < A.shape[1]:  # a triangle has as many rows as columns, whatever it was made of
-            raise InputError(
-                f"the data hold {self.regression.n_rows} rows, fewer than the {mask.sum()} values they should give"
-            )
-        b = stacked[:, -1] - stacked[:, :-1][:, ~mask] @ beta[~mask]
-        del stacked
-        scale = np.linalg.norm(A, axis=0)
-        n = A.shape[1]
-        A /= scale  # a copy by its mask; of a long chain every further one counts
-        R = triangle_of(np.column_stack([A, b]))
+        n = int(mask.sum())
+        if self.regression.n_rows < n:  # a triangle has as many rows as columns, whatever it was made of
+            raise InputError(f"the data hold {self.regression.n_rows} rows, fewer than the {n} values they should give")
+        if not mask.all():
+            b = stacked[:, -1] - stacked[:, :-1][:, ~mask] @ beta[~mask]
+            stacked = np.column_stack([stacked[:, :-1][:, mask], b])
+        scale = np.linalg.norm(stacked[:, :-1], axis=0)
+        stacked[:, :-1] /= scale  # in place: of a long chain every copy counts
+        R = triangle_of(stacked)
         beta[mask] = scipy.linalg.solve_triangular(R[:n, :n], R[:n, n]) / scale
         return beta
 
