@@ -47,8 +47,9 @@ ALIKE = 0.01
 """Bands whose held-out errors differ by less than this part of the best are alike; the widest of them is taken."""
 ABOVE_FLOOR = 4.0
 """Power over that of the noise floor down to which the spectrum of position is motion."""
-LEAST_SIGNAL_HZ, SIGNAL_OVER_ROWS = 10.0, 2.0
-"""The signal band is never narrower than this, nor than so many times the row band."""
+LEAST_SIGNAL_HZ, SIGNAL_OVER_ROWS = 10.0, 4.0
+"""The signal band is never narrower than this, nor than so many times the row band: the row filter takes out the noise above its band
+anyway, but a narrow filter of signals bends reversals, and friction and rotor inertia with them, by more than held-out errors tell."""
 NARROWER_HZ = (15.0, 30.0)
 """Signal bands that are tried beside the one that the spectrum shows."""
 MOST_ROWS = 0.4
