@@ -101,7 +101,12 @@ def test_methods_are_compared_on_the_rows_asked_for(bench: Bench, rows: str) -> 
     result = dynid("compare", bench.urdf, bench.log, *flags)
     assert result["rows"]["kind"] == rows
     assert [one["method"] for one in result["methods"]] == ["ols", "wls", "sdp"]
-    for one in result["methods"]:
-        assert one["outcome"] == "solved"
-        assert one["relative_error"]["validation"] < 1.0  # the few energy rows of one log leave least squares far off
-    assert result["methods"][-1]["relative_error"]["validation"] < 0.2
+    unseen = {one["method"]: one["relative_error"]["validation"] for one in result["methods"] if one["outcome"] == "solved"}
+    assert set(unseen) == {"ols", "wls", "sdp"}
+    assert max(unseen.values()) < 1.0
+    if (
+        rows == "energy"
+    ):  # the few energy rows of one log leave least squares far off; links that are consistent do not allow it
+        assert unseen["sdp"] < 0.5 * unseen["ols"]
+    else:
+        assert unseen["sdp"] < 0.2
