@@ -78,8 +78,9 @@ class Found:
 
 
 def kind_of(name: str) -> str:
-    """Kind of a base value by its name: a friction or rotor value, or one of the rigid bodies."""
-    return next((kind for symbol, kind in KINDS.items() if name.startswith(symbol)), "inertial")
+    """Kind of a base value by its name: a friction or rotor value, or one of the rigid bodies; friction that the arm lacks has no truth."""
+    other = "friction_without_truth" if name.startswith("f") else "inertial"
+    return next((kind for symbol, kind in KINDS.items() if name.startswith(symbol)), other)
 
 
 def log_path(folder: Path, bits: int, seed: int) -> Path:
@@ -143,6 +144,8 @@ def measured(found: Sequence[Found], bits: int) -> dict[str, object]:
         for name, z in zip(one.names, one.z.tolist(), strict=True):
             values.setdefault(name, []).append(z)
     for name, own in values.items():
+        if kind_of(name) == "friction_without_truth":
+            continue
         by_kind.setdefault(kind_of(name), []).append(np.array(own))
         biases.setdefault(kind_of(name), []).append(float(np.mean(own)))
     for kind, parts in sorted(by_kind.items()):
