@@ -20,7 +20,7 @@ import scipy.linalg
 from dynid.arrays import Array, BoolArray, IntArray
 from dynid.estimation.friction.data import Log, fewer_samples, time_blocks, torque_rows_of
 from dynid.recording.samples import Samples
-from dynid.regression.base import reduce_to_base
+from dynid.regression.base import LONG_CHAIN, reduce_to_base
 from dynid.regression.channels import torque_channels
 from dynid.regression.memory import with_memory
 from dynid.regression.row_filter import FilteredRows, RowFilter
@@ -41,8 +41,6 @@ MOST_NUMBERS = 12_000_000
 NEW = 1e-4
 """Part of its square that the model's own columns must leave of a direction, for the direction to be a new one."""
 ROUNDS = 3
-WIDE = 300
-"""Columns from which a basis comes from the normal matrix: of directions down to a millionth it is as good, and far cheaper."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,7 +324,7 @@ def _weights(A: Array, y: Array) -> Array:
 
 def _explained(A: Array, y: Array) -> Array:
     """The part of ``y`` that columns, which are overwritten, explain."""
-    if A.shape[1] <= WIDE:
+    if A.shape[1] <= LONG_CHAIN:
         basis = _orthonormal(A)
         return np.asarray(basis @ (basis.T @ y))
     size = np.linalg.norm(A, axis=0)
@@ -337,10 +335,10 @@ def _explained(A: Array, y: Array) -> Array:
 def _orthonormal(A: Array) -> Array:
     """An orthonormal basis of the columns, which are overwritten, without directions that are round-off.
 
-    That of a long chain comes from its normal matrix.
+    That of a long chain comes from its normal matrix: of directions down to a millionth it is as good, and far cheaper.
     """
     size = np.linalg.norm(A, axis=0)
-    if A.shape[1] > WIDE:
+    if A.shape[1] > LONG_CHAIN:
         A /= np.where(size > 0.0, size, 1.0)
         values, V = np.linalg.eigh(A.T @ A)
         kept = values > 1e-12 * values[-1]

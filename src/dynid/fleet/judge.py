@@ -189,16 +189,12 @@ def judge_fleet(
     with one_blas_thread():
         tell("reading the store")
         if isinstance(runner, Serial):
-            follows = _Follows.of(opened.channels, opened.base, opened.run.robot)
-            found = [follows.robot(name, own) for name, own in choice.by_robot(opened)]
+            fleet = assess(choice.by_robot(opened), opened.channels, opened.base, opened.run.robot, false_alarms)
         else:
             next(choice.by_robot(opened, light=True))  # names that the store does not have are refused before any work
             names = choice.robots or opened.robots
             each = runner.map(_OfRobot(opened.folder, choice), names, lambda done, count: tell(f"robot {done} of {count}"))
-            found = [one for one in each if one is not None]
-        fleet = _judged(
-            [one for one, _ in found], sum(rows for _, rows in found), opened.run.robot.name, opened.base, false_alarms
-        )
+            fleet = _judged([one for one in each if one is not None], opened.run.robot.name, opened.base, false_alarms)
     return replace(fleet, seconds=time.perf_counter() - started)
 
 
@@ -211,8 +207,7 @@ def assess(
 ) -> Fleet:
     """The same from the rows of one robot after another, of which one is held at a time."""
     follows = _Follows.of(channels, base, robot)
-    found = [follows.robot(name, own) for name, own in robots]
-    return _judged([one for one, _ in found], sum(rows for _, rows in found), robot.name, base, rate)
+    return _judged([follows.robot(name, own) for name, own in robots], robot.name, base, rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +244,9 @@ class _OfRobot:
             return _Follows.of(store.channels, store.base, store.run.robot).robot(name, own)
 
 
-def _judged(followed: Sequence[Followed], rows: int, name: str, base: BaseReduction, rate: float) -> Fleet:
-    """Half of the rate is for changes, half for outliers."""
+def _judged(found: Sequence[tuple[Followed, int]], name: str, base: BaseReduction, rate: float) -> Fleet:
+    """Robots, each with its rows of the store; half of the rate is for changes, half for outliers."""
+    followed, rows = [one for one, _ in found], sum(own for _, own in found)
     monitored = followed[0].monitored
     changes = changes_of(followed, 0.5 * rate)
     tau = np.full(len(monitored.names), np.nan)

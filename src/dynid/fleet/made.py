@@ -7,7 +7,7 @@ counts in memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -134,7 +134,7 @@ class _Watched:
     stream: SampleStream
     start_s: float
     stop_s: float
-    noted: list[_Seen] = field(default_factory=list)
+    noted: _Seen | None = None
 
     def __iter__(self) -> Iterator[Samples]:
         for piece in self.stream:
@@ -146,11 +146,12 @@ class _Watched:
         if last > first:
             own = piece[int(first) : int(last)]
             here = _Seen(MotionRange.of(own), float(own.time[0]), float(own.time[-1]))
-            self.noted = [reduce(or_, [*self.noted, here])]
+            self.noted = here if self.noted is None else self.noted | here
 
     @property
     def seen(self) -> _Seen:
-        return self.noted[0]
+        assert self.noted is not None  # rows were made of them
+        return self.noted
 
 
 def _watched(rows: RowSource) -> tuple[list[_Watched], RowSource]:

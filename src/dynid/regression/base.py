@@ -27,6 +27,8 @@ NEGLIGIBLE = 3e-4
 """Share of its own torque by which a parameter must show apart from others. Robots whose description is exact keep a
 thousandth and more of every base parameter; a right angle written as 1.5708 leaves some millionths."""
 ROUND_OFF = 1e-9
+LONG_CHAIN = 300
+"""Base parameters from which what only chooses or advises is done on less: by normal equations, with bodies and friction in turn."""
 
 
 @dataclass(frozen=True)

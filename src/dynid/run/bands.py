@@ -27,7 +27,7 @@ from dynid.recording.steps.differentiate import Differentiate
 from dynid.recording.steps.lowpass import EDGE_S
 from dynid.recording.steps.resample import Resample
 from dynid.recording.steps.zero_phase import filter_window
-from dynid.regression.base import reduce_to_base
+from dynid.regression.base import LONG_CHAIN, reduce_to_base
 from dynid.regression.factor import Regression, factorise_whole
 from dynid.regression.row_filter import ROWS_PER_BAND, BandLimit, FilteredRows
 from dynid.regression.source import RowSource
@@ -60,8 +60,6 @@ SAMPLES_PER_BAND, SAMPLES_PER_SIGNAL = 40.0, 5.0
 """Samples kept per period of the row band, and of the signal band, while bands are compared."""
 WIDTHS_HZ = 12.0
 """Band in which the width of friction's turn is found before bands are compared."""
-WIDE = 300
-"""Base parameters from which trials are solved by normal equations: which band predicts best needs no more."""
 TRIAL_S = 40.0
 """Seconds of a log, at most, that the bands are chosen on."""
 
@@ -230,7 +228,7 @@ class _Halves:
     def of(cls, robot: Robot, parts: Sequence[tuple[Recording, Recording]], option: Filter, judged_hz: float) -> _Halves:
         known = hold_still([to_samples(first, option, 0) for first, _ in parts])
         rows = _rows(robot, [to_samples(rest, option, 0) for _, rest in parts], option, judged_hz)
-        return cls(known, Squares.of(rows) if reduce_to_base(robot).n_base > WIDE else factorise_whole(rows))
+        return cls(known, Squares.of(rows) if reduce_to_base(robot).n_base > LONG_CHAIN else factorise_whole(rows))
 
 
 def _held_out_error(robot: Robot, halves: _Halves, option: Filter) -> float:

@@ -49,7 +49,7 @@ def widths(robot: Robot) -> np.ndarray:
 def test_inner_numbers_found_in_turn_are_the_true_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     robot, samples = arm()
     together = with_own_numbers(started(robot), [samples], ROWS)
-    monkeypatch.setattr(choice, "WIDE", 1)
+    monkeypatch.setattr(choice, "LONG_CHAIN", 1)
     in_turn = with_own_numbers(started(robot), [samples], ROWS)
     np.testing.assert_allclose(widths(together), WIDTH, rtol=0.1)
     np.testing.assert_allclose(widths(in_turn), WIDTH, rtol=0.1)
@@ -58,7 +58,7 @@ def test_inner_numbers_found_in_turn_are_the_true_ones(monkeypatch: pytest.Monke
 def test_the_model_chosen_in_turn_is_the_one_chosen_together(monkeypatch: pytest.MonkeyPatch) -> None:
     robot, samples = arm()
     together = choose_friction(robot, [samples], row_filter=ROWS)
-    monkeypatch.setattr(choice, "WIDE", 1)
+    monkeypatch.setattr(choice, "LONG_CHAIN", 1)
     in_turn = choose_friction(robot, [samples], row_filter=ROWS)
     assert in_turn.model == together.model
     assert in_turn.joints == together.joints

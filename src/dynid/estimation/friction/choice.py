@@ -18,7 +18,6 @@ from dynid.estimation.friction.cross_validation import FrictionTrial, cross_vali
 from dynid.estimation.friction.data import FrictionData
 from dynid.estimation.friction.fit import (
     ROUNDS,
-    WIDE,
     Fitted,
     finished,
     fit_friction,
@@ -34,7 +33,7 @@ from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate, Method
 from dynid.progress import Tell, silent
 from dynid.recording.samples import Samples
-from dynid.regression.base import reduce_to_base
+from dynid.regression.base import LONG_CHAIN, reduce_to_base
 from dynid.regression.factor import Regression, factorise
 from dynid.regression.row_filter import FilteredRows, RowFilter
 from dynid.regression.source import RowSource
@@ -146,7 +145,7 @@ def choose_friction(
     if model != AUTO and not _searched(candidate(model)):
         return FrictionChoice(candidate(model), model)
     data = FrictionData.of(candidate("linear"), samples, row_filter, held=bodies_held)
-    if data.n_shared <= WIDE:
+    if data.n_shared <= LONG_CHAIN:  # of more, bodies and friction together would be one large solve at every step
         return _choice(robot, candidate, data, model, turns=row_filter is not None, tell=tell)
     first = candidate("smooth" if model == AUTO else model)
     # bodies beside a wrong width of its turn would leave an error that other models take for theirs
@@ -286,7 +285,7 @@ def with_own_numbers(
         return robot
     data = FrictionData.of(robot, samples, row_filter)
     rounds = ROUNDS if finish else TRIAL_ROUNDS
-    if data.n_shared <= WIDE:
+    if data.n_shared <= LONG_CHAIN:
         return fit_model(FrictionModel(robot, data), weighted=True, rounds=rounds, finish=finish).robot
     for _ in range(2 if finish else 1):
         robot = fit_model(FrictionModel(robot, with_bodies_held(robot, data)), weighted=False, finish=finish).robot

@@ -29,8 +29,6 @@ from dynid.robot.model import Robot
 ROUNDS = 10
 """How often weights and loads are renewed at most."""
 _RIDGE = 1e-11  # of unit columns, for directions that the rows do not show
-WIDE = 300
-"""Base parameters from which bodies and friction are fitted in turn: all at once would be one large solve at every step."""
 SETTLED = 5e-3
 """Relative change of loads and weights below which they count as settled."""
 
