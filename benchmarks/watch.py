@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import measure
 
+import gc
 import json
+import multiprocessing
 import os
 import re
 import socket
@@ -58,18 +60,32 @@ def motion(robot, seconds: float) -> Recording:
     return Recording(time=time_s, joint_names=robot.joint_names, position=period.position[rows], torque=tau)
 
 
-def send(port: int, recording: Recording, late: list[float]) -> None:
-    """One line a millisecond; a sender that is late catches up. ``late`` gets by how much, s, for every line."""
+def send(port: int, folder: str, answer) -> None:
+    """One line a millisecond, made beforehand; a sender that is late catches up. The answer is by how much, s, for every line.
+
+    It runs in a process of its own: as a thread beside the readers of reports and events it waited for them by half a second at times.
+    """
+    lines = Path(folder, "lines").read_bytes().splitlines(keepends=True)
+    late = np.empty(len(lines))
+    gc.disable()
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         started = time.perf_counter()
-        rows = zip(recording.time.tolist(), recording.position.tolist(), recording.torque.tolist(), strict=True)
-        for t, q, tau in rows:
-            wait = started + t - time.perf_counter()
+        for index, line in enumerate(lines):
+            due = started + index / RATE_HZ
+            wait = due - time.perf_counter()
             if wait > 0.0:
                 time.sleep(wait)
-            late.append(time.perf_counter() - started - t)
-            connection.sendall(json.dumps({"t": t, "q": q, "tau": tau}).encode() + b"\n")
+            late[index] = time.perf_counter() - due
+            connection.sendall(line)
+    answer.send(late.tolist())
+
+
+def write_lines(recording: Recording, folder: Path) -> None:
+    """The lines that the sender sends."""
+    rows = zip(recording.time.tolist(), recording.position.tolist(), recording.torque.tolist(), strict=True)
+    with (folder / "lines").open("w") as out:
+        out.writelines(json.dumps({"t": t, "q": q, "tau": tau}) + "\n" for t, q, tau in rows)
 
 
 def read_events(url: str) -> None:
@@ -115,6 +131,7 @@ def main() -> None:
         write_urdf(demo_robot(), urdf)
         robot = read_robot(urdf, "viscous,coulomb,offset,armature")
         recording = motion(robot, seconds)
+        write_lines(recording, Path(folder))
         command = [
             sys.executable,
             "-m",
@@ -138,8 +155,8 @@ def main() -> None:
         threading.Thread(target=read_events, args=(url,), daemon=True).start()
         threading.Thread(target=watch.stderr.read, daemon=True).start()
         before = cpu_s(watch.pid)
-        late: list[float] = []
-        sender = threading.Thread(target=send, args=(port, recording, late), daemon=True)
+        answer, question = multiprocessing.Pipe(duplex=False)
+        sender = multiprocessing.get_context("spawn").Process(target=send, args=(port, folder, question), daemon=True)
         sender.start()
         reports, memory = [], []
         busy = before
@@ -149,6 +166,7 @@ def main() -> None:
                 memory.append(memory_mb(watch.pid))
                 busy = cpu_s(watch.pid)
         watch.wait()
+        late = answer.recv()
         last = reports[-1]
         values = np.array(list(last["values"].values()))
         expected = batch_values(robot, recording)

@@ -196,7 +196,8 @@ def shares(cases: int, names: list[str], seed: int, folder: Path) -> dict[str, i
         command = [sys.executable, __file__, "--worker", name, "--seed", str(seed - 1), "--from", "0", "--to", "20"]
         subprocess.run([*command, "--out", str(log)], capture_output=True, check=False)
         lines = [json.loads(line) for line in log.read_text().splitlines()] if log.is_file() else []
-        speed[name] = 20 / max([line["cpu"] for line in lines if "cpu" in line], default=20.0)
+        cpu_s = max([line["cpu"] for line in lines if "cpu" in line], default=20.0)
+        speed[name] = 20 / max(cpu_s, 1e-3)  # a clock of coarse steps may show no time at all
         log.unlink(missing_ok=True)
     least, most = max(1, cases // 1000), max(1, cases // 15)
     low, high = 0.0, 1e6  # seconds of each reader, so that all cases are used

@@ -11,8 +11,9 @@ from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import torque_regressor
 from dynid.robot.model import Robot
 from dynid.watch.drift import LEARNED_BLOCKS, DriftChart, DriftOptions, groups_of
+from dynid.watch.flow import Reference, WatchOptions
 from dynid.watch.triangles import JointTriangles
-from dynid.watch.watcher import Reference, Watcher, WatchOptions
+from dynid.watch.watcher import Watcher
 from watch.streams import small_arm, stream
 
 NOISE = (0.1, 0.3, 0.05)

@@ -25,10 +25,11 @@ from dynid.regression.source import RowSource
 from dynid.regression.torque_rows import TorqueRows
 from dynid.watch.checkpoint import packed, unpacked
 from dynid.watch.decode import HEAD_ROWS
+from dynid.watch.flow import WatchOptions
 from dynid.watch.report import Report
 from dynid.watch.rows import RowOptions
 from dynid.watch.triangles import Memory
-from dynid.watch.watcher import Watcher, WatchOptions
+from dynid.watch.watcher import Watcher
 from watch.streams import RATE_HZ, Stream, small_arm, stream
 
 POLYNOMIAL = RowOptions(kind="polynomial", polynomial=PolynomialApproximation(window_s=0.1))

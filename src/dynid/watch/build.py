@@ -22,9 +22,10 @@ from dynid.run.signals import savgol_numbers
 from dynid.run.store import load_run
 from dynid.run.watch_options import WatchSettings
 from dynid.watch.drift import DriftOptions
+from dynid.watch.flow import Reference, WatchOptions
 from dynid.watch.rows import RowOptions
 from dynid.watch.triangles import Memory
-from dynid.watch.watcher import Reference, Watcher, WatchOptions
+from dynid.watch.watcher import Watcher
 
 DEFAULT_BAND_HZ = 8.0
 DEFAULT_SIGNAL_BAND_HZ = 40.0

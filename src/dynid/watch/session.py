@@ -14,10 +14,11 @@ from typing import Any
 from dynid.errors import InputError
 from dynid.watch.backlog import Backlog, Batch
 from dynid.watch.checkpoint import Checkpoints, read_checkpoint
+from dynid.watch.due import Due
 from dynid.watch.latency import Latency
 from dynid.watch.report import Report
 from dynid.watch.sources import Source
-from dynid.watch.watcher import Watcher
+from dynid.watch.watcher import Pending, Watcher
 
 _POLL_S = 0.1
 _SWITCH_S = 5e-4  # the interpreter's turn of a thread: the page must not hold up a row for five milliseconds
@@ -30,6 +31,20 @@ class SessionOptions:
     checkpoint: Path | None = None
     checkpoint_every_s: float = 5.0
     resume: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """A state for a checkpoint, but for what the next answer starts from."""
+
+    state: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Ended:
+    """No row comes any more, by an error or not."""
+
+    error: Exception | None
 
 
 class Session:
@@ -48,6 +63,8 @@ class Session:
         self._stopped = threading.Event()
         self._position = 0
         self._said_stalls = self._said_notes = 0
+        self._due: Due[Pending | _Stored | _Ended] = Due()
+        watcher.before_answer = self._due.settle
         if options.resume and options.checkpoint is None:
             raise InputError("--resume goes on from a checkpoint: give --checkpoint FILE as well")
         if options.checkpoint is not None and not options.checkpoint.parent.is_dir():
@@ -63,17 +80,23 @@ class Session:
         checkpoints = None if self._options.checkpoint is None else Checkpoints(self._options.checkpoint)
         switch = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_S)
+        gc.collect()
+        gc.freeze()  # what lives now lives to the end: the collector need not look at it again
         self._source.start(self.backlog, self._position, resumed_from)
+        rows = threading.Thread(target=self._use_rows, name="rows", daemon=True)
+        rows.start()
         try:
             yield from self._reports(checkpoints)
             if self.backlog.error is not None:
                 raise self.backlog.error
             if checkpoints is not None:
-                checkpoints.put(self._state())
+                checkpoints.put(self._state(self._watcher.state()))
         finally:
             sys.setswitchinterval(switch)
             self._source.stop()
             self.backlog.close()
+            self._due.close()
+            rows.join()
             if checkpoints is not None:
                 checkpoints.close()
         last = self._watcher.finish()
@@ -81,33 +104,59 @@ class Session:
             yield self._record(last, final=True)
 
     def _reports(self, checkpoints: Checkpoints | None) -> Iterator[Mapping[str, Any]]:
-        due = time.monotonic() + self._options.checkpoint_every_s
+        """Answer what comes due; rows go on being used by a thread of their own, so that none waits for a report."""
         frozen = False
-        while not self.backlog.ended and not (self._stopped.is_set() and not self.backlog.waiting):
-            batch = self.backlog.get(_POLL_S)
-            if self._stopped.is_set():
-                self._source.stop()
-            if batch is not None:
-                for report in self._use(batch):
-                    yield self._record(report, final=False)
-                    if not frozen:  # what lives now lives to the end: the collector need not look at it again
-                        gc.collect()
+        while True:
+            due = self._due.get(_POLL_S)
+            match due:
+                case Pending():
+                    yield self._record(self._watcher.answer(due), final=False)
+                    if not frozen:  # what the first answer made lives to the end as well
                         gc.freeze()
                         frozen = True
+                case _Stored(state) if checkpoints is not None:
+                    if state["watcher"]["flow"] is not None:
+                        state["watcher"]["flow"] |= self._watcher.solver_state()
+                    checkpoints.put(state)
+                case _Ended(error):
+                    if error is not None:
+                        raise error
+                    self._speak()
+                    return
+            if due is not None:
+                self._due.done()
             self._speak()
-            if checkpoints is not None and time.monotonic() >= due:
-                checkpoints.put(self._state())
-                due = time.monotonic() + self._options.checkpoint_every_s
 
-    def _use(self, batch: Batch) -> Iterator[Report]:
+    def _use_rows(self) -> None:
+        """The thread of the rows: use every line and hand on what comes due."""
+        error = None
+        try:
+            checkpoint_at = time.monotonic() + self._options.checkpoint_every_s
+            while (
+                not self._due.closed and not self.backlog.ended and not (self._stopped.is_set() and not self.backlog.waiting)
+            ):
+                batch = self.backlog.get(_POLL_S)
+                if self._stopped.is_set():
+                    self._source.stop()
+                if batch is not None:
+                    self._use(batch)
+                if self._options.checkpoint is not None and time.monotonic() >= checkpoint_at:
+                    self._due.put(_Stored(self._state(self._watcher.stream_state())))
+                    checkpoint_at = time.monotonic() + self._options.checkpoint_every_s
+        except Exception as found:  # raised again by the thread that answers
+            error = found
+        self._due.put(_Ended(error))
+
+    def _use(self, batch: Batch) -> None:
         for line, position in zip(batch.lines, batch.positions, strict=True):
             begun = time.thread_time()
             text = line.decode("utf-8", "replace").strip()
-            reports = list(self._watcher.feed(text)) if text else []
+            if text:
+                for pending in self._watcher.take(text):
+                    self._due.put(pending)
             self._position = position
             self.busy.add(time.thread_time() - begun)
             self.latency.add(time.perf_counter() - batch.arrived_s)
-            yield from reports
 
     def _record(self, report: Report, *, final: bool) -> Mapping[str, Any]:
         return report.as_dict() | {
@@ -130,8 +179,8 @@ class Session:
                 )
             self._said_stalls = self.backlog.stalls
 
-    def _state(self) -> dict[str, Any]:
-        return {"position": self._position, "source": type(self._source).__name__, "watcher": self._watcher.state()}
+    def _state(self, watcher: dict[str, Any]) -> dict[str, Any]:
+        return {"position": self._position, "source": type(self._source).__name__, "watcher": watcher}
 
     def _resume(self) -> float | None:
         """Go on from the checkpoint; the stamp from which a sender that cannot seek sends again."""

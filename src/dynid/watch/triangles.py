@@ -54,6 +54,14 @@ class JointTriangles:
             fold_rows(R, theirs.copy(), buffer)
         self.n_times += other.n_times
 
+    def copy(self) -> JointTriangles:
+        """The same, which later rows do not change."""
+        made = JointTriangles([len(R) - 1 for R in self.R])
+        for R, own in zip(made.R, self.R, strict=True):
+            R[:] = own
+        made.n_times = self.n_times
+        return made
+
     def fade(self, factor: float) -> None:
         """Give all rows so far this weight."""
         for R in self.R:

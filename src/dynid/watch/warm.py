@@ -8,7 +8,8 @@ import numpy as np
 
 from dynid.recording.readers.options import ReadOptions
 from dynid.robot.model import Robot
-from dynid.watch.watcher import Reference, Watcher, WatchOptions
+from dynid.watch.flow import Reference, WatchOptions
+from dynid.watch.watcher import Watcher
 
 _ROWS, _PERIOD_S = 1200, 0.002
 

@@ -6,75 +6,36 @@ and continued in between.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
 from dynid.recording.readers.options import ReadOptions
-from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.channels import torque_channels
-from dynid.robot.frames import Frame
 from dynid.robot.model import Robot
 from dynid.watch.decode import LineDecoder, Row
-from dynid.watch.drift import DriftChart, DriftOptions, groups_of
+from dynid.watch.drift import Alarm
+from dynid.watch.flow import Flow, Reference, WatchOptions
 from dynid.watch.grid import ROUNDING, Counts, Grid
 from dynid.watch.report import Report
-from dynid.watch.rows import OnlineRows, RowOptions, TimedRow, online_rows
-from dynid.watch.solution import Answer, Question, RowNoise, ask_base, ask_load
-from dynid.watch.triangles import JointTriangles, Memory, Remembered
+from dynid.watch.solution import RowNoise
+from dynid.watch.triangles import JointTriangles
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
-    """What a run knows: values of all parameters, their covariance, and the noise of every joint's rows."""
+class Pending:
+    """A report that is due: all that it needs of the stream at its time, so that it can be answered while the stream goes on."""
 
-    parameters: Array
-    covariance: Array
-    noise: Array
-
-
-@dataclass(frozen=True)
-class WatchOptions:
-    """What to watch and how.
-
-    Args:
-        rows: how rows are made of samples.
-        memory: which rows count.
-        drift: blocks and threshold of the drift alarm.
-        every_s: time between two answers, s of the stream.
-        learn_s: without a run, the first seconds of rows give the reference of the drift alarm.
-        weighted: count joints by their own noise.
-        bounds: limits of parameters by name.
-        load: frame of a load to watch, the robot's parameters being those without it.
-
-    Examples:
-        >>> import dynid
-        >>> dynid.WatchOptions(every_s=0.5).learn_s
-        60.0
-    """
-
-    rows: RowOptions = field(default_factory=RowOptions)
-    memory: Memory = field(default_factory=Memory)
-    drift: DriftOptions = field(default_factory=DriftOptions)
-    every_s: float = 1.0
-    learn_s: float = 60.0
-    weighted: bool = True
-    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    load: Frame | None = None
-
-    def fingerprint(self, robot: Robot) -> str:
-        """What a stored stream must agree in to be continued."""
-        plain = asdict(replace(self, load=None, every_s=0.0)) | {
-            "load": None if self.load is None else [self.load.name, self.load.into_body.tolist()],
-            "robot": [robot.parameters.names, robot.parameters.values.tolist(), [repr(effect) for effect in robot.effects]],
-        }
-        return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
+    time_s: float
+    triangles: JointTriangles
+    noise: RowNoise
+    alarms: tuple[Alarm, ...]
+    stage: str
+    n_alarms: int
+    n_rows: int
+    n_used: int
+    malformed: int
+    counts: Counts
 
 
 class Watcher:
@@ -114,9 +75,11 @@ class Watcher:
         self._asked_joints, self._reference = robot.joint_names, reference
         self.counts = Counts()
         self.notes = self._decoder.notes
-        self._flow: _Flow | None = None
+        self._flow: Flow | None = None
         self._skip_until: float | None = None
         self.n_skipped = 0
+        self.before_answer: Callable[[], None] = _nothing_to_wait_for
+        """Called where the stream itself needs an answer, which starts from the one before: who answers elsewhere ends that here."""
 
     @property
     def robot(self) -> Robot:
@@ -145,27 +108,48 @@ class Watcher:
 
     def feed(self, line: str) -> Iterator[Report]:
         """Take one line and give the reports that it completes."""
+        for pending in self.take(line):
+            yield self.answer(pending)
+
+    def take(self, line: str) -> Iterator[Pending]:
+        """Take one line and give what :meth:`answer` makes the reports of that it completes; these are to be answered in their order."""
         rows = self._decoder.decode(line)
         if rows:
             yield from self._take(rows)
+
+    def answer(self, pending: Pending) -> Report:
+        """Solve for the values at the time of a report."""
+        assert self._flow is not None
+        return Report(
+            time_s=pending.time_s,
+            answer=self._flow.solver.solve(pending.triangles, pending.noise),
+            joint_names=self._decoder.robot.dof_names,
+            alarms=pending.alarms,
+            stage=pending.stage,
+            n_alarms=pending.n_alarms,
+            n_rows=pending.n_rows,
+            n_used=pending.n_used,
+            malformed=pending.malformed,
+            counts=pending.counts,
+        )
 
     def finish(self) -> Report | None:
         """The stream has ended: use what is left, and report; None where there was nothing to report on.
 
         Filters are brought to the end of the part, so nothing can be fed after it.
         """
-        for _ in self._take(self._decoder.settle()):
-            pass
+        for pending in self._take(self._decoder.settle()):
+            self.answer(pending)
         if self._flow is None:
             return None
         self._flow.end_part()
-        return self._report(self._flow)
+        return self.answer(self._pending(self._flow))
 
     def report(self) -> Report | None:
         """What is known now."""
-        return None if self._flow is None else self._report(self._flow)
+        return None if self._flow is None else self.answer(self._pending(self._flow))
 
-    def _take(self, rows: list[Row]) -> Iterator[Report]:
+    def _take(self, rows: list[Row]) -> Iterator[Pending]:
         if not rows:
             return
         if self._flow is None:
@@ -178,27 +162,26 @@ class Watcher:
                     continue
                 self._skip_until = None
             if flow.take(row):
-                yield self._report(flow)
+                yield self._pending(flow)
 
-    def _begin(self, rows: list[Row]) -> _Flow:
+    def _begin(self, rows: list[Row]) -> Flow:
         stamps = {row.time for row in rows}
         if len(stamps) < 2:
             raise InputError(f"{self._decoder.where}: {len(rows)} rows share one stamp, expected a clock that runs")
         return self._made(Grid.of(rows, self.counts))
 
-    def _made(self, grid: Grid) -> _Flow:
+    def _made(self, grid: Grid) -> Flow:
         robot = self._decoder.robot
         if self._reference is not None and robot.joint_names != self._asked_joints:
             missing = [name for name in self._asked_joints if name not in robot.joint_names]
             raise InputError(f"{self._decoder.where} lacks joint {', '.join(missing)}, which was identified in the run")
-        return _Flow(robot, self.options, self._reference, grid)
+        return Flow(robot, self.options, self._reference, grid, lambda: self.before_answer())
 
-    def _report(self, flow: _Flow) -> Report:
-        answer = flow.answer()
-        return Report(
+    def _pending(self, flow: Flow) -> Pending:
+        return Pending(
             time_s=flow.grid.last_s + self._decoder.origin_s,
-            answer=answer,
-            joint_names=self._decoder.robot.dof_names,
+            triangles=flow.triangles().copy(),
+            noise=flow.noise(),
             alarms=flow.chart.alarms(),
             stage=flow.chart.stage,
             n_alarms=flow.chart.n_alarms,
@@ -210,6 +193,17 @@ class Watcher:
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on."""
+        state = self.stream_state()
+        if self._flow is not None:
+            state["flow"] |= self._flow.solver.state()
+        return state
+
+    def solver_state(self) -> dict[str, Any]:
+        """What the next answer starts from, which :meth:`stream_state` lacks; for its ``flow``."""
+        return {} if self._flow is None else self._flow.solver.state()
+
+    def stream_state(self) -> dict[str, Any]:
+        """Everything needed to go on but for :meth:`solver_state`."""
         flow = self._flow
         return {
             "fingerprint": self.options.fingerprint(self._decoder.robot),
@@ -244,119 +238,5 @@ class Watcher:
             self._skip_until = self._flow.grid.last_s
 
 
-class _Flow:
-    """Everything after the first rows: grid, rows, triangles, solution, chart."""
-
-    def __init__(self, robot: Robot, options: WatchOptions, reference: Reference | None, grid: Grid) -> None:
-        self.grid, self.n_rows = grid, 0
-        self._options, self._robot = options, robot
-        self._rows: OnlineRows = online_rows(robot, options.rows, grid.period_s)
-        channels = torque_channels(robot)
-        widths = [channel.width for channel in channels]
-        self._remembered = Remembered(options.memory, widths, self._rows.row_period_s)
-        self._base: BaseReduction = reduce_to_base(robot)
-        self._question: Question = ask_base(robot, options.bounds) if options.load is None else ask_load(robot, options.load)
-        self._own = reference is None
-        self.chart = DriftChart(
-            channels, groups_of(robot), options.drift, subtract_mean=self._own or options.load is not None
-        )
-        self._weights = np.ones(len(channels))
-        if reference is not None:
-            self.chart.refer(reference.parameters, reference.covariance, reference.noise)
-            self._weights = _relative(1.0 / np.maximum(reference.noise, 1e-12))
-        self._identified: BoolArray | None = None
-        self._fixed = reference is not None
-        self._widths = widths
-        self._block, self._block_begin = JointTriangles(widths), np.nan
-        self._block_rows = max(1, round(options.drift.block_s / self._rows.row_period_s))
-        self._next_report = np.nan
-
-    def take(self, row: Row) -> bool:
-        """Use one row; whether a report is due."""
-        parts = (
-            (row.position, row.velocity, row.torque) if self._options.rows.logged_velocity else (row.position, row.torque)
-        )
-        if any(part is None for part in parts):
-            raise InputError("the stream holds no velocity, expected one per joint; or give --velocity position")
-        begins, made = self.grid.push(row.time, np.concatenate([part for part in parts if part is not None]))
-        if begins:
-            self.end_part()
-            self._next_report = self._due_after(row.time)
-        for time, values in made:
-            for one in self._rows.push(time, values):
-                self._fold(one)
-        if row.time < self._next_report or not made:
-            return False
-        self._next_report = self._due_after(row.time)
-        return True
-
-    def end_part(self) -> None:
-        """Rows that the end of a part still gives."""
-        for one in self._rows.end():
-            self._fold(one)
-
-    def _due_after(self, time: float) -> float:
-        every = self._options.every_s
-        return float((np.floor(time / every + ROUNDING) + 1.0) * every)
-
-    def _fold(self, row: TimedRow) -> None:
-        self.n_rows += 1
-        self._remembered.add(row)
-        if self._block.empty:
-            self._block_begin = row.time
-        self._block.add(row)
-        if self._block.n_times >= self._block_rows:
-            self._close_block(row.time)
-
-    def _close_block(self, time: float) -> None:
-        block, self._block = self._block, JointTriangles(self._widths)
-        if self.chart.reference is not None:
-            self.chart.judge(block, time, float(self._block_begin))
-        elif self.n_rows * self._rows.row_period_s >= self._options.learn_s:
-            answer = self.answer()
-            covariance = self._question.covariance(self._remembered.triangles(), answer, self._noise())
-            lift = self._base.lift
-            self.chart.refer(lift @ answer.values, lift @ covariance @ lift.T, answer.residual)
-
-    def _noise(self) -> RowNoise:
-        return RowNoise(self._rows.inflation, self.chart.learned_noise())
-
-    def answer(self) -> Answer:
-        """Values, standard deviations and flags now."""
-        weighted = self._options.weighted and not self._fixed
-        weights = self._weights if self._options.weighted else np.ones(len(self._weights))
-        answer, self._weights = self._question.solve(
-            self._remembered.triangles(), weights, self._identified, weighted=weighted, noise=self._noise()
-        )
-        self._identified = answer.flags == 1
-        return answer
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "grid": self.grid.state(),
-            "n_rows": self.n_rows,
-            "rows": self._rows.state(),
-            "remembered": self._remembered.state(),
-            "chart": self.chart.state(),
-            "weights": self._weights.copy(),
-            "identified": self._identified,
-            "block": self._block.state(),
-            "block_begin": self._block_begin,
-            "next_report": self._next_report,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.n_rows = int(state["n_rows"])
-        self._rows.restore(state["rows"])
-        self._remembered.restore(state["remembered"])
-        self.chart.restore(state["chart"])
-        self._weights = np.array(state["weights"])
-        identified = state["identified"]
-        self._identified = None if identified is None else np.array(identified, dtype=np.bool_)
-        self._block.restore(state["block"])
-        self._block_begin, self._next_report = float(state["block_begin"]), float(state["next_report"])
-
-
-def _relative(weights: Array) -> Array:
-    """Weights whose geometric mean is one, which changes no answer."""
-    return np.asarray(weights / np.exp(np.log(weights).mean()))
+def _nothing_to_wait_for() -> None:
+    """Reports are answered where they come due."""
