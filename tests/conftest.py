@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     rank = {here / room: place for place, room in enumerate(HEAVY_ROOMS)}
     items.sort(key=lambda item: min((rank[folder] for folder in item.path.parents if folder in rank), default=len(rank)))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported and collected out of every later garbage collection.
+
+    A run gives memory back between its steps. With the objects of all test files in the process, each time took 0.3 s,
+    and an `identify` of one second took four.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
