@@ -30,7 +30,30 @@ from dynid.run.record import Run
 from dynid.simulation import simulate
 
 COMPARED = ("ols", "wls", "robust", "ridge", "essential", "sdp", "manifold")
+INTERVAL = 1.96
+"""Standard deviations on either side of a value that make its 95 % interval."""
 PERIOD_S, HARMONICS, RATE_HZ, DESIGN_S = 20.0, 5, 1000.0, 10.0
+
+
+@dataclass(frozen=True)
+class AgainstTruth:
+    """Base values beside those of the true robot.
+
+    Args:
+        median: relative error of viscous and Coulomb friction and rotor inertia, where these are values of their own.
+        largest: the largest of these errors.
+        where: the value that has it.
+        n_friction: how many values these are.
+        inside: 95 % intervals that hold the truth, of bodies, friction and rotors.
+        n_intervals: of so many.
+    """
+
+    median: float
+    largest: float
+    where: str
+    n_friction: int
+    inside: int
+    n_intervals: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +69,7 @@ class Demo:
     """The same for the identified model."""
     friction: Array
     """``(joints, 4)``: true and identified viscous, true and identified Coulomb friction."""
+    against_truth: AgainstTruth
     report: Path
 
 
@@ -105,7 +129,34 @@ def run_demo(folder: str | Path, *, seed: int = 0, say: Tell = silent) -> Demo:
         torque_gap_before=_torque_gap(truth, nominal),
         torque_gap_after=_torque_gap(truth, run.identified),
         friction=friction,
+        against_truth=against_truth(truth, run),
         report=published.report,
+    )
+
+
+def against_truth(truth: Robot, run: Run) -> AgainstTruth:
+    """How far base values are from the truth, and how many of their intervals hold it; friction that the truth lacks has none."""
+    base = run.estimate.base
+    own = {name: truth.parameters[name] for name in truth.parameters.names if name in run.robot.parameters.names}
+    known = truth.with_effects(run.robot.effects).with_parameters(own)
+    # a value that also adds up something without a truth, such as a friction that the true robot lacks, cannot be compared
+    unknown = [name not in own for name in run.robot.parameters.names]
+    compared = ~base.K[:, unknown].any(axis=1)
+    true, found = base.base_values(known.parameters), base.base_values(run.estimate.standard)
+    apart = np.abs(found - true)
+    actuator = [
+        i
+        for i, name in enumerate(base.names)
+        if compared[i] and name in own and name.startswith(("fv", "fc", "Ia")) and true[i]
+    ]
+    errors = apart[actuator] / np.abs(true[actuator])
+    return AgainstTruth(
+        median=float(np.median(errors)),
+        largest=float(errors.max()),
+        where=base.names[actuator[int(errors.argmax())]],
+        n_friction=len(actuator),
+        inside=int(np.count_nonzero((apart <= INTERVAL * run.estimate.sigma)[compared])),
+        n_intervals=int(np.count_nonzero(compared)),
     )
 
 

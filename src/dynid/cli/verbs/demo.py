@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 from dynid.cli.console import percent, say, show, show_json, show_table
@@ -25,6 +26,7 @@ def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = Fal
                 "files": [str(path) for path in result.files],
                 "parity": max(item.parity for item in result.exported),
                 "torque_gap": {"before": result.torque_gap_before, "after": result.torque_gap_after},
+                "against_truth": asdict(result.against_truth),
                 "report": str(result.report),
             }
         )
@@ -44,6 +46,11 @@ def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = Fal
     show(
         f"torque against the true robot on random states: off by {percent(result.torque_gap_before)} with the description, "
         f"by {percent(result.torque_gap_after)} with the identified model"
+    )
+    truth = result.against_truth
+    show(
+        f"{truth.n_friction} values of friction and rotor inertia: off by {percent(truth.median)} in the median, by "
+        f"{percent(truth.largest)} at most ({truth.where}); {truth.inside} of {truth.n_intervals} intervals of 95 % hold the truth"
     )
     for item in result.exported:
         show(f"exported {item.path}, reloads with a torque difference of {item.parity:.1e}")
