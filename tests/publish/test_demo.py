@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from bench import Bench
 
+from bench import Bench
 from dynid.publish.demo import AgainstTruth, against_truth
 from dynid.run.identify import identify
 from dynid.run.options import Settings

@@ -141,9 +141,10 @@ def against_truth(truth: Robot, run: Run) -> AgainstTruth:
     known = truth.with_effects(run.robot.effects).with_parameters(own)
     # a value that also adds up something without a truth, such as a friction that the true robot lacks, cannot be compared
     unknown = [name not in own for name in run.robot.parameters.names]
-    compared = ~base.K[:, unknown].any(axis=1)
+    compared = np.asarray(~base.K[:, unknown].any(axis=1))
     true, found = base.base_values(known.parameters), base.base_values(run.estimate.standard)
     apart = np.abs(found - true)
+    holds = np.asarray(apart <= INTERVAL * run.estimate.sigma)
     actuator = [
         i
         for i, name in enumerate(base.names)
@@ -155,7 +156,7 @@ def against_truth(truth: Robot, run: Run) -> AgainstTruth:
         largest=float(errors.max()),
         where=base.names[actuator[int(errors.argmax())]],
         n_friction=len(actuator),
-        inside=int(np.count_nonzero((apart <= INTERVAL * run.estimate.sigma)[compared])),
+        inside=int(np.count_nonzero(holds[compared])),
         n_intervals=int(np.count_nonzero(compared)),
     )
 
