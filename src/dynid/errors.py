@@ -32,6 +32,10 @@ class InputError(DynidError):
     """
 
 
+class NoRowsError(InputError):
+    """What was asked for holds no row to identify from, such as a part of a log in which none lies."""
+
+
 class UnknownNameError(InputError):
     """A name that is not among those available; carries what was asked for and what there is."""
 

@@ -190,6 +190,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("mutants"))
     parser.add_argument("--count", action="store_true", help="only count them")
     given = parser.parse_args()
+    if unknown := [short for short in given.module.split(",") if short not in MODULES]:
+        parser.error(
+            f"argument --module: unknown module '{unknown[0]}'; expected some of {', '.join(MODULES)}, separated by commas"
+        )
     only = range(*(int(part) for part in given.lines.split(":"))) if given.lines else None
     if given.count:
         for short in given.module.split(","):

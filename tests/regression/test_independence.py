@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.regression.independence import independent_columns
+from dynid.regression.independence import independent_columns, orthonormal_basis
 
 
 def columns(n):
@@ -108,3 +108,34 @@ def test_results_are_read_only():
     found = independent_columns(known_case(), columns(7))
     with pytest.raises(ValueError, match="read-only"):
         found.K[0, 0] = 5.0
+
+
+# Bases ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("units", [1.0, 1e-6, 1e6])
+def test_a_basis_spans_the_columns_and_no_more(units):
+    W = units * known_case()
+    Q = orthonormal_basis(W)
+    assert Q.shape == (40, 3)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(3), atol=1e-13)
+    np.testing.assert_allclose(Q @ (Q.T @ W), W, atol=1e-12 * units)
+    free = W[:, [0, 2, 5]]  # of full rank, in units that differ
+    found = orthonormal_basis(free * [1.0, 1e-9, 1e9])
+    np.testing.assert_allclose(found @ found.T, Q @ Q.T, atol=1e-12)
+
+
+@pytest.mark.parametrize(("apart", "rank"), [(1e-6, 3), (1e-7, 3), (1e-10, 2), (0.0, 2)])
+def test_directions_of_round_off_are_left_out(apart, rank):
+    x, y, z = np.random.default_rng(3).normal(size=(3, 50))
+    W = np.column_stack([x, y, x + y + apart * z])
+    Q = orthonormal_basis(W)
+    assert Q.shape == (50, rank)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(rank), atol=1e-13)
+
+
+def test_wide_empty_and_zero_matrices_have_bases():
+    wide = np.random.default_rng(4).normal(size=(3, 7))
+    np.testing.assert_allclose(orthonormal_basis(wide) @ orthonormal_basis(wide).T, np.eye(3), atol=1e-13)
+    assert orthonormal_basis(np.zeros((5, 0))).shape == (5, 0)
+    assert orthonormal_basis(np.zeros((5, 2))).shape == (5, 0)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,3 +194,17 @@ def test_without_inertials_masses_stay_as_small_as_the_data_let_them(bench: Benc
     weight, heavy = (one.estimate.standard.inertials[:, 0].sum() for one in (run, free))
     assert weight < 1.5 * bench.truth.parameters.inertials[:, 0].sum()
     assert weight < heavy
+
+
+def test_a_run_says_that_friction_of_a_long_chain_was_found_in_turn(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dynid.estimation.friction import choice
+
+    quick = Settings(method="wls", cutoff_hz=10.0, signal_band_hz=30.0, velocity="logged", friction="smooth")
+    monkeypatch.setattr(choice, "LONG_CHAIN", 1)
+    found = identify(bench.urdf, bench.log, quick)
+    (note,) = [one for one in found.notes if "slightly too narrow" in one]
+    folder = save_run(found, tmp_path / "run")
+    assert note in json.loads((folder / "run.json").read_text())["result"]["notes"]
+    assert note in load_run(folder).notes

@@ -22,6 +22,7 @@ from dynid.estimation.friction.data import Log, fewer_samples, time_blocks, torq
 from dynid.recording.samples import Samples
 from dynid.regression.base import LONG_CHAIN, reduce_to_base
 from dynid.regression.channels import torque_channels
+from dynid.regression.independence import orthonormal_basis
 from dynid.regression.memory import with_memory
 from dynid.regression.row_filter import FilteredRows, RowFilter
 from dynid.regression.source import RowSource
@@ -333,17 +334,14 @@ def _explained(A: Array, y: Array) -> Array:
 
 
 def _orthonormal(A: Array) -> Array:
-    """An orthonormal basis of the columns, which are overwritten, without directions that are round-off.
+    """An orthonormal basis of the columns, which are overwritten.
 
     That of a long chain comes from its normal matrix: of directions down to a millionth it is as good, and far cheaper.
     """
+    if A.shape[1] <= LONG_CHAIN:
+        return orthonormal_basis(A)
     size = np.linalg.norm(A, axis=0)
-    if A.shape[1] > LONG_CHAIN:
-        A /= np.where(size > 0.0, size, 1.0)
-        values, V = np.linalg.eigh(A.T @ A)
-        kept = values > 1e-12 * values[-1]
-        return np.asarray(A @ (V[:, kept] / np.sqrt(values[kept])))
-    R = np.linalg.qr(A / np.where(size > 0.0, size, 1.0), mode="r")
-    _, s, Vt = np.linalg.svd(R)
-    kept = s > 1e-8 * s[0]
-    return np.asarray(A @ (Vt[kept].T / s[kept] / np.where(size > 0.0, size, 1.0)[:, None]))
+    A /= np.where(size > 0.0, size, 1.0)
+    values, V = np.linalg.eigh(A.T @ A)
+    kept = values > 1e-12 * values[-1]
+    return np.asarray(A @ (V[:, kept] / np.sqrt(values[kept])))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dynid.engine import Engine
-from dynid.errors import InputError
+from dynid.errors import NoRowsError
 from dynid.estimation.spectrum import one_block_with_cells
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.factor import Regression, factorise
@@ -108,7 +108,7 @@ def _halves(rows: RowSource, cut_s: float) -> _Halves:
 def _between(rows: RowSource, start_s: float, stop_s: float) -> PartTriangles | None:
     try:
         return one_block(OwnRows(rows, start_s, stop_s))
-    except InputError:  # no row lies there
+    except NoRowsError:
         return None
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dynid.arrays import Array, IntArray, freeze
-from dynid.errors import InputError
+from dynid.errors import InputError, NoRowsError
 from dynid.parameters import Parameters
 from dynid.recording.samples import Samples, SampleStream
 from dynid.regression.base import BaseReduction
@@ -279,7 +279,7 @@ def factorise(source: RowSource) -> Regression:
     _close_blocks(folders)
     factors = tuple(folder.factor() for folder in folders)
     if not factors or not any(factor.n_rows for factor in factors):
-        raise InputError("the samples hold no row to identify from")
+        raise NoRowsError("the samples hold no row to identify from")
     return Regression(source.parameters, factors, (source,))
 
 
@@ -306,7 +306,7 @@ def factorise_whole(source: RowSource) -> Regression:
         folder.close()
         factors.append(folder.factor())
     if not any(factor.n_rows for factor in factors):
-        raise InputError("the samples hold no row to identify from")
+        raise NoRowsError("the samples hold no row to identify from")
     return Regression(source.parameters, tuple(factors), (source,))
 
 

@@ -15,6 +15,8 @@ from dynid.arrays import Array, IntArray, freeze
 
 ZERO_COLUMN = 1e-12
 """A column below this fraction of the largest one is round-off of an exact zero."""
+SPANNED = 1e-8
+"""A direction that unit columns show by less than this fraction of the one that they show most is round-off."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,19 @@ class Independence:
 def triangle_of(W: Array) -> Array:
     """Upper triangle ``R`` with ``R^T R = W^T W``."""
     return np.asarray(np.linalg.qr(W, mode="r"))
+
+
+def orthonormal_basis(W: Array) -> Array:
+    """Of the space of the columns, without directions that are round-off: those below ``SPANNED`` times the largest, over unit columns."""
+    if not W.size:
+        return np.zeros((len(W), 0))
+    size = np.linalg.norm(W, axis=0)
+    Q, R = np.linalg.qr(W / np.where(size > 0.0, size, 1.0))
+    diagonal = np.abs(np.diag(R))
+    if len(diagonal) == W.shape[1] and diagonal.min() > SPANNED * diagonal.max():
+        return np.asarray(Q)
+    U, s, _ = np.linalg.svd(R, full_matrices=False)
+    return np.asarray(Q @ U[:, s > SPANNED * s[0]])
 
 
 def independent_columns(W: Array, order: IntArray, tolerance: float = 1e-8, usual: Array | None = None) -> Independence:

@@ -278,7 +278,9 @@ def test_auto_takes_the_model_that_is_true_and_not_a_richer_one():
         assert choice.model == model, errors
         assert errors[model] <= 1.01 * min(errors.values())
         assert choice.robot.effects[-1] == Armature()  # other effects stay
-        assert "was chosen by its error on held-out blocks of time" in choice.notes()[0]
+        assert (
+            f"friction '{model}' was chosen: the simplest model that predicts held-out blocks of time" in choice.notes()[0]
+        )
 
 
 def test_cross_validation_judges_rows_it_did_not_fit():

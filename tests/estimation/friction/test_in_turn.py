@@ -66,6 +66,32 @@ def test_the_model_chosen_in_turn_is_the_one_chosen_together(monkeypatch: pytest
     np.testing.assert_allclose(widths(in_turn.robot), widths(together.robot), rtol=0.05)
 
 
+def test_intervals_found_in_turn_are_those_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joints differ in noise by a factor of ten and more: none of them may be judged by that of the others."""
+    robot, samples = arm()
+    together = choose_friction(robot, [samples], "smooth", row_filter=ROWS)
+    monkeypatch.setattr(choice, "LONG_CHAIN", 1)
+    in_turn = choose_friction(robot, [samples], "smooth", row_filter=ROWS)
+    one, other = (np.array([n.upper - n.lower for n in found.numbers]) for found in (together, in_turn))
+    assert one.max() > 4.0 * one.min()  # else nothing is tested
+    np.testing.assert_allclose(other, one, rtol=0.05)
+
+
+def test_a_note_says_where_numbers_were_found_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, samples = arm()
+    together = choose_friction(robot, [samples], "smooth", row_filter=ROWS)
+    assert (together.in_turn, together.notes()) == (False, ())
+    monkeypatch.setattr(choice, "LONG_CHAIN", 1)
+    in_turn = choose_friction(robot, [samples], "smooth", row_filter=ROWS)
+    (note,) = in_turn.notes()
+    assert "more than 1 base parameters" in note
+    assert "intervals are slightly too narrow" in note
+    again = choice.FrictionChoice.from_dict(in_turn.robot, in_turn.as_dict())
+    assert again.notes() == in_turn.notes()
+    linear = choose_friction(robot, [samples], "linear", row_filter=ROWS)  # has no numbers inside
+    assert (linear.in_turn, linear.notes()) == (False, ())
+
+
 def test_joints_apart_are_what_they_are_together(monkeypatch: pytest.MonkeyPatch) -> None:
     robot, samples = arm()
     held = with_bodies_held(started(robot), FrictionData.of(started(robot), [samples], ROWS))

@@ -73,6 +73,8 @@ class FrictionChoice:
     """Numbers inside the friction chosen, such as the width of its turn, with their intervals."""
     inner: InnerUncertainty | None = None
     """What their uncertainty adds to that of an estimate; not stored."""
+    in_turn: bool = False
+    """The chain is long: these numbers and the bodies were fitted in turn, each with the other held."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values: the model and the trials it was chosen by."""
@@ -80,7 +82,13 @@ class FrictionChoice:
             {"model": t.model, "error": t.error, "rmse": t.rmse.tolist(), "n_columns": t.n_columns} for t in self.trials
         ]
         numbers = [number.as_dict() for number in self.numbers]
-        return {"model": self.model, "trials": trials, "joints": dict(self.joints), "numbers": numbers}
+        return {
+            "model": self.model,
+            "trials": trials,
+            "joints": dict(self.joints),
+            "numbers": numbers,
+            "in_turn": self.in_turn,
+        }
 
     @classmethod
     def from_dict(cls, robot: Robot, record: Mapping[str, Any]) -> FrictionChoice:
@@ -90,7 +98,8 @@ class FrictionChoice:
             for t in record["trials"]
         ]
         numbers = tuple(InnerNumber(**number) for number in record.get("numbers", ()))
-        return cls(robot, str(record["model"]), tuple(trials), dict(record.get("joints", {})), numbers=numbers)
+        own, in_turn = dict(record.get("joints", {})), bool(record.get("in_turn", False))
+        return cls(robot, str(record["model"]), tuple(trials), own, numbers=numbers, in_turn=in_turn)
 
     @classmethod
     def of(cls, fitted: Fitted, model: str, **more: Any) -> FrictionChoice:
@@ -100,15 +109,23 @@ class FrictionChoice:
 
     def notes(self) -> tuple[str, ...]:
         """What was chosen and against what."""
+        notes = []
         if self.reason:
-            return (f"friction '{self.model}' was taken: {self.reason}",)
-        if not self.trials:
-            return ()
-        errors = ", ".join(f"{trial.model} {100.0 * trial.error:.3g} %" for trial in self.trials)
-        notes = [f"friction '{self.model}' was chosen by its error on held-out blocks of time: {errors}"]
+            notes.append(f"friction '{self.model}' was taken: {self.reason}")
+        elif self.trials:
+            errors = ", ".join(f"{trial.model} {100.0 * trial.error:.3g} %" for trial in self.trials)
+            notes.append(
+                f"friction '{self.model}' was chosen: the simplest model that predicts held-out blocks of time as well as the best, "
+                f"each joint in units of its own noise; error of all torque: {errors}"
+            )
         if self.joints:
             own = ", ".join(f"{joint} {model}" for joint, model in self.joints.items())
             notes.append(f"joints with a friction model of their own, which predicts them better: {own}")
+        if self.in_turn and self.numbers:
+            notes.append(
+                f"the robot has more than {LONG_CHAIN} base parameters: numbers inside friction were fitted with the bodies held, so "
+                "that their intervals are slightly too narrow and do not widen those of the bodies"
+            )
         return tuple(notes)
 
 
@@ -145,7 +162,7 @@ def choose_friction(
     if model != AUTO and not _searched(candidate(model)):
         return FrictionChoice(candidate(model), model)
     data = FrictionData.of(candidate("linear"), samples, row_filter, held=bodies_held)
-    if data.n_shared <= LONG_CHAIN:  # of more, bodies and friction together would be one large solve at every step
+    if not _in_turn(data):
         return _choice(robot, candidate, data, model, turns=row_filter is not None, tell=tell)
     first = candidate("smooth" if model == AUTO else model)
     # bodies beside a wrong width of its turn would leave an error that other models take for theirs
@@ -156,7 +173,9 @@ def choose_friction(
         return choice
     tell("choosing the friction model: with the bodies that it gives")
     again = fit_model(FrictionModel(choice.robot, with_bodies_held(choice.robot, data)), weighted=False)
-    return FrictionChoice.of(again, choice.model, trials=choice.trials, joints=choice.joints, reason=choice.reason)
+    return FrictionChoice.of(
+        again, choice.model, trials=choice.trials, joints=choice.joints, reason=choice.reason, in_turn=True
+    )
 
 
 def _choice(
@@ -285,7 +304,7 @@ def with_own_numbers(
         return robot
     data = FrictionData.of(robot, samples, row_filter)
     rounds = ROUNDS if finish else TRIAL_ROUNDS
-    if data.n_shared <= LONG_CHAIN:
+    if not _in_turn(data):
         return fit_model(FrictionModel(robot, data), weighted=True, rounds=rounds, finish=finish).robot
     for _ in range(2 if finish else 1):
         robot = fit_model(FrictionModel(robot, with_bodies_held(robot, data)), weighted=False, finish=finish).robot
@@ -374,6 +393,11 @@ def friction_alone(
         details={"noise_sigma": sigma.tolist()},
     )
     return choice, result, regression, loaded
+
+
+def _in_turn(data: FrictionData) -> bool:
+    """Whether bodies and friction are fitted in turn: together they would be one large solve at every step."""
+    return data.n_shared > LONG_CHAIN
 
 
 def _searched(robot: Robot) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.friction.fit import Fitted
+from dynid.estimation.friction.fit import Fitted, joint_weights, residual_norms
 from dynid.estimation.friction.model import Solver
 from dynid.estimation.result import Estimate
 
@@ -71,6 +71,9 @@ def inner_uncertainty(fitted: Fitted) -> InnerUncertainty | None:
     if not len(theta):
         return None
     data, weights = model.data, fitted.weights
+    left = residual_norms(fitted.solution, weights)
+    if data.held:  # such a fit needs no weights, but what it leaves of one joint is not the noise of another
+        weights = joint_weights(left, data.measured)
     coordinates = model.coordinates(data.basis, fitted.columns, data.torque)
     solver = Solver(model.system(data.basis, coordinates, weights))
     tangents = model.tangents(coordinates, fitted.solution.own, weights)
@@ -80,7 +83,7 @@ def inner_uncertainty(fitted: Fitted) -> InnerUncertainty | None:
     if free.any():
         J = solver.outside(tangents)[:, free]
         spent = solver.A.shape[1] + int(free.sum())
-        noise = fitted.solution.cost / max(data.torque.size - spent, 1)
+        noise = float(((weights * left) ** 2).sum()) / max(data.torque.size - spent, 1)
         information = J.T @ J / max(noise, 1e-300)
         # what the rows do not show is known to be within its range, and no better
         information[np.diag_indices(len(J.T))] += (2.0 / (high - low)[free]) ** 2

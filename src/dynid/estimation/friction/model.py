@@ -20,6 +20,7 @@ from dynid.estimation.friction.data import Basis, FrictionData
 from dynid.estimation.friction.passive import Passive, passive_solution
 from dynid.estimation.friction.search import Search, search, search_parts
 from dynid.parameters import Parameters
+from dynid.regression.independence import SPANNED, orthonormal_basis
 from dynid.robot.effects import Effect, NonlinearOption
 from dynid.robot.friction import is_searched
 from dynid.robot.model import Robot
@@ -394,7 +395,7 @@ class Solver:
         self._size = np.where(size > 0.0, size, 1.0)
         self._Q, self._R = np.linalg.qr(A / self._size)
         diagonal = np.abs(np.diag(self._R))
-        self._regular = bool(diagonal.size) and diagonal.min() > 1e-8 * diagonal.max()
+        self._regular = bool(diagonal.size) and diagonal.min() > SPANNED * diagonal.max()
 
     def solve(self, right: Array) -> Array:
         if not self.A.shape[1]:
@@ -403,7 +404,7 @@ class Solver:
         if self._regular:
             found = scipy.linalg.solve_triangular(self._R, inside, check_finite=False)
         else:
-            found = np.linalg.lstsq(self._R, inside, rcond=1e-9)[0]
+            found = np.linalg.lstsq(self._R, inside, rcond=SPANNED)[0]
         return np.asarray(found / (self._size if right.ndim == 1 else self._size[:, None]))
 
     def passive(self, x: Array, G: Array) -> Passive | None:
@@ -419,11 +420,11 @@ class Solver:
     @property
     def span(self) -> Span:
         """Of all columns."""
-        return Span(self._Q) if self._regular else Span(self._Q @ _basis(self._R))
+        return Span(self._Q) if self._regular else Span(self._Q @ orthonormal_basis(self._R))
 
     def within(self, N: Array) -> Span:
         """Of the columns ``A N``."""
-        return Span(self._Q @ _basis(self._R @ (self._size[:, None] * N)))
+        return Span(self._Q @ orthonormal_basis(self._R @ (self._size[:, None] * N)))
 
     def outside(self, columns: Array) -> Array:
         """What the columns cannot make up for."""
@@ -439,16 +440,3 @@ class Span:
     def outside(self, columns: Array) -> Array:
         """What is left of other columns."""
         return columns - self.basis @ (self.basis.T @ columns)
-
-
-def _basis(A: Array) -> Array:
-    """Orthonormal basis of the columns, without directions that are round-off."""
-    if not A.size:
-        return np.zeros((len(A), 0))
-    size = np.linalg.norm(A, axis=0)
-    Q, R = np.linalg.qr(A / np.where(size > 0.0, size, 1.0))
-    diagonal = np.abs(np.diag(R))
-    if diagonal.min() > 1e-8 * diagonal.max():
-        return np.asarray(Q)
-    U, s, _ = np.linalg.svd(R)
-    return np.asarray(Q @ U[:, s > 1e-9 * s[0]])
