@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet
-PYTEST := $(BIN)/python -m pytest
+# Bytecode is kept, whatever the environment says: workers and the programs that tests start would compile every file again.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 # One worker per core; a test file stays on one worker, so its kernels are compiled once. tests/conftest.py orders the files.
 WORKERS ?= auto
 SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder

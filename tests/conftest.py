@@ -38,11 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was imported and collected out of every later garbage collection.
-
-    A run gives memory back between its steps. With the objects of all test files in the process, each time took 0.3 s,
-    and an `identify` of one second took four.
-    """
+    """Keep what was imported and collected, some 400,000 objects, out of every later garbage collection."""
     gc.collect()
     gc.freeze()
 
@@ -57,13 +53,20 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_machinery() -> Iterator[None]:
-    """The flags of all verbs are built once, and files are not forced to the disk, which no test can see."""
+    """The flags of all verbs are built once, and files are not forced to the disk, which no test can see.
+
+    Runs give memory back between their steps in a process that has much of it. One with all test files always has: an
+    ``identify`` of one second would take up to four. ``tests/adapters/test_memory.py`` asks for it whatever the size.
+    """
     import typer.main
     import typer.testing
+
+    import dynid.adapters.memory
 
     once = functools.cache(typer.main.get_command)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(typer.main, "get_command", once)
         patched.setattr(typer.testing, "_get_command", once)
         patched.setattr(os, "fsync", lambda _: None)
+        patched.setattr(dynid.adapters.memory, "_resident", lambda: 0)
         yield
