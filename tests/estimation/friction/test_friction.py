@@ -22,7 +22,7 @@ from dynid.estimation.friction.fit import (
     with_transmitted_load,
 )
 from dynid.estimation.friction.model import FrictionModel, Solver
-from dynid.estimation.friction.search import search
+from dynid.estimation.friction.search import search, search_parts
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.outcome import Outcome
 from dynid.excitation.fourier import random_fourier
@@ -207,6 +207,26 @@ def test_leaving_a_block_out_is_the_fit_without_it():
         beta = np.linalg.lstsq(Y[known].reshape(-1, base.n_base), samples.torque[known].ravel(), rcond=None)[0]
         squares += float(((samples.torque[unseen] - Y[unseen] @ beta) ** 2).sum())
     assert trial.error == pytest.approx(np.sqrt(squares) / np.linalg.norm(samples.torque[place >= 0]), rel=1e-6)
+
+
+def test_parts_that_have_ended_are_not_evaluated_again():
+    """One part is a straight line's distance, which one step ends; the other one bends."""
+    target, asked_for = np.array([1.0, 4.0]), list[np.ndarray]()
+
+    def model(place, asked):
+        asked_for.append(asked.copy())
+        value = np.array([place[0], place[1] ** 3 / 4.0])
+        slope = np.array([1.0, 0.75 * place[1] ** 2])
+        left = value - target
+        cost, gradient = left**2 + 0.1, 2.0 * slope * left
+        cost[~asked], gradient[~asked] = np.nan, np.nan  # may be anything
+        return cost, gradient, (2.0 * slope**2)[:, None, None]
+
+    found = search_parts(model, 2, np.array([0.5, 0.5]), np.full(2, -5.0), np.full(2, 5.0), tolerance=1e-12)
+    np.testing.assert_allclose(found.place, [1.0, 16.0 ** (1 / 3)], atol=1e-4)
+    assert found.converged
+    counts = np.sum(asked_for, axis=0)
+    assert counts[0] < counts[1] == found.evaluations
 
 
 def test_search_stays_within_its_bounds():

@@ -179,6 +179,7 @@ def fit_model(
         if converged:
             break
         weights, loads = new_weights, new_loads
+    model.forget_places()
     if converged and done < rounds:
         columns = model.columns(theta, loads)
     fitted = Fitted(model, theta, loads, weights, columns, solution, done, evaluations, converged)

@@ -6,14 +6,15 @@ one small linear solve; the residual changes with ``theta`` as the changes of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast, overload
 
 import numpy as np
 import scipy.linalg
 
-from dynid.arrays import Array, IntArray
+from dynid.arrays import Array, BoolArray, IntArray
 from dynid.errors import InputError
 from dynid.estimation.completion import complete
 from dynid.estimation.friction.data import Basis, FrictionData
@@ -79,8 +80,30 @@ class _Place:
     theta: Array
     loads: Sequence[Array] | None
     coarse: bool
-    coordinates: list[Array]
+    coordinates: Sequence[Array]
     passive: Array
+
+
+class _Lazy(Sequence[Array]):
+    """Coordinates of every joint, each made when it is first asked for: a search asks for few joints at most places."""
+
+    def __init__(self, make: Callable[[int], Array], n_joints: int) -> None:
+        self._make, self._made = make, cast("list[Array | None]", [None] * n_joints)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, place: int) -> Array: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Array]: ...
+    def __getitem__(self, place: int | slice) -> Array | list[Array]:
+        if isinstance(place, slice):
+            return [self[d] for d in range(*place.indices(len(self)))]
+        found = self._made[place]
+        if found is None:
+            found = self._made[place] = self._make(place)
+        return found
 
 
 class FrictionModel:
@@ -242,14 +265,16 @@ class FrictionModel:
         place = {name: i for i, name in enumerate(self.names)}
         return [place[name] for name in self._rubbing.names]
 
-    def coordinates(self, basis: Basis, columns: Columns, torque: Array) -> list[Array]:
+    def coordinates(self, basis: Basis, columns: Columns, torque: Array) -> Sequence[Array]:
         """For every joint the coordinates of ``[own columns | their changes | torque]``."""
-        found = []
-        for d, entering in enumerate(self.entering):
+
+        def made(d: int) -> Array:
+            entering = self.entering[d]
             gain = self.incidence[d, entering]
             parts = [columns.values[:, entering] * gain, *(change[:, entering] * gain for change in columns.changes)]
-            found.append(basis.coordinates(d, np.hstack([*parts, torque[:, d : d + 1]])))
-        return found
+            return basis.coordinates(d, np.hstack([*parts, torque[:, d : d + 1]]))
+
+        return _Lazy(made, len(self.entering))
 
     @cached_property
     def apart(self) -> bool:
@@ -300,11 +325,12 @@ class FrictionModel:
             own[entering] = one.own
         return Solution(own[:0], own, sum(one.cost for one in each), tuple(one.residual[0] for one in each))
 
-    def _steps_apart(self, here: _Place, weights: Array) -> tuple[Array, Array, Array]:
-        """Cost of every joint, gradient and Gauss-Newton matrices where every joint is a problem of its own."""
+    def _steps_apart(self, here: _Place, weights: Array, asked: BoolArray) -> tuple[Array, Array, Array]:
+        """Cost, gradient and Gauss-Newton matrices of the joints asked for, where every joint is a problem of its own."""
         n, n_joints = len(self.variables), self.data.n_joints
         cost, gradient, hessian = np.zeros(n_joints), np.zeros(n * n_joints), np.zeros((n_joints, n, n))
-        for d, (c, entering) in enumerate(zip(here.coordinates, self.entering, strict=True)):
+        for d in np.flatnonzero(asked).tolist():
+            c, entering = here.coordinates[d], self.entering[d]
             solution, solver, limited = self._of_joint(d, c, weights[d], here.passive)
             m, places = len(entering), self.places_of(d)
             changes = [c[:, m * (k + 1) : m * (k + 2)] @ solution.own for k in range(len(self.variables))]
@@ -360,10 +386,10 @@ class FrictionModel:
         limits = {"tolerance": COARSE_GAIN, "settle": COARSE_STEP} if coarse and self.data.has_coarse else {}
         if self.apart:
 
-            def apart(theta: Array) -> tuple[Array, Array, Array]:
-                return self._steps_apart(self._at(theta, loads, coarse), weights)
+            def apart(theta: Array, asked: BoolArray) -> tuple[Array, Array, Array]:
+                return self._steps_apart(self._at(theta, loads, coarse), weights, asked)
 
-            return search_parts(apart, start, low, high, most=most, **limits)
+            return search_parts(apart, self.data.n_joints, start, low, high, most=most, **limits)
         return search(at, start, low, high, most=most, **limits)
 
     def _at(self, theta: Array, loads: Sequence[Array] | None, coarse: bool) -> _Place:
@@ -376,6 +402,10 @@ class FrictionModel:
         made = _Place(theta, loads, coarse, found, self.passive_rows(theta, loads))
         self._places = [made, *self._places[: _KEPT_PLACES - 1]]
         return made
+
+    def forget_places(self) -> None:
+        """Let go of what is kept between the searches of one fit: many fits are held beside each other."""
+        self._places = []
 
     def parameters(self, solution: Solution) -> Parameters:
         """All parameters of the robot at a solution: what rows do not show stays as it was."""

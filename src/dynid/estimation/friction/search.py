@@ -59,22 +59,34 @@ def search(
     return Search(place, cost, evaluations, False)
 
 
-Parts: TypeAlias = Callable[[Array], tuple[Array, Array, Array]]
-"""Cost of every part, gradient, and the diagonal blocks of the Gauss-Newton matrix, ``(parts, numbers, numbers)``, at a place."""
+Parts: TypeAlias = Callable[[Array, BoolArray], tuple[Array, Array, Array]]
+"""Cost of every part, gradient, and the diagonal blocks of the Gauss-Newton matrix, ``(parts, numbers, numbers)``, at a place.
+
+Of parts that are not asked for, the second argument, it may return anything.
+"""
 
 
 def search_parts(
-    model: Parts, start: Array, low: Array, high: Array, *, most: int = 40, tolerance: float = 1e-6, settle: float = 1e-3
+    model: Parts,
+    n_parts: int,
+    start: Array,
+    low: Array,
+    high: Array,
+    *,
+    most: int = 40,
+    tolerance: float = 1e-6,
+    settle: float = 1e-3,
 ) -> Search:
     """:func:`search` for parts that are problems of their own, ``(numbers, parts)`` one after the other, evaluated together.
 
-    Each part has its own damping and ends by itself: none waits for steps that another one rejects.
+    Each part has its own damping and ends by itself: none waits for steps that another one rejects, and none that has ended
+    is evaluated again.
     """
     place = np.clip(start, low, high)
-    cost, gradient, hessian = model(place)
-    n_parts = len(cost)
+    busy = np.ones(n_parts, dtype=bool)
+    cost, gradient, hessian = model(place, busy)
     where = np.arange(len(place)).reshape(-1, n_parts)
-    damping, busy, evaluations = np.full(n_parts, 1e-3), np.ones(n_parts, dtype=bool), 1
+    damping, evaluations = np.full(n_parts, 1e-3), 1
     while busy.any() and evaluations < most:
         new = place.copy()
         for d in np.flatnonzero(busy):
@@ -86,7 +98,7 @@ def search_parts(
                 new[own] = np.clip(here + _step(slope, hessian[d], free, float(damping[d])), low[own], high[own])
         if not busy.any():
             break
-        new_cost, new_gradient, new_hessian = model(new)
+        new_cost, new_gradient, new_hessian = model(new, busy)
         evaluations += 1
         for d in np.flatnonzero(busy):
             own = where[:, d]
