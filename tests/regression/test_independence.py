@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.regression import independence
 from dynid.regression.independence import independent_columns, orthonormal_basis
 
 
@@ -139,3 +140,51 @@ def test_wide_empty_and_zero_matrices_have_bases():
     np.testing.assert_allclose(orthonormal_basis(wide) @ orthonormal_basis(wide).T, np.eye(3), atol=1e-13)
     assert orthonormal_basis(np.zeros((5, 0))).shape == (5, 0)
     assert orthonormal_basis(np.zeros((5, 2))).shape == (5, 0)
+
+
+def wide_case(seed=5, rows=300, free=90, mixed=50):
+    """Free columns and sparse mixtures of those before them, in units that differ."""
+    rng = np.random.default_rng(seed)
+    found, kept = list[np.ndarray](), list[int]()
+    for k in range(free + mixed):
+        if len(kept) >= 3 and (k % 3 == 2 or len(kept) == free):
+            found.append(sum(rng.normal() * found[i] for i in rng.choice(kept, 3, replace=False)))
+        else:
+            found.append(rng.normal(size=rows) * 10.0 ** rng.integers(-3, 4))
+            kept.append(k)
+    return np.column_stack(found), kept
+
+
+def test_many_columns_are_decided_by_their_products_as_one_by_one(monkeypatch):
+    W, kept = wide_case()
+    monkeypatch.setattr(independence, "_by_columns", None)
+    found = independent_columns(W, columns(W.shape[1]))
+    assert found.kept.tolist() == kept
+    monkeypatch.undo()
+    monkeypatch.setattr(independence, "MANY", 10_000)
+    slow = independent_columns(W, columns(W.shape[1]))
+    assert slow.kept.tolist() == kept
+    np.testing.assert_allclose(found.K, slow.K, rtol=1e-9, atol=1e-12 * np.abs(slow.K).max())
+    assert found.smallest_kept == pytest.approx(slow.smallest_kept, rel=1e-9)
+    assert found.largest_dropped < 1e-13
+    np.testing.assert_allclose(W[:, found.kept] @ found.K, W, atol=1e-12 * np.abs(W).max())
+
+
+@pytest.mark.parametrize(
+    ("apart", "tolerance", "independent"), [(1e-6, 1e-8, True), (1e-6, 3e-4, False), (1e-9, 1e-8, False)]
+)
+def test_what_products_leave_in_doubt_is_decided_by_the_columns(apart, tolerance, independent):
+    W, kept = wide_case()
+    W[:, 100] = W[:, kept[:4]].sum(axis=1)
+    W[:, 100] += apart * np.linalg.norm(W[:, 100]) / np.sqrt(len(W)) * np.random.default_rng(6).normal(size=len(W))
+    found = independent_columns(W, columns(W.shape[1]), tolerance)
+    assert (100 in found.kept) == independent
+    one_by_one = independence._by_columns(W / np.linalg.norm(W, axis=0), columns(W.shape[1]), tolerance, np.ones(W.shape[1]))
+    assert found.kept.tolist() == one_by_one[0]
+
+
+def test_columns_shorter_than_usual_are_left_out_of_many_too():
+    W, kept = wide_case()
+    usual = np.zeros(W.shape[1])
+    usual[kept[7]] = 1e9 * np.linalg.norm(W[:, kept[7]])
+    assert kept[7] not in independent_columns(W, columns(W.shape[1]), usual=usual).kept
