@@ -10,6 +10,7 @@ from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import Viscous
+from dynid.validation import free_run
 from dynid.validation.horizons import HORIZONS_S, error_over_horizons
 from dynid.validation.replay import replay
 from problems import planar_2r
@@ -63,3 +64,19 @@ def test_a_model_that_runs_away_has_the_horizons_before_that():
     assert lost > 0
     assert strayed[lost:] == [None] * (len(strayed) - lost)
     assert all(one.identified is not None for one in found)
+
+
+def test_a_model_that_runs_away_is_not_followed_further(monkeypatch):
+    driven = planar_2r([Viscous()]).with_parameters({"fv1": -2000.0, "fv2": -2000.0})
+    steps = []
+
+    def counted(robot, q, v, torque, step_s):
+        steps.append(torque.shape[1] - 1)
+        return own(robot, q, v, torque, step_s)
+
+    own = free_run._run_own
+    monkeypatch.setattr(free_run, "_run_own", counted)
+    monkeypatch.setattr(free_run, "_mujoco", lambda robot, engine: (None, ()))
+    found = error_over_horizons(driven, driven, motion(planar_2r([Viscous()])))
+    assert all(one.identified is None for one in found)
+    assert steps == [round(HORIZONS_S[0] / 0.005)] * 2

@@ -81,12 +81,32 @@ def free_run(robot: Robot, samples: Samples, windows: Windows, torque: Array, en
         torque: that drives it, a row per sample.
         engine: ``mujoco``, ``own``, or ``auto``: MuJoCo where it can represent the robot.
     """
-    rows, first = windows.rows, windows.starts
-    model, notes = _mujoco(robot, engine)
-    begun = samples.position[first], samples.velocity[first], torque[rows], windows.step_s
-    position, velocity = _run_own(robot, *begun) if model is None else _run_mujoco(robot, model, *begun)
-    _refuse_runaway(robot, velocity)
-    return FreeRun(position, velocity, "own" if model is None else "mujoco", notes)
+    first, free = windows.starts, FreeRobot.of(robot, engine)
+    position, velocity = free.run(samples.position[first], samples.velocity[first], torque[windows.rows], windows.step_s)
+    return FreeRun(position, velocity, "own" if free.model is None else "mujoco", free.notes)
+
+
+@dataclass(frozen=True, eq=False)
+class FreeRobot:
+    """A robot ready to run free, any number of times."""
+
+    robot: Robot
+    model: Any
+    """MuJoCo's, None where our own steps are taken."""
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, robot: Robot, engine: Engine = "auto") -> FreeRobot:
+        return cls(robot, *_mujoco(robot, engine))
+
+    def run(self, q: Array, v: Array, torque: Array, step_s: float) -> tuple[Array, Array]:
+        """Position and velocity of every window from a state, both of the shape of the torque, ``(windows, steps + 1, joints)``."""
+        own = self.model is None
+        found = (
+            _run_own(self.robot, q, v, torque, step_s) if own else _run_mujoco(self.robot, self.model, q, v, torque, step_s)
+        )
+        _refuse_runaway(self.robot, found[1])
+        return found
 
 
 def check_free_run(robot: Robot, samples: Samples, window_s: float, engine: str = "auto") -> None:

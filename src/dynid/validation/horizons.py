@@ -15,7 +15,7 @@ import numpy as np
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
 from dynid.robot.model import Robot
-from dynid.validation.free_run import RunawayError, Windows, check_free_run, even_windows, free_run
+from dynid.validation.free_run import FreeRobot, RunawayError, Windows, check_free_run, even_windows
 from dynid.validation.replay import MOST_WINDOWS, windows_for
 
 HORIZONS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -38,7 +38,7 @@ def error_over_horizons(
 ) -> tuple[HorizonError, ...]:
     """Both models from the same measured states, over every horizon that fits into the samples.
 
-    A free run over the longest horizon holds those over the shorter ones, so every model runs once.
+    A free run over a horizon goes on where that over the shorter one ended, so every model runs once.
     """
     steps = np.diff(samples.time)
     fitting = [h for h in HORIZONS_S if h <= 0.5 * samples.duration_s and h >= float(np.median(steps))]
@@ -54,12 +54,18 @@ def _errors(robot: Robot, samples: Samples, windows: Windows, horizons_s: Sequen
     check_free_run(robot, samples, horizons_s[-1])
     if samples.torque is None:
         raise InputError("samples hold no torque, so there is nothing to replay")
-    for n in range(len(horizons_s), 0, -1):
-        try:
-            run = free_run(robot, samples, windows.shortened(horizons_s[n - 1]), samples.torque)
-        except RunawayError:
-            continue
-        squares = (run.position - samples.position[windows.rows[:, : run.position.shape[1]]]) ** 2
-        ends = [windows.shortened(h).n_steps + 1 for h in horizons_s[:n]]
-        return [*(float(np.sqrt(squares[:, 1:end].mean())) for end in ends), *[None] * (len(horizons_s) - n)]
-    return [None] * len(horizons_s)
+    free, first = FreeRobot.of(robot), windows.starts
+    q, v, done, squares = samples.position[first], samples.velocity[first], 0, 0.0
+    errors: list[float | None] = []
+    for horizon_s in horizons_s:
+        end = windows.shortened(horizon_s).n_steps
+        if end > done:  # on from where the last horizon ended; one that runs away is not followed further
+            rows = first[:, None] + np.arange(done, end + 1)
+            try:
+                position, velocity = free.run(q, v, samples.torque[rows], windows.step_s)
+            except RunawayError:
+                break
+            squares += float(((position - samples.position[rows])[:, 1:] ** 2).sum())
+            q, v, done = position[:, -1], velocity[:, -1], end
+        errors.append(float(np.sqrt(squares / (len(first) * done * samples.position.shape[1]))))
+    return [*errors, *[None] * (len(horizons_s) - len(errors))]
