@@ -21,6 +21,7 @@ from dynid.regression.factor import (
     factorise_whole,
     matrix_regression,
     merge_triangles,
+    triangle_of_blocks,
 )
 from dynid.regression.source import CHUNK_ROWS, Chunk
 from dynid.regression.torque import torque_regressor
@@ -141,6 +142,26 @@ def test_merge_triangles():
 
 
 # The least-squares problem in small -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stacked", [0, 10**9])
+def test_blocks_that_begin_with_zeros_merge_to_the_triangle_of_all_rows(monkeypatch, stacked):
+    """As those of the joints of a tree, in any order, with an empty one and columns that no block has."""
+    monkeypatch.setattr(factor_module, "_STACKED_NUMBERS", stacked)
+    rng = np.random.default_rng(3)
+    blocks = []
+    for first, last, n in ((3, 20, 6), (9, 20, 14), (15, 20, 2), (3, 9, 5), (20, 20, 4), (12, 20, 30)):
+        block = np.zeros((n, 20))
+        block[:, first:last] = rng.normal(size=(n, last - first))
+        blocks.append(block)
+    kept = [block.copy() for block in blocks]
+    R = triangle_of_blocks(blocks)
+    assert R.shape == (20, 20)
+    assert not np.tril(R, -1).any()
+    whole = np.vstack(blocks)
+    np.testing.assert_allclose(R.T @ R, whole.T @ whole, atol=1e-12)
+    for block, before in zip(blocks, kept, strict=True):
+        np.testing.assert_array_equal(block, before)
 
 
 def test_triangle_over_all_and_over_base_parameters(robot, samples):

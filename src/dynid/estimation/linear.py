@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from dynid.arrays import Array, BoolArray, freeze
+from dynid.arrays import Array, BoolArray, freeze, frozen_view
 from dynid.errors import InputError
 from dynid.estimation.completion import complete
 from dynid.estimation.outcome import Outcome
@@ -21,8 +20,31 @@ from dynid.estimation.result import Estimate, Origin
 from dynid.estimation.seen import DATA_TOLERANCE, Seen, seen_parameters
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
-from dynid.regression.factor import Regression
+from dynid.regression.factor import Regression, triangle_of_blocks
 from dynid.regression.independence import triangle_of
+
+_KEPT_TRIANGLES = 4
+
+
+class Merged:
+    """Channels over base parameters, ``[A b]`` each, merged into one triangle; those of the last weights are kept.
+
+    Merging is the dearest step of a large robot, and its triangle serves solution, conditioning and covariance.
+    """
+
+    def __init__(self, channels: Sequence[Array]) -> None:
+        self._channels = channels
+        self._triangles: dict[bytes, Array] = {}
+
+    def triangle(self, weights: Array) -> Array:
+        scale = np.asarray(weights, dtype=np.float64)
+        key = scale.tobytes()
+        if key not in self._triangles:
+            found = triangle_of_blocks([w * block for w, block in zip(scale, self._channels, strict=True)])
+            while len(self._triangles) >= _KEPT_TRIANGLES:
+                del self._triangles[next(iter(self._triangles))]
+            self._triangles[key] = frozen_view(found)
+        return self._triangles[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +58,17 @@ class LinearProblem:
     seen: Seen
     held: Array
     """Values of the base parameters that are not estimated; those of the prior unless a method says otherwise."""
+    merged: Merged
+    """All channels in one triangle, made once for the same weights."""
 
     @classmethod
     def of(
         cls, regression: Regression, base: BaseReduction, prior: Parameters, tolerance: float = DATA_TOLERANCE
     ) -> LinearProblem:
         channels = tuple(regression.channel_matrix(i, base) for i in range(len(regression.factors)))
-        seen = seen_parameters(np.vstack(channels)[:, :-1], tolerance)
-        return cls(regression, base, prior, channels, seen, freeze(base.base_values(prior)))
+        merged = Merged(channels)
+        seen = seen_parameters(merged.triangle(np.ones(len(channels)))[:, :-1], tolerance)
+        return cls(regression, base, prior, channels, seen, freeze(base.base_values(prior)), merged)
 
     def estimating(self, mask: BoolArray, held: Array | None = None) -> LinearProblem:
         """The same data with only these base parameters estimated and the others held, at ``held`` where it is given."""
@@ -54,7 +79,6 @@ class LinearProblem:
 
     def solve(self, weights: Array) -> Array:
         """Base values for given channel weights."""
-        stacked = np.vstack([w * block for w, block in zip(weights, self.channels, strict=True)])
         beta = self.held.copy()
         mask = self.seen.mask
         if not mask.any():
@@ -62,14 +86,17 @@ class LinearProblem:
         n = int(mask.sum())
         if self.regression.n_rows < n:  # a triangle has as many rows as columns, whatever it was made of
             raise InputError(f"the data hold {self.regression.n_rows} rows, fewer than the {n} values they should give")
+        R = self.triangle(weights)
         if not mask.all():
-            b = stacked[:, -1] - stacked[:, :-1][:, ~mask] @ beta[~mask]
-            stacked = np.column_stack([stacked[:, :-1][:, mask], b])
-        scale = np.linalg.norm(stacked[:, :-1], axis=0)
-        stacked[:, :-1] /= scale  # in place: of a long chain every copy counts
-        R = triangle_of(stacked)
-        beta[mask] = scipy.linalg.solve_triangular(R[:n, :n], R[:n, n]) / scale
+            b = R[:, -1] - R[:, :-1][:, ~mask] @ beta[~mask]
+            R = triangle_of(np.column_stack([R[:, :-1][:, mask], b]))
+        scale = np.linalg.norm(R[:n, :n], axis=0)
+        beta[mask] = scipy.linalg.solve_triangular(R[:n, :n] / scale, R[:n, n]) / scale
         return beta
+
+    def triangle(self, weights: Array) -> Array:
+        """``[A b]`` of all channels, each times its weight, as one triangle."""
+        return self.merged.triangle(weights)
 
     def residual_norms(self, beta: Array) -> Array:
         """``||b_j - A_j beta||`` of every channel."""
@@ -79,17 +106,10 @@ class LinearProblem:
         return np.array([factor.n_rows for factor in self.regression.factors], dtype=float)
 
     def seen_triangle(self, weights: Array | None = None) -> Array:
-        """Triangle over the seen base parameters alone; made once for the same weights."""
-        scale = np.ones(len(self.channels)) if weights is None else np.asarray(weights, dtype=np.float64)
-        key = scale.tobytes()
-        if key not in self._triangles:
-            seen = [w * block[:, :-1][:, self.seen.mask] for w, block in zip(scale, self.channels, strict=True)]
-            self._triangles[key] = freeze(triangle_of(np.vstack(seen)))
-        return self._triangles[key]
-
-    @cached_property
-    def _triangles(self) -> dict[bytes, Array]:
-        return {}
+        """Triangle over the seen base parameters alone."""
+        R = self.triangle(np.ones(len(self.channels)) if weights is None else weights)[:, :-1]
+        mask = self.seen.mask
+        return np.asarray(R[: len(mask)] if mask.all() else triangle_of(R[:, mask]))
 
     def inverse_triangle(self, weights: Array | None = None) -> Array:
         """Inverse of that triangle: ``R^-1 R^-T`` is the inverse of the normal matrix."""

@@ -183,10 +183,7 @@ class Regression:
         if n * sum(len(factor.R) for factor in self.factors) < _STACKED_NUMBERS:
             return triangle_of(self.stacked(base, weights))
         scale = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=np.float64)
-        found = np.zeros((n, n))
-        for i, weight in enumerate(scale):
-            _fold(found, np.ascontiguousarray((weight * self.channel_matrix(i, base)).T))
-        return found.T
+        return triangle_of_blocks([weight * self.channel_matrix(i, base) for i, weight in enumerate(scale)])
 
     def without_sources(self) -> Regression:
         """The triangles alone, to store or to send."""
@@ -330,6 +327,33 @@ def merge_triangles(triangles: Array) -> Array:
     for triangle in columns[1:]:
         _fold(columns[0], triangle, n_triangular=len(triangle))
     return np.array(columns[0].T, order="C")
+
+
+def triangle_of_blocks(blocks: Sequence[Array]) -> Array:
+    """Upper triangle of blocks of rows over the same columns, stacked.
+
+    Rows of a long chain see the links that their joint carries, so most blocks begin with columns of zeros. Those that begin last are
+    merged first, in triangles no larger than what is left of their columns.
+    """
+    n = blocks[0].shape[1]
+    if n * sum(map(len, blocks)) < _STACKED_NUMBERS:
+        return triangle_of(np.vstack(blocks))
+    first = [int(np.argmax(np.append(block.any(axis=0), True))) for block in blocks]
+    found = np.zeros((0, 0))
+    for k in sorted(range(len(blocks)), key=lambda k: -first[k]):
+        found = _grown(found, n - first[k])
+        _fold(found, np.ascontiguousarray(blocks[k][:, first[k] :].T))
+    return _grown(found, n).T
+
+
+def _grown(triangle: Array, size: int) -> Array:
+    """A triangle, by columns, with columns of zeros before its own, so that there are ``size``."""
+    if size <= len(triangle):
+        return triangle
+    found = np.zeros((size, size))
+    before = size - len(triangle)
+    found[before:, before:] = triangle
+    return found
 
 
 def _fold(R: Array, rows: Array, n_triangular: int = 0) -> None:

@@ -105,9 +105,7 @@ class WhitenedFit:
         """
         if weights is None:
             weights = channel_weights(problem) if weighted else np.ones(len(problem.channels))
-        triangle = triangle_of(np.vstack([w * block for w, block in zip(weights, problem.channels, strict=True)]))
-        # one triangle serves the solution and the factor: merging the channels is the dearest step of a large robot
-        beta = replace(problem, channels=(triangle,)).solve(np.ones(1))
+        triangle, beta = problem.triangle(weights), problem.solve(weights)
         links = problem.regression.robot.links if problem.regression.has_robot else ()
         layout = Layout.of_parameters(problem.prior, links)
         known = (*((PositiveEffects(),) if effects_positive else ()), *constraints)
