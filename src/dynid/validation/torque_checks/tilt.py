@@ -28,6 +28,7 @@ from dynid.validation.torque_checks.rigid_fit import few_rows, fitted_model
 _ROUNDS = 4
 _SMALLEST_DEG = 2.0  # tilt that is reported; mountings are rarely better, and drives give less away
 _GAIN = 0.8  # of the unexplained torque must be left at most with the tilt
+_NONE = 0.1  # part of that tilt below which, with steps as small, it is not sought further
 _TILT_DEG = 30.0  # beyond it the robot would be mounted in another way
 _OTHER_MOUNTING = 0.25  # and this of the unexplained torque must be left at most
 _SIGNIFICANT = 6.0  # times its standard error
@@ -72,6 +73,16 @@ def tilted_base(recording: Recording, robot: Robot) -> list[Finding]:
 
 
 @dataclass(frozen=True, eq=False)
+class _Fitted:
+    """Base parameters under some gravity, the rows of all parameters, and the factors of the scaled base columns."""
+
+    base: BaseReduction
+    W: Array
+    Q: Array
+    R: Array
+
+
+@dataclass(eq=False)
 class _Problem:
     """Rows of a log with every joint's torque scaled to the same size."""
 
@@ -81,6 +92,7 @@ class _Problem:
     a: Array
     weight: Array
     y: Array
+    last: tuple[Array, _Fitted] | None = None
 
     @classmethod
     def of(cls, robot: Robot, rows: tuple[Array, Array, Array, Array]) -> _Problem:
@@ -95,9 +107,20 @@ class _Problem:
 
     def unexplained(self, gravity: Array) -> float:
         """Sum of squares that the best rigid model under this gravity leaves."""
-        here = self.robot.with_gravity(gravity)
-        Q, _ = np.linalg.qr(_scaled(reduce_to_base(here).regressor(self.rows(here))))
+        Q = self._fitted(self.robot.with_gravity(gravity)).Q
         return float(self.y @ self.y - np.sum((Q.T @ self.y) ** 2))
+
+    def _fitted(self, robot: Robot, *, anew: bool = False) -> _Fitted:
+        """Rows under a robot's gravity, factored; the last ones are kept: the search starts at a gravity that was tried.
+
+        ``anew`` looks for base parameters without keeping them, for gravities that are met once.
+        """
+        if self.last is None or not np.array_equal(self.last[0], robot.gravity):
+            W = self.rows(robot)
+            base = find_base(robot) if anew else reduce_to_base(robot)
+            Q, R = np.linalg.qr(_scaled(base.regressor(W)))
+            self.last = np.array(robot.gravity), _Fitted(base, W, Q, R)
+        return self.last[1]
 
     def gravity_from(self, start: Array) -> tuple[Array, float, float] | None:
         """Gravity that explains the torque best, the standard error of its direction, and the sum of squares left.
@@ -108,11 +131,10 @@ class _Problem:
         covariance, left = np.zeros((2, 2)), 0.0
         for turn in range(_ROUNDS):
             here = self.robot.with_parameters(self.robot.parameters.with_values(phi)).with_gravity(seen)
-            W = self.rows(here)
+            fitted = self._fitted(here, anew=turn > 0)
+            W, Q, R = fitted.W, fitted.Q, fitted.R
             across = np.linalg.svd(seen[None])[2][1:]  # rotations about gravity itself change nothing
             tilt = np.column_stack([self._gravity_torque(here, np.cross(axis, seen)) for axis in across])
-            base = find_base(here) if turn else reduce_to_base(here)  # of directions that were tried nothing is kept
-            Q, R = np.linalg.qr(_scaled(base.regressor(W)))
             rest = tilt - Q @ (Q.T @ tilt)
             if (np.linalg.norm(rest, axis=0) <= 1e-3 * np.linalg.norm(tilt, axis=0)).any():
                 return None
@@ -125,7 +147,10 @@ class _Problem:
             if np.linalg.norm(step) > 1.0:
                 return None  # far from any tilt that a linear step can find
             seen = rotation_exponential(step @ across) @ seen
-            phi = phi + _smallest(base, W, Q, R, self.y - W @ phi - tilt @ step)
+            turned = np.arccos(np.clip(seen @ start / (np.linalg.norm(seen) * np.linalg.norm(start)), -1.0, 1.0))
+            if turn and max(turned, np.linalg.norm(step)) < _NONE * np.deg2rad(_SMALLEST_DEG):
+                break  # with the bodies found too
+            phi = phi + _smallest(fitted.base, W, Q, R, self.y - W @ phi - tilt @ step)
         return seen, float(np.sqrt(np.trace(covariance))), left
 
     def _gravity_torque(self, robot: Robot, gravity: Array) -> Array:
