@@ -17,12 +17,21 @@ MUCH = 400 << 20
 """Bytes of this process from which looking for what can be given back is worth the time."""
 
 
+GROWN = 32 << 20
+"""Bytes by which it must have grown since then: looking through all objects takes a tenth of a second."""
+_left = 0
+
+
 def give_back(much: int = MUCH) -> None:
     """Give freed memory back, where the allocators can: Arrow's, if it is loaded, and that of the GNU C library.
 
-    Nothing is done in a process that has less than ``much``, or on systems that do not say how much it has.
+    Nothing is done in a process that has less than ``much``, that has hardly grown since the last time, or on systems that do
+    not say how much it has.
     """
-    if _resident() < much:
+    global _left
+    resident = _resident()
+    _left = min(_left, resident)
+    if resident < max(much, _left + GROWN):
         return
     gc.collect()
     arrow = sys.modules.get("pyarrow")
@@ -31,6 +40,7 @@ def give_back(much: int = MUCH) -> None:
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
+    _left = _resident()
 
 
 def _resident() -> int:

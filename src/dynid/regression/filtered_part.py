@@ -75,10 +75,14 @@ class FilteredPart:
         needed = -(-(self.n_rows + 2 * self.reach - self._first) // self._every) - self._given + 1
         if self._free + needed <= self._sums.shape[1]:
             return
-        sums, times = np.zeros((sum(self._widths), 4 * needed)), np.zeros(4 * needed)
-        left = self._sums.shape[1] - self._free
-        if left > 0:
+        left = max(self._sums.shape[1] - self._free, 0)
+        sums, times = self._sums, self._times
+        if 2 * needed > sums.shape[1]:
+            sums, times = np.empty((sum(self._widths), 4 * needed)), np.empty(4 * needed)
+        # new memory for every few rows would cost more than what is written to it
+        if left:
             sums[:, :left], times[:left] = self._sums[:, self._free :], self._times[self._free :]
+        sums[:, left:], times[left:] = 0.0, 0.0
         self._sums, self._times, self._free = sums, times, 0
 
     def _note_times(self, begin: int, time: Array) -> None:
