@@ -10,7 +10,7 @@ All hold tensor elements about the link frame's origin. Names of other columns s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dynid.errors import InputError
 from dynid.parameters import INERTIAL_SYMBOLS
@@ -59,6 +59,12 @@ def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
             raise InputError(f"parameter names '{found[here]}' and '{name}' both mean '{here}'")
         found[here] = name
     return tuple(found)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names for a sentence; of many the first ones and how many more there are."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def split_name(name: str) -> tuple[str, int] | None:

@@ -61,6 +61,21 @@ def test_a_log_too_short_to_identify_from(bench: Bench, recording: Recording, tm
     assert "error: log of 150 rows and 0.596 s is too short to identify from" in shown.stdout
 
 
+def test_joints_that_the_log_lacks_can_be_locked_as_the_refusal_says(
+    bench: Bench, recording: Recording, tmp_path: Path
+) -> None:
+    fewer = recording.joint_names[:-1]
+    kept = {name: getattr(recording, name)[:, :-1] for name in recording.quantities}
+    less = recording.with_(joint_names=fewer, **kept)
+    log = write_recording(less, tmp_path / "fewer.csv")
+    refused = data(log, bench.urdf)
+    assert isinstance(refused.exception, InputError)
+    assert "--lock" in str(refused.exception)
+    shown = data(log, bench.urdf, "--lock", f"{recording.joint_names[-1]}=0")
+    assert shown.exit_code == 0
+    assert f"{len(fewer)} joints" in shown.output
+
+
 def test_rows_left_out_are_told_once(bench: Bench, recording: Recording, tmp_path: Path) -> None:
     log = write_recording(recording, tmp_path / "nan.csv")
     lines = log.read_text().splitlines()

@@ -161,7 +161,7 @@ def test_a_motion_without_the_fingers_is_simulated_and_identified_as_it_was_desi
     urdf.write_text(ARM.replace("</robot>", finger))
     code, _, said = simulate(urdf, bench.motion, "-o", tmp_path / "log.csv", "--viscous", "1", "--rate", "200")
     assert code == 0, said
-    assert "the motion has 2 joints: finger_joint are held, as by excite" in said
+    assert "the motion has 2 joints; held, as by excite: finger_joint" in said
     log = read_recording(tmp_path / "log.csv", ["turn", "bend"])
     assert log.n_joints == 2
     assert (tmp_path / "log.csv").read_text().replace('"', "").startswith("t,q_turn,q_bend,")
@@ -193,7 +193,7 @@ def test_numbered_columns_are_those_of_the_joints_that_are_named(bench, tmp_path
     assert "--joints" in told
     code, _, told = simulate(bench.urdf, motion, "-o", log, "--joints", "bend", "--rate", "200")
     assert code == 0, told
-    assert "turn are held, as --joints says" in told
+    assert "; held, as --joints says: turn" in told
     assert read_recording(log, read_robot(bench.urdf).only(["bend"])).joint_names == ("bend",)
     code, _, told = simulate(bench.urdf, motion, "-o", log, "--joints", "bent")
     assert code == 2

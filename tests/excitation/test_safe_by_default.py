@@ -54,6 +54,7 @@ def test_fingers_wheels_and_followers_are_held(urdf: Path) -> None:
     assert held.locked["claw"] == held.locked["finger_1"]
     assert not held.loops
     assert "--move" in told
+    assert "left_wheel (by name: wheel); finger_1 (by name: finger)" in told
     asked = without_idle_joints(robot, ["finger_1"])[0]
     assert set(asked.joint_names) == {"pan_joint", "lift_joint", "finger_1"}
     assert without_idle_joints(robot, ["all"]) == (robot, "")

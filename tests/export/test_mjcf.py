@@ -15,7 +15,7 @@ from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import PARITY
 from dynid.inertia import change_of_frame, phi_from_principal
 from dynid.log_cholesky import log_cholesky, phi_from_log_cholesky
-from dynid.robot.effects import Armature, Coulomb, Coupled, Sigmoid, Stribeck, Viscous
+from dynid.robot.effects import Armature, Coulomb, Coupled, Offset, Sigmoid, Stribeck, Viscous
 from dynid.robot.links import links_of
 from dynid.robot.model import MergedLink, Source
 from dynid.robot.read import read_robot
@@ -96,6 +96,21 @@ def test_negative_friction_is_not_handed_to_mujoco(arm, tmp_path):
     assert mjcf_parity(robot, written.path) < 1e-13
 
 
+def test_what_belongs_to_coupled_motors_is_called_so(arm, tmp_path):
+    described = read_robot(arm, ALL)
+    n = described.n_dof
+    coupling = np.eye(n)
+    coupling[1, 0] = 1.0
+    motors = [Coupled(one, tuple(map(tuple, coupling.tolist())), motors=(2,)) for one in (Armature(), Offset())]
+    robot = described.with_effects([Armature(), *motors]).with_parameters({"Iam2": 0.1, "fom2": 0.2})
+    notes = write_mjcf(robot, tmp_path / "new.xml").notes
+    assert any(
+        "MJCF holds rotor inertia of coupled motors (Iam2 ..) only as rotor inertia of each joint alone" in note
+        for note in notes
+    )
+    assert "MJCF has no place for torque offset of coupled motors (fom2 ..)" in notes
+
+
 def test_other_friction_is_held_as_far_as_a_joint_can(arm, tmp_path):
     """A robot with friction of its own has nothing of its description's beside it."""
     described = read_robot(arm, ALL)
@@ -122,7 +137,7 @@ def test_motors_that_share_joints_leave_what_a_joint_can_hold(tmp_path):
     np.testing.assert_allclose([again.parameters["fv1"], again.parameters["fv2"]], B.T**2 @ [1.0, 2.0])
     np.testing.assert_allclose([again.parameters["fc1"], again.parameters["fc2"]], np.abs(B.T) @ [0.5, 0.25])
     np.testing.assert_allclose([again.parameters["Ia1"], again.parameters["Ia2"]], B.T**2 @ [0.1, 0.2])
-    assert any("Iam (Iam1 ..)" in note and "rotor inertia of each joint" in note for note in written.notes)
+    assert any("motors (Iam1 ..)" in note and "rotor inertia of each joint" in note for note in written.notes)
     assert mjcf_parity(robot, written.path) < 1e-13
 
 

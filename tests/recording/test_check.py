@@ -304,8 +304,30 @@ def test_limits() -> None:
         recording.with_(position=4.0 * recording.position, velocity=4.0 * np.array(recording.velocity)), planar_2r()
     )
     finding = found(check, "position_limit")
-    assert "joint shoulder runs from -3.2 to 3.2, its limits are -3 and 3" in finding.sentence
+    assert "joint elbow runs from -2.798 to 2.798, its limits are -2.5 and 2.5" in finding.sentence
     assert "reaches 6.7" in found(check, "velocity_limit").sentence
+    assert {found(check, code).severity for code in ("position_limit", "velocity_limit")} == {"warning"}
+
+
+@pytest.mark.parametrize(("share", "severity"), [(0.001, None), (0.01, "note"), (0.03, "warning")])
+def test_a_controller_may_overshoot_a_position_limit(share: float, severity: str | None) -> None:
+    recording, robot = clean(), planar_2r()
+    position = np.array(recording.position)
+    position[100, 1] = robot.position_limits[1, 0] - share * np.ptp(robot.position_limits[1])
+    finding = check_signals(recording.with_(position=position), robot).find("position_limit")
+    assert (finding.severity if finding is not None else None) == severity
+    if severity == "note":
+        assert "--fraction" in finding.fix
+        assert finding.joints == ("elbow",)
+
+
+@pytest.mark.parametrize(("over", "severity"), [(1.01, None), (1.05, "note"), (1.2, "warning")])
+def test_a_controller_may_overshoot_a_speed_limit(over: float, severity: str | None) -> None:
+    recording, robot = clean(), planar_2r()
+    fastest = np.quantile(np.abs(recording.velocity), 0.999, axis=0)
+    velocity = np.array(recording.velocity) * over * robot.limits("dq_max") / fastest
+    finding = check_signals(recording.with_(velocity=velocity), robot).find("velocity_limit")
+    assert (finding.severity if finding is not None else None) == severity
 
 
 def test_joint_names() -> None:

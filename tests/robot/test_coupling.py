@@ -177,6 +177,12 @@ def test_transmissions_of_a_urdf(tmp_path: Path) -> None:
     plain = read_robot(path)
     assert plain.coupling is None
     assert any("j2, j3" in note and "--gear-ratios" in note for note in plain.source.notes)
+    strange = SIMPLE.replace("SimpleTransmission", "HandReducer")
+    assert strange != SIMPLE
+    path.write_text(URDF.format(transmissions="".join(strange.replace("t1", f"s{k}") for k in range(10))), encoding="utf-8")
+    (note,) = [note for note in read_robot(path).source.notes if "left out" in note]
+    assert "of the type 'HandReducer', which is not known, are left out: s0, s1, s2" in note
+    assert note.endswith("s7 and 2 more")
     path.write_text(URDF.format(transmissions=SIMPLE.replace("-100", "0")), encoding="utf-8")
     with pytest.raises(InputError, match=facts("t1", "'0'")):
         read_robot(path)

@@ -193,8 +193,8 @@ def test_auto_takes_mujoco_where_it_can():
     sigmoid = arm((Sigmoid(),), fsig1=0.5)
     result = replayed(sigmoid, motion(sigmoid))
     assert result.engine == "own"
-    assert result.notes == ("replayed without MuJoCo: it has no friction such as sigmoid",)
-    with pytest.raises(InputError, match=facts("MuJoCo", "friction")):
+    assert result.notes == ("replayed without MuJoCo: it has no place for sigmoid",)
+    with pytest.raises(InputError, match=facts("MuJoCo", "sigmoid")):
         replayed(sigmoid, motion(sigmoid), engine="mujoco")
     negative = arm(fv1=-0.01)
     assert replayed(negative, motion(negative)).engine == "own"

@@ -324,7 +324,9 @@ def _shapes(robot: Robot, package_dirs: Sequence[str | Path] | None) -> ShapePai
     """Collision shapes of the robot's URDF file."""
     path = Path(robot.source.path)
     if robot.source.format != "urdf" or path.suffix.lower() != ".urdf":
-        raise InputError(f"robot '{robot.name}' was not read from a URDF file, so it has no collision shapes")
+        raise InputError(
+            f"robot '{robot.name}' was not read from a URDF file, the only one whose collision shapes are used here"
+        )
     text = path.read_text(encoding="utf-8")
     if "<collision" not in text:
         raise InputError(f"robot file '{path}' has no <collision> element, so there are no shapes to keep apart")

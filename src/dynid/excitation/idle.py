@@ -32,9 +32,9 @@ def idle_joints(robot: Robot, moved: Collection[str] = ()) -> dict[str, str]:
         if name in moved:
             continue
         if name in follows:
-            found[name] = "it follows another joint"
+            found[name] = "follows another joint"
         elif word := _BY_NAME.search(name):
-            found[name] = f"its name says {word[0].lower()}"
+            found[name] = f"by name: {word[0].lower()}"
     return found if len(found) < robot.n_joints else {}
 
 
@@ -49,5 +49,6 @@ def without_idle_joints(robot: Robot, moved: Collection[str] = ()) -> tuple[Robo
         k = robot.joint_names.index(name)
         inside = (not np.isfinite(low[k]) or low[k] <= 0.0) and (not np.isfinite(high[k]) or high[k] >= 0.0)
         places[name] = 0.0 if inside else float(0.5 * (low[k] + high[k]))
-    told = "; ".join(f"{name} ({why})" for name, why in idle.items())
+    because = {why: [name for name in idle if idle[name] == why] for why in dict.fromkeys(idle.values())}
+    told = "; ".join(f"{', '.join(names)} ({why})" for why, names in because.items())
     return robot.lock(places), f"these joints are held and not moved: {told}; --move JOINT,.. or --move all moves them"

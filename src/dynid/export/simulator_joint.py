@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.parameters import Column
 from dynid.robot.effects import PLACES, Armature, Coulomb, Effect, Motion, Place, Viscous
+from dynid.robot.effects.coupled import MOTOR
 from dynid.robot.model import Robot
 
 SYMBOL: dict[Place, str] = {"damping": "fv", "friction": "fc", "armature": "Ia"}
@@ -130,16 +131,25 @@ def left_out(robot: Robot, format: str, places: Collection[Place], *, gravity: b
             symbol = column.symbol
             if value == 0.0:
                 continue
-            what = _WHAT.get(symbol, f"parameter {symbol}")
+            what = f"{_what(symbol)} ({column.name} ..)"
+            if symbol in lost:
+                continue
             if not own or not own <= set(places):
-                lost[symbol] = f"{format} has no place for {what} ({symbol}1 ..)"
+                lost[symbol] = f"{format} has no place for {what}"
             elif symbol in effect.held_in_part:
                 nearest = " and ".join(_NEAREST[place] for place in PLACES if place in own)
-                lost[symbol] = f"{format} holds {what} ({symbol}1 ..) only as {nearest}"
+                lost[symbol] = f"{format} holds {what} only as {nearest}"
     notes = [lost[symbol] for symbol in sorted(lost)]
     if gravity and not np.array_equal(robot.gravity, [0.0, 0.0, -9.81]):
         notes.append(f"{format} has no gravity; this robot's is {' '.join(map(repr, robot.gravity.tolist()))} m/s^2")
     return notes
+
+
+def _what(symbol: str) -> str:
+    """Words for the columns of an effect, of joints or of the motors of a coupling."""
+    if symbol.endswith(MOTOR) and symbol.removesuffix(MOTOR) in _WHAT:
+        return f"{_WHAT[symbol.removesuffix(MOTOR)]} of coupled motors"
+    return _WHAT.get(symbol, f"parameter {symbol}")
 
 
 def _with_columns(robot: Robot) -> Iterator[tuple[Effect, tuple[Column, ...], Array]]:

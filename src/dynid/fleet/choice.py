@@ -13,6 +13,7 @@ from dynid.errors import InputError
 from dynid.fleet.add import parsed_day
 from dynid.fleet.entry import Entry, Key
 from dynid.fleet.store import Store
+from dynid.naming import listed
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
@@ -113,5 +114,4 @@ def parsed_where(text: str) -> tuple[Clause, ...]:
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else (shown or "none")
+    return listed(names) or "none"

@@ -27,6 +27,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.inertia import change_of_frame, is_consistent, phi_from_pseudo_inertia, pseudo_inertia
+from dynid.naming import listed
 from dynid.robot.links import links_of
 from dynid.robot.model import Robot
 
@@ -84,7 +85,7 @@ def links_taken_apart(
                 if not np.array_equal(phi, parts[part])
             }
             whose = (
-                f"'{name}' without {', '.join(parts)} would be" if not rest_possible else f"{', '.join(bad)} on '{name}' is"
+                f"'{name}' without {listed(list(parts))} would be" if not rest_possible else f"{listed(bad)} on '{name}' is"
             )
             notes.append(f"link {whose} no physical body: {told}")
         apart.append(LinkInertial(name, own, size))
@@ -131,10 +132,10 @@ def _shared_out(whole: Array, parts: Mapping[str, Array], own: Array | None, nam
     bad = [part for part, phi in parts.items() if not is_consistent(phi)]
     taken = {part: np.zeros(10) for part in bad}
     good = {part: phi for part, phi in parts.items() if part not in bad}
-    told = [f"inertials were put into it from {', '.join(bad)}"] if bad else []
+    told = [f"inertials were put into it from {listed(bad)}"] if bad else []
     if not good or is_consistent(_without(whole, good), allow_empty=True):
         return {part: taken.get(part, phi) for part, phi in parts.items()}, "".join(told)
-    names = ", ".join(good)
+    names = listed(list(good))
     nominal = None if own is None else own + sum(parts.values(), np.zeros(10))
     if nominal is not None and nominal[0] > 0.0:
         factor = float(whole[0] / nominal[0])
@@ -153,7 +154,7 @@ def _shared_out(whole: Array, parts: Mapping[str, Array], own: Array | None, nam
     if factor > 0.0:
         told.append(f"inertials were multiplied by {factor:.4g} in {names}")
         return _in_order(parts, taken | {part: factor * phi for part, phi in good.items()}), " and ".join(told)
-    return {part: np.zeros(10) for part in parts}, f"inertials were put into it from {', '.join(parts)}"
+    return {part: np.zeros(10) for part in parts}, f"inertials were put into it from {listed(list(parts))}"
 
 
 def _shared_by_mass(whole: Array, parts: Mapping[str, Array], own: Array | None) -> tuple[dict[str, Array], str]:
@@ -161,7 +162,7 @@ def _shared_by_mass(whole: Array, parts: Mapping[str, Array], own: Array | None)
     hanging = float(sum(phi[0] for phi in parts.values()))
     described = 2.0 * hanging if own is None or own[0] <= 0.0 else float(own[0]) + hanging
     factor = float(whole[0]) / described
-    told = f"inertials of {', '.join(parts)} were multiplied by {factor:.4g}, so that its mass is positive"
+    told = f"inertials of {listed(list(parts))} were multiplied by {factor:.4g}, so that its mass is positive"
     return {part: factor * phi for part, phi in parts.items()}, told
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.naming import listed
 from dynid.robot.coupling import Coupling
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def coupling_from_transmissions(root: Element, joint_names: Sequence[str], where
     """The coupling that the transmissions of a description state; None where every motor turns its own joint one to one."""
     n = len(joint_names)
     B, ratios = np.eye(n), np.full(n, np.nan)
+    unknown: dict[str, list[str]] = {}
     for element in root.iter("transmission"):
         name = element.get("name", "?")
         kind = _kind(element)
@@ -36,7 +38,7 @@ def coupling_from_transmissions(root: Element, joint_names: Sequence[str], where
         if not joints or any(joint not in joint_names for joint in joints):
             continue  # of a joint that does not move, or of none
         if kind not in _KINDS:
-            notes.append(f"transmission '{name}' is of the type '{kind}', which is not known: it is left out")
+            unknown.setdefault(kind, []).append(name)
             continue
         place = f"transmission '{name}' in {where}"
         expected = 1 if kind == "SimpleTransmission" else 2
@@ -56,14 +58,14 @@ def coupling_from_transmissions(root: Element, joint_names: Sequence[str], where
         (i, j), (a, b) = places, of_joint
         rows = [[a, b], [a, -b]] if kind == "DifferentialTransmission" else [[a, 0.0], [1.0, b]]
         B[np.ix_([i, j], [i, j])] = rows
+    for kind, names in unknown.items():
+        notes.append(f"transmissions of the type '{kind}', which is not known, are left out: {listed(names)}")
     plain = bool((np.eye(n) == B).all())
     if plain and np.all(np.isnan(ratios) | (ratios == 1.0)):
         return None
     lacking = [joint for joint, ratio in zip(joint_names, ratios, strict=True) if math.isnan(ratio)]
     if lacking:
-        notes.append(
-            f"no transmission states the gear ratio of {', '.join(lacking)}: a log of the motors needs --gear-ratios"
-        )
+        notes.append(f"no transmission states the gear ratio of {listed(lacking)}: a log of the motors needs --gear-ratios")
         if plain:
             return None
     return Coupling(tuple(map(tuple, B.tolist())), None if lacking else tuple(ratios.tolist()))

@@ -19,6 +19,7 @@ from dynid.estimation.friction.choice import with_own_numbers
 from dynid.estimation.linear import LinearProblem
 from dynid.progress import Tell, silent
 from dynid.recording.check import HELD_OUT
+from dynid.recording.checks.length import SHORTEST_S
 from dynid.recording.parts import uninterrupted_parts
 from dynid.recording.process import process
 from dynid.recording.recording import Recording
@@ -188,8 +189,9 @@ def _row_bands(robot: Robot, recordings: Sequence[Recording], settings: Rows, ra
     usable = tuple(band_hz for band_hz in ROW_BANDS_HZ if is_usable(band_hz))
     if not usable:
         raise InputError(
-            f"{shortest.place}: {shortest.duration_s:.3g} s at {rate_hz:.3g} Hz are too short to choose a band for "
-            f"{len(robot.parameters)} parameters; give --cutoff-hz"
+            f"{shortest.place}: {shortest.duration_s:.3g} s at {rate_hz:.4g} Hz are too short to choose a band for "
+            f"{len(robot.parameters)} parameters; record a longer motion, 10 s and more"
+            + (", or give --cutoff-hz" if shortest.duration_s >= SHORTEST_S else "")
         )
     return usable
 

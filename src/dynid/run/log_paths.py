@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dynid.adapters.urls import UrlPath, log_path, url_matches, without_secrets
 from dynid.errors import InputError
+from dynid.naming import listed
 from dynid.recording.readers.formats.registry import formats
 from dynid.run.log_part import split_times
 
@@ -94,5 +95,4 @@ def _hidden(path: Path) -> bool:
 
 def names_of(paths: Sequence[Path], most: int = 6) -> str:
     """File names for a sentence; of many the first ones and how many there are."""
-    shown = ", ".join(path.name for path in paths[:most])
-    return shown if len(paths) <= most else f"{shown} and {len(paths) - most} more"
+    return listed([path.name for path in paths], most)

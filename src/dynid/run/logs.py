@@ -131,7 +131,7 @@ def _open_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) -
         found = open_with(path, robot, _options(settings))
     except MissingJointsError as missing:
         cut = robot.only(missing.present)
-        notes.append(f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged")
+        notes.append(missing.note(path.name))
         return open_with(path, cut, _options(settings)), cut
     if found.joint_names == robot.joint_names:
         return found, robot
@@ -195,7 +195,7 @@ def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) ->
             found = _read(robot, file, settings)
         except MissingJointsError as missing:
             cut = robot.only(missing.present)
-            notes.append(f"{path.name} lacks the joints {', '.join(missing.missing)}: they are locked at neutral and merged")
+            notes.append(missing.note(path.name))
             return _read(cut, file, settings), cut
     if found.joint_names == robot.joint_names:
         return found, robot

@@ -44,7 +44,7 @@ def robot_of_motion(robot: Robot, trajectory: str | Path, joints: Sequence[str] 
 
 def _told_held(robot: Robot, held: Robot, why: str) -> str:
     left = [name for name in robot.joint_names if name not in held.joint_names]
-    return f"the motion has {held.n_joints} joints: {', '.join(left)} are held, {why}" if left else ""
+    return f"the motion has {held.n_joints} joints; held, {why}: {', '.join(left)}" if left else ""
 
 
 def simulate_log(

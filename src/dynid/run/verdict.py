@@ -70,7 +70,13 @@ def verdict_on(run: Run, replay_failure: str = "") -> RunVerdict:
         grave = [finding for finding in faults if finding.severity == "error"]
         first = (grave or faults)[0]
         count = f"{len(faults)} finding{'s' if len(faults) > 1 else ''} in the logs"
-        reasons.append(Reason("error" if grave else "warning", f"{count}: {first.sentence}.", f"{_sentence(first.fix)}"))
+        reasons.append(
+            Reason(
+                "error" if grave else "warning",
+                f"{count}{', the first' if len(faults) > 1 else ''}: {first.sentence}.",
+                f"{_sentence(first.fix)}",
+            )
+        )
     return RunVerdict(_opening(run), tuple(reasons), description)
 
 

@@ -209,8 +209,8 @@ def _mujoco(robot: Robot, wanted: Engine) -> tuple[Any, tuple[str, ...]]:
     if wanted == "own":
         return None, ()
     held = (Viscous, Coulomb, SmoothCoulomb, Offset, Armature)
-    others = [effect.name for effect in robot.effects if not isinstance(effect, held)]
-    reason = f"it has no friction such as {', '.join(others)}" if others else ""
+    others = [effect.label for effect in robot.effects if not isinstance(effect, held)]
+    reason = f"it has no place for {', '.join(others)}" if others else ""
     if robot.loops:  # MuJoCo holds closures softly, ours are exact
         reason = "its loops are closed by projection on the actuated joints"
     if not reason:

@@ -126,8 +126,7 @@ class LineDecoder:
         except MissingJointsError as missing:
             if self._columns is not None:
                 raise MalformedError("missing joint") from None
-            names = ", ".join(missing.missing)
-            self.notes.append(f"the stream lacks the joints {names}: they are locked at neutral and merged")
+            self.notes.append(missing.note("the stream"))
             self.robot = self.robot.only(missing.present)
             columns = _Columns.of(self.where, form, self.robot, self._options, self.layout)
         if self._columns is None:

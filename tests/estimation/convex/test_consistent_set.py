@@ -8,7 +8,7 @@ import pytest
 from dynid.adapters.clarabel import matrix_from_rows
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.constraints import CentreOfMassInSphere, FixedValues, Linear, MassBounds, PositiveEffects
-from dynid.estimation.convex.consistent_set import MARGIN, ON_BOUNDARY, ConsistentSet, onto_equalities, unit_body
+from dynid.estimation.convex.consistent_set import ConsistentSet, onto_equalities, unit_body
 from dynid.estimation.convex.layout import Layout
 from dynid.inertia import pseudo_inertia, sousa_matrix
 from dynid.robot.effects import Coulomb, Viscous
@@ -117,8 +117,31 @@ def test_linear_rows_and_single_bounds_say_what_the_constraints_say():
     np.testing.assert_allclose(rows[found.bound_at], found.slope * phi[found.bounded] + found.offset)
     np.testing.assert_allclose(rows[found.inequality_at], found.G @ phi + found.g)
     np.testing.assert_allclose(rows[found.equality_at], found.A @ phi - found.a, atol=1e-14)
-    lower = {int(column) for _, column, _ in consistent.single_bounds}
-    assert lower == effects | {0}  # an upper bound and a bound of a sum are none
+    single = consistent.single_bounds
+    assert sorted(single[:, 1].astype(int)) == sorted(effects | {0})  # an upper bound and a bound of a sum are none
+    np.testing.assert_array_equal(single[:, 2], 1.0)
+    at_bound = np.zeros(len(phi))
+    at_bound[0] = 0.5
+    rows = consistent.M @ at_bound + consistent.k
+    np.testing.assert_allclose(rows[single[:, 0].astype(int)], 0.0, atol=1e-15)
+
+
+def test_rows_of_constraints_are_those_of_si_units_at_any_scale():
+    """A scaled row is the row in SI units over the length of its coefficients: its sign, and where it is zero, are the same."""
+    phi, scale = point(), RNG.uniform(0.1, 10.0, len(LAYOUT))
+    constraints = (MassBounds(1, lower=0.5), Linear({"m1": 1.0, "m2": 2.0}, lower=1.0), FixedValues({"mx1": 0.25}))
+    found = ConsistentSet.of(LAYOUT, constraints=constraints, scale=scale, links=[])
+    slacks = dict(zip([kind for kind, _ in found.cones], found.slacks(phi / scale), strict=False))
+    assert slacks["zero"] == pytest.approx(-abs(phi[1] - 0.25) / scale[1])
+    rows = found.linear
+    assert rows.slope[0] * (phi / scale)[0] + rows.offset[0] == pytest.approx((phi[0] - 0.5) / scale[0])
+    length = np.hypot(scale[0], 2.0 * scale[10])
+    assert rows.G @ (phi / scale) + rows.g == pytest.approx([(phi[0] + 2.0 * phi[10] - 1.0) / length])
+
+
+def test_a_row_without_coefficients_stays_as_it_is():
+    found = ConsistentSet.of(LAYOUT, constraints=[Linear({"m1": 0.0}, lower=-3.0)], links=[])
+    assert found.slacks(point()) == pytest.approx([3.0])
 
 
 def test_bounds_of_single_values_are_no_further_constraint():
@@ -164,6 +187,16 @@ def test_a_point_outside_is_pushed_just_inside():
         assert moved == pytest.approx(max(missing * unit_body(condition).max(), 0.3))
 
 
+def test_a_value_below_its_bound_is_pushed_onto_it():
+    consistent = ConsistentSet.of(
+        LAYOUT, constraints=(MassBounds(1, lower=2.0), MassBounds(2, lower=0.001)), margin=0.0, links=[]
+    )
+    phi = point()
+    phi[0], phi[10] = 0.5, 1.5
+    inside, moved = consistent.pushed(phi)
+    assert (inside[0], inside[10], moved) == (2.0, 1.5, 1.5)
+
+
 def test_only_the_links_asked_for_must_be_consistent():
     consistent = ConsistentSet.of(LAYOUT, links=[1])
     phi = point()
@@ -190,13 +223,14 @@ def test_the_unit_body_has_the_identity_and_size_counts_traces():
 def test_equalities_hold_to_a_tolerance_of_their_own():
     consistent = ConsistentSet.of(LAYOUT, constraints=(FixedValues({"fv1": 0.5}),))
     phi = point()
-    for error, holds in ((0.0, True), (0.5 * ON_BOUNDARY, True), (3.0 * ON_BOUNDARY, False)):
+    for error, holds in ((0.0, True), (0.9e-9, True), (1.1e-9, False)):
         phi[LAYOUT.index("fv1")] = 0.5 + error
         assert consistent.contains(phi) is holds
     assert consistent.contains(phi, tolerance=1e-6)
     phi[LAYOUT.slots] = 0.0  # on the boundary, less the margin
     assert not consistent.contains(phi)
-    assert consistent.contains(phi, tolerance=MARGIN + 1e-9)
+    assert consistent.contains(phi, tolerance=1.001e-6)  # the margin, as documented
+    assert not consistent.contains(phi, tolerance=0.999e-6)
 
 
 def test_wrong_options_are_refused():

@@ -18,7 +18,8 @@ from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import Armature, Coulomb, Offset, SmoothCoulomb, Viscous
+from dynid.robot.effects import Armature, Coulomb, Coupled, Offset, OnJoints, SmoothCoulomb, Viscous
+from dynid.robot.friction import searched_numbers
 from dynid.robot.model import Robot
 from problems import planar_2r
 
@@ -97,6 +98,35 @@ def test_a_number_at_the_end_of_its_range_is_held(samples):
     held = inner_uncertainty(replace(fitted, theta=low))
     assert all(number.lower == number.value == number.upper for number in held.numbers)
     assert not held.moves
+
+
+def test_numbers_of_joints_and_motors_have_the_names_of_their_effects(samples):
+    """Motors have widths of their own, and joints that an effect is not on have none."""
+    coupling = ((1.0, 0.0), (1.0, 1.0))
+    motor = Coupled(SmoothCoulomb(smooth_width=0.2), coupling, motors=(2,))
+    for effects, expected in (
+        ([SmoothCoulomb(smooth_width=0.04), motor], {("smooth_width", 0), ("smooth_width", 1), ("smooth_widthm", 1)}),
+        ([OnJoints(SmoothCoulomb(smooth_width=0.04), (2,))], {("smooth_width", 1)}),
+    ):
+        robot = planar_2r([Viscous(), *effects, Offset(), Armature()])
+        fitted = fit_model(FrictionModel(robot, FrictionData.of(robot, samples, most_rows=10_000)), weighted=False)
+        numbers = inner_uncertainty(fitted).numbers
+        assert {(one.name, robot.joint_names.index(one.joint)) for one in numbers} == expected
+        assert len(numbers) == len(expected)
+        listed = {(one.joint, one.name): one.value for one in searched_numbers(fitted.robot)}
+        assert listed == pytest.approx({(one.joint, one.name): one.value for one in numbers})
+
+
+def test_a_number_that_no_row_shows_may_lie_anywhere(samples):
+    robot = arm(0.04)
+    model = FrictionModel(robot, FrictionData.of(robot, samples, most_rows=10_000))
+    fitted = fit_model(model, weighted=False)
+    silent = fitted.solution.own.copy()
+    silent[[name in ("fc1", "fc2") for name in model.names]] = 0.0  # without friction its width does not matter
+    numbers = inner_uncertainty(replace(fitted, solution=replace(fitted.solution, own=silent))).numbers
+    low, high = (np.exp(limit) for limit in model.bounds())
+    for number, first, last in zip(numbers, low, high, strict=True):
+        assert (number.lower, number.upper) == pytest.approx((first, last))
 
 
 def test_a_choice_keeps_its_numbers_when_stored(samples):

@@ -116,7 +116,9 @@ def test_extra_joints_are_ignored_and_said(tmp_path):
         (lambda c: c.pop("tau3"), facts("2", "3", "torque")),
         (lambda c: c.pop("dq3"), facts("2", "3", "velocity")),
         (lambda c: c.pop("q2"), facts("q1", "q3", "position")),
-        (lambda c: c.update(q4=T), facts("4", "3", "position")),
+        (lambda c: c.update({"qq2": c.pop("q2")}), "no column 'q2': did you mean column 'qq2'"),
+        (lambda c: c.update({"q1 [furlong]": c.pop("q1")}), r"unit in the brackets of column 'q1 \[furlong\]' is not known"),
+        (lambda c: c.update(q4=T), facts("4", "3", "position", "another robot", "mapping file")),
         (lambda c: c.pop("t"), "no time column, expected t, time or timestamp"),
         (lambda c: [c.pop(f"q{k}") for k in (1, 2, 3)], r"no position columns .* found t, dq1"),
         (lambda c: c.update({"q_1": T}), "columns 'q1' and 'q_1' mean the same"),
@@ -139,6 +141,24 @@ def test_wrong_logs_are_refused_in_a_sentence(tmp_path, change, message, suffix)
         read_recording(path, ARM)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern"),
+    [
+        (("A1", "A2", "A3", "M1", "M2", "M3"), '"A{number}"'),
+        (("run_0_x", "run_1_x", "run_2_x"), '"run_{index}_x"'),
+        (("run7", "A1", "B1", "A2", "B2", "B3"), '"B{number}"'),  # of as many as the robot has joints
+        (("left", "right", "up"), '"A{number}" for columns A1, A2, ..'),
+    ],
+)
+def test_a_refusal_suggests_the_mapping_that_names_the_columns(tmp_path, names, pattern):
+    path = write_csv(tmp_path / "log.csv", {"t": T} | dict.fromkeys(names, T))
+    with pytest.raises(InputError) as caught:
+        read_recording(path, ARM)
+    assert str(caught.value).endswith(f"(--mapping FILE): position = {pattern}")
+    if "for" not in pattern:
+        assert read_recording(path, ARM, mapping={"position": pattern.strip('"')}).n_joints == 3
 
 
 def test_a_partial_torque_by_name_tells_the_joint(tmp_path):

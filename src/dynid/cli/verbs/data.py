@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dynid.recording.wrench import WrenchRecording
 
 
-@takes_options(Reading, Model, without=("effects", "friction", "gravity", "lock", "keep_bodies", "motor_effects"))
+@takes_options(Reading, Model, without=("effects", "friction", "gravity", "keep_bodies", "motor_effects"))
 def data(
     logs: LogFiles,
     robot: Annotated[

@@ -10,7 +10,7 @@ An estimate at fixed inner numbers knows the first term of ``cov(x)`` alone, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,8 +18,9 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimation.friction.fit import Fitted, joint_weights, residual_norms
-from dynid.estimation.friction.model import Solver
+from dynid.estimation.friction.model import FrictionModel, Solver
 from dynid.estimation.result import Estimate
+from dynid.robot.effects.coupled import MOTOR
 
 AT_BOUND = 1e-3
 """Distance from the end of its range at which an inner number counts as held there."""
@@ -78,8 +79,9 @@ def inner_uncertainty(fitted: Fitted) -> InnerUncertainty | None:
     solver = Solver(model.system(data.basis, coordinates, weights))
     tangents = model.tangents(coordinates, fitted.solution.own, weights)
     low, high = model.bounds()
-    free = (theta > low + AT_BOUND) & (theta < high - AT_BOUND) & (np.linalg.norm(tangents, axis=0) > 0.0)
-    sigma, root = np.zeros(len(theta)), np.zeros((len(theta), int(free.sum())))
+    inside = (theta > low + AT_BOUND) & (theta < high - AT_BOUND)
+    free = inside & (np.linalg.norm(tangents, axis=0) > 0.0)
+    sigma, root = np.where(inside, high - low, 0.0), np.zeros((len(theta), int(free.sum())))  # no row shows it: anywhere
     if free.any():
         J = solver.outside(tangents)[:, free]
         spent = solver.A.shape[1] + int(free.sum())
@@ -95,12 +97,19 @@ def inner_uncertainty(fitted: Fitted) -> InnerUncertainty | None:
         lifted = data.base.lift @ change[: data.n_shared]
         moves |= dict(zip(data.rigid.parameters.names, lifted, strict=True))
     moves |= dict(zip(model.names, change[data.n_shared :], strict=True))
-    n = data.n_joints
-    numbers = [
-        InnerNumber(variable.option.name, joint, *(float(variable.from_search(np.array(x))) for x in limits))
-        for k, variable in enumerate(model.variables)
-        for d, joint in enumerate(model.robot.joint_names)
-        for place, width in [(theta[k * n + d], WITHIN * sigma[k * n + d])]
-        for limits in [(place, max(place - width, low[k * n + d]), min(place + width, high[k * n + d]))]
-    ]
-    return InnerUncertainty(tuple(numbers), moves if free.any() else {})
+    return InnerUncertainty(tuple(_numbers(model, theta, WITHIN * sigma)), moves if free.any() else {})
+
+
+def _numbers(model: FrictionModel, theta: Array, width: Array) -> Iterator[InnerNumber]:
+    """Every number that a joint or motor has, by the name under which its effect lists it."""
+    low, high = model.bounds()
+    joints = model.robot.driven_joints
+    for k, variable in enumerate(model.variables):
+        name = variable.option.name
+        listed = [model.effects[i].inner_numbers(joints) for i in variable.effects]
+        for d, joint in enumerate(joints):
+            shown = {one.name for own in listed for one in own[d] if one.name in (name, f"{name}{MOTOR}")}
+            at = k * len(joints) + d
+            limits = (theta[at], max(theta[at] - width[at], low[at]), min(theta[at] + width[at], high[at]))
+            for own_name in shown:
+                yield InnerNumber(own_name, joint.name, *(float(variable.from_search(np.array(x))) for x in limits))

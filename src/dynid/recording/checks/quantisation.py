@@ -45,7 +45,7 @@ def _position(recording: Recording, part: Recording, grain: Array) -> list[Findi
             "warning" if ratio[worst] > 0.05 else "note",
             f"position is quantised to {grain[worst]:.2g} (joint {recording.joint_names[worst]}): its plain "
             f"difference over one step is off by {100.0 * ratio[worst]:.2g} % of the speed",
-            "filter before differentiating, or take the logged velocity",
+            "identify filters position before it differentiates it; a finer encoder or a faster motion shows more",
             named(recording, ratio > 0.005),
             {"grain": grain, "velocity_error": blur},
         )

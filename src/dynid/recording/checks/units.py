@@ -47,5 +47,8 @@ def check_torque_present(recording: Recording, robot: Robot | None = None) -> Da
         return DataCheck((finding,), {})
     external = recording.external_torque is not None
     held = "external torque, which is not the joint torque" if external else "no torque"
-    fix = "log measured joint torque or motor current"
+    fix = (
+        "log measured joint torque or motor current; where it is there under another name, a mapping file (--mapping FILE) states it: "
+        'torque = "M{number}" for columns M1, M2, ..'
+    )
     return DataCheck((Finding("no_torque", "error", f"the log holds {held}", fix),), {})

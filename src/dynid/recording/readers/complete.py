@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynid.errors import InputError
@@ -19,7 +22,7 @@ def positions(columns: JointColumns, match: Match | None, expected: str) -> tupl
     if match is None:
         raise InputError(
             f"{columns.where}: no position columns for the joints {', '.join(columns.names)}; expected {expected}, "
-            f'found {listed(columns.shapes)}; name them in a mapping file (--mapping FILE): position = "A{{number}}"'
+            f"found {listed(columns.shapes)}; name them in a mapping file (--mapping FILE): position = {_suggested(columns)}"
         )
     if match.by_number and not columns.complete(match):
         _refuse_holes(columns, "position", match)
@@ -109,8 +112,35 @@ def _refuse_holes(columns: JointColumns, quantity: str, match: Match) -> None:
         have = ", ".join(str(match.slots[k]) for k in sorted(match.slots))
         raise InputError(
             f"{columns.where}: numbers are missing among the {quantity} columns ({have}), expected consecutive numbers "
-            f"from 0 or 1 for {len(columns.names)} joints"
+            f"from 0 or 1 for {len(columns.names)} joints{_near_number(columns, match, absent)}"
         )
+
+
+def _near_number(columns: JointColumns, match: Match, absent: Sequence[int]) -> str:
+    """A column that is not used and looks like one that is missing."""
+    column, first = re.fullmatch(r"(.*?)(\d+)(\D*)", str(match.slots[min(match.slots)])), min(match.slots)
+    if column is None:
+        return ""
+    wanted = f"{column[1]}{int(column[2]) + absent[0] - first}{column[3]}"
+    left = [name for name in columns.shapes if name not in {str(slot) for slot in match.slots.values()}]
+    near = next((name for name in left if re.match(rf"{re.escape(wanted)}\s*[\[(]", name)), None)
+    if near is not None:
+        return f"; the unit in the brackets of column '{near}' is not known"
+    near = next(iter(difflib.get_close_matches(wanted, left, n=1, cutoff=0.8)), None)
+    return f"; no column '{wanted}'" + ("" if near is None else f": did you mean column '{near}'?")
+
+
+def _suggested(columns: JointColumns) -> str:
+    """A pattern that names the first numbered columns of as many as there are joints, else what a pattern looks like."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for name in columns.shapes:
+        if (match := re.fullmatch(r"(.*?)(\d{1,3})(\D*)", name)) is not None:
+            found.setdefault((match[1], match[3]), []).append(int(match[2]))
+    for (head, tail), numbers in found.items():
+        start = min(numbers)
+        if start in (0, 1) and len(numbers) > 1 and set(range(start, start + len(columns.names))) <= set(numbers):
+            return f'"{head}{{{"number" if start else "index"}}}{tail}"'
+    return '"A{number}" for columns A1, A2, ..'
 
 
 def _count(columns: JointColumns, quantity: str, match: Match) -> str:
@@ -128,7 +158,7 @@ def _which_joints(columns: JointColumns, match: Match) -> str:
         return ""
     every = f" ({', '.join(joints.names)})"
     if match.n_columns > len(joints.described):
-        return f"{every}; name the columns to read in joint order in a mapping, position = ['q1', ..]"
+        return f"{every}; is it of another robot? A mapping file of a log states the columns to read in joint order: position = ['q1', ..]"
     return (
         f"{every}; numbered columns do not tell which of these they are: name theirs in order with --joints (joints=[..] in "
         "Python; the others are locked), or lock the others with --lock"

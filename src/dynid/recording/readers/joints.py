@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from dynid.errors import InputError, UnknownNameError
+from dynid.naming import listed
 
 
 @runtime_checkable
@@ -57,7 +58,13 @@ class MissingJointsError(InputError):
         )
         super().__init__(
             f"{where}: log has {len(self.present)} position columns, robot has {robot} joints{besides(locked)}; "
-            f"missing: {', '.join(self.missing)}{hints}"
+            f"missing: {listed(self.missing)}{hints}"
+        )
+
+    def note(self, what: str) -> str:
+        """That the joints are held, where what names its columns may lack some."""
+        return (
+            f"{what} lacks {len(self.missing)} of the robot's joints ({listed(self.missing)}): locked at neutral and merged"
         )
 
 
