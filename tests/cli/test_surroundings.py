@@ -59,6 +59,8 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "wls",
         "--cutoff-hz",
         "10",
+        "--friction",
+        "linear",
         "-o",
         folder / "run[i]",
     )
@@ -75,7 +77,7 @@ VERBS = {
     "init": ("init", "arm[bold].urdf", "log[red].csv", "-o", "run[i].toml"),
     "excite": ("excite", "arm[bold].urdf", "--period", "2", "--harmonics", "2", "--seconds", "1", "-o", "motion[i].csv"),
     "validate": ("validate", "run[i]", "other[bold].csv"),
-    "compare": ("compare", "arm[bold].urdf", "log[red].csv", "--methods", "ols,wls"),
+    "compare": ("compare", "arm[bold].urdf", "log[red].csv", "--methods", "ols,wls", "--cutoff-hz", "10"),
     "compare-runs": ("compare-runs", "run[i]", "run[i]"),
     "export": ("export", "run[i]", "--to", "urdf,mjcf,c,json", "-o", "models[i]", "--allow-inconsistent"),
     "report": ("report", "run[i]"),

@@ -31,10 +31,13 @@ from dynid.run.store import load_run, save_run
 from dynid.simulation import simulate
 from messages import facts
 
+QUICK = Settings(method="sdp", cutoff_hz=10.0, friction="linear")
+"""What is exported is under test, not how friction is chosen."""
+
 
 @pytest.fixture(scope="module")
 def run(bench: Bench):
-    return identify(bench.urdf, bench.log, Settings(method="sdp", cutoff_hz=10.0))
+    return identify(bench.urdf, bench.log, QUICK)
 
 
 def test_every_format_is_written_and_proven(run, tmp_path: Path) -> None:
@@ -135,13 +138,13 @@ def test_mjcf_robot_of_a_saved_run_is_patched_with_its_meshes(bench: Bench, tmp_
     part = text[text.index("<worldbody>") : text.index("</worldbody>") + len("</worldbody>")]
     (home / "bodies.xml").write_text(f"<mujocoinclude>{part}</mujocoinclude>")
     source.write_text(text.replace(part, '<include file="bodies.xml"/>'))
-    found = identify(source, bench.log, Settings(method="sdp", cutoff_hz=10.0))
+    found = identify(source, bench.log, QUICK)
     place = save_run(found, tmp_path / "run")
     (item,) = export_run(load_run(place), place, ["mjcf"])
     assert item.parity < 1e-9
     assert any("written as one file with what the source includes" in note for note in item.notes)
     plain = write_mjcf(bench.truth, tmp_path / "plain.xml").path
-    place = save_run(identify(plain, bench.log, Settings(method="sdp", cutoff_hz=10.0)), tmp_path / "plain_run")
+    place = save_run(identify(plain, bench.log, QUICK), tmp_path / "plain_run")
     plain.unlink()
     (item,) = export_run(load_run(place), place, ["mjcf"])
     assert item.parity < 1e-9
@@ -162,6 +165,6 @@ def test_published_robot_from_a_simulated_log(tmp_path: Path) -> None:
     truth = robot.with_parameters(friction)
     reference = random_fourier(truth, 5.0, 4, seed=1).samples(200.0)
     log = write_recording(simulate(truth, reference, rate_hz=200.0, seed=1).recording, tmp_path / "log.parquet")
-    run = identify(copy, log, Settings(method="sdp", cutoff_hz=8.0))
+    run = identify(copy, log, replace(QUICK, cutoff_hz=8.0))
     for item in export_run(run, tmp_path / "models", ["urdf", "mjcf"]):
         assert item.parity < 1e-9

@@ -47,7 +47,7 @@ def test_chosen_filter_is_the_best_of_those_tried(run) -> None:
 
 
 def test_split_validates_on_the_later_part(bench: Bench) -> None:
-    split = identify(bench.urdf, bench.log, Settings(split=0.6, cutoff_hz=10.0))
+    split = identify(bench.urdf, bench.log, Settings(split=0.6, cutoff_hz=10.0, friction="linear"))
     assert split.samples[0].time[-1] < split.unseen[0].time[0]
     assert split.validation is not None
 
@@ -99,7 +99,7 @@ def test_joints_the_log_lacks_are_locked(bench: Bench, tmp_path: Path) -> None:
     columns = [name for name in table.columns if not name.endswith("elbow")]
     assert len(columns) < len(table.columns)
     table.select(columns).write_parquet(tmp_path / "three.parquet")
-    run = identify(bench.urdf, tmp_path / "three.parquet", Settings(cutoff_hz=10.0))
+    run = identify(bench.urdf, tmp_path / "three.parquet", Settings(cutoff_hz=10.0, friction="linear"))
     assert run.robot.joint_names == ("shoulder_yaw", "shoulder_pitch", "upper_arm_roll")
     assert any("elbow" in note and "locked" in note for note in run.notes)
 
@@ -172,8 +172,8 @@ def test_unseen_parameters_keep_the_nominal_value(bench: Bench) -> None:
 
 
 def test_the_description_holds_what_the_data_do_not_see(bench: Bench) -> None:
-    held = identify(bench.urdf, bench.log, Settings(cutoff_hz=15.0))
-    free = identify(bench.urdf, bench.log, Settings(cutoff_hz=15.0, prior="none"))
+    held = identify(bench.urdf, bench.log, Settings(cutoff_hz=15.0, friction="linear"))
+    free = identify(bench.urdf, bench.log, Settings(cutoff_hz=15.0, friction="linear", prior="none"))
     nominal = held.robot.parameters.inertials[:, 0]
     assert held.estimate.feasible
     assert free.estimate.feasible
@@ -187,8 +187,15 @@ def test_without_inertials_masses_stay_as_small_as_the_data_let_them(bench: Benc
 
     text = re.sub(r"<inertial>.*?</inertial>", "", bench.urdf.read_text(encoding="utf-8"), flags=re.S)
     (tmp_path / "bare.urdf").write_text(text, encoding="utf-8")
-    run = identify(tmp_path / "bare.urdf", bench.log, Settings(cutoff_hz=15.0), validate_on=[bench.other_log])
-    free = identify(tmp_path / "bare.urdf", bench.log, Settings(cutoff_hz=15.0, prior="none"), validate_on=[bench.other_log])
+    run = identify(
+        tmp_path / "bare.urdf", bench.log, Settings(cutoff_hz=15.0, friction="linear"), validate_on=[bench.other_log]
+    )
+    free = identify(
+        tmp_path / "bare.urdf",
+        bench.log,
+        Settings(cutoff_hz=15.0, friction="linear", prior="none"),
+        validate_on=[bench.other_log],
+    )
     assert run.estimate.feasible
     assert run.validation.relative_error < 1.01 * free.validation.relative_error
     weight, heavy = (one.estimate.standard.inertials[:, 0].sum() for one in (run, free))

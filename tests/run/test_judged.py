@@ -114,7 +114,7 @@ def test_consistent_methods_are_proven_by_their_own_bodies(condition: str) -> No
 
 
 def test_a_run_keeps_its_verdict(bench: Bench, tmp_path: Path) -> None:
-    run = identify(bench.urdf, bench.log, Settings(method="ols", cutoff_hz=20.0))
+    run = identify(bench.urdf, bench.log, Settings(method="ols", cutoff_hz=20.0, friction="linear"))
     told = run.summary()["feasibility"]
     assert run.feasibility is not None
     assert (told["decision"], told["proven"]) == (run.feasibility.decision, run.feasibility.proven)

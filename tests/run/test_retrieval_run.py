@@ -32,7 +32,7 @@ def bounds(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_keeps_to_its_bounds(bench: Bench, bounds: Path, tmp_path: Path) -> None:
-    run = identify(bench.urdf, bench.log, Settings(method="retrieve", bounds=str(bounds), cutoff_hz=10.0))
+    run = identify(bench.urdf, bench.log, Settings(method="retrieve", bounds=str(bounds), cutoff_hz=10.0, friction="linear"))
     mass, _, _ = mass_com_inertia(bench.truth.parameters.inertials)
     found, _, inertia = mass_com_inertia(run.identified.parameters.inertials)
     assert (found[:3] >= 0.8 * mass[:3]).all()
@@ -53,7 +53,19 @@ def test_bounds_are_for_retrieval(bench: Bench, bounds: Path) -> None:
 
 
 def test_the_command_line_states_cost_gap_and_violations(bench: Bench, bounds: Path, tmp_path: Path, monkeypatch) -> None:
-    arguments = ["identify", bench.urdf, bench.log, "--method", "retrieve", "--bounds", bounds, "--cutoff-hz", "10"]
+    arguments = [
+        "identify",
+        bench.urdf,
+        bench.log,
+        "--method",
+        "retrieve",
+        "--bounds",
+        bounds,
+        "--cutoff-hz",
+        "10",
+        "--friction",
+        "linear",
+    ]
     monkeypatch.setattr(sys, "argv", ["dynid", *map(str, arguments), "-o", str(tmp_path / "run")])
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
