@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dynid.cli.app import app
+from dynid.excitation.fourier import random_fourier, write_trajectory
 from dynid.export.urdf import write_urdf
 from dynid.regression.base import reduce_to_base
 from dynid.robot.builtin import demo_robot
@@ -31,29 +32,47 @@ def dynid(*words: object) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with a three-joint arm, the JSON of its designed points and the log of the motion through them."""
-    folder = tmp_path_factory.mktemp("energy")
+def make_arm(folder: Path) -> None:
     whole = demo_robot()
     write_urdf(whole.only(whole.joint_names[:3]), folder / "arm.urdf")
-    design = dynid(
-        "excite", folder / "arm.urdf", "--shape", "points", "--rows", ROWS, "--acceleration", "40", "--effects", EFFECTS,
-        "--seconds", "30", "-o", folder / "motion.csv", "--json",
-    )  # fmt: skip
-    (folder / "design.json").write_text(design, encoding="utf-8")
+
+
+def play(folder: Path) -> None:
+    """Log of the motion in the folder, with the friction and rotor inertia above."""
     dynid(
         "simulate", folder / "arm.urdf", folder / "motion.csv", "-o", folder / "log.parquet", "--rate", "250",
         "--effects", EFFECTS, "--torque-noise", "0.003", *(word for name, value in PLAYED.items() for word in (f"--{name}", value)),
         "--json",
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def designed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with a three-joint arm, the JSON of its designed points and the log of the motion through them."""
+    folder = tmp_path_factory.mktemp("designed")
+    make_arm(folder)
+    design = dynid(
+        "excite", folder / "arm.urdf", "--shape", "points", "--rows", ROWS, "--acceleration", "40", "--effects", EFFECTS,
+        "--seconds", "30", "-o", folder / "motion.csv", "--json",
+    )  # fmt: skip
+    (folder / "design.json").write_text(design, encoding="utf-8")
+    play(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def truth(played: Path) -> dict[str, float]:
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the same arm and the log of a motion that was drawn, not designed."""
+    folder = tmp_path_factory.mktemp("drawn")
+    make_arm(folder)
+    write_trajectory(random_fourier(read_robot(folder / "arm.urdf"), 8.0, 5, seed=1).samples(100.0), folder / "motion.csv")
+    play(folder)
+    return folder
+
+
+def truth_of(folder: Path) -> dict[str, float]:
     """Base values of the arm that was simulated."""
-    robot = read_robot(played / "arm.urdf", EFFECTS)
+    robot = read_robot(folder / "arm.urdf", EFFECTS)
     for name, value in PLAYED.items():
         robot = with_effect(robot, name, value)
     base = reduce_to_base(robot)
@@ -73,9 +92,11 @@ def off(result: Any, truth: dict[str, float]) -> float:
     return float(np.linalg.norm(values - right) / np.linalg.norm(right))
 
 
-def test_a_designed_motion_is_identified_by_its_work(played: Path, truth: dict[str, float]) -> None:
+@pytest.mark.slow
+def test_a_designed_motion_is_identified_by_its_work(designed: Path) -> None:
     """One row per pair of points: base parameters within 2 percent of the truth together, 10 percent each that is not small."""
-    result = identified(played, "--intervals", played / "design.json", "--method", "ols")
+    truth = truth_of(designed)
+    result = identified(designed, "--intervals", designed / "design.json", "--method", "ols")
     assert off(result, truth) < 0.02
     large = {one["name"]: one["value"] for one in result["base"] if abs(truth[one["name"]]) > DETERMINED}
     assert len(large) >= 10  # six friction values, rotor inertia, inertias and a first moment
@@ -83,18 +104,27 @@ def test_a_designed_motion_is_identified_by_its_work(played: Path, truth: dict[s
     for one in result["base"]:  # and what is small is as unsure as it says
         assert abs(one["value"] - truth[one["name"]]) < 5.0 * abs(one["value"]) * one["sigma_percent"] / 100.0, one["name"]
     assert result["rows"]["kind"] == "energy"
-    knots = json.loads((played / "design.json").read_text(encoding="utf-8"))["knots"]
+    knots = json.loads((designed / "design.json").read_text(encoding="utf-8"))["knots"]
     assert result["rows"]["knots_s"] == knots
     assert result["n_samples"] == ROWS == len(knots) - 1
     assert result["rows"]["error"]["identification"] < 0.005
     assert result["relative_error"]["identification"] < 0.02  # torque is predicted, though it was not fitted
 
 
-def test_intervals_by_time_and_consistent_links(played: Path, truth: dict[str, float]) -> None:
+def test_intervals_by_time_and_consistent_links(played: Path) -> None:
     """The default estimator works on energy rows as on any, here from intervals of one length."""
     result = identified(played, "--intervals", "0.25")
     assert result["feasible"]
-    assert off(result, truth) < 0.02
+    assert off(result, truth_of(played)) < 0.02
+
+
+def test_intervals_of_a_file(played: Path) -> None:
+    knots = np.arange(0.5, 7.51, 0.2).round(3).tolist()
+    (played / "knots.json").write_text(json.dumps({"knots": knots}), encoding="utf-8")
+    result = identified(played, "--intervals", played / "knots.json", "--method", "ols")
+    assert result["rows"]["knots_s"] == knots
+    assert result["n_samples"] == len(knots) - 1
+    assert off(result, truth_of(played)) < 0.02
 
 
 def test_a_file_without_knots_is_refused(played: Path) -> None:

@@ -95,7 +95,11 @@ def test_every_file_at_once(arm, tmp_path):
     [
         ("--shape", "bspline", "--intervals", "6", "--period", "5", "--starts", "1"),
         ("--shape", "sinusoids", "--period", "5"),
-        ("--shape", "points", "--effects", "armature", "--starts", "1", "--lock=elbow=0.3"),
+        pytest.param(
+            ("--shape", "points", "--effects", "armature", "--starts", "1", "--lock=elbow=0.3"),
+            id="points",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda options: options[1],
 )

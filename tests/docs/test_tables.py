@@ -217,6 +217,7 @@ def test_sousa_table_1(hook):
     assert float(ours) == pytest.approx(float(printed), abs=5e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_data")
 def test_traversaro_table_1(hook):
     rows = {row[0]: row[1:] for row in cells(rendered(hook, "<!-- table: traversaro2016.table_1 -->"))}

@@ -119,6 +119,7 @@ def test_one_step_gives_the_one_step_column_back(folder: Path) -> None:
     np.testing.assert_allclose(values, TABLE_3["one_step"], atol=2e-3)
 
 
+@pytest.mark.slow
 def test_one_step_on_the_recording_is_near_the_one_step_column(folder: Path) -> None:
     """The public log is of another day than the one in the paper; coefficients that gravity shows agree to some per cent."""
     run = folder / "recorded"
@@ -182,6 +183,7 @@ expression = "c1y < -0.7 if m1 > 4"
 """
 
 
+@pytest.mark.slow
 def test_conditions_of_the_two_link_robot_from_a_run_file(tmp_path: Path) -> None:
     """Coefficients of a link 2 whose centre of mass lies outside of it: every condition bites."""
     inertias = np.diag([0.03, 0.03, 0.01]), np.diag([0.01, 0.04, 0.04])

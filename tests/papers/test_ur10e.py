@@ -128,7 +128,9 @@ def test_friction_that_grows_with_load_predicts_better(robot, runs):
     assert all(fitted.standard[f"flc{j}"] > 0.0 for j in (1, 2, 3))
 
 
-@pytest.mark.parametrize(("gains", "mass"), [("authors_estimate", 2.47), ("quoted_from_literature", 3.08)])
+@pytest.mark.parametrize(
+    ("gains", "mass"), [("authors_estimate", 2.47), pytest.param("quoted_from_literature", 3.08, marks=pytest.mark.slow)]
+)
 def test_load_is_known_as_well_as_the_drive_gains(facts, gains, mass):
     """2.805 kg on the scales; the two gain sets leave it on either side, as plain least squares on the pair does."""
     settings = Settings(

@@ -40,7 +40,7 @@ def test_exchanged_joints_of_the_panda(i: int, j: int) -> None:
     assert finding.joints == (robot.joint_names[i], robot.joint_names[j])
 
 
-@pytest.mark.parametrize("authors", [True, False])
+@pytest.mark.parametrize("authors", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_no_log_of_the_ur10e_has_exchanged_joints(authors: bool) -> None:
     """Poses, pushes, single joints and loads, with drive gains that are good and gains that are all alike."""
     robot = read_robot(shared("ur10e_mamedov/robot.urdf"))
