@@ -11,6 +11,7 @@ from scipy import signal
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.samples import Samples
+from dynid.regression import kept_rows
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression, factorise
 from dynid.regression.row_filter import BandLimit, FilterAndDecimate, FilteredRows
@@ -213,3 +214,20 @@ def test_products_of_a_long_log_are_joined_and_stay_the_same_rows(monkeypatch: p
         assert np.array_equal(one, other)
     one, other = (np.concatenate([np.asarray(chunk.time) for chunk in found]) for found in (apart, together))
     assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("in_memory", [10**9, 0])
+@pytest.mark.parametrize("n_logs", [1, 2])
+def test_rows_of_some_channels_are_those_of_all(monkeypatch: pytest.MonkeyPatch, in_memory: int, n_logs: int) -> None:
+    """Before rows are kept, and after that from memory or from the file."""
+    monkeypatch.setattr(kept_rows, "MOST_KEPT", in_memory)
+    robot = demo_robot()
+    logs = tuple(demo_samples(robot, seconds=4.0)[200 * k :] for k in range(n_logs))
+    source = FilteredRows(TorqueRows(robot, logs), BandLimit(10.0))
+    some = slice(2, 5)
+    first = [[block.copy() for block in blocks] for blocks in source.channel_passes(some)]
+    whole = [[block.copy() for block in chunk.blocks] for chunk in source.passes()]
+    again = [[block.copy() for block in blocks] for blocks in source.channel_passes(some)]
+    for found in (first, again):
+        for a, b in zip(zip(*found, strict=True), list(zip(*whole, strict=True))[some], strict=True):
+            np.testing.assert_array_equal(np.concatenate(a), np.concatenate(b))

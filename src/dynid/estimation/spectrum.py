@@ -77,12 +77,12 @@ def stretches(source: RowSource, channels: slice = ALL) -> Iterator[list[Array]]
     """Rows of some channels of one log in long stretches; copies, free to keep."""
     held: list[list[Array]] = []
     n_held = 0
-    for chunk in source.passes(SEGMENT_ROWS):
-        n = len(chunk)
+    for blocks in source.channel_passes(channels, SEGMENT_ROWS):
+        n = max(map(len, blocks))
         if n_held and n_held + n > SEGMENT_ROWS:
             yield [np.concatenate(parts) for parts in zip(*held, strict=True)]
             held, n_held = [], 0
-        held.append([np.array(block, order="F") for block in chunk.blocks[channels]])
+        held.append(blocks)
         n_held += n
     if n_held:
         yield [np.concatenate(parts) for parts in zip(*held, strict=True)]

@@ -9,7 +9,6 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import IO
 
 import numpy as np
@@ -21,6 +20,9 @@ MOST_KEPT = 2_000_000
 """Numbers of the rows of all logs together that are kept in memory."""
 MOST_SPILLED = 1_000_000_000
 """Numbers of the rows of all logs together that are kept in a temporary file; beyond that rows are made again."""
+
+
+ALL = slice(None)
 
 
 class Room:
@@ -97,14 +99,16 @@ class KeptRows:
         self._chunks.append((place, values.shape[1]))
         return True
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The same chunks again."""
+    def chunks(self, channels: slice = ALL) -> Iterator[Chunk]:
+        """The same chunks again, or those of some channels, which alone are then read."""
         ends = np.cumsum([0, *self._widths])
+        starts, stops = ends[:-1][channels], ends[1:][channels]
+        first, last = (int(starts[0]), int(stops[-1])) if len(starts) else (0, 0)
         for kept in self._chunks:
             if isinstance(kept, tuple):
                 place, n = kept
-                values = self._room.read(place, n * (int(ends[-1]) + 1)).reshape(-1, n)
+                values = self._room.read(place + 8 * n * first, n * (last - first)).reshape(-1, n)
+                times = self._room.read(place + 8 * n * int(ends[-1]), n)
             else:
-                values = kept.copy()
-            blocks = [values[a:b].T for a, b in pairwise(ends)]
-            yield Chunk(blocks, values[-1].copy())
+                values, times = kept[first:last].copy(), kept[-1].copy()
+            yield Chunk([values[a - first : b - first].T for a, b in zip(starts, stops, strict=True)], times)

@@ -72,6 +72,15 @@ class FilteredRows(RowsOf):
             else:
                 yield from self._kept.record(self.row_filter.over(self.source.passes(chunk_rows or self._chunk_rows)))
 
+    def channel_passes(self, channels: slice, chunk_rows: int | None = None) -> Iterator[list[Array]]:
+        """Of rows that were kept, only those of the channels are read."""
+        for log in self._logs:
+            if log._kept.complete:
+                for chunk in log._kept.chunks(channels):
+                    yield chunk.blocks
+            else:
+                yield from RowsOf.channel_passes(log, channels, chunk_rows)
+
     @property
     def _chunk_rows(self) -> int:
         """Samples per chunk: a filter takes longer ones than a factor, as long as they are small in memory."""

@@ -30,6 +30,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+import numpy as np
+
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.parameters import Parameters
@@ -111,6 +113,10 @@ class RowSource(Protocol):
         """The rows in order, chunk by chunk; ``chunk_rows`` limits the samples of a chunk where the source can choose."""
         ...
 
+    def channel_passes(self, channels: slice, chunk_rows: int | None = None) -> Iterator[list[Array]]:
+        """The blocks of neighbouring channels alone, chunk by chunk; they stay valid."""
+        ...
+
     def by_log(self) -> tuple[RowSource, ...]:
         """One source per log, so that nothing taken along time runs over the end of a log."""
         ...
@@ -154,6 +160,10 @@ class Rows:
         >>> dynid.rows.factorise(Weighing()).n_rows
         2
     """
+
+    def channel_passes(self, channels: slice, chunk_rows: int | None = None) -> Iterator[list[Array]]:
+        for chunk in cast(RowSource, self).passes(chunk_rows):
+            yield [np.array(block, order="F") for block in chunk.blocks[channels]]
 
     def by_log(self) -> tuple[RowSource, ...]:
         return (cast(RowSource, self),)
