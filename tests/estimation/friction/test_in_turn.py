@@ -141,9 +141,37 @@ def test_normal_equations_have_the_bodies_of_the_whole_solve() -> None:
     robot, samples = arm()
     rows = FrictionData.of(robot, [samples], ROWS)
     model, weights = FrictionModel(robot, rows), np.array([1.0, 2.0, 0.5])
-    coordinates = model.coordinates(rows.basis, model.columns(model.start, None, changes=False), rows.torque)
+    columns = model.columns(model.start, None, changes=False)
+    coordinates = model.coordinates(rows.basis, columns, rows.torque)
     passive = model.passive_rows(model.start, None)
     whole = model.solve(rows.basis, coordinates, weights, passive)
-    found = _by_squares(model, rows.basis, coordinates, weights, passive)
+    found = _by_squares(model, columns, weights, passive)
     np.testing.assert_allclose(found.shared, whole.shared, atol=1e-5 * np.abs(whole.shared).max())
     np.testing.assert_allclose(found.own, whole.own, atol=1e-5 * np.abs(whole.own).max())
+
+
+def test_columns_of_some_joints_are_those_of_all() -> None:
+    robot, samples = arm()
+    model = FrictionModel(robot, FrictionData.of(robot, [samples], ROWS, held=True))
+    asked = np.array([False, True, False])
+    for coarse in (False, True):
+        whole, part = (
+            model.columns(model.start, None, coarse=coarse),
+            model.columns(model.start, None, coarse=coarse, asked=asked),
+        )
+        own = model.entering[1]
+        np.testing.assert_allclose(part.values[:, own], whole.values[:, own], rtol=1e-13, atol=1e-15)
+        for one, other in zip(part.changes, whole.changes, strict=True):
+            np.testing.assert_allclose(one[:, own], other[:, own], rtol=1e-13, atol=1e-15)
+
+
+def test_a_place_with_some_joints_does_not_stand_for_all() -> None:
+    robot, samples = arm()
+    model = FrictionModel(robot, FrictionData.of(robot, [samples], ROWS, held=True))
+    asked = np.array([True, False, False])
+    few = model._at(model.start, None, True, asked)
+    assert model._at(model.start, None, True, asked) is few
+    whole = model._at(model.start, None, True)
+    assert whole is not few
+    np.testing.assert_allclose(few.coordinates[0], whole.coordinates[0], rtol=1e-12, atol=1e-12)
+    assert np.linalg.norm(whole.coordinates[1][:, 0]) > 0.0

@@ -74,9 +74,10 @@ def cross_validate(fitted: Fitted, name: str = "", *, blocks: int = BLOCKS) -> F
     n_joints = data.n_joints
     squares = np.zeros((blocks, n_joints))
     G = model.passive_rows(fitted.theta, fitted.loads)
+    joints = _joints_apart(model, parts) if model.apart else []
     for block, unseen in enumerate(parts):
         known = [part for k, part in enumerate(parts) if k != block]
-        x = _fitted_apart(model, known, noise, G) if model.apart else _fitted_to(known, noise, G)
+        x = _fitted_apart(model, joints, block, noise, G) if model.apart else _fitted_to(known, noise, G)
         left = unseen.y - np.hstack([unseen.A, unseen.J]) @ x
         squares[block] = [float(own @ own) for own in np.split(left, unseen.ends[:-1])] / fitted.weights**2
     used = data.measured[place >= 0]
@@ -112,18 +113,25 @@ def _part(fitted: Fitted, rows: BoolArray) -> _Part:
     )
 
 
-def _fitted_apart(model: FrictionModel, parts: list[_Part], noise: float, G: Array) -> Array:
-    """The same where every joint is a problem of its own."""
-    n_linear = parts[0].A.shape[1]
-    x = np.zeros(n_linear + parts[0].J.shape[1])
-    for d, own in enumerate(model.entering):
-        places, mine = model.places_of(d), G[:, own]
-        each = [
-            _Part(part.A[rows][:, own], part.J[rows][:, places], part.y[rows], part.ends[d : d + 1])
+def _joints_apart(model: FrictionModel, parts: list[_Part]) -> list[list[_Part]]:
+    """The blocks of every joint alone, where each joint is a problem of its own."""
+    return [
+        [
+            _Part(part.A[rows][:, own], part.J[rows][:, model.places_of(d)], part.y[rows], part.ends[d : d + 1])
             for part in parts
             for rows in [slice(int(part.ends[d - 1]) if d else 0, int(part.ends[d]))]
         ]
-        x[np.concatenate([own, n_linear + places])] = _fitted_to(each, noise, mine[mine.any(axis=1)])
+        for d, own in enumerate(model.entering)
+    ]
+
+
+def _fitted_apart(model: FrictionModel, joints: list[list[_Part]], unseen: int, noise: float, G: Array) -> Array:
+    """The same joint by joint, from all blocks but one."""
+    n_linear = len(model.names)
+    x = np.zeros(n_linear + len(model.start))
+    for d, (own, parts) in enumerate(zip(model.entering, joints, strict=True)):
+        known, mine = [part for k, part in enumerate(parts) if k != unseen], G[:, own]
+        x[np.concatenate([own, n_linear + model.places_of(d)])] = _fitted_to(known, noise, mine[mine.any(axis=1)])
     return x
 
 

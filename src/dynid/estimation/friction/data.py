@@ -237,6 +237,23 @@ class FrictionData:
     def _bases(self) -> dict[bytes, Basis]:
         return {}
 
+    def squares(self, weights: Array) -> tuple[Array, Array]:
+        """Normal matrix and right side of the base parameters, joints counted by their weights; those of the last weights are kept."""
+        if self._squares and np.array_equal(self._squares[0][0], weights):
+            return self._squares[0][1:]
+        H, g = np.zeros((self.n_shared, self.n_shared)), np.zeros(self.n_shared)
+        for columns, expansion, torque, weight in zip(self.columns, self.expansions, self.torque.T, weights, strict=True):
+            seen = np.flatnonzero(expansion.any(axis=0))  # the links that a joint carries
+            A = weight * (columns @ expansion[:, seen])
+            H[np.ix_(seen, seen)] += A.T @ A
+            g[seen] += A.T @ (weight * torque)
+        self._squares[:] = [(np.array(weights), H, g)]
+        return H, g
+
+    @cached_property
+    def _squares(self) -> list[tuple[Array, Array, Array]]:
+        return []
+
     def rigid_torque(self, parameters: Parameters) -> list[Array]:
         """Torque of everything but friction at every sample of each log, which joints transmit."""
         values = self.rigid.parameters.with_values([parameters[name] for name in self.rigid.parameters.names])
@@ -245,6 +262,11 @@ class FrictionData:
             inverse_dynamics(robot, log.samples.position, log.samples.velocity, log.samples.acceleration)
             for log in self.logs
         ]
+
+    @cached_property
+    def held_torque(self) -> list[Array]:
+        """The same for the bodies that are held, which all models have."""
+        return self.rigid_torque(self.rigid.parameters)
 
     def motions(self, loads: Sequence[Array] | None, *, coarse: bool = False) -> Iterator[tuple[Log | CoarseLog, Motion]]:
         """Each log with its motion under a load; ``coarse`` takes fewer samples where that is less work."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, freeze
-from dynid.estimation.friction.data import MOST_ROWS, Basis, FrictionData
+from dynid.estimation.friction.data import MOST_ROWS, FrictionData
 from dynid.estimation.friction.model import Columns, FrictionModel, Solution
 from dynid.estimation.friction.passive import passive_solution
 from dynid.recording.samples import Samples
@@ -155,7 +155,8 @@ def fit_model(
     """The best inner numbers of a model; weights and loads are renewed until they settle.
 
     ``weights`` and ``start``, places of inner numbers by their key, are those of an earlier fit to the same rows. The search
-    takes fewer samples than there are where rows are filtered; ``finish`` ends it with all of them.
+    takes fewer samples than there are where rows are filtered, or ends early where it goes joint by joint; ``finish`` ends it with
+    all of them.
     """
     data = model.data
     weights = np.ones(data.n_joints) if weights is None else weights
@@ -189,7 +190,7 @@ def fit_model(
 def finished(fitted: Fitted) -> Fitted:
     """The fit with its inner numbers searched for on all samples, from where the search on fewer of them ended."""
     model, data = fitted.model, fitted.model.data
-    if not len(fitted.theta) or not data.has_coarse:
+    if not len(fitted.theta) or not model.searched_twice:
         return fitted
     found = model.search(fitted.theta, fitted.loads, fitted.weights)
     columns = model.columns(found.place, fitted.loads)
@@ -206,29 +207,24 @@ def with_bodies_held(robot: Robot, data: FrictionData) -> FrictionData:
     weights = joint_weights(np.linalg.norm(data.measured, axis=0), data.measured)  # noise grows with torque, as a rule
     loads = first_loads(model, weights)
     columns = model.columns(model.start, loads, changes=False)
-    basis = Basis(data.columns, data.expansions)
-    coordinates = model.coordinates(basis, columns, data.torque)
-    return data.holding(
-        model.parameters(_by_squares(model, basis, coordinates, weights, model.passive_rows(model.start, loads)))
-    )
+    return data.holding(model.parameters(_by_squares(model, columns, weights, model.passive_rows(model.start, loads))))
 
 
-def _by_squares(model: FrictionModel, basis: Basis, coordinates: Sequence[Array], weights: Array, G: Array) -> Solution:
+def _by_squares(model: FrictionModel, columns: Columns, weights: Array, G: Array) -> Solution:
     """:meth:`~dynid.estimation.friction.model.FrictionModel.solve` by normal equations, joint by joint over the links it carries.
 
     Half of the digits are lost, which is enough for bodies beside which friction is looked for.
     """
-    n = model.data.n_shared
+    data, n = model.data, model.data.n_shared
     H, g = np.zeros((n + len(model.names), n + len(model.names))), np.zeros(n + len(model.names))
-    for d, (c, entering) in enumerate(zip(coordinates, model.entering, strict=True)):
-        shared = basis.shared[d]
-        seen = np.flatnonzero(shared.any(axis=0))
-        A = np.zeros((len(c), len(seen) + len(entering)))
-        A[: len(shared), : len(seen)] = shared[:, seen]
-        A[:, len(seen) :] = c[:, : len(entering)]
-        places = np.concatenate([seen, n + entering])
-        H[np.ix_(places, places)] += weights[d] ** 2 * (A.T @ A)
-        g[places] += weights[d] ** 2 * (A.T @ c[:, -1])
+    H[:n, :n], g[:n] = data.squares(weights)
+    for d, entering in enumerate(model.entering):
+        own, square = columns.values[:, entering] * model.incidence[d, entering], weights[d] ** 2
+        crossed = square * (data.expansions[d].T @ (data.columns[d].T @ own))
+        H[:n, n + entering] += crossed
+        H[n + entering, :n] += crossed.T
+        H[np.ix_(n + entering, n + entering)] += square * (own.T @ own)
+        g[n + entering] += square * (own.T @ data.torque[:, d])
     size = np.sqrt(np.maximum(np.diag(H), 1e-300))
     R = np.linalg.cholesky(H / np.outer(size, size) + _RIDGE * np.eye(len(g))).T
     x = np.linalg.solve(R, np.linalg.solve(R.T, g / size))
@@ -249,7 +245,7 @@ def first_loads(model: FrictionModel, weights: Array) -> list[Array] | None:
         return None
     data = model.data
     if data.held:
-        return data.rigid_torque(data.rigid.parameters)
+        return data.held_torque
     plain = [effect for effect in model.robot.effects if not effect.loaded]
     if not any(effect.is_friction for effect in plain):
         return [np.asarray(log.samples.torque) for log in data.logs]

@@ -22,7 +22,7 @@ from dynid.estimation.friction.passive import Passive, passive_solution
 from dynid.estimation.friction.search import Search, search, search_parts
 from dynid.parameters import Parameters
 from dynid.regression.independence import SPANNED, orthonormal_basis
-from dynid.robot.effects import Effect, NonlinearOption
+from dynid.robot.effects import Effect, JointwiseEffect, NonlinearOption
 from dynid.robot.friction import is_searched
 from dynid.robot.model import Robot
 from dynid.robot.passivity import FrictionColumns, FrictionReach, passivity_rows
@@ -80,6 +80,8 @@ class _Place:
     theta: Array
     loads: Sequence[Array] | None
     coarse: bool
+    asked: BoolArray
+    """Joints whose coordinates can be asked for."""
     coordinates: Sequence[Array]
     passive: Array
 
@@ -176,10 +178,19 @@ class FrictionModel:
         found = iter(self.effects_at(theta))
         return self.robot.with_effects([next(found) if is_searched(effect) else effect for effect in self.robot.effects])
 
-    def columns(self, theta: Array, loads: Sequence[Array] | None, *, changes: bool = True, coarse: bool = False) -> Columns:
+    def columns(
+        self,
+        theta: Array,
+        loads: Sequence[Array] | None,
+        *,
+        changes: bool = True,
+        coarse: bool = False,
+        asked: BoolArray | None = None,
+    ) -> Columns:
         """Columns at some inner numbers; those without inner numbers and load are made once.
 
-        ``coarse`` makes the others from fewer samples, see :attr:`~dynid.estimation.friction.data.Log.coarse`.
+        ``coarse`` makes the others from fewer samples, see :attr:`~dynid.estimation.friction.data.Log.coarse`. Columns of joints that
+        are not asked for may be zero.
         """
         effects = self.effects_at(theta)
         wanted: list[list[str]] = [[] for _ in effects]
@@ -192,12 +203,28 @@ class FrictionModel:
                 self._fixed[i] = np.concatenate([log.rows([effects[i].signals(m)]) for log, m in self.data.motions(None)])
         stacked = np.zeros((len(self.data.torque), 0))
         if moving:
-            made = []
+            made, few = [], self._few(asked, moving)
+            own = [effects[i] if few is None else effects[i].kept(few) for i in moving]
             for log, m in self.data.motions(loads, coarse=coarse):
-                found = [effects[i].signals_and_derivatives(m, wanted[i]) for i in moving]
+                part = m if few is None else m.of_joints(few)
+                found = [
+                    effect.signals_and_derivatives(part, wanted[i])  # type: ignore[union-attr]
+                    for effect, i in zip(own, moving, strict=True)
+                ]
                 made.append(log.rows([part for signals, slopes in found for part in (signals, *slopes.values())]))
             stacked = np.concatenate(made)
+            if few is not None:
+                whole = np.zeros((len(stacked), stacked.shape[1] // len(few), self.data.n_joints))
+                whole[:, :, few] = stacked.reshape(len(stacked), -1, len(few))
+                stacked = whole.reshape(len(stacked), -1)
         return self._arranged(stacked, moving, wanted, theta, changes)
+
+    def _few(self, asked: BoolArray | None, moving: list[int]) -> list[int] | None:
+        """The joints asked for, where making their columns alone saves work; None for all."""
+        alone = all(isinstance(self.effects[i], JointwiseEffect) for i in moving)
+        if asked is None or not alone or not 0 < 2 * np.count_nonzero(asked) <= len(asked):
+            return None
+        return [int(joint) for joint in np.flatnonzero(asked)]
 
     def _arranged(self, stacked: Array, moving: list[int], wanted: list[list[str]], theta: Array, changes: bool) -> Columns:
         n_rows, n_columns = len(self.data.torque), len(self.names)
@@ -281,6 +308,11 @@ class FrictionModel:
         """Whether every joint is a problem of its own: bodies are held and no column enters two joints."""
         alone = (np.count_nonzero(self.incidence, axis=0) == 1).all()
         return bool(self.data.held and alone and all((self.owner[e] == d).all() for d, e in enumerate(self.entering)))
+
+    @property
+    def searched_twice(self) -> bool:
+        """Whether a rough search goes before the exact one: on fewer samples, or for many joints whose models are compared first."""
+        return self.data.has_coarse or self.apart
 
     def places_of(self, joint: int) -> IntArray:
         """Numbers inside the friction of one joint, where joints are problems of their own."""
@@ -383,23 +415,28 @@ class FrictionModel:
             J = held.outside(self.tangents(coordinates, solution.own, weights))
             return solution.cost, -2.0 * J.T @ np.concatenate(solution.residual), 2.0 * J.T @ J
 
-        limits = {"tolerance": COARSE_GAIN, "settle": COARSE_STEP} if coarse and self.data.has_coarse else {}
+        limits = {"tolerance": COARSE_GAIN, "settle": COARSE_STEP} if coarse and self.searched_twice else {}
         if self.apart:
 
             def apart(theta: Array, asked: BoolArray) -> tuple[Array, Array, Array]:
-                return self._steps_apart(self._at(theta, loads, coarse), weights, asked)
+                return self._steps_apart(self._at(theta, loads, coarse, asked), weights, asked)
 
             return search_parts(apart, self.data.n_joints, start, low, high, most=most, **limits)
         return search(at, start, low, high, most=most, **limits)
 
-    def _at(self, theta: Array, loads: Sequence[Array] | None, coarse: bool) -> _Place:
-        """What does not depend on weights at some inner numbers; kept for the last places: the next search starts at one."""
+    def _at(self, theta: Array, loads: Sequence[Array] | None, coarse: bool, asked: BoolArray | None = None) -> _Place:
+        """What does not depend on weights at some inner numbers, of all joints or those asked for.
+
+        It is kept for the last places: the next search starts at one.
+        """
+        wanted = np.ones(self.data.n_joints, dtype=bool) if asked is None else asked
         for place in self._places:
-            if place.loads is loads and place.coarse == coarse and np.array_equal(place.theta, theta):
+            same = place.loads is loads and place.coarse == coarse and np.array_equal(place.theta, theta)
+            if same and not (wanted & ~place.asked).any():
                 return place
-        columns = self.columns(theta, loads, coarse=coarse)
+        columns = self.columns(theta, loads, coarse=coarse, asked=asked)
         found = self.coordinates(self.data.basis, columns, self.data.torque)
-        made = _Place(theta, loads, coarse, found, self.passive_rows(theta, loads))
+        made = _Place(theta, loads, coarse, wanted.copy(), found, self.passive_rows(theta, loads))
         self._places = [made, *self._places[: _KEPT_PLACES - 1]]
         return made
 
@@ -432,7 +469,7 @@ class Solver:
             return np.zeros((0, *right.shape[1:]))
         inside = self._Q.T @ right
         if self._regular:
-            found = scipy.linalg.solve_triangular(self._R, inside, check_finite=False)
+            found, _ = scipy.linalg.lapack.dtrtrs(self._R, inside)  # small: the checks around it would take longer
         else:
             found = np.linalg.lstsq(self._R, inside, rcond=SPANNED)[0]
         return np.asarray(found / (self._size if right.ndim == 1 else self._size[:, None]))

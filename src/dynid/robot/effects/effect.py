@@ -56,6 +56,11 @@ class Motion:
     load: Array | None = None
     travel: Array | None = None
 
+    def of_joints(self, joints: Sequence[int]) -> Motion:
+        """That of some joints, by their place from 0."""
+        parts = (self.position, self.velocity, self.acceleration, self.load, self.travel)
+        return Motion(*(part if part is None else np.asfortranarray(part[:, joints]) for part in parts))  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True, eq=False)
 class FormulaMotion:
