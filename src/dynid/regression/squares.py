@@ -11,6 +11,8 @@ from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
 from dynid.regression.source import RowSource
 
+_AT_ONCE = 128
+"""Rows that are added at once: products as large as these take longer to add than to make from few rows."""
 _RIDGE = 1e-12  # of unit columns, for directions that the rows do not show
 
 
@@ -25,9 +27,23 @@ class Squares:
     def of(cls, source: RowSource) -> Squares:
         """In one pass over the rows."""
         grams = [np.zeros((channel.width + 1, channel.width + 1)) for channel in source.channels]
+        waiting: list[list[Array]] = [[] for _ in grams]
+
+        def add() -> None:
+            for gram, parts in zip(grams, waiting, strict=True):
+                rows = np.concatenate(parts) if parts else np.zeros((0, len(gram)))
+                gram += rows.T @ rows
+                parts.clear()
+
+        held = 0
         for chunk in source.passes():
-            for gram, block in zip(grams, chunk.blocks, strict=True):
-                gram += block.T @ block
+            for parts, block in zip(waiting, chunk.blocks, strict=True):
+                parts.append(block.copy())  # the source may fill its chunk again
+            held += len(chunk)
+            if held >= _AT_ONCE:
+                add()
+                held = 0
+        add()
         return cls(source.channels, tuple(grams))
 
     def solve(self, base: BaseReduction) -> Array:
