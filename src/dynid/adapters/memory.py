@@ -17,7 +17,7 @@ MUCH = 400 << 20
 """Bytes of this process from which looking for what can be given back is worth the time."""
 
 
-GROWN = 32 << 20
+GROWN = 64 << 20
 """Bytes by which it must have grown since then: looking through all objects takes a tenth of a second."""
 _left = 0
 
