@@ -380,3 +380,88 @@ def test_derivatives_of_principal_forms_follow_the_shape_of_any_of_their_argumen
     found = principal_jacobian(2.0, np.array([0.1, 0.0, 0.2]), turns, np.array([0.3, 0.2, 0.1]))
     one_by_one = [principal_jacobian(2.0, np.array([0.1, 0.0, 0.2]), turn, np.array([0.3, 0.2, 0.1])) for turn in turns]
     np.testing.assert_allclose(found, one_by_one, atol=1e-15)
+
+
+def test_derivatives_and_changes_of_frame_take_leading_axes_from_one_argument():
+    rng = np.random.default_rng(6)
+    one = (2.0, np.array([0.1, 0.0, 0.2]), random_rotation(rng), np.array([0.3, 0.2, 0.1]))
+    many = (rng.uniform(1.0, 2.0, 4), rng.normal(size=(4, 3)), random_rotations(rng, 4), rng.uniform(0.1, 1.0, (4, 3)))
+    for place in range(4):
+        cases = [[*one[:place], own, *one[place + 1 :]] for own in many[place]]
+        found = principal_jacobian(*one[:place], many[place], *one[place + 1 :])
+        np.testing.assert_allclose(found, [principal_jacobian(*case) for case in cases], atol=1e-14)
+    for rotation, move in ((one[2], many[1]), (many[2], one[1])):
+        each = [
+            change_of_frame(*pair)
+            for pair in zip(np.broadcast_to(rotation, (4, 3, 3)), np.broadcast_to(move, (4, 3)), strict=True)
+        ]
+        np.testing.assert_allclose(change_of_frame(rotation, move), each, atol=1e-14)
+
+
+def test_vectors_of_gaz_keep_leading_axes(phi):
+    bodies = np.stack([phi[:6].reshape(3, 2, 10), phi[6:12].reshape(3, 2, 10)])
+    for at_com in (True, False):
+        vectors = gaz_from_phi(bodies, at_com)
+        assert vectors.shape == (2, 3, 20)
+        np.testing.assert_array_equal(vectors[1, 2], gaz_from_phi(bodies[1, 2], at_com))
+        np.testing.assert_allclose(phi_from_gaz(vectors, at_com), bodies, atol=1e-12)
+
+
+def test_how_far_off_is_still_taken():
+    """Each tolerance is a share of the largest entry, whatever the unit."""
+    turn = np.eye(3)
+    turn[0, 0] += 0.4e-6
+    change_of_frame(turn, np.zeros(3))
+    turn[0, 0] += 0.35e-6
+    with pytest.raises(InputError, match=r"differs from 1 by 1\.5e-06 and det Q is 1"):
+        change_of_frame(turn, np.zeros(3))
+    with pytest.raises(InputError, match="differs from 1 by 3 and det Q is 8, expected 0 and 1"):
+        change_of_frame(2.0 * np.eye(3), np.zeros(3))
+    for size in (1e-3, 1.0, 1e3):
+        for share, fine in ((0.9e-9, True), (1.1e-9, False)):
+            tensor = size * np.eye(3)
+            tensor[0, 1] += share * size
+            spatial = spatial_inertia(phi_from_mass_com_inertia(size, np.zeros(3), size * np.eye(3)))
+            spatial[0, 1] += share * size
+            if fine:
+                phi_from_mass_com_inertia(1.0, np.zeros(3), tensor)
+                phi_from_spatial_inertia(spatial)
+                continue
+            with pytest.raises(InputError, match="not symmetric"):
+                phi_from_mass_com_inertia(1.0, np.zeros(3), tensor)
+            with pytest.raises(InputError, match="not of the form"):
+                phi_from_spatial_inertia(spatial)
+    np.testing.assert_array_equal(phi_from_spatial_inertia(np.zeros((6, 6))), np.zeros(10))
+
+
+def diagonal(mass: float, *moments: float) -> np.ndarray:
+    return phi_from_mass_com_inertia(mass, np.zeros(3), np.diag(moments))
+
+
+def test_the_boundary_is_as_wide_as_documented():
+    """A part in 1e12 of the numbers that cancel, here the largest moment and the mass times one metre squared."""
+    for outside, fine in ((0.8e-12, True), (1.2e-12, False)):
+        assert is_consistent(diagonal(1.0, 1.0, 1.0, 2.0 + 2.0 * 3.0 * outside)) is fine
+    large = diagonal(0.5, 7.0, 4.0, 4.0)
+    assert consistency(large).roundoff_scale == pytest.approx(7.5)
+    off = phi_from_mass_com_inertia(2.0, np.array([0.3, 0.0, 0.0]), np.diag([7.0, 4.0, 4.0]))
+    assert consistency(off).roundoff_scale == pytest.approx(7.0 + 2.0 * 0.09 + 2.0)
+    np.testing.assert_allclose(consistency(off).plain_min_eigenvalue_lmi, np.linalg.eigvalsh(sousa_matrix(off))[0])
+
+
+def test_what_lies_on_a_limit_without_any_tolerance():
+    point = np.array([1.0, *np.zeros(9)])
+    assert is_consistent(point, boundary=0.0)
+    assert not is_consistent(point, margin=1e-9, boundary=0.0)
+    ball = diagonal(1.0, 1.0, 1.0, 1.0)  # second moments of one half
+    assert is_consistent(ball, margin=0.5, absolute=True, boundary=0.0)
+    assert not is_consistent(ball, margin=0.5 + 1e-12, absolute=True, boundary=0.0)
+
+
+def test_a_verdict_asks_for_no_more_than_it_is_told():
+    body = diagonal(1.0, 1.0, 1.0, 1.0)
+    assert consistency(body).holds()
+    assert not consistency(np.zeros(10)).holds()
+    small = consistency(1e-4 * body)
+    assert small.holds(margin=0.1)  # of its own size
+    assert not small.holds(margin=0.1, absolute=True)

@@ -68,7 +68,7 @@ def proper_rotation(name: str, values: ArrayLike) -> Array:
     """Proper rotation matrices, or the refusal."""
     rotation = trailing(name, values, (3, 3))
     error = np.abs(np.swapaxes(rotation, -1, -2) @ rotation - _EYE3).max(initial=0.0)
-    smallest = np.linalg.det(rotation).min(initial=1.0)
+    smallest = np.linalg.det(rotation).min(initial=np.inf)
     if error > 1e-6 or smallest < 0.0:
         raise InputError(
             f"{name} is not a proper rotation: Q^T Q differs from 1 by {error:.3g} and det Q is "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.inertia import change_of_frame
-from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.base import BaseReduction, _usual_lengths, reduce_to_base
 from dynid.regression.energy import energy_regressor
 from dynid.regression.independence import independent_columns
 from dynid.regression.random_states import random_states, random_states_within_limits
@@ -340,3 +342,62 @@ def test_text_leaves_out_what_its_digits_do_not_show():
     assert base.expressions() == ("m1 + 7e-09 mx1", "mx1")
     assert base.expressions(3) == ("m1", "mx1")
     assert base.expression(0, 7) == "m1 + 7e-09 mx1 + 3e-09 my1"
+
+
+def test_a_note_tells_where_dependence_was_not_exact():
+    base = reduce_to_base(planar_2r())
+    assert replace(base, clarity=(1.0, 1e-9)).note == ""
+    assert "less than 1e-08 of their torque" in replace(base, clarity=(1.0, 1.5e-9)).note
+    assert "less than 1e-04 of their torque" in replace(base, clarity=(1.0, 2e-5)).note
+
+
+def test_a_published_matrix_is_clear_and_without_a_measure_of_torque():
+    given = BaseReduction.from_matrix([[1.0, 0.5]], ["Ixx1", "m2"])
+    assert (given.clarity, given.gram, given.note) == ((1.0, 0.0), None, "")
+
+
+def test_a_reduction_is_found_once_and_told_without_its_gram():
+    base = reduce_to_base(planar_2r())
+    assert reduce_to_base(planar_2r()) is base
+    assert reduce_to_base(planar_2r(), seed=1) is not base
+    assert "gram" not in repr(base)
+
+
+def test_the_gram_is_that_of_one_row():
+    robot = random_tree(51, 4, effects=ALL_EFFECTS)
+    base = reduce_to_base(robot)
+    q, v, a, load = random_states(robot, 4000, 7)
+    rows = torque_regressor(robot, q, v, a, load).reshape(-1, len(robot.parameters))[:, base.independent]
+    expected = rows.T @ rows / len(rows)
+    np.testing.assert_array_less(np.abs(np.log(np.diag(base.gram) / np.diag(expected))), np.log(3.0))
+
+
+def test_the_base_regressor_is_a_choice_of_columns_where_it_can_be():
+    robot = random_tree(52, 4)
+    base = reduce_to_base(robot)
+    W = stacked(robot)
+    np.testing.assert_array_equal(base.regressor(W), W @ base.lift)
+    W[:, base.dependent] = np.nan  # what is not chosen is not looked at
+    np.testing.assert_array_equal(base.regressor(W), W[:, base.independent])
+    mixed = BaseReduction.from_matrix(
+        np.random.default_rng(8).normal(size=(base.n_base, base.n_base)) @ base.K, base.parameter_names
+    )
+    V = stacked(robot)
+    np.testing.assert_array_equal(mixed.regressor(V), V @ mixed.lift)
+    scaled = replace(base, lift=2.0 * base.lift)
+    np.testing.assert_array_equal(scaled.regressor(V), 2.0 * V[:, base.independent])
+
+
+@pytest.mark.parametrize("K", [[[0.5, 0.3]], [[0.4, 2.0, 0.0], [0.6, 0.0, 2.0]], [[2.0, 0.0], [0.0, 1.0]]])
+def test_columns_that_are_not_exactly_one_are_no_leading_ones(K):
+    assert BaseReduction.from_matrix(K, ["a", "b", "c"][: len(K[0])]).independent is None
+
+
+def test_the_usual_length_of_a_column_is_the_longest_of_its_unit():
+    robot = planar_2r([Viscous()])
+    n = len(robot.parameters)
+    lengths = np.zeros(n)
+    lengths[:20] = 0.1 * np.array([[2.0, 5.0, 1.0, 1.0, 7.0, 1.0, 1.0, 1.0, 1.0, 1.0], [1.0] * 10]).ravel()
+    found = _usual_lengths(robot, np.diag(lengths))
+    expected = np.array([0.2, *[0.5] * 3, *[0.7] * 6])
+    np.testing.assert_allclose(found, [*expected, *expected, *np.zeros(n - 20)])

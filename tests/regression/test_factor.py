@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.errors import InputError, NoRowsError
 from dynid.recording.samples import Samples
 from dynid.regression import factor as factor_module
 from dynid.regression.base import reduce_to_base
@@ -23,7 +23,7 @@ from dynid.regression.factor import (
     merge_triangles,
     triangle_of_blocks,
 )
-from dynid.regression.source import CHUNK_ROWS, Chunk
+from dynid.regression.source import CHUNK_ROWS, Chunk, RowsOf
 from dynid.regression.torque import torque_regressor
 from dynid.regression.torque_rows import TorqueRows
 from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
@@ -413,3 +413,50 @@ def test_one_triangle_is_the_same_channel_after_channel(robot, samples, monkeypa
     np.testing.assert_array_equal(found, np.triu(found))
     square = at_once.T @ at_once
     np.testing.assert_allclose(found.T @ found, square, rtol=0, atol=1e-12 * np.abs(square).max())
+
+
+@pytest.mark.parametrize(("chunk_rows", "n"), [(1, 2 * BLOCK_LIMIT - 3), (7, 10 * BLOCK_LIMIT)])
+def test_blocks_that_were_merged_go_on_at_their_size(robot, samples, chunk_rows, n):
+    """Once neighbours were merged, every further block takes twice as many rows; only the last may have fewer."""
+    rows = factorise(TorqueRows(robot, (samples[:n],), chunk_rows=chunk_rows)).factors[0].rows
+    assert set(rows[:-1].tolist()) == {2 * chunk_rows}
+    assert 0 < rows[-1] <= 2 * chunk_rows
+    assert rows.sum() == n
+
+
+def test_one_channel_has_blocks_as_well(sampled):
+    alone = random_tree(81, 1, effects=ALL_EFFECTS)
+    samples = sampled(alone, n=20 * BLOCK_LIMIT)
+    regression = factorise(TorqueRows(alone, (samples,), chunk_rows=10))
+    assert regression.n_blocks <= BLOCK_LIMIT
+    assert_grams(regression, grams(alone, samples))
+
+
+def test_the_colour_of_the_noise_adds_up_where_both_have_it(robot, samples):
+    one, other = (build_regression(robot, part) for part in (samples[:700], samples[700:]))
+    coloured = [replace(part, cells=float(k)) for k, part in enumerate((one, other), start=3)]  # anything that adds
+    assert (coloured[0] + coloured[1]).cells == 7.0
+    for pair in ((one, coloured[1]), (coloured[0], other), (one, other)):
+        assert (pair[0] + pair[1]).cells is None
+
+
+def test_whose_rows_these_are(robot, samples):
+    data = build_regression(robot, samples)
+    assert data.has_robot
+    assert data.robot is robot
+    assert not data.without_sources().has_robot
+    explicit = matrix_regression(robot.parameters, ["one"], [np.ones((3, len(robot.parameters) + 1))])
+    assert not explicit.has_robot
+
+
+class Silent(RowsOf):
+    """A source that has channels and no rows."""
+
+    def passes(self, chunk_rows=None):
+        return iter(())
+
+
+@pytest.mark.parametrize("make", [factorise, factorise_whole])
+def test_a_source_without_rows_is_refused_as_such(robot, samples, make):
+    with pytest.raises(NoRowsError, match="no row to identify from"):
+        make(Silent(TorqueRows(robot, (samples,))))

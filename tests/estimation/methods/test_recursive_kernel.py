@@ -127,6 +127,15 @@ def test_turning_rows_behind_a_silent_column_loses_no_digits(head):
     assert residual == pytest.approx(squares, rel=1e-12)
 
 
+def test_entries_of_exactly_one_are_turned_like_any_other():
+    R = np.array([[0.0, 2.0, 4.0], [0.0, 1.0, 2.0], [0.0, 0.0, 5.0]])
+    flags, values = np.zeros(2, dtype=np.int64), np.zeros(2)
+    residual = solve_identified(R, np.zeros(2), np.full(2, 1e-20), 1e-12, np.empty_like(R), np.zeros(3), flags, values)
+    assert flags.tolist() == [0, 1]
+    assert values == pytest.approx([0.0, 2.0])
+    assert residual == pytest.approx(25.0)
+
+
 def test_a_column_of_zeros_is_silent_even_without_a_bound():
     A, b = RNG.normal(size=(10, 3)), RNG.normal(size=10)
     A[:, 1] = 0.0
