@@ -70,3 +70,26 @@ def quick_machinery() -> Iterator[None]:
         patched.setattr(os, "fsync", lambda _: None)
         patched.setattr(dynid.adapters.memory, "_resident", lambda: 0)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_free_runs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Reports of commands and runs let the model run free for 0.2 s instead of 2 s, a fifth of what such a test takes.
+
+    The table they fill is tested in ``tests/validation`` and ``tests/report``, which do not shorten it.
+    """
+    if request.path.relative_to(Path(__file__).parent).parts[0] not in ("cli", "run", "laws"):
+        yield
+        return
+    from dynid.recording.samples import Samples
+    from dynid.report.sections import replay
+    from dynid.robot.model import Robot
+    from dynid.validation.horizons import HorizonError, error_over_horizons
+
+    def short(identified: Robot, description: Robot, samples: Samples, most_windows: int) -> tuple[HorizonError, ...]:
+        beginning = samples[: int(samples.time.searchsorted(samples.time[0] + 0.5))]
+        return error_over_horizons(identified, description, beginning, most_windows)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(replay, "error_over_horizons", short)
+        yield
