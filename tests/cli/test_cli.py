@@ -254,7 +254,9 @@ def test_data_of_a_log(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_compare_methods_on_the_same_samples(bench: Bench) -> None:
-    done = dynid("compare", bench.urdf, bench.log, "--methods", "ols,wls,sdp", "--cutoff-hz", "10", "--json")
+    done = dynid(
+        "compare", bench.urdf, bench.log, "--methods", "ols,wls,sdp", "--cutoff-hz", "10", "--friction", "linear", "--json"
+    )
     assert done.returncode == 0, done.stderr
     methods = json.loads(done.stdout)["methods"]
     assert [one["method"] for one in methods] == ["ols", "wls", "sdp"]
@@ -305,7 +307,7 @@ def test_run_file_with_a_typing_error_is_said(bench: Bench, tmp_path: Path) -> N
 def test_constraints_of_a_run_file_are_kept(bench: Bench, tmp_path: Path) -> None:
     config = tmp_path / "dynid.toml"
     config.write_text(
-        f'robot = "{bench.urdf}"\nlogs = ["{bench.log}"]\n[signals]\ncutoff_hz = 12.0\n'
+        f'robot = "{bench.urdf}"\nlogs = ["{bench.log}"]\n[model]\nfriction = "linear"\n[signals]\ncutoff_hz = 12.0\n'
         "[[constraints.mass]]\nlink = 4\nlower = 7.0\nupper = 8.0\n",
         encoding="utf-8",
     )

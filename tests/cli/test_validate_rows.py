@@ -87,7 +87,7 @@ def test_unknown_rows_are_refused(bench: Bench, energy_run: Path) -> None:
 
 def test_a_chosen_window_is_that_of_the_run(bench: Bench) -> None:
     """What the run chose by its own data stays where other options of its rows are changed."""
-    settings = Settings(rows="polynomial", window=0.06, cutoff_hz=15.0, method="ols")
+    settings = Settings(rows="polynomial", window=0.06, cutoff_hz=15.0, method="ols", friction="linear")
     run = identify(bench.urdf, bench.log, settings)
     own, changed = unseen_logs(run, [bench.other_log]), unseen_logs(run, [bench.other_log], order=2)
     assert own.plan == run.rows

@@ -20,7 +20,9 @@ from dynid.run.runfile import read_run_file, write_run_file
 from file_servers import serving
 from problems import planar_2r
 
-FIXED = dynid.Settings(method="wls", cutoff_hz=8.0, signal_band_hz=20.0, velocity="logged", dead_zone=0.02)
+FIXED = dynid.Settings(
+    method="wls", cutoff_hz=8.0, signal_band_hz=20.0, velocity="logged", dead_zone=0.02, friction="linear"
+)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +127,7 @@ def test_only_what_is_needed_is_read_of_parquet(folder: Path, tmp_path: Path) ->
 
 def test_no_secret_is_printed_or_stored(folder: Path, tmp_path: Path) -> None:
     run, page = tmp_path / "run", tmp_path / "dynid.toml"
-    options = ("--method", "wls", "--cutoff-hz", "8", "--velocity", "logged", "--export", "urdf")
+    options = ("--method", "wls", "--cutoff-hz", "8", "--velocity", "logged", "--friction", "linear", "--export", "urdf")
     with serving(folder) as served:
         url = served.url.replace("//", "//eve-9371:s3cret-pw@") + "/day1/b.parquet?X-Signature=hush%2Bhush"
         done = program("identify", folder / "arm.urdf", url, *options, "-o", run)

@@ -46,7 +46,7 @@ def loaded_log(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(bench: Bench):
-    return identify(bench.urdf, [bench.log, bench.other_log], Settings(cutoff_hz=15.0))
+    return identify(bench.urdf, [bench.log, bench.other_log], Settings(cutoff_hz=15.0, friction="linear"))
 
 
 @pytest.fixture(scope="module")
