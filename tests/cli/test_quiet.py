@@ -28,7 +28,17 @@ def test_every_verb_has_it(command) -> None:
 
 
 def test_notes_are_left_out_and_come_back(bench: Bench, tmp_path: Path) -> None:
-    words = ["simulate", str(bench.urdf), str(bench.motion), "-o", str(tmp_path / "log.csv"), "--rate", "100"]
+    words = [
+        "simulate",
+        str(bench.urdf),
+        str(bench.motion),
+        "-o",
+        str(tmp_path / "log.csv"),
+        "--rate",
+        "100",
+        "--armature",
+        "0.2",
+    ]
     quiet = CliRunner().invoke(app, [*words, "--quiet"])
     assert quiet.exit_code == 0
     assert quiet.stderr == ""
