@@ -85,3 +85,19 @@ def test_other_versions_keep_their_own_cache(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(adapter, "_TRIED", ())
     kernel = adapter.njit(cache=True)(adapter._reads_without_compiler)
     assert type(kernel._cache).__name__ == "FunctionCache"
+
+
+def test_a_kernel_counts_as_compiled_by_its_source_and_not_by_the_date_of_its_file(tmp_path: Path) -> None:
+    source = tmp_path / "kernels.py"
+    source.write_text(KERNELS.replace("cache=True, nogil=True", "cache=True"))
+    (tmp_path / "use.py").write_text(
+        "import sys, kernels\nfrom dynid.adapters.numba import is_cached\nprint(is_cached(kernels.inner))\n"
+        "if 'call' in sys.argv:\n    kernels.inner(0.5)\n    print(is_cached(kernels.inner))\n"
+    )
+    assert run(tmp_path) == ["False"]
+    assert run(tmp_path, "call") == ["False", "True"]
+    later = source.stat().st_mtime + 3600.0
+    os.utime(source, (later, later))  # installed anew
+    assert run(tmp_path) == ["True"]
+    source.write_text(source.read_text().replace("0.3", "0.4"))
+    assert run(tmp_path) == ["False"]

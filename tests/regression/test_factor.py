@@ -460,3 +460,16 @@ class Silent(RowsOf):
 def test_a_source_without_rows_is_refused_as_such(robot, samples, make):
     with pytest.raises(NoRowsError, match="no row to identify from"):
         make(Silent(TorqueRows(robot, (samples,))))
+
+
+def test_how_many_blocks_are_kept_follows_from_their_size(robot, monkeypatch):
+    channels = torque_channels(robot)
+    size, widest = sum((channel.width + 1) ** 2 for channel in channels), max(channel.width for channel in channels)
+    for numbers, expected in (
+        (10 * size, (10, widest)),
+        (12 * size - 1, (10, widest)),
+        (1, (2, widest)),
+        (10**9, (BLOCK_LIMIT, 0)),
+    ):
+        monkeypatch.setattr(factor_module, "_BLOCK_NUMBERS", numbers)
+        assert factor_module._block_limits(channels) == expected

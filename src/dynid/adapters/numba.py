@@ -32,7 +32,7 @@ else:
         return compiled
 
 
-__all__ = ["njit"]
+__all__ = ["is_cached", "njit"]
 
 _TRIED = ((0, 68),)
 """Versions of Numba whose caches are known to be read without the compiler's tables; others are left as they are."""
@@ -56,6 +56,17 @@ class _ReadCache(FunctionCache):
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
+def is_cached(kernel: Any) -> bool:
+    """Whether a kernel was compiled before, in this process or, from the same source, on this machine.
+
+    Numba's own index decides: by the dates of the files a package that was installed anew would count as not compiled for ever.
+    """
+    if kernel.signatures:
+        return True
+    file = getattr(kernel._cache, "_cache_file", None)  # none where nothing can be kept
+    return file is not None and bool(file._load_index())
 
 
 @once

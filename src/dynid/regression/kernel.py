@@ -22,7 +22,6 @@ tree come read-only, so that each kernel is compiled for one signature.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -565,13 +564,3 @@ def fold(R, rows, n_triangular, panel, work):  # type: ignore[no-untyped-def]
     lower = work[panel * n :].ctypes
     _dtpqrt(m_, n_, l_, nb_, R.ctypes, n_, rows.ctypes, number[4:].ctypes, work.ctypes, nb_, lower, number[5:].ctypes)
     return number[5]
-
-
-def is_cached(kernel: Any) -> bool:
-    """Whether a kernel was compiled before, in this process or on this machine."""
-    if kernel.signatures:
-        return True
-    file = Path(kernel.py_func.__code__.co_filename)
-    changed = file.stat().st_mtime  # what was compiled before that is compiled again
-    entries = Path(kernel.stats.cache_path).glob(f"{file.stem}.{kernel.py_func.__name__}-*.nbi")
-    return any(entry.stat().st_mtime >= changed for entry in entries)

@@ -255,7 +255,7 @@ def compiled(kernel: Any) -> Any:
     """The kernel itself, after saying on the log that its first use on this machine compiles it."""
     name = kernel.py_func.__name__
     if name not in _met:
-        from dynid.regression.kernel import is_cached
+        from dynid.adapters.numba import is_cached
 
         if not is_cached(kernel):
             import logging
