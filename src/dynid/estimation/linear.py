@@ -32,15 +32,15 @@ class Merged:
     Merging is the dearest step of a large robot, and its triangle serves solution, conditioning and covariance.
     """
 
-    def __init__(self, channels: Sequence[Array]) -> None:
-        self._channels = channels
+    def __init__(self, channels: tuple[Array, ...]) -> None:
+        self.channels = channels
         self._triangles: dict[bytes, Array] = {}
 
     def triangle(self, weights: Array) -> Array:
         scale = np.asarray(weights, dtype=np.float64)
         key = scale.tobytes()
         if key not in self._triangles:
-            found = triangle_of_blocks([w * block for w, block in zip(scale, self._channels, strict=True)])
+            found = triangle_of_blocks([w * block for w, block in zip(scale, self.channels, strict=True)])
             while len(self._triangles) >= _KEPT_TRIANGLES:
                 del self._triangles[next(iter(self._triangles))]
             self._triangles[key] = frozen_view(found)
@@ -54,21 +54,24 @@ class LinearProblem:
     regression: Regression
     base: BaseReduction
     prior: Parameters
-    channels: tuple[Array, ...]
+    merged: Merged
+    """The channels, and all of them in one triangle."""
     seen: Seen
     held: Array
     """Values of the base parameters that are not estimated; those of the prior unless a method says otherwise."""
-    merged: Merged
-    """All channels in one triangle, made once for the same weights."""
 
     @classmethod
     def of(
         cls, regression: Regression, base: BaseReduction, prior: Parameters, tolerance: float = DATA_TOLERANCE
     ) -> LinearProblem:
-        channels = tuple(regression.channel_matrix(i, base) for i in range(len(regression.factors)))
-        merged = Merged(channels)
-        seen = seen_parameters(merged.triangle(np.ones(len(channels)))[:, :-1], tolerance)
-        return cls(regression, base, prior, channels, seen, freeze(base.base_values(prior)), merged)
+        merged = Merged(tuple(regression.channel_matrix(i, base) for i in range(len(regression.factors))))
+        seen = seen_parameters(merged.triangle(np.ones(len(merged.channels)))[:, :-1], tolerance)
+        return cls(regression, base, prior, merged, seen, freeze(base.base_values(prior)))
+
+    @property
+    def channels(self) -> tuple[Array, ...]:
+        """``[A b]`` of every channel."""
+        return self.merged.channels
 
     def estimating(self, mask: BoolArray, held: Array | None = None) -> LinearProblem:
         """The same data with only these base parameters estimated and the others held, at ``held`` where it is given."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.linear import LinearProblem
+from dynid.estimation.linear import LinearProblem, Merged
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
 from dynid.estimation.row_pass import (
@@ -106,7 +106,7 @@ class IteratedReweighted:
                 scale = self._scale(problem, coefficients)
             again = reweighted(problem.regression, coefficients, _row_weight(weight, scale))
             channels = tuple(again.channel_matrix(j, problem.base) for j in range(len(again.factors)))
-            new = replace(problem, channels=channels).solve(np.ones(len(channels)))
+            new = replace(problem, merged=Merged(channels)).solve(np.ones(len(channels)))
             moved = np.linalg.norm(np.vstack(problem.channels)[:, :-1] @ (new - beta))
             rest = np.linalg.norm(problem.residual_norms(new))
             beta = new
