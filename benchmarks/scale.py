@@ -70,9 +70,14 @@ def write_log(path: Path, rows: int, period: np.ndarray, rate_hz: float = RATE_H
 
 def command(arguments: list[str]) -> dict[str, Any]:
     """Time, peak memory and answer of a command in a process of its own."""
+    environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is not compiled at every start
     started = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "dynid", *arguments, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "dynid", *arguments, "--json"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert process.stdout is not None
     answer = process.stdout.read()

@@ -123,15 +123,19 @@ def _coloured(
     meat, uncertain = np.zeros((rank, rank)), np.zeros(rank)
     # In the channel's own columns, which are far fewer than base parameters for most channels of a long chain: with
     # E = w_j x whiten the whitened part of a band is E^T G E, and its trace that of G E E^T.
+    # Its columns begin with those of its own link, so that with a triangle of ``whiten`` E begins with zeros, too.
     for spectrum, channel, w in zip(spectra, channels, weights, strict=True):
-        E = w * problem.base.regressor(channel.expansion)[:, mask] @ whiten
-        outer = left @ E.T
+        x = problem.base.regressor(channel.expansion)[:, mask]
+        first = int(np.argmax(x.any(axis=0)))
+        own = slice(0 if whiten[first:, :first].any() else first, None)
+        E = w * x[:, first:] @ whiten[first:, own]
+        outer = left[:, own] @ E.T
         total = np.zeros((channel.width, channel.width))
         for band, left_over in _bands(spectrum, E @ E.T):
             level = w * w * band.power / left_over
             total += level * band.gram
             uncertain += (level * band.squares(outer)) ** 2 / left_over
-        meat += E.T @ total @ E
+        meat[own, own] += E.T @ total @ E
     spread = left @ meat @ left.T
     variance = np.diag(spread)
     # Satterthwaite: the freedom of a sum of estimated variances, that of the middle parameter
