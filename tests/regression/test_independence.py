@@ -142,7 +142,7 @@ def test_wide_empty_and_zero_matrices_have_bases():
     assert orthonormal_basis(np.zeros((5, 2))).shape == (5, 0)
 
 
-def wide_case(seed=5, rows=300, free=90, mixed=50):
+def wide_case(seed=5, rows=400, free=130, mixed=80):
     """Free columns and sparse mixtures of those before them, in units that differ."""
     rng = np.random.default_rng(seed)
     found, kept = list[np.ndarray](), list[int]()

@@ -20,7 +20,7 @@ from dynid.estimation.result import Estimate, Origin
 from dynid.estimation.seen import DATA_TOLERANCE, Seen, seen_parameters
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction
-from dynid.regression.factor import Regression, triangle_of_blocks
+from dynid.regression.factor import Regression, large, triangle_of_blocks
 from dynid.regression.independence import triangle_of
 
 _KEPT_TRIANGLES = 4
@@ -35,6 +35,11 @@ class Merged:
     def __init__(self, channels: tuple[Array, ...]) -> None:
         self.channels = channels
         self._triangles: dict[bytes, Array] = {}
+
+    def rows(self, weights: Array) -> Array:
+        """All rows, each channel's times its weight; of a large robot their triangle, which says the same."""
+        blocks = zip(weights, self.channels, strict=True)
+        return self.triangle(weights) if large(self.channels) else np.vstack([w * block for w, block in blocks])
 
     def triangle(self, weights: Array) -> Array:
         scale = np.asarray(weights, dtype=np.float64)
@@ -82,6 +87,10 @@ class LinearProblem:
 
     def solve(self, weights: Array) -> Array:
         """Base values for given channel weights."""
+        return self.solve_rows(self.merged.rows(weights))
+
+    def solve_rows(self, rows: Array) -> Array:
+        """Base values that fit rows ``[A b]`` best, such as a triangle of all channels."""
         beta = self.held.copy()
         mask = self.seen.mask
         if not mask.any():
@@ -89,12 +98,12 @@ class LinearProblem:
         n = int(mask.sum())
         if self.regression.n_rows < n:  # a triangle has as many rows as columns, whatever it was made of
             raise InputError(f"the data hold {self.regression.n_rows} rows, fewer than the {n} values they should give")
-        R = self.triangle(weights)
-        if not mask.all():
-            b = R[:, -1] - R[:, :-1][:, ~mask] @ beta[~mask]
-            R = triangle_of(np.column_stack([R[:, :-1][:, mask], b]))
-        scale = np.linalg.norm(R[:n, :n], axis=0)
-        beta[mask] = scipy.linalg.solve_triangular(R[:n, :n] / scale, R[:n, n]) / scale
+        b = rows[:, -1] if mask.all() else rows[:, -1] - rows[:, :-1][:, ~mask] @ beta[~mask]
+        stacked = np.column_stack([rows[:, :-1][:, mask], b])
+        scale = np.linalg.norm(stacked[:, :-1], axis=0)
+        stacked[:, :-1] /= scale
+        R = triangle_of(stacked)
+        beta[mask] = scipy.linalg.solve_triangular(R[:n, :n], R[:n, n]) / scale
         return beta
 
     def triangle(self, weights: Array) -> Array:

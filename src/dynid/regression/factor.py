@@ -336,7 +336,7 @@ def triangle_of_blocks(blocks: Sequence[Array]) -> Array:
     merged first, in triangles no larger than what is left of their columns.
     """
     n = blocks[0].shape[1]
-    if n * sum(map(len, blocks)) < _STACKED_NUMBERS:
+    if not large(blocks):
         return triangle_of(np.vstack(blocks))
     first = [int(np.argmax(np.append(block.any(axis=0), True))) for block in blocks]
     found = np.zeros((0, 0))
@@ -344,6 +344,11 @@ def triangle_of_blocks(blocks: Sequence[Array]) -> Array:
         found = _grown(found, n - first[k])
         _fold(found, np.ascontiguousarray(blocks[k][:, first[k] :].T))
     return _grown(found, n).T
+
+
+def large(blocks: Sequence[Array]) -> bool:
+    """Whether blocks of rows over the same columns are too many to be stacked."""
+    return bool(blocks[0].shape[1] * sum(map(len, blocks)) >= _STACKED_NUMBERS)
 
 
 def _grown(triangle: Array, size: int) -> Array:

@@ -18,7 +18,7 @@ ZERO_COLUMN = 1e-12
 """A column below this fraction of the largest one is round-off of an exact zero."""
 SPANNED = 1e-8
 """A direction that unit columns show by less than this fraction of the one that they show most is round-off."""
-MANY = 100
+MANY = 200
 """Columns from which the decision is first tried on their products, which is several times faster, and taken where it is clear."""
 _CLEAR, _EXACT = 1e-4, 1e-10
 """Part of a unit column outside the span of others that products show beyond doubt, and that of a column which is a combination."""
@@ -60,12 +60,14 @@ def independent_columns(W: Array, order: IntArray, tolerance: float = 1e-8, usua
 
     Of a column shorter than ``tolerance`` times its ``usual`` length, where that is known, nothing is kept either.
     """
-    R = triangle_of(W) if W.shape[0] > 2 * W.shape[1] else np.array(W)
+    many = len(order) >= MANY
+    # where there are hardly more rows than columns, products of many take less time than their triangle
+    R = triangle_of(W) if W.shape[0] > (2 if many else 1) * W.shape[1] else np.array(W)
     norms = np.linalg.norm(R, axis=0)
     scale = np.where(norms > ZERO_COLUMN * norms.max(initial=0.0), norms, np.inf)
     share = np.ones(len(norms)) if usual is None else np.minimum(norms / np.where(usual > 0.0, usual, norms + 1e-300), 1.0)
     columns = R / scale  # unit columns: the decision does not depend on units; exact zeros stay zero
-    found = _by_products(columns, order, tolerance, share) if len(order) >= MANY else None
+    found = _by_products(columns, order, tolerance, share) if many else None
     kept, K, smallest, largest = found or _by_columns(columns, order, tolerance, share)
     # round-off is told from a small coefficient between unit columns, where it does not depend on units
     K[np.abs(K) < 1e-10 * np.abs(K).max(axis=0, initial=0.0)] = 0.0

@@ -105,7 +105,9 @@ class WhitenedFit:
         """
         if weights is None:
             weights = channel_weights(problem) if weighted else np.ones(len(problem.channels))
-        triangle, beta = problem.triangle(weights), problem.solve(weights)
+        triangle = problem.triangle(weights)
+        # one triangle serves the solution and the factor: merging the channels is the dearest step of a large robot
+        beta = problem.solve_rows(triangle)
         links = problem.regression.robot.links if problem.regression.has_robot else ()
         layout = Layout.of_parameters(problem.prior, links)
         known = (*((PositiveEffects(),) if effects_positive else ()), *constraints)
