@@ -105,9 +105,14 @@ def solve_conic(
     ``quick`` first tries without iterative refinement, which well-scaled problems do not need.
     """
     if quick:
-        found = _solve(P, q, M, k, cones, tolerance, max_iterations, refine=False)
-        if found.verdict == "solved":
-            return found
+        try:
+            found = _solve(P, q, M, k, cones, tolerance, max_iterations, refine=False)
+        except BaseException as error:  # the solver's panic is no Exception; it has no class that could be imported
+            if type(error).__name__ != "PanicException":
+                raise
+        else:
+            if found.verdict == "solved":
+                return found
     return _solve(P, q, M, k, cones, tolerance, max_iterations, refine=True)
 
 

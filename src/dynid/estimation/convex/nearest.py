@@ -37,6 +37,8 @@ PRICES = (1e-17, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
 """Of that size, in units of half the squared norm of the base values: the first that keeps it below ``LARGEST``."""
 NEARLY, WELL_INSIDE = 1e-8, 1e-2
 """Relative gaps of the iterates whose multipliers are mixed for a proof."""
+EARLIER = (1e-5, 1e-3)
+"""Relative gaps of iterates that are asked where those at the end prove nothing: rounding has spoilt them less."""
 SHARES = tuple(10.0**power for power in range(-13, 0, 2))
 """Of a point well inside its cones that are mixed in, so that the mixture is safely inside; then finer around the best."""
 FINER = (0.1, 0.2, 0.4, 0.55, 0.75, 1.0, 1.3, 2.0, 4.0)
@@ -128,13 +130,19 @@ class Below:
         """A point of the central path close to the end."""
         return centre(self.problem.program, self.problem.system, self.found.before(NEARLY))
 
+    @cached_property
+    def earlier(self) -> tuple[Iterate, ...]:
+        """Points of the central path further from the end."""
+        return tuple(centre(self.problem.program, self.problem.system, self.found.before(gap)) for gap in EARLIER)
+
     def bound(self, largest: float = LARGEST[0]) -> tuple[Proof, float]:
         """The best lower bound of the distance that multipliers prove, in exact arithmetic, for bodies up to a size."""
         inside = self.multipliers(self.inside)
         ends = (self.found.path[self.found.iterations][1], self.nearly)
-        made, lower = max(
-            (self._best_mixture(self.multipliers(end), inside, largest) for end in ends), key=lambda pair: pair[1]
-        )
+        found = [self._best_mixture(self.multipliers(end), inside, largest) for end in ends]
+        if max(lower for _, lower in found) <= 0.0:
+            found += [self._best_mixture(self.multipliers(end), inside, largest) for end in self.earlier]
+        made, lower = max(found, key=lambda pair: pair[1])
         return made, max(lower, 0.0)
 
     def _best_mixture(self, last: Weighed, inside: Weighed, largest: float) -> tuple[Proof, float]:
