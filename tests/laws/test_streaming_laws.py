@@ -106,7 +106,8 @@ CHAINS: dict[str, tuple[Step, ...]] = {
 @pytest.mark.parametrize("chunk", [7, 333, 2999])
 @pytest.mark.parametrize("name", CHAINS)
 def test_chunks_give_the_whole_log(name: str, chunk: int) -> None:
-    recording = jittery_log(stand=name == "to motion")
+    short = chunk == 7 and name.startswith("spline")  # many pieces of a slow step: a third of them shows as much
+    recording = jittery_log(1000 if short else 3000, stand=name == "to motion")
     steps = CHAINS[name]
     if name == "unwrapped":
         wrapped = np.angle(np.exp(4j * recording.position))
