@@ -469,7 +469,8 @@ class Solver:
             return np.zeros((0, *right.shape[1:]))
         inside = self._Q.T @ right
         if self._regular:
-            found, _ = scipy.linalg.lapack.dtrtrs(self._R, inside)  # small: the checks around it would take longer
+            # small: the checks around it would take longer; by rows, as R lies in memory
+            found, _ = scipy.linalg.lapack.dtrtrs(self._R.T, inside, lower=1, trans=1)
         else:
             found = np.linalg.lstsq(self._R, inside, rcond=SPANNED)[0]
         return np.asarray(found / (self._size if right.ndim == 1 else self._size[:, None]))
