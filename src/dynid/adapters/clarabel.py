@@ -33,6 +33,8 @@ _VERDICTS: dict[str, Verdict] = {
 }
 ACCURATE = 1e-7
 """Relative gap and residuals up to which an answer counts as solved though the solver stopped short of its tolerance."""
+PANICKED = "Panicked"
+"""Status where the solver broke off by an error of its own, which it prints; there is no answer then."""
 SUPERNODAL_FROM = 150
 """Variables from which the supernodal factorisation is faster than the simple one."""
 
@@ -105,14 +107,9 @@ def solve_conic(
     ``quick`` first tries without iterative refinement, which well-scaled problems do not need.
     """
     if quick:
-        try:
-            found = _solve(P, q, M, k, cones, tolerance, max_iterations, refine=False)
-        except BaseException as error:  # the solver's panic is no Exception; it has no class that could be imported
-            if type(error).__name__ != "PanicException":
-                raise
-        else:
-            if found.verdict == "solved":
-                return found
+        found = _solve(P, q, M, k, cones, tolerance, max_iterations, refine=False)
+        if found.verdict == "solved":
+            return found
     return _solve(P, q, M, k, cones, tolerance, max_iterations, refine=True)
 
 
@@ -152,7 +149,13 @@ def _solve(
     solver = clarabel.DefaultSolver(
         quadratic, q, sparse.csc_matrix(-M), k, [kinds[kind](size) for kind, size in cones], settings
     )
-    found = solver.solve()
+    try:
+        found = solver.solve()
+    except BaseException as broken:  # the solver's panic is no Exception; it has no class that could be imported
+        if type(broken).__name__ != "PanicException":
+            raise
+        nothing = freeze(np.full(len(q), np.nan))
+        return ConicSolution("stalled", nothing, freeze(np.full(len(k), np.nan)), np.nan, np.inf, 0, 0.0, PANICKED)
     status = str(found.status)
     verdict = _VERDICTS.get(status, "stalled")
     gap = abs(float(found.obj_val) - float(found.obj_val_dual))
