@@ -20,7 +20,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 # No deadline: the first example of a kernel pays for its compilation. `make test-laws` asks for many more examples.
-EXAMPLES = int(os.environ.get("DYNID_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("DYNID_EXAMPLES", "25"))
 settings.register_profile("desk", deadline=None, max_examples=EXAMPLES)
 settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")

@@ -132,6 +132,7 @@ def test_rest_points_at_both_ends():
     np.testing.assert_array_equal(v, 0.0)
 
 
+@pytest.mark.slow
 def test_positions_without_effect_are_drawn_at_random():
     robot = demo_arm("none").only(["shoulder_yaw", "shoulder_pitch", "elbow"])
     design = design_points(robot, 20, starts=1)
@@ -179,6 +180,7 @@ def test_knots_are_the_times_of_the_optimal_points():
     assert random_fourier(robot, 4.0, 3).point_times_s is None
 
 
+@pytest.mark.slow
 def test_the_default_weight_keeps_entries_of_one_size():
     """Section 3: bounds by the condition number need a matrix whose entries are of one size."""
     robot = planar_2r()

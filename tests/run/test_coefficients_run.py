@@ -196,6 +196,7 @@ def test_annealing_takes_its_numbers_from_flags(bench: Bench, place: Path, tmp_p
     assert {name: getattr(run.settings, name) for name in numbers} == numbers
 
 
+@pytest.mark.slow
 def test_conditions_of_a_run_file_bite(bench: Bench, place: Path, tmp_path: Path) -> None:
     (tmp_path / "dynid.toml").write_text(
         f'robot = "{bench.urdf}"\n[estimation]\nmethod = "retrieve"\ncoefficients = "{place / "c.csv"}"\n'

@@ -128,6 +128,7 @@ def balanced_log(folder: Path) -> Path:
     return log_of(read_robot(ROBOTS / "counterbalanced.toml"), folder / "balanced.parquet")
 
 
+@pytest.mark.slow
 def test_a_counterbalance_of_unknown_geometry_is_found(folder: Path, balanced_log: Path) -> None:
     plain = without_table("counterbalanced.toml", "[[spring]]", folder)
     truth = read_robot(ROBOTS / "counterbalanced.toml")

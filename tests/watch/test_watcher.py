@@ -152,7 +152,9 @@ def test_jitter_is_interpolated_as_in_a_log() -> None:
     assert same(reports[-1].answer.values, expected.base_values) < 1e-9
 
 
-@pytest.mark.parametrize("rows", [RowOptions(), POLYNOMIAL], ids=["torque", "polynomial"])
+@pytest.mark.parametrize(
+    "rows", [pytest.param(RowOptions(), id="torque"), pytest.param(POLYNOMIAL, id="polynomial", marks=pytest.mark.slow)]
+)
 def test_goes_on_with_the_same_digits(rows: RowOptions) -> None:
     given = stream(5.0)
     options = WatchOptions(rows=rows, memory=Memory(forget_s=20.0), learn_s=2.0)

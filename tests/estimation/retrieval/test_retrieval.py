@@ -313,6 +313,7 @@ def test_annealing_comes_near_the_lower_bound_and_tells_its_progress():
     assert found.cost < best.cost + 0.05 * float(values @ values)
 
 
+@pytest.mark.slow
 def test_the_same_starts_in_other_processes_give_the_same_answer():
     method, base, values, rigid = _small_problem(optimiser="annealing", starts=2, steps=1, iterations=1)
     here = PenaltyRetrieval(**{**vars(method), "conditions": ()})
