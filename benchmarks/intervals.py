@@ -33,7 +33,7 @@ import numpy as np
 from dynid.engine import engine_from
 from dynid.excitation.design import design_excitation
 from dynid.export.urdf import write_urdf
-from dynid.publish.demo import RATE_HZ, drawn_robot
+from dynid.publish.demo import RATE_HZ, drawn_robot, true_base_values
 from dynid.recording.recording import write_recording
 from dynid.recording.samples import Samples
 from dynid.robot.builtin import demo_robot
@@ -113,16 +113,13 @@ def identified(folder: Path, truth: Robot, n_logs: int, settings: Settings, job:
     unseen = log_path(folder, bits, (seed + 1) % n_logs)
     run = identify(folder / "arm.urdf", log_path(folder, bits, seed), settings, validate_on=[unseen])
     base = run.estimate.base
-    known = truth.with_effects(run.robot.effects).with_parameters(
-        {name: truth.parameters[name] for name in truth.parameters.names if name in run.robot.parameters.names}
-    )
     assert run.validation is not None
     assert run.filter is not None
     return Found(
         bits,
         seed,
         tuple(base.names),
-        tuple(base.base_values(known.parameters).tolist()),
+        tuple(true_base_values(truth, run).tolist()),
         tuple(base.base_values(run.estimate.standard).tolist()),
         tuple(run.estimate.sigma.tolist()),
         float(run.validation.relative_error),

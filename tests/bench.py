@@ -12,6 +12,9 @@ from dynid.robot.builtin import demo_robot
 from dynid.robot.model import Robot
 from dynid.simulation import simulate
 
+PLAIN: tuple[object, ...] = ("--cutoff-hz", 10, "--friction", "linear", "--export", "json")
+"""Options of a run whose bands, friction and exports are not what is tested."""
+
 
 @dataclass(frozen=True)
 class Bench:

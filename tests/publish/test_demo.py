@@ -23,7 +23,8 @@ def judged(run: Run, bench: Bench, **other: float) -> AgainstTruth:
     """The comparison where the estimate is the truth, but for some values."""
     own = {name: bench.truth.parameters[name] for name in bench.truth.parameters.names if name in run.robot.parameters.names}
     standard = run.robot.with_parameters(own | other).parameters
-    return against_truth(bench.truth, replace(run, estimate=replace(run.estimate, standard=standard)))
+    estimate = replace(run.estimate, standard=standard, base_values=run.estimate.base.base_values(standard))
+    return against_truth(bench.truth, replace(run, estimate=estimate))
 
 
 def test_the_truth_is_off_by_nothing_and_every_interval_holds_it(run: Run, bench: Bench) -> None:

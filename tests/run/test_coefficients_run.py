@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from bench import Bench
+from bench import PLAIN, Bench
 from dynid.cli.app import app
 from dynid.errors import InputError
 from dynid.inertia import mass_com_inertia
@@ -55,21 +55,7 @@ def place(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
     limits = [f"m{i},{0.5 * m},{2.0 * m}" for i, m in enumerate(mass[:3], start=1)]
     limits.append(f"m4,{1.5 * mass[3]},{2.0 * mass[3]}")
     (folder / "b.csv").write_text("\n".join(["name,lower,upper", *limits]) + "\n")
-    dynid(
-        "identify",
-        bench.urdf,
-        bench.log,
-        "--method",
-        "ols",
-        "--cutoff-hz",
-        10,
-        "--friction",
-        "linear",
-        "-o",
-        folder / "ols",
-        "--export",
-        "json",
-    )
+    dynid("identify", bench.urdf, bench.log, "--method", "ols", *PLAIN, "-o", folder / "ols")
     return folder
 
 

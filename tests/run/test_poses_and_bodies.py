@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bench import Bench
+from bench import PLAIN, Bench
 from dynid.cli.app import app
 from dynid.errors import InputError
 from dynid.recording.recording import StaticRecording, write_recording
@@ -80,21 +80,7 @@ def test_a_run_from_poses_needs_a_filter_for_a_log(bench: Bench, poses: Path) ->
 
 
 def test_a_run_with_a_filter_of_its_own_keeps_it(bench: Bench, tmp_path: Path) -> None:
-    dynid(
-        "identify",
-        bench.urdf,
-        bench.log,
-        "--method",
-        "ols",
-        "--cutoff-hz",
-        10,
-        "--friction",
-        "linear",
-        "--export",
-        "json",
-        "-o",
-        tmp_path / "run",
-    )
+    dynid("identify", bench.urdf, bench.log, "--method", "ols", *PLAIN, "-o", tmp_path / "run")
     text = refusal("validate", tmp_path / "run", bench.other_log, "--cutoff-hz", 5)
     assert "'cutoff_hz' differs from the run's" in text
     assert "10 Hz" in text
@@ -128,19 +114,7 @@ def test_friction_of_a_pose_run_from_a_part_of_a_log(bench: Bench, poses: Path, 
 
 
 def test_bodies_of_a_motion_run_with_a_split_of_the_new_log(bench: Bench, tmp_path: Path) -> None:
-    dynid(
-        "identify",
-        bench.urdf,
-        bench.log,
-        "--cutoff-hz",
-        10,
-        "--friction",
-        "linear",
-        "--export",
-        "json",
-        "-o",
-        tmp_path / "first",
-    )
+    dynid("identify", bench.urdf, bench.log, *PLAIN, "-o", tmp_path / "first")
     first = load_run(tmp_path / "first")
     options = (bench.urdf, bench.other_log, "--keep-bodies", tmp_path / "first", "--export", "json")
     found = dynid("identify", *options, "--split", 0.5, "-o", tmp_path / "second")

@@ -11,14 +11,13 @@ import numpy as np
 from dynid.arrays import Array, IntArray
 from dynid.regression.cells import Cells
 from dynid.regression.merged import PartTriangles, one_block
-from dynid.regression.source import RowSource
+from dynid.regression.source import ALL, RowSource
 from dynid.regression.torque_rows import STRETCH_ROWS
 
 SEGMENT_ROWS = 2 * STRETCH_ROWS
 """Longest stretch that is transformed at once; the lowest frequency told from zero is its inverse."""
 CELLS_PER_OCTAVE = 2
 OCTAVES = 13
-ALL = slice(None)
 STRETCH_NUMBERS = 5_000_000
 """Numbers of a stretch that are held at a time: of a long chain a few channels after the others."""
 SILENCE = 1e-5

@@ -29,7 +29,6 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.row_pass import channel_coefficients, residual_blocks
 from dynid.estimation.spectrum import (
-    ALL,
     CELLS_PER_OCTAVE,
     OCTAVES,
     Spectrum,
@@ -39,6 +38,7 @@ from dynid.estimation.spectrum import (
     stretches,
 )
 from dynid.regression.factor import Regression
+from dynid.regression.source import ALL
 
 CovarianceKind: TypeAlias = Literal["classical", "corrected", "bootstrap"]
 Influence: TypeAlias = Callable[[int, Array], Array]

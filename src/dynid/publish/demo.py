@@ -30,8 +30,6 @@ from dynid.run.record import Run
 from dynid.simulation import simulate
 
 COMPARED = ("ols", "wls", "robust", "ridge", "essential", "sdp", "manifold")
-INTERVAL = 1.96
-"""Standard deviations on either side of a value that make its 95 % interval."""
 PERIOD_S, HARMONICS, RATE_HZ, DESIGN_S = 20.0, 5, 1000.0, 10.0
 
 
@@ -136,15 +134,14 @@ def run_demo(folder: str | Path, *, seed: int = 0, say: Tell = silent) -> Demo:
 
 def against_truth(truth: Robot, run: Run) -> AgainstTruth:
     """How far base values are from the truth, and how many of their intervals hold it; friction that the truth lacks has none."""
-    base = run.estimate.base
-    own = {name: truth.parameters[name] for name in truth.parameters.names if name in run.robot.parameters.names}
-    known = truth.with_effects(run.robot.effects).with_parameters(own)
+    base, own = run.estimate.base, _shared_with(truth, run)
     # a value that also adds up something without a truth, such as a friction that the true robot lacks, cannot be compared
     unknown = [name not in own for name in run.robot.parameters.names]
     compared = np.asarray(~base.K[:, unknown].any(axis=1))
-    true, found = base.base_values(known.parameters), base.base_values(run.estimate.standard)
-    apart = np.abs(found - true)
-    holds = np.asarray(apart <= INTERVAL * run.estimate.sigma)
+    true = true_base_values(truth, run)
+    apart = np.abs(base.base_values(run.estimate.standard) - true)
+    low, high = run.estimate.interval().T
+    holds = np.asarray((low <= true) & (true <= high))
     actuator = [
         i
         for i, name in enumerate(base.names)
@@ -159,6 +156,17 @@ def against_truth(truth: Robot, run: Run) -> AgainstTruth:
         inside=int(np.count_nonzero(holds[compared])),
         n_intervals=int(np.count_nonzero(compared)),
     )
+
+
+def true_base_values(truth: Robot, run: Run) -> Array:
+    """The base values of a run that the true robot has; effects that it lacks count as zero."""
+    known = truth.with_effects(run.robot.effects).with_parameters(_shared_with(truth, run))
+    return run.estimate.base.base_values(known.parameters)
+
+
+def _shared_with(truth: Robot, run: Run) -> dict[str, float]:
+    """Parameters of the true robot that the run has, too."""
+    return {name: truth.parameters[name] for name in truth.parameters.names if name in run.robot.parameters.names}
 
 
 def _condition(robot: Robot, design: Excitation, samples: Samples) -> float:

@@ -172,18 +172,17 @@ class Regression:
 
     def stacked(self, base: BaseReduction | None = None, weights: Sequence[float] | Array | None = None) -> Array:
         """``[A b]`` of all channels, each times its weight: the whole least-squares problem in a few hundred rows."""
-        scale = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=np.float64)
-        if scale.shape != (len(self.factors),):
-            raise InputError(f"{scale.size} weights were given for {len(self.factors)} channels")
-        return np.vstack([scale[i] * self.channel_matrix(i, base) for i in range(len(self.factors))])
+        return np.vstack(self._weighted(base, weights))
 
     def triangle(self, base: BaseReduction | None = None, weights: Sequence[float] | Array | None = None) -> Array:
         """``[A b]`` of all channels reduced to one triangle."""
-        n = (len(self.parameters) if base is None else base.n_base) + 1
-        if n * sum(len(factor.R) for factor in self.factors) < _STACKED_NUMBERS:
-            return triangle_of(self.stacked(base, weights))
+        return triangle_of_blocks(self._weighted(base, weights))
+
+    def _weighted(self, base: BaseReduction | None, weights: Sequence[float] | Array | None) -> list[Array]:
         scale = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=np.float64)
-        return triangle_of_blocks([weight * self.channel_matrix(i, base) for i, weight in enumerate(scale)])
+        if scale.shape != (len(self.factors),):
+            raise InputError(f"{scale.size} weights were given for {len(self.factors)} channels")
+        return [weight * self.channel_matrix(i, base) for i, weight in enumerate(scale)]
 
     def without_sources(self) -> Regression:
         """The triangles alone, to store or to send."""

@@ -14,15 +14,12 @@ from typing import IO
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.regression.source import Chunk
+from dynid.regression.source import ALL, Chunk
 
 MOST_KEPT = 2_000_000
 """Numbers of the rows of all logs together that are kept in memory."""
 MOST_SPILLED = 1_000_000_000
 """Numbers of the rows of all logs together that are kept in a temporary file; beyond that rows are made again."""
-
-
-ALL = slice(None)
 
 
 class Room:

@@ -44,6 +44,8 @@ CHUNK_ROWS = 520
 two, whose columns would all begin at the same place of the cache."""
 BLOCK_LIMIT = 64
 """Most time blocks that a factor keeps per source; neighbours are merged beyond it."""
+ALL = slice(None)
+"""Every channel, where neighbouring ones can be asked for."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,9 +35,10 @@ class SessionOptions:
 
 @dataclass(frozen=True, eq=False)
 class _Stored:
-    """A state for a checkpoint, but for what the next answer starts from."""
+    """A state of the stream for a checkpoint, and where its source was."""
 
     state: dict[str, Any]
+    position: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class Session:
             if self.backlog.error is not None:
                 raise self.backlog.error
             if checkpoints is not None:
-                checkpoints.put(self._state(self._watcher.state()))
+                checkpoints.put(self._state(self._watcher.state(), self._position))
         finally:
             sys.setswitchinterval(switch)
             self._source.stop()
@@ -114,10 +115,8 @@ class Session:
                     if not frozen:  # what the first answer made lives to the end as well
                         gc.freeze()
                         frozen = True
-                case _Stored(state) if checkpoints is not None:
-                    if state["watcher"]["flow"] is not None:
-                        state["watcher"]["flow"] |= self._watcher.solver_state()
-                    checkpoints.put(state)
+                case _Stored(state, position) if checkpoints is not None:
+                    checkpoints.put(self._state(self._watcher.with_answers(state), position))
                 case _Ended(error):
                     if error is not None:
                         raise error
@@ -141,7 +140,7 @@ class Session:
                 if batch is not None:
                     self._use(batch)
                 if self._options.checkpoint is not None and time.monotonic() >= checkpoint_at:
-                    self._due.put(_Stored(self._state(self._watcher.stream_state())))
+                    self._due.put(_Stored(self._watcher.stream_state(), self._position))
                     checkpoint_at = time.monotonic() + self._options.checkpoint_every_s
         except Exception as found:  # raised again by the thread that answers
             error = found
@@ -179,8 +178,8 @@ class Session:
                 )
             self._said_stalls = self.backlog.stalls
 
-    def _state(self, watcher: dict[str, Any]) -> dict[str, Any]:
-        return {"position": self._position, "source": type(self._source).__name__, "watcher": watcher}
+    def _state(self, watcher: dict[str, Any], position: int) -> dict[str, Any]:
+        return {"position": position, "source": type(self._source).__name__, "watcher": watcher}
 
     def _resume(self) -> float | None:
         """Go on from the checkpoint; the stamp from which a sender that cannot seek sends again."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from dynid.errors import InputError
 from dynid.recording.readers.options import ReadOptions
 from dynid.robot.model import Robot
 from dynid.watch.decode import LineDecoder, Row
-from dynid.watch.drift import Alarm
 from dynid.watch.flow import Flow, Reference, WatchOptions
 from dynid.watch.grid import ROUNDING, Counts, Grid
 from dynid.watch.report import Report
@@ -26,16 +26,10 @@ from dynid.watch.triangles import JointTriangles
 class Pending:
     """A report that is due: all that it needs of the stream at its time, so that it can be answered while the stream goes on."""
 
-    time_s: float
     triangles: JointTriangles
     noise: RowNoise
-    alarms: tuple[Alarm, ...]
-    stage: str
-    n_alarms: int
-    n_rows: int
-    n_used: int
-    malformed: int
-    counts: Counts
+    report: partial[Report]
+    """The report but for its answer."""
 
 
 class Watcher:
@@ -120,18 +114,7 @@ class Watcher:
     def answer(self, pending: Pending) -> Report:
         """Solve for the values at the time of a report."""
         assert self._flow is not None
-        return Report(
-            time_s=pending.time_s,
-            answer=self._flow.solver.solve(pending.triangles, pending.noise),
-            joint_names=self._decoder.robot.dof_names,
-            alarms=pending.alarms,
-            stage=pending.stage,
-            n_alarms=pending.n_alarms,
-            n_rows=pending.n_rows,
-            n_used=pending.n_used,
-            malformed=pending.malformed,
-            counts=pending.counts,
-        )
+        return pending.report(answer=self._flow.solver.solve(pending.triangles, pending.noise))
 
     def finish(self) -> Report | None:
         """The stream has ended: use what is left, and report; None where there was nothing to report on.
@@ -178,10 +161,10 @@ class Watcher:
         return Flow(robot, self.options, self._reference, grid, lambda: self.before_answer())
 
     def _pending(self, flow: Flow) -> Pending:
-        return Pending(
+        report = partial(
+            Report,
             time_s=flow.grid.last_s + self._decoder.origin_s,
-            triangles=flow.triangles().copy(),
-            noise=flow.noise(),
+            joint_names=self._decoder.robot.dof_names,
             alarms=flow.chart.alarms(),
             stage=flow.chart.stage,
             n_alarms=flow.chart.n_alarms,
@@ -190,20 +173,20 @@ class Watcher:
             malformed=self.n_malformed,
             counts=replace(self.counts),
         )
+        return Pending(flow.triangles().copy(), flow.noise(), report)
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on."""
-        state = self.stream_state()
-        if self._flow is not None:
+        return self.with_answers(self.stream_state())
+
+    def with_answers(self, state: dict[str, Any]) -> dict[str, Any]:
+        """A state of the stream together with what the next answer starts from, after those to all reports before it."""
+        if self._flow is not None and state["flow"] is not None:
             state["flow"] |= self._flow.solver.state()
         return state
 
-    def solver_state(self) -> dict[str, Any]:
-        """What the next answer starts from, which :meth:`stream_state` lacks; for its ``flow``."""
-        return {} if self._flow is None else self._flow.solver.state()
-
     def stream_state(self) -> dict[str, Any]:
-        """Everything needed to go on but for :meth:`solver_state`."""
+        """Everything needed to go on but for what :meth:`with_answers` adds."""
         flow = self._flow
         return {
             "fingerprint": self.options.fingerprint(self._decoder.robot),
