@@ -16,8 +16,8 @@ from dynid.validation.replay import replay
 from problems import planar_2r
 
 
-def motion(robot: dynid.Robot, seconds: float = 5.0) -> Samples:
-    time = np.arange(0.0, seconds, 0.005)
+def motion(robot: dynid.Robot, seconds: float = 5.0, step_s: float = 0.005) -> Samples:
+    time = np.arange(0.0, seconds, step_s)
     w = np.array([2.0, 3.1])
     q, v, a = 0.3 * np.sin(np.outer(time, w)), 0.3 * w * np.cos(np.outer(time, w)), -0.3 * w**2 * np.sin(np.outer(time, w))
     return Samples(time=time, position=q, velocity=v, acceleration=a, torque=inverse_dynamics(robot, q, v, a))
@@ -80,3 +80,20 @@ def test_a_model_that_runs_away_is_not_followed_further(monkeypatch):
     found = error_over_horizons(driven, driven, motion(planar_2r([Viscous()])))
     assert all(one.identified is None for one in found)
     assert steps == [round(HORIZONS_S[0] / 0.005)] * 2
+
+
+def test_a_description_without_masses_has_no_errors_beside_the_identified_ones():
+    truth = planar_2r([Viscous()]).with_parameters({"fv1": 2.0, "fv2": 1.0})
+    empty = truth.with_parameters(truth.parameters.with_values(0.0 * truth.parameters.values))
+    found = error_over_horizons(truth, empty, motion(truth))
+    assert [one.horizon_s for one in found] == list(HORIZONS_S)
+    assert all(one.identified < 1e-3 and one.description is None for one in found)
+    assert {one.texts()[1] for one in found} == {"no masses"}
+
+
+def test_dense_samples_are_thinned_and_give_nearly_the_same_errors():
+    truth = planar_2r([Viscous()]).with_parameters({"fv1": 2.0, "fv2": 1.0})
+    wrong = truth.with_parameters(truth.parameters.with_values(1.1 * truth.parameters.values))
+    coarse, dense = (error_over_horizons(truth, wrong, motion(truth, step_s=step_s)) for step_s in (0.002, 0.0005))
+    for one, other in zip(coarse, dense, strict=True):
+        assert one.description == pytest.approx(other.description, rel=0.01)

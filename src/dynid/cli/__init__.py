@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -17,16 +18,16 @@ def _close_stdout() -> None:
 
 def main() -> None:
     """Run the program; bad input becomes one sentence and exit code 2."""
-    gc.set_threshold(
-        100_000, 50, 100
-    )  # a command ends soon: looking for garbage while modules load takes longer than all of it
+    # a command ends soon: looking for garbage while modules load, and among all of them at the end, takes longer than all of it
+    gc.set_threshold(100_000, 50, 100)
+    atexit.register(gc.freeze)
     os.environ.setdefault("MUJOCO_GL", "disabled")  # nothing is rendered here, and looking for a window system takes time
-    from dynid.cli.app import app
+    from dynid.cli.program import needed_verbs, program
     from dynid.errors import DynidError
 
     try:
         try:
-            app()
+            program(needed_verbs(sys.argv[1:]))()
         finally:
             sys.stdout.flush()  # here, where a full disk is still an error that can be told
     except BrokenPipeError:  # the reader, such as head, has seen enough

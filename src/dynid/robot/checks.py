@@ -40,20 +40,30 @@ def require_simulatable(robot: Robot) -> None:
     A massless link that carries others, or a joint with rotor inertia, is no obstacle. In a closed robot the loops carry mass to
     joints from elsewhere; its inertia matrix itself is looked at where it is simulated.
     """
-    if robot.loops:
-        return
-    masses = carried_masses(robot)
-    values = robot.parameters.as_dict()
-    massless = [
-        link
-        for i, (link, joint) in enumerate(zip(robot.links, robot.joints, strict=True))
-        if masses[i] <= 0.0 and (joint.kind == "floating" or values.get(f"Ia{i + 1}", 0.0) <= 0.0)
-    ]
+    massless = _massless_joints(robot)
     if massless:
         raise InputError(
             f"robot '{robot.name}' cannot be simulated: {_count(massless, 'link')} {', '.join(massless)} and "
             f"what {'it carries' if len(massless) == 1 else 'they carry'} have no mass, expected more"
         )
+
+
+def is_simulatable(robot: Robot) -> bool:
+    """Whether every joint moves some mass."""
+    return not _massless_joints(robot)
+
+
+def _massless_joints(robot: Robot) -> list[str]:
+    """Links of joints that move no mass; none in a closed robot, where loops carry mass to joints from elsewhere."""
+    if robot.loops:
+        return []
+    masses = carried_masses(robot)
+    values = robot.parameters.as_dict()
+    return [
+        link
+        for i, (link, joint) in enumerate(zip(robot.links, robot.joints, strict=True))
+        if masses[i] <= 0.0 and (joint.kind == "floating" or values.get(f"Ia{i + 1}", 0.0) <= 0.0)
+    ]
 
 
 def carried_masses(robot: Robot) -> Array:

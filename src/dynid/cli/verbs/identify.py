@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,7 @@ def identify(
     from dynid.run.logs import SensorLogError
     from dynid.run.runfile import RunFile, read_run_file
 
+    gc.freeze()  # what modules hold lives to the end: nobody need look there for garbage
     if at_most is not None and not 0.0 <= at_most < math.inf:
         raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
     formats = known_formats(export.split(","))

@@ -71,11 +71,7 @@ def _horizons(run: Run, samples: Samples) -> Folded | None:
         errors = error_over_horizons(as_held(held), as_held(run.robot), samples, HORIZON_WINDOWS)
     except InputError:  # samples shorter than every horizon, or bodies that no simulator takes: the text above says so
         return None
-
-    def told(error: float | None) -> str:
-        return "runs away" if error is None else f"{error:.3g}"
-
-    rows = tuple((f"{1e3 * one.horizon_s:.0f}", told(one.identified), told(one.description)) for one in errors)
+    rows = tuple((f"{1e3 * one.horizon_s:.0f}", *one.texts()) for one in errors)
     header = ("horizon, ms", "identified, rad or m", "description, rad or m")
     title = (
         "Free run over growing horizons, root mean square of position over joints and time, with friction as MJCF holds it"
