@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -177,8 +178,6 @@ def test_mappings_of_other_types_are_refused(old: str, new: str, tmp_path: Path)
 
 
 def test_placements_that_are_no_rotations_are_refused(tmp_path: Path) -> None:
-    import json
-
     path = make_sidecar(tmp_path)
     record = json.loads(path.read_text())
     for wrong in (np.zeros((4, 4)), np.diag([1.0, 1.0, -1.0, 1.0]), 2.0 * np.eye(4), np.eye(3)):
@@ -188,9 +187,17 @@ def test_placements_that_are_no_rotations_are_refused(tmp_path: Path) -> None:
             read_sidecar(path)
 
 
-def test_a_run_with_numbers_of_another_type_is_refused_even_with_right_hashes(tmp_path: Path) -> None:
-    import json
+@pytest.mark.parametrize("empty", [[], [[]], [[0.1, 0.2]]])
+def test_numbers_inside_friction_are_one_or_one_per_joint(empty: list, tmp_path: Path) -> None:
+    path = make_sidecar(tmp_path)
+    known = json.loads(path.read_text())
+    next(effect for effect in known["effects"] if "smooth_width" in effect["options"])["options"]["smooth_width"] = empty
+    path.write_text(json.dumps(known))
+    with pytest.raises(InputError, match=r"smooth_width is .*, expected a number, or one per joint"):
+        read_sidecar(path)
 
+
+def test_a_run_with_numbers_of_another_type_is_refused_even_with_right_hashes(tmp_path: Path) -> None:
     from fuzz.targets import reseal_run
 
     folder = make_run(tmp_path)

@@ -128,10 +128,12 @@ class JointwiseEffect(Effect):
 
     def __post_init__(self) -> None:
         for number in self.inner:
-            values = np.atleast_1d(np.asarray(getattr(self, number.name), dtype=np.float64))
+            given = getattr(self, number.name)
+            values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+            if values.ndim > 1 or not values.size:
+                raise InputError(f"{type(self).__name__} {number.name} is {given}, expected a number, or one per joint")
             fine = {"positive": values > 0.0, "nonnegative": values >= 0.0, "any": np.isfinite(values)}[number.sign]
             if not (np.isfinite(values).all() and fine.all()):
-                given = getattr(self, number.name)
                 raise InputError(f"{type(self).__name__} {number.name} is {given}, expected {_EXPECTED[number.sign]}")
 
     def coefficients(self) -> tuple[Coefficient, ...]:
