@@ -142,11 +142,7 @@ class _Found:
 
 def show_horizons(errors: Sequence[HorizonError]) -> None:
     """Position error of a free run over growing horizons."""
-
-    def shown(error: float | None) -> str:
-        return "runs away" if error is None else f"{1e3 * error:.3g}"
-
-    rows = [(f"{one.horizon_s:g} s", shown(one.identified), shown(one.description)) for one in errors]
+    rows = [(f"{one.horizon_s:g} s", *one.texts(1e3)) for one in errors]
     show_table(
         ("horizon", "identified, mrad or mm", "description"), rows, "Free run from measured states: error of position"
     )
