@@ -102,6 +102,15 @@ class Estimate:
         percent[np.array(self.origin) == "prior"] = np.inf
         return freeze(percent)
 
+    @property
+    def sigma_texts(self) -> tuple[str, ...]:
+        """The same as text: in percent, as it is where it is far larger than the value (one at its limit, such as no friction at
+        all), and a dash for values that come from the prior."""
+        return tuple(
+            "–" if origin == "prior" else f"{percent:.2g} %" if percent < 1000.0 else f"± {sigma:.2g}"
+            for origin, percent, sigma in zip(self.origin, self.sigma_percent, self.sigma, strict=True)
+        )
+
     @cached_property
     def seen(self) -> BoolArray:
         """Which base values are determined by data."""

@@ -13,8 +13,9 @@ from dynid.errors import InputError
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.registry import METHODS, entry_named
-from dynid.estimation.result import Estimate
+from dynid.estimation.result import Estimate, Method
 from dynid.progress import Tell, silent
+from dynid.regression.factor import Regression
 from dynid.robot.model import Robot
 from dynid.run.errors import torque_errors
 from dynid.run.identify import identify
@@ -35,6 +36,22 @@ class Compared:
     validation: float | None
     seconds: float
 
+    @property
+    def row(self) -> tuple[str, ...]:
+        """What a table shows beside the errors: links, base values, seconds and outcome."""
+        return (
+            "yes" if self.estimate.feasible else "no",
+            self.feasibility.decision if self.feasibility.proven else "not decided",
+            f"{self.seconds:.3f}",
+            self.estimate.outcome.name.lower(),
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What was found out about the base values; empty where that is nothing."""
+        verdict = self.feasibility
+        return "; ".join(part for part in (verdict.sentence, verdict.inertia_matrix) if part) if verdict.sentence else ""
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "method": self.method,
@@ -46,6 +63,29 @@ class Compared:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class NotCompared:
+    """A method that cannot work on these rows, and why."""
+
+    method: str
+    sentence: str
+    identification: None = None
+    validation: None = None
+    row: tuple[str, ...] = ("-", "-", "-", "refused")
+
+    def as_dict(self) -> dict[str, Any]:
+        errors = {"identification": None, "validation": None}
+        return {
+            "method": self.method,
+            "relative_error": errors,
+            "feasible": None,
+            "feasibility": {},
+            "outcome": "refused",
+            "seconds": None,
+            "refusal": self.sentence,
+        }
+
+
 def compare(
     robot: Robot | str | Path,
     logs: Sequence[str | Path],
@@ -54,8 +94,10 @@ def compare(
     validate_on: Sequence[str | Path] = (),
     methods: Sequence[str] = METHODS,
     tell: Tell = silent,
-) -> tuple[Run, tuple[Compared, ...]]:
+) -> tuple[Run, tuple[Compared | NotCompared, ...]]:
     """Every method on the same data: filter and friction are settled once, then each method works on the same regression.
+
+    A method that cannot work on this robot or these rows is there with its reason; if none can, the first reason is raised.
 
     Args:
         robot: the robot, or the path of its description.
@@ -83,24 +125,36 @@ def compare(
 
 def compare_on(
     run: Run, settings: Settings, methods: Sequence[str] = METHODS, *, tell: Tell = silent
-) -> tuple[Compared, ...]:
+) -> tuple[Compared | NotCompared, ...]:
     """Every method on the samples of a run, with its filter and friction model."""
     if run.regression is None:
         raise InputError("this run has no data on which methods could be compared: its logs are missing or have changed")
     _check_names(methods)
-    found = []
+    found: list[Compared | NotCompared] = []
+    refusals: list[InputError] = []
     for name in methods:
         tell(f"estimating by {name}")
-        started = time.perf_counter()
         own = replace(settings, method=name, **_taken(name, settings))
-        result = estimate(run.regression, run.estimate.base, method_of(own, run.robot))
-        seconds = time.perf_counter() - started
-        result, verdict = judged(result, run.robot, own)
-        errors = torque_errors(run, result, engine_from(settings.engine))
-        known = result.relative_error if errors.known is None else errors.known.relative_error
-        unseen = None if errors.unseen is None else errors.unseen.relative_error
-        found.append(Compared(name, result, verdict, known, unseen, seconds))
+        method = method_of(own, run.robot)  # options that are wrong for every robot are refused here, for all methods
+        try:
+            found.append(_by_method(method, own, run, run.regression))
+        except InputError as error:
+            refusals.append(error)
+            found.append(NotCompared(name, str(error)))
+    if refusals and len(refusals) == len(found):
+        raise refusals[0]
     return tuple(found)
+
+
+def _by_method(method: Method, settings: Settings, run: Run, regression: Regression) -> Compared:
+    started = time.perf_counter()
+    result = estimate(regression, run.estimate.base, method)
+    seconds = time.perf_counter() - started
+    result, verdict = judged(result, run.robot, settings)
+    errors = torque_errors(run, result, engine_from(settings.engine))
+    known = result.relative_error if errors.known is None else errors.known.relative_error
+    unseen = None if errors.unseen is None else errors.unseen.relative_error
+    return Compared(settings.method, result, verdict, known, unseen, seconds)
 
 
 def _taken(method: str, settings: Settings) -> dict[str, Any]:

@@ -108,6 +108,15 @@ def test_a_model_that_cannot_move_is_replaced_and_said() -> None:
     assert np.isfinite(found.base_values).all()
 
 
+def test_a_description_without_masses_moves_by_a_consistent_fit() -> None:
+    """A DH table says nothing of masses: neither the estimate nor the prior could be simulated."""
+    empty = ARM.with_parameters(ARM.parameters.with_values(0.0 * ARM.parameters.values))
+    log = noisy_log(exact_log()[:60], 60.0 * SIGMA, seed=0)
+    found = estimate(build_regression(empty, log), BASE, InstrumentalVariables(iterations=1), prior=empty.parameters)
+    assert any("instruments are those of a consistent fit" in note for note in found.notes)
+    assert np.isfinite(found.base_values).all()
+
+
 def test_two_logs_are_simulated_each_by_itself() -> None:
     logs = [noisy_log(exact_log(None, 5.0, 100.0, seed), SIGMA, seed) for seed in (2, 3)]
     found = estimate(build_regression(ARM, logs), BASE, InstrumentalVariables())

@@ -77,24 +77,12 @@ def compare(
         filtered = None if run.filter is None else run.filter.describe()
         show_json({"methods": [one.as_dict() for one in found], "filter": filtered, "rows": run.rows.as_dict()})
         return
-    rows = [
-        (
-            one.method,
-            percent(one.identification),
-            percent(one.validation),
-            "yes" if one.estimate.feasible else "no",
-            one.feasibility.decision if one.feasibility.proven else "not decided",
-            f"{one.seconds:.3f}",
-            one.estimate.outcome.name.lower(),
-        )
-        for one in found
-    ]
+    rows = [(one.method, percent(one.identification), percent(one.validation), *one.row) for one in found]
     header = ("method", "error, known", "error, unseen", "links consistent", "base values", "seconds", "outcome")
     show_table(header, rows, text=(0, 3, 4, 6))
     for one in found:
-        verdict = one.feasibility
-        if verdict.sentence:
-            show(f"{one.method}: " + "; ".join(part for part in (verdict.sentence, verdict.inertia_matrix) if part))
+        if one.sentence:
+            show(f"{one.method}: {one.sentence}")
     less = compared_without(chosen, settings)
     if less:
         show(f"note: {less}")

@@ -150,9 +150,9 @@ def show_run(run: Run) -> None:
     for note in run.notes:
         show(f"note: {note}")
     rows = [
-        (text, f"{value:.5g}", "-" if origin == "prior" else f"{spread:.2g} %", origin)
+        (text, f"{value:.5g}", spread, origin)
         for text, value, spread, origin in zip(
-            found.base.expressions(digits=4), found.base_values, found.sigma_percent, found.origin, strict=True
+            found.base.expressions(digits=4), found.base_values, found.sigma_texts, found.origin, strict=True
         )
     ]
     show_table(("base parameter", "value", "sigma", "from"), rows, text=(0, 3))

@@ -24,6 +24,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, InputError
 from dynid.estimation.completion import complete
 from dynid.estimation.linear import LinearProblem
+from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
 from dynid.estimation.row_pass import channel_coefficients
@@ -36,6 +37,7 @@ from dynid.recording.steps.zero_phase import filter_window
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 from dynid.regression.source import RowSource
+from dynid.robot.checks import is_simulatable
 from dynid.robot.model import Robot
 from dynid.simulation import ComputedTorque, Controller, simulate
 
@@ -146,7 +148,7 @@ class InstrumentalVariables:
         notes: list[str],
         last: list[Samples] | None,
     ) -> list[Samples] | None:
-        """Motion of the current model, of the prior where the current one cannot move; None to stay with the last."""
+        """Motion of the current model, of another where the current one cannot move; None to stay with the last."""
         current = complete(problem.base, beta, problem.prior)
         try:
             return [self._track(log.robot.with_parameters(current), t) for log, t in zip(logs, tracked, strict=True)]
@@ -154,8 +156,9 @@ class InstrumentalVariables:
             if last is not None:
                 notes.append(f"instruments are those of an earlier iterate: {reason}")
                 return None
-            notes.append(f"instruments are those of the prior: {reason}")
-        return [self._track(log.robot.with_parameters(problem.prior), t) for log, t in zip(logs, tracked, strict=True)]
+            start, whose = _movable(problem, logs)
+            notes.append(f"instruments are those of {whose}: {reason}")
+        return [self._track(log.robot.with_parameters(start), t) for log, t in zip(logs, tracked, strict=True)]
 
     def _track(self, robot: Robot, tracked: Samples) -> Samples:
         """Closed-loop motion of a robot along a motion, on the same clock."""
@@ -175,6 +178,13 @@ class InstrumentalVariables:
             velocity_noise=0.0,
         ).truth
         return _on_clock(moved, tracked.time)
+
+
+def _movable(problem: LinearProblem, logs: list[_Log]) -> tuple[Parameters, str]:
+    """Parameters under which the robot can be simulated: the prior or, of a description without masses, a consistent fit."""
+    if all(is_simulatable(log.robot.with_parameters(problem.prior)) for log in logs):
+        return problem.prior, "the prior"
+    return FeasibleSDP(weighted=True).estimate(problem.regression, problem.base, problem.prior).standard, "a consistent fit"
 
 
 # Logs and the motion to track ---------------------------------------------------------------------

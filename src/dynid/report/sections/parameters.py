@@ -21,7 +21,7 @@ def parameters_section(shown: Shown) -> Section:
             text,
             f"{value:.6g}",
             units.get(name, ""),
-            "–" if origin == "prior" else f"{spread:.2g} %",
+            spread,
             f"{before:.4g}",
             words[origin],
         )
@@ -29,7 +29,7 @@ def parameters_section(shown: Shown) -> Section:
             found.base.names,
             found.base.expressions(digits=4),
             found.base_values,
-            found.sigma_percent,
+            found.sigma_texts,
             nominal,
             found.origin,
             strict=True,
