@@ -149,6 +149,12 @@ REFUSED = {
         read_log,
         "c.csv",
     ),
+    "poses with a very long number in a name": (
+        "c.csv",
+        "q1,q2,M11,M21,M2" + "1" * 5000 + ",g1,g2\n0,0,1,0,1,0,0\n",
+        read_log,
+        "c.csv",
+    ),
     "obj with a word for a number": ("m.obj", "v 0 0 x\n", read_mesh, "line 1 of mesh .* no vertex of three numbers"),
     "stl of 34 bytes, which is what a count of -1 would have": ("m.stl", "s" * 34, read_mesh, "m.stl"),
     "json of brackets": ("c.json", "[" * 100_000, read_sidecar, "not valid JSON"),

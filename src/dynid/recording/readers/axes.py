@@ -12,6 +12,8 @@ from dynid.recording.readers.names import fold
 
 _INERTIA = ("m", "inertia", "mass_matrix", "inertia_matrix")
 _MATRIX_ENTRY = re.compile(r"M[_\[( ]?\d+[_, ]*\d+[\])]?")
+_SEPARATED = re.compile(r"M[_\[( ]?(\d{1,4})[_, ]+(\d{1,4})[\])]?")
+_TOGETHER = re.compile(r"M_?(\d{2,8})")
 _FORCE = ("f", "force", "wrench_force", "ft_force", "forces")
 _MOMENT = ("m", "t", "moment", "torque", "wrench_torque", "ft_torque", "tau")
 _WRENCH = ("wrench", "ft", "force_torque", "actual_tcp_force", "ft_raw_wrench")
@@ -75,9 +77,9 @@ def _inertia_entries(columns: LogColumns, n: int) -> tuple[Slot, ...] | None:
 def _matrix_entry(name: str, n: int) -> tuple[int, int] | None:
     """Row and column (from 0) of ``M21``, ``M_2_1``, ``M[2,1]``; digits without a separator are split inside the matrix."""
     text = name.strip()
-    if (parts := re.fullmatch(r"M[_\[( ]?(\d+)[_, ]+(\d+)[\])]?", text)) is not None:
+    if (parts := _SEPARATED.fullmatch(text)) is not None:
         splits = [(int(parts[1]), int(parts[2]))]
-    elif (parts := re.fullmatch(r"M_?(\d{2,})", text)) is not None:
+    elif (parts := _TOGETHER.fullmatch(text)) is not None:
         digits = parts[1]
         splits = [(int(digits[:k]), int(digits[k:])) for k in range(1, len(digits)) if digits[k] != "0"]
     else:

@@ -112,7 +112,7 @@ class LogJoints:
 
     def order_note(self) -> str | None:
         """Which joint each numbered column is taken for, where that is not obvious: trees, names with other numbers."""
-        ends = [re.search(r"(\d+)\D*$", name) for name in self.names]
+        ends = [re.search(r"(\d{1,9})\D*$", name) for name in self.names]
         digits = [int(found[1]) for found in ends if found is not None]
         mixed = len(digits) == len(self.names) and digits != sorted(digits)
         if not (self.branched or mixed or self.given):

@@ -6,6 +6,7 @@ Only plain arrays of numbers in the file itself are read: links to other files, 
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def _episodes(h5py: Any, file: Any) -> list[tuple[int, Any]]:
         if (
             isinstance(data.get(name, getlink=True), h5py.HardLink)
             and isinstance(data[name], h5py.Group)
-            and digits.isdigit()
+            and re.fullmatch("[0-9]{1,9}", digits)
         ):
             found.append((int(digits), data[name]))
     return sorted(found, key=lambda one: one[0]) or [(0, data)]
