@@ -183,7 +183,7 @@ def test_pairs_that_always_touch_are_left_out_and_said(tmp_path):
 
 
 def test_refusals(two_links, tmp_path):
-    with pytest.raises(InputError, match="not read from a URDF file"):
+    with pytest.raises(InputError, match=facts(".urdf", "MJCF", "SDF")):
         clearance_of(demo_arm())
     bare = tmp_path / "bare.urdf"
     bare.write_text(SHAPES_URDF.replace("collision", "visual"))

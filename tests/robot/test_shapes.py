@@ -86,3 +86,21 @@ def test_without_shapes_the_sentence_says_so(tmp_path: Path) -> None:
     mesh = '<collision><geometry><mesh filename="file:///nowhere/part.stl"/></geometry></collision>'
     with pytest.raises(InputError, match=r"part\.stl"):
         link_shapes(read_robot(urdf(tmp_path, mesh)))
+
+
+def test_sdf_collisions_or_looks(tmp_path: Path) -> None:
+    path = tmp_path / "arm.sdf"
+    inertial = "<inertial><mass>1</mass></inertial>"
+    box = '<{0} name="c"><pose>0 0 1 0 0 0</pose><geometry><box><size>.2 .4 .6</size></box></geometry></{0}>'
+    looks = '<visual name="v"><geometry><sphere><radius>5</radius></sphere></geometry></visual>'
+    for shapes in (box.format("collision") + looks, box.format("visual")):
+        path.write_text(
+            f'<sdf version="1.9"><model name="m"><link name="arm"><pose>0 0 3 0 0 0</pose>{inertial}{shapes}</link><joint name="j" '
+            'type="continuous"><parent>world</parent><child>arm</child><axis><xyz>0 0 1</xyz></axis></joint></model></sdf>'
+        )
+        low, high = size_of(path)
+        np.testing.assert_allclose(low, [-0.1, -0.2, 0.7], atol=1e-9)
+        np.testing.assert_allclose(high, [0.1, 0.2, 1.3], atol=1e-9)
+    path.write_text(path.read_text().replace("<box><size>.2 .4 .6</size></box>", "<mesh><uri>gone.stl</uri></mesh>"))
+    with pytest.raises(InputError, match=r"gone\.stl"):
+        link_shapes(read_robot(path))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.adapters.solids import Solid
 from dynid.adapters.surfaces import Surface, box, capsule, cone, cylinder, ellipsoid
 from dynid.arrays import Array, IntArray
 from dynid.errors import InputError
@@ -27,6 +28,8 @@ class Shape:
     """Number of the joint that moves it, from 1; 0 for the ground."""
     lever: float
     """Largest distance of a point of the shape from the frame of its joint, m."""
+    obstacle: bool = False
+    """Whether it stands in the world and is no part of the robot: no body at all may touch it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +70,25 @@ class ShapePairs:
 
         more = self.geometry.copy()
         more.addGeometryObject(pin.GeometryObject(owner, 0, pin.SE3(pose), coal.Box(*size.tolist())))
-        return ShapePairs(self.model, more, (*self.shapes, Shape(owner, 0, 0.0)))
+        return ShapePairs(self.model, more, (*self.shapes, Shape(owner, 0, 0.0, obstacle=True)))
+
+    def with_capsules(self, capsules: Sequence[Capsule]) -> ShapePairs:
+        """Capsules added to the bodies of the model."""
+        import coal
+        import pinocchio as pin
+
+        geometry, shapes = self.geometry.copy(), list(self.shapes)
+        for one in capsules:
+            along = one.end - one.start
+            length = float(np.linalg.norm(along))
+            turn = np.eye(3) if length == 0.0 else pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), along).matrix()
+            pose = pin.SE3(turn, 0.5 * (one.start + one.end))
+            geometry.addGeometryObject(
+                pin.GeometryObject(f"{one.owner}_{len(shapes)}", one.joint, pose, coal.Capsule(one.radius, length))
+            )
+            reach = max(float(np.linalg.norm(one.start)), float(np.linalg.norm(one.end))) + one.radius
+            shapes.append(Shape(one.owner, one.joint, reach))
+        return ShapePairs(self.model, geometry, tuple(shapes))
 
     def distances(self, positions: Array) -> Array:
         """Signed distance of every pose and pair, ``(poses, pairs)``; negative where shapes overlap."""
@@ -128,10 +149,10 @@ class ShapePairs:
         return float(np.mean(heights))
 
     def lowest_fixed_m(self) -> float | None:
-        """Lowest point of the boxes around shapes that are fixed to the base, in its frame, m; None where there is none."""
+        """Lowest point of the boxes around shapes of the base itself, in its frame, m; None where there is none."""
         lowest = None
         for shape, one in zip(self.shapes, self.geometry.geometryObjects, strict=True):
-            if shape.joint != 0:
+            if shape.joint != 0 or shape.obstacle:
                 continue
             one.geometry.computeLocalAABB()
             half = 0.5 * (np.array(one.geometry.aabb_local.max_) - np.array(one.geometry.aabb_local.min_))
@@ -159,21 +180,9 @@ class Capsule:
 
 def capsule_shapes(model: Any, capsules: Sequence[Capsule]) -> ShapePairs:
     """Capsules on the bodies of ``model``; no pairs yet."""
-    import coal
     import pinocchio as pin
 
-    geometry, shapes = pin.GeometryModel(), []
-    for number, one in enumerate(capsules):
-        along = one.end - one.start
-        length = float(np.linalg.norm(along))
-        turn = np.eye(3) if length == 0.0 else pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), along).matrix()
-        pose = pin.SE3(turn, 0.5 * (one.start + one.end))
-        geometry.addGeometryObject(
-            pin.GeometryObject(f"{one.owner}_{number}", one.joint, pose, coal.Capsule(one.radius, length))
-        )
-        reach = max(float(np.linalg.norm(one.start)), float(np.linalg.norm(one.end))) + one.radius
-        shapes.append(Shape(one.owner, one.joint, reach))
-    return ShapePairs(model, geometry, tuple(shapes))
+    return ShapePairs(model, pin.GeometryModel(), ()).with_capsules(capsules)
 
 
 def urdf_shapes(model: Any, path: Path, package_dirs: Sequence[str]) -> ShapePairs:
@@ -200,6 +209,59 @@ def urdf_shapes(model: Any, path: Path, package_dirs: Sequence[str]) -> ShapePai
         lever = float(np.linalg.norm(pose.act(np.array(convex.aabb_center))) + convex.aabb_radius)
         shapes.append(Shape(here.name, int(joint), lever))
     return ShapePairs(model, geometry, tuple(shapes))
+
+
+def solid_shapes(model: Any, solids: Sequence[Solid]) -> ShapePairs:
+    """Solids of links on the bodies of ``model``, meshes made convex; no pairs yet."""
+    import pinocchio as pin
+
+    frames = {frame.name: frame for frame in model.frames if frame.type == pin.FrameType.BODY}
+    geometry, shapes = pin.GeometryModel(), []
+    for number, solid in enumerate(solids):
+        joint, pose = 0, pin.SE3(solid.pose)
+        if solid.link in frames and not solid.obstacle:
+            frame = frames[solid.link]
+            joint, pose = int(frame.parentJoint), frame.placement * pose
+        convex = _convex_solid(solid)
+        geometry.addGeometryObject(pin.GeometryObject(f"{solid.link}_{number}", joint, pose, convex))
+        convex.computeLocalAABB()
+        lever = float(np.linalg.norm(pose.act(np.array(convex.aabb_center))) + convex.aabb_radius)
+        shapes.append(Shape(solid.link, joint, lever, solid.obstacle))
+    return ShapePairs(model, geometry, tuple(shapes))
+
+
+def _convex_solid(solid: Solid) -> Any:
+    """A solid as one of coal's, the convex hull of a mesh."""
+    import coal
+
+    if solid.mesh is not None:
+        points = coal.StdVec_Vec3s()
+        points.extend(list(solid.mesh.vertices))
+        try:
+            return coal.ConvexBase.convexHull(points, True, "Qt")
+        except (RuntimeError, ValueError) as error:
+            raise InputError(f"a mesh of link '{solid.link}' has no convex hull: {_reason(error)}") from error
+    if solid.kind == "box":
+        return coal.Box(*(2.0 * half for half in solid.sizes))
+    if solid.kind == "ellipsoid":
+        round_all_over = len(set(solid.sizes)) == 1
+        return coal.Sphere(solid.sizes[0]) if round_all_over else coal.Ellipsoid(*solid.sizes)
+    radius, half = solid.sizes
+    made = {"capsule": coal.Capsule, "cylinder": coal.Cylinder, "cone": coal.Cone}[solid.kind]
+    return made(radius, 2.0 * half)
+
+
+def mesh_surface(path: Path, scale: Array) -> Surface:
+    """The triangles of a mesh file."""
+    import coal
+
+    try:
+        surface = _surface(coal.MeshLoader().load(str(path), scale))
+    except (ValueError, RuntimeError) as error:
+        raise InputError(f"mesh '{path}' cannot be read: {_reason(error)}") from error
+    if surface is None or not len(surface.triangles):
+        raise InputError(f"mesh '{path}' has no triangles")
+    return surface
 
 
 def _convex(shape: Any) -> Any:

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.adapters.mujoco_warnings import mujoco_warnings
-from dynid.adapters.surfaces import Surface, box, capsule, cylinder, ellipsoid
 from dynid.adapters.tree import JointLike, RobotLike, axis_point, effect_value, mass_parts, pitch
 from dynid.adapters.xml import serialize_xml
 from dynid.arrays import Array, check_shape
@@ -55,34 +54,6 @@ def compile_mjcf_file(path: Path) -> tuple[Any | None, str]:
             return mujoco.MjModel.from_xml_path(str(path)), ""
     except (ValueError, mujoco.FatalError) as error:
         return None, _reason(error)
-
-
-def geom_surfaces(model: Any) -> list[tuple[int, Surface]]:
-    """Surfaces of a ``mujoco.MjModel``: number of the body and the shape in its frame; planes and height fields have none."""
-    import mujoco
-
-    kinds = mujoco.mjtGeom
-    found = []
-    for g in range(model.ngeom):
-        kind, size = kinds(int(model.geom_type[g])), model.geom_size[g]
-        if kind == kinds.mjGEOM_MESH:
-            m = int(model.geom_dataid[g])
-            first, count = model.mesh_vertadr[m], model.mesh_vertnum[m]
-            face, faces = model.mesh_faceadr[m], model.mesh_facenum[m]
-            vertices = model.mesh_vert[first : first + count].astype(np.float64)
-            surface = Surface(vertices, model.mesh_face[face : face + faces].astype(np.int64))
-        elif kind == kinds.mjGEOM_BOX:
-            surface = box(size)
-        elif kind in (kinds.mjGEOM_SPHERE, kinds.mjGEOM_ELLIPSOID):
-            surface = ellipsoid(np.full(3, size[0]) if kind == kinds.mjGEOM_SPHERE else size)
-        elif kind in (kinds.mjGEOM_CYLINDER, kinds.mjGEOM_CAPSULE):
-            surface = (cylinder if kind == kinds.mjGEOM_CYLINDER else capsule)(float(size[0]), float(size[1]))
-        else:
-            continue
-        turn = np.zeros(9)
-        mujoco.mju_quat2Mat(turn, model.geom_quat[g])
-        found.append((int(model.geom_bodyid[g]), surface.moved(turn.reshape(3, 3), model.geom_pos[g])))
-    return found
 
 
 def _reason(error: Exception) -> str:

@@ -1,11 +1,12 @@
 """Bodies kept apart: self-collision, ground and obstacles.
 
-Shapes are the collision elements of the robot's URDF, made convex. With the nearest points ``p_1``, ``p_2`` of a pair and the unit
-normal ``n`` from the first to the second,
+Shapes are those that the robot's description has for collisions (``described.py``), made convex. With the nearest points ``p_1``,
+``p_2`` of a pair and the unit normal ``n`` from the first to the second,
 
     d distance / dq = n . (J_2(p_2) - J_1(p_1))
 
-Bodies joined by a joint are never a pair, and neither are bodies that touch in nearly every pose, as hulls around a common axis do.
+Bodies joined by a joint are never a pair, and neither are bodies that touch in nearly every pose, as hulls around a common axis do, and
+bodies between which the description wants no contact. Obstacles are pairs with every body.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.adapters.coal import NearPair, ShapePairs, urdf_shapes
-from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
+from dynid.adapters.coal import NearPair, ShapePairs
+from dynid.adapters.pinocchio import to_pinocchio_position
 from dynid.arrays import Array, IntArray
 from dynid.errors import InputError, UnknownNameError
+from dynid.excitation.described import Described, described_shapes
+from dynid.excitation.gradient import refuse_floating
 from dynid.excitation.hulls import hull_shapes
 from dynid.excitation.pose_limit import PoseLimit, Pullback
 from dynid.robot.model import Robot
-from dynid.robot.shapes import check_mesh_files, package_folders
 
 ALWAYS = 0.9
 """Pairs closer than allowed in a larger share of random poses are not bodies to be kept apart."""
@@ -49,7 +51,7 @@ class Clearance(PoseLimit):
     """Pairs of shapes and the distance that they must keep; made by :func:`clearance_of`.
 
     Args:
-        robot: the robot, read from a URDF file.
+        robot: the robot.
         shapes: its collision shapes and the obstacles.
         least_m: smallest distance that is allowed, m.
         notes: sentences for the user.
@@ -201,16 +203,16 @@ def clearance_of(
     package_dirs: Sequence[str | Path] | None = None,
     seed: int = 0,
 ) -> Clearance:
-    """Pairs of bodies of a robot read from URDF that a motion must keep apart.
+    """Pairs of bodies of a robot read from URDF, MJCF or SDF that a motion must keep apart.
 
     Args:
-        robot: read from a URDF file with collision elements; locked joints are where they were locked.
+        robot: read from a file with shapes for collisions; locked joints are where they were locked.
         least_m: smallest distance that is allowed.
         active_m: distance below which pairs push each other apart during a design; None for 0.05 m more than the least.
         ground_m: height of a level ground in the base frame; None for no ground.
         obstacles: boxes as (name, sizes x y z, 4x4 pose in the base frame).
         ignore: pairs of link names that need no distance.
-        package_dirs: where ``package://`` paths begin; None for the folders around the file.
+        package_dirs: where ``package://`` paths begin; None for the folders around the file. Of URDF files only.
         seed: of the random poses that tell which pairs always touch.
 
     Examples:
@@ -233,7 +235,8 @@ def clearance_of(
         raise InputError(
             f"robot '{robot.name}' has closed loops, for which clearance is not kept yet; design without --clearance"
         )
-    return _kept_apart(robot, _shapes(robot, package_dirs), least_m, active_m, ground_m, obstacles, ignore, seed)
+    refuse_floating(robot)
+    return _kept_apart(robot, described_shapes(robot, package_dirs), least_m, active_m, ground_m, obstacles, ignore, seed)
 
 
 def usual_clearance(
@@ -242,7 +245,7 @@ def usual_clearance(
     """What every motion keeps unless it is told not to: bodies apart from one another and from the mounting plane.
 
     Collision shapes of the description where it has them, else hulls of link frames and inertia. None, with the reason, where
-    nothing can be kept apart.
+    nothing can be kept apart. A level floor of the description is the mounting plane that is assumed.
 
     Args:
         robot: the robot.
@@ -253,23 +256,33 @@ def usual_clearance(
     """
     if robot.loops:
         return None, ("bodies are not kept apart: the robot has closed loops, for which that is not done yet",)
+    refuse_floating(robot)
     told: list[str] = []
-    if robot.floating and ground_m is not None:
-        ground_m = None
-        told.append("no mounting plane is kept clear of: the robot's base floats")
     try:
-        shapes = _shapes(robot, None)
+        described = described_shapes(robot)
     except InputError as error:
-        shapes = hull_shapes(robot)
+        described = Described(hull_shapes(robot))
         told.append(f"bodies are kept apart by capsules of their joint frames and inertia: {error}")
-    if assumed and ground_m is not None and (reason := _not_standing(robot, shapes, ground_m, seed)):
+    if bare := _without_shapes(robot, described.shapes):
+        told.append(f"bodies without shapes for collisions are not kept apart: {', '.join(bare)}")
+    if assumed and ground_m is not None and described.floor_m not in (None, ground_m):
+        ground_m = described.floor_m
+        told.append(f"the mounting plane is the floor of the description, at {ground_m:g} m in the base frame")
+    if assumed and ground_m is not None and (reason := _not_standing(robot, described.shapes, ground_m, seed)):
         told.append(f"no mounting plane is kept clear of: {reason}; give its height in the base frame with --ground HEIGHT")
         ground_m = None
     try:
-        found = _kept_apart(robot, shapes, least_m, None, ground_m, (), (), seed, MOSTLY)
+        found = _kept_apart(robot, described, least_m, None, ground_m, (), (), seed, MOSTLY)
     except NothingApartError as error:
         return None, (*told, f"bodies are not kept apart: {error}")
     return found, tuple(told)
+
+
+def _without_shapes(robot: Robot, shapes: ShapePairs) -> list[str]:
+    """Bodies that weigh something and have no shape."""
+    shaped = {shape.joint for shape in shapes.shapes}
+    masses = robot.parameters.inertials[:, 0]
+    return [link for i, link in enumerate(robot.links) if i + 1 not in shaped and masses[i] > 0.0]
 
 
 def _not_standing(robot: Robot, shapes: ShapePairs, ground_m: float, seed: int) -> str:
@@ -289,7 +302,7 @@ class NothingApartError(InputError):
 
 def _kept_apart(
     robot: Robot,
-    described: ShapePairs,
+    described: Described,
     least_m: float,
     active_m: float | None,
     ground_m: float | None,
@@ -302,37 +315,33 @@ def _kept_apart(
     active = least_m + 0.05 if active_m is None else active_m
     if not active > least_m:
         raise InputError(f"clearance acts below {active:g} m but {least_m:g} m is the least, expected more than that")
-    shapes = _with_obstacles(described, ground_m, obstacles)
-    pairs = _candidate_pairs(robot, shapes, ignore)
+    shapes = _with_obstacles(described.shapes, ground_m, obstacles)
+    owners = [shape.owner for shape in shapes.shapes]
+    could_touch = _candidate_pairs(robot, shapes, ignore, described.joined)
+    pairs = [(i, j) for i, j in could_touch if frozenset((owners[i], owners[j])) not in described.excluded]
     if not pairs:
         raise NothingApartError(f"robot '{robot.name}' has no two bodies with collision shapes that could touch")
     clearance = Clearance(robot, shapes.with_pairs(pairs), least_m, active)
     touching = (clearance.distances(_random_poses(robot, seed)) < least_m).mean(axis=0)
-    always = touching > np.where([_GROUND in pair for pair in clearance.pairs], ALWAYS, always_above)
+    outside = np.array([shapes.shapes[i].obstacle or shapes.shapes[j].obstacle for i, j in pairs])
+    always = touching > np.where(outside, ALWAYS, always_above)
     if always.all():
         raise NothingApartError(f"all {len(pairs)} pairs of bodies of robot '{robot.name}' touch in nearly every pose")
+    notes = list(described.notes)
+    left_out = [pair for pair in could_touch if pair not in pairs]
+    if left_out:
+        notes.append(f"pairs that the description excludes from contact are not kept apart: {_listed(owners, left_out)}")
     if always.any():
-        left_out = ", ".join(" - ".join(clearance.pairs[k]) for k in np.flatnonzero(always))
-        kept = [pair for pair, drop in zip(pairs, always, strict=True) if not drop]
         often = "nearly every pose" if always_above == ALWAYS else "most poses"
-        note = f"pairs that touch in {often} are not kept apart: {left_out}"
-        clearance = Clearance(robot, shapes.with_pairs(kept), least_m, active, (note,))
-    return clearance
+        touch = [pair for pair, drop in zip(pairs, always, strict=True) if drop]
+        notes.append(f"pairs closer than {least_m:g} m in {often} are not kept apart: {_listed(owners, touch)}")
+    kept = [pair for pair, drop in zip(pairs, always, strict=True) if not drop]
+    return Clearance(robot, shapes.with_pairs(kept), least_m, active, tuple(notes))
 
 
-def _shapes(robot: Robot, package_dirs: Sequence[str | Path] | None) -> ShapePairs:
-    """Collision shapes of the robot's URDF file."""
-    path = Path(robot.source.path)
-    if robot.source.format != "urdf" or path.suffix.lower() != ".urdf":
-        raise InputError(
-            f"robot '{robot.name}' was not read from a URDF file, the only one whose collision shapes are used here"
-        )
-    text = path.read_text(encoding="utf-8")
-    if "<collision" not in text:
-        raise InputError(f"robot file '{path}' has no <collision> element, so there are no shapes to keep apart")
-    folders = [str(folder) for folder in package_dirs] if package_dirs is not None else package_folders(path, text)
-    check_mesh_files(path, text, folders)
-    return urdf_shapes(pinocchio_model(robot), path, folders)
+def _listed(owners: Sequence[str], pairs: Sequence[tuple[int, int]]) -> str:
+    """Names of pairs, each once: links may have several shapes."""
+    return ", ".join(dict.fromkeys(f"{owners[i]} - {owners[j]}" for i, j in pairs))
 
 
 def _with_obstacles(
@@ -353,8 +362,10 @@ def _with_obstacles(
     return shapes
 
 
-def _candidate_pairs(robot: Robot, shapes: ShapePairs, ignore: Iterable[tuple[str, str]]) -> list[tuple[int, int]]:
-    """Pairs on different bodies that no joint joins."""
+def _candidate_pairs(
+    robot: Robot, shapes: ShapePairs, ignore: Iterable[tuple[str, str]], joined: frozenset[frozenset[str]]
+) -> list[tuple[int, int]]:
+    """Pairs on different bodies that no joint joins, and of every body with every obstacle."""
     owners = [shape.owner for shape in shapes.shapes]
     bodies = [shape.joint for shape in shapes.shapes]
     ignored = {frozenset(pair) for pair in ignore}
@@ -364,18 +375,12 @@ def _candidate_pairs(robot: Robot, shapes: ShapePairs, ignore: Iterable[tuple[st
     above = [0, *(joint.parent + 1 for joint in robot.joints)]
     pairs = []
     for i, j in combinations(range(len(bodies)), 2):
-        first, second = bodies[i], bodies[j]
-        joined = above[first] == second or above[second] == first
-        obstacle = 0 in (first, second) and _is_obstacle(robot, owners[i] if first == 0 else owners[j])
-        if first != second and (not joined or obstacle) and frozenset((owners[i], owners[j])) not in ignored:
+        first, second, names = bodies[i], bodies[j], frozenset((owners[i], owners[j]))
+        neighbours = above[first] == second or above[second] == first or names in joined
+        obstacle = shapes.shapes[i].obstacle or shapes.shapes[j].obstacle
+        if first != second and (obstacle or not neighbours) and names not in ignored:
             pairs.append((i, j))
     return pairs
-
-
-def _is_obstacle(robot: Robot, name: str) -> bool:
-    """Whether a shape of the world is no link: even the first body must not touch it."""
-    fixed = {link.name for link in robot.merged if link.body < 0}
-    return name not in fixed and name not in robot.links
 
 
 def _random_poses(robot: Robot, seed: int) -> Array:

@@ -6,6 +6,8 @@ of a chain reaches from its joint through its centre of mass as far again.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dynid.adapters.coal import Capsule, ShapePairs, capsule_shapes
@@ -22,6 +24,11 @@ _SHORTEST_M = 0.01
 def hull_shapes(robot: Robot) -> ShapePairs:
     """Capsules around the bodies of a robot, and one from the base to the first joints."""
     model = pinocchio_model(robot)
+    return capsule_shapes(model, body_capsules(robot, model))
+
+
+def body_capsules(robot: Robot, model: Any) -> list[Capsule]:
+    """The capsules of all bodies, in the frames of the joints of Pinocchio's model; those of the base have the joint 0."""
     offsets = [np.array(place.translation) for place in list(model.jointPlacements)[1:]]
     ends: dict[int, list[Array]] = {i: [] for i in range(-1, robot.n_bodies)}
     for joint, offset in zip(robot.joints, offsets, strict=True):
@@ -31,7 +38,7 @@ def hull_shapes(robot: Robot) -> ShapePairs:
         radius, com = _radius(phi), phi[1:4] / phi[0] if phi[0] > 0.0 else np.zeros(3)
         reached = ends[i] or [2.0 * com]
         capsules += [Capsule(robot.links[i], i + 1, np.zeros(3), end, radius) for end in reached]
-    return capsule_shapes(model, capsules)
+    return capsules
 
 
 def _radius(phi: Array) -> float:

@@ -38,7 +38,7 @@ class BodyBoxes:
 
 
 def body_boxes(robot: Robot, wider_m: float = WIDER_M) -> BodyBoxes:
-    """The boxes of a robot read from URDF or MJCF.
+    """The boxes of a robot read from URDF, MJCF or SDF.
 
     Args:
         robot: the robot, which remembers its file.

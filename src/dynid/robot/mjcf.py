@@ -346,6 +346,11 @@ def _cut_assets(root: Element, folder: Path, meshes: set[str], where: str) -> No
             else:
                 for attribute in ("material", "plugin"):
                     child.attrib.pop(attribute, None)
+    fix_mesh_folder(root, folder, where)
+
+
+def fix_mesh_folder(root: Element, folder: Path, where: str) -> Path:
+    """State where meshes lie, whatever the working folder is, once they are known to lie there; fixed bodies stay bodies."""
     from xml.etree.ElementTree import Element
 
     stated: dict[str, str] = {}
@@ -356,3 +361,4 @@ def _cut_assets(root: Element, folder: Path, meshes: set[str], where: str) -> No
     directory = stated.get("meshdir", stated.get("assetdir", ""))
     check_meshes(root, folder, directory, where)
     root.append(Element("compiler", meshdir=str(folder / directory), fusestatic="false"))
+    return folder / directory

@@ -6,6 +6,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from dynid.errors import InputError
+from dynid.robot.mesh_files import home_of
 
 MOST_COPIES = 10_000
 """Bodies and shapes that ``<replicate>`` makes, in all."""
@@ -31,7 +32,7 @@ def check_meshes(root: Element, folder: Path, directory: str, where: str) -> Non
     for mesh in root.iter("mesh"):
         if "file" in mesh.attrib:
             file = (folder / directory / mesh.attrib["file"]).resolve()
-            home = folder if folder.parent == folder.parent.parent else folder.parent
+            home = home_of(folder)
             if not file.is_relative_to(home):
                 raise InputError(f"{where} asks for the mesh '{file}', expected one below '{home}'")
             if file.exists() and not file.is_file():

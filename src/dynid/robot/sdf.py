@@ -60,7 +60,7 @@ def read_sdf(path: str | PathLike[str]) -> Robot:
 
 
 @dataclass(frozen=True)
-class _SdfJoint:
+class SdfJoint:
     """One ``<joint>``, checked."""
 
     name: str
@@ -73,13 +73,13 @@ class _SdfJoint:
 def robot_from_sdf(description: Description) -> Robot:
     """The robot of an SDF file that was read, with no effects."""
     where = f"robot file '{description.path}'"
-    model = _model(parse_xml(description.content, where), where)
-    links = {_name(element, "link", where): element for element in model.findall("link")}
-    joints = [_joint_element(element, links, where) for element in model.findall("joint")]
+    model = sdf_model(parse_xml(description.content, where), where)
+    links = {stated_name(element, "link", where): element for element in model.findall("link")}
+    joints = [joint_element(element, links, where) for element in model.findall("joint")]
     if "world" in links:
         raise InputError(f"{where} has a link named 'world', which SDF reserves for the ground")
-    above: dict[str, _SdfJoint] = {}
-    closing: list[_SdfJoint] = []
+    above: dict[str, SdfJoint] = {}
+    closing: list[SdfJoint] = []
     for joint in joints:
         if joint.child in above:
             closing.append(joint)
@@ -93,13 +93,13 @@ def robot_from_sdf(description: Description) -> Robot:
     tree = [joint for joint in joints if joint not in closing]
     if len(roots) > 1 or (roots and any(joint.parent == "world" for joint in tree)):
         raise InputError(f"{where} has {len(roots)} links that hang on nothing ({', '.join(roots[:5])}), expected one tree")
-    poses = _link_poses(model, links, joints, where)
+    poses = link_poses(model, links, joints, where)
     phi = {link: _link_phi(element, f"link '{link}' in {where}") for link, element in links.items()}
     robot = _assemble(model.get("name") or "robot", tree, phi, poses, roots, description, where)
     return _closed(robot, closing, poses, where) if closing else robot
 
 
-def _closed(robot: Robot, closing: list[_SdfJoint], poses: dict[str, Array], where: str) -> Robot:
+def _closed(robot: Robot, closing: list[SdfJoint], poses: dict[str, Array], where: str) -> Robot:
     """The robot with the closures of its second joints; their frames have z along the axis, and meet in the poses of the file."""
     loops = []
     for joint in closing:
@@ -131,7 +131,7 @@ def _z_along(axis: Array) -> Array:
 
 def _assemble(
     name: str,
-    joints: list[_SdfJoint],
+    joints: list[SdfJoint],
     phi: dict[str, Array],
     poses: dict[str, Array],
     roots: list[str],
@@ -139,7 +139,7 @@ def _assemble(
     where: str,
 ) -> Robot:
     """Walk from the ground (or the floating link) outward; links on fixed joints are merged into what carries them."""
-    below: dict[str, list[_SdfJoint]] = {}
+    below: dict[str, list[SdfJoint]] = {}
     for joint in joints:
         below.setdefault(joint.parent, []).append(joint)
     moving: list[Joint] = []
@@ -147,7 +147,7 @@ def _assemble(
     inertials: list[Array] = []
     merged: list[MergedLink] = []
     notes: list[str] = []
-    waiting: list[tuple[_SdfJoint, int, Array]] = []  # joint, the body that carries its parent, that body's pose
+    waiting: list[tuple[SdfJoint, int, Array]] = []  # joint, the body that carries its parent, that body's pose
     if roots:
         moving.append(Joint(FLOATING_JOINT, "floating", -1, poses[roots[0]], np.zeros(6)))
         carried.append(roots[0])
@@ -182,7 +182,8 @@ def _assemble(
 # What the elements say ----------------------------------------------------------------------------
 
 
-def _model(root: Element, where: str) -> Element:
+def sdf_model(root: Element, where: str) -> Element:
+    """The one model of an SDF file."""
     if root.tag != "sdf":
         raise InputError(f"{where} has the outermost element <{root.tag}>, expected <sdf>")
     try:
@@ -200,8 +201,9 @@ def _model(root: Element, where: str) -> Element:
     return models[0]
 
 
-def _joint_element(element: Element, links: dict[str, Element], where: str) -> _SdfJoint:
-    name = _name(element, "joint", where)
+def joint_element(element: Element, links: dict[str, Element], where: str) -> SdfJoint:
+    """One joint, checked."""
+    name = stated_name(element, "joint", where)
     kind = element.get("type", "")
     if kind not in ("fixed", "ball") and kind not in _KINDS:
         raise UnknownNameError("joint type", kind, ("fixed", "ball", *_KINDS), f"joint '{name}' of {where}")
@@ -210,19 +212,19 @@ def _joint_element(element: Element, links: dict[str, Element], where: str) -> _
         raise UnknownNameError("parent link", parent, ("world", *links), f"joint '{name}' of {where}")
     if child not in links:
         raise UnknownNameError("child link", child, links, f"joint '{name}' of {where}")
-    return _SdfJoint(name, kind, parent, child, element)
+    return SdfJoint(name, kind, parent, child, element)
 
 
-def _link_poses(model: Element, links: dict[str, Element], joints: list[_SdfJoint], where: str) -> dict[str, Array]:
+def link_poses(model: Element, links: dict[str, Element], joints: list[SdfJoint], where: str) -> dict[str, Array]:
     """Pose of every link in the model's frame; frames that poses refer to are resolved first."""
     given = {"__model__": (np.eye(4), ""), "world": (np.eye(4), "")}
     for link, element in links.items():
-        given[link] = _pose(element, f"link '{link}' of {where}", "__model__")
+        given[link] = stated_pose(element, f"link '{link}' of {where}", "__model__")
     for joint in joints:
-        given.setdefault(joint.name, _pose(joint.element, f"joint '{joint.name}' of {where}", joint.child))
+        given.setdefault(joint.name, stated_pose(joint.element, f"joint '{joint.name}' of {where}", joint.child))
     for frame in model.findall("frame"):
-        name = _name(frame, "frame", where)
-        given[name] = _pose(frame, f"frame '{name}' of {where}", frame.get("attached_to") or "__model__")
+        name = stated_name(frame, "frame", where)
+        given[name] = stated_pose(frame, f"frame '{name}' of {where}", frame.get("attached_to") or "__model__")
     found: dict[str, Array] = {}
 
     def resolve(name: str, seen: tuple[str, ...]) -> Array:
@@ -240,13 +242,13 @@ def _link_poses(model: Element, links: dict[str, Element], joints: list[_SdfJoin
     return found
 
 
-def _pose(element: Element, what: str, otherwise: str) -> tuple[Array, str]:
+def stated_pose(element: Element, what: str, otherwise: str) -> tuple[Array, str]:
     """The pose that an element states and the frame it is given in."""
     pose = element.find("pose")
     if pose is None:
         return np.eye(4), otherwise
     form = pose.get("rotation_format", "euler_rpy")
-    values = _numbers(pose.text or "0 0 0 0 0 0", 6 if form == "euler_rpy" else 7, f"pose of {what}")
+    values = stated_numbers(pose.text or "0 0 0 0 0 0", 6 if form == "euler_rpy" else 7, f"pose of {what}")
     matrix = np.eye(4)
     matrix[:3, 3] = values[:3]
     if form == "euler_rpy":
@@ -272,7 +274,7 @@ def _link_phi(link: Element, where: str) -> Array:
     tensor = inertial.find("inertia")
     keys = (("ixx", 1.0), ("ixy", 0.0), ("ixz", 0.0), ("iyy", 1.0), ("iyz", 0.0), ("izz", 1.0))
     xx, xy, xz, yy, yz, zz = (default if tensor is None else _value(tensor, key, default, where) for key, default in keys)
-    pose, relative = _pose(inertial, f"inertial of {where}", "")
+    pose, relative = stated_pose(inertial, f"inertial of {where}", "")
     if relative:
         raise InputError(f"inertial pose of {where} is relative to '{relative}', expected its own link")
     R = pose[:3, :3]
@@ -281,7 +283,7 @@ def _link_phi(link: Element, where: str) -> Array:
 
 
 def _moving_joint(
-    joint: _SdfJoint, parent: int, placement: Array, poses: dict[str, Array], notes: list[str], where: str
+    joint: SdfJoint, parent: int, placement: Array, poses: dict[str, Array], notes: list[str], where: str
 ) -> Joint:
     place = f"joint '{joint.name}' in {where}"
     direction = _axis_in(joint, poses, poses[joint.child], where)
@@ -320,14 +322,14 @@ def _moving_joint(
     return Joint(joint.name, kind, parent, placement, screw, nominal=nominal, **limits)
 
 
-def _axis_in(joint: _SdfJoint, poses: dict[str, Array], pose: Array, where: str) -> Array:
+def _axis_in(joint: SdfJoint, poses: dict[str, Array], pose: Array, where: str) -> Array:
     """Direction of a joint's axis in a frame at some pose."""
     place = f"joint '{joint.name}' in {where}"
     axis = joint.element.find("axis")
     if axis is None:
         raise InputError(f"{place} has no <axis>")
     xyz = axis.find("xyz")
-    direction = np.array(_numbers("0 0 1" if xyz is None else xyz.text or "", 3, f"axis of {place}"))
+    direction = np.array(stated_numbers("0 0 1" if xyz is None else xyz.text or "", 3, f"axis of {place}"))
     frame = "" if xyz is None else xyz.get("expressed_in", "")
     if frame and frame not in poses:
         raise UnknownNameError("frame", frame, poses, f"axis of {place}")
@@ -338,7 +340,8 @@ def _axis_in(joint: _SdfJoint, poses: dict[str, Array], pose: Array, where: str)
     return np.asarray(rotation @ direction / length)
 
 
-def _name(element: Element, what: str, where: str) -> str:
+def stated_name(element: Element, what: str, where: str) -> str:
+    """The name that an element must have."""
     name = element.get("name", "")
     if not name:
         raise InputError(f"{where} has a <{what}> without a name")
@@ -358,7 +361,8 @@ def _value(element: Element, tag: str, default: float, where: str) -> float:
     return value
 
 
-def _numbers(text: str, count: int, what: str) -> list[float]:
+def stated_numbers(text: str, count: int, what: str) -> list[float]:
+    """So many finite numbers."""
     try:
         values = [float(part) for part in text.split()]
     except ValueError:

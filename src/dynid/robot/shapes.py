@@ -1,6 +1,7 @@
 """The shapes of a robot's links, as its description has them: what is drawn, and what bounds where a link's mass can be.
 
-URDF: collision shapes, or visual ones where there are none. MJCF: all geoms. Other descriptions have no shapes here.
+URDF: collision shapes, or visual ones where there are none; SDF: the same, link by link. MJCF: all geoms, a table and other bodies of
+the world left out. Other descriptions have no shapes here.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from typing import TypeAlias
 
 import numpy as np
 
+from dynid.adapters.solids import Solids
 from dynid.adapters.surfaces import Surface, joined
 from dynid.errors import InputError
+from dynid.robot.mesh_files import check_mesh_file
 from dynid.robot.model import Robot
-
-MOST_MESH_BYTES = 64_000_000
-"""Largest file of one mesh that is read."""
 
 LinkShapes: TypeAlias = tuple[Surface | None, ...]
 """One surface per body in the body's frame, links that were merged into it included; None where none is described."""
+
+SOLID_FORMATS = ("mjcf", "sdf")
+"""Descriptions whose shapes are read as solids."""
 
 _MESH = re.compile(r"<mesh\b[^>]*\bfilename\s*=\s*[\"']([^\"']+)[\"']")
 
@@ -53,9 +56,32 @@ def named_shapes(robot: Robot) -> list[tuple[str, Surface]]:
     path = Path(robot.source.path)
     if robot.source.format == "urdf" and path.suffix.lower() == ".urdf":
         return _of_urdf(path)
+    if robot.source.format in SOLID_FORMATS:
+        found = described_solids(robot, looks=True)
+        named = [(solid.link, solid.surface()) for solid in found.solids if not solid.obstacle]
+        if found.lacking and not named:
+            raise InputError("; ".join(found.lacking.values()))
+        return named
+    raise InputError(f"robot '{robot.name}' was not read from a URDF, MJCF or SDF file, so its links have no shapes")
+
+
+def described_solids(robot: Robot, *, looks: bool) -> Solids:
+    """The solids of a robot read from MJCF or SDF.
+
+    Args:
+        robot: the robot, which remembers its file.
+        looks: whether geoms of MJCF that do not collide are wanted beside those that do.
+    """
+    path = Path(robot.source.path)
+    if not path.is_file():
+        raise InputError(f"robot file '{path}' is not there, so the shapes of its links are not known")
     if robot.source.format == "mjcf":
-        return _of_mjcf(path)
-    raise InputError(f"robot '{robot.name}' was not read from a URDF or MJCF file, so its links have no shapes")
+        from dynid.robot.mjcf_shapes import mjcf_solids
+
+        return mjcf_solids(path, looks=looks)
+    from dynid.robot.sdf_shapes import sdf_solids
+
+    return sdf_solids(path)
 
 
 def bodies_of(robot: Robot, named: Sequence[tuple[str, Surface]]) -> LinkShapes:
@@ -84,15 +110,8 @@ def check_mesh_files(path: Path, text: str, folders: Sequence[str]) -> None:
     for name in _MESH.findall(text):
         below = re.sub(r"^(package|model|file)://", "", name)
         for folder in (*folders, str(path.resolve().parent)):
-            file = Path(folder) / below
-            if not file.exists():
-                continue
-            if not file.is_file():
-                raise InputError(f"mesh '{file}' of robot file '{path}' is not an ordinary file")
-            if (size := file.stat().st_size) > MOST_MESH_BYTES:
-                raise InputError(
-                    f"mesh '{file}' of robot file '{path}' has {size / 1e6:.0f} MB, expected at most {MOST_MESH_BYTES / 1e6:.0f} MB"
-                )
+            if (file := Path(folder) / below).exists():
+                check_mesh_file(file, path)
 
 
 def _of_urdf(path: Path) -> list[tuple[str, Surface]]:
@@ -106,23 +125,3 @@ def _of_urdf(path: Path) -> list[tuple[str, Surface]]:
     folders = package_folders(path, text)
     check_mesh_files(path, text, folders)
     return urdf_surfaces(path, folders)
-
-
-def _of_mjcf(path: Path) -> list[tuple[str, Surface]]:
-    from dynid.adapters.mujoco import compile_mjcf_file, geom_surfaces
-    from dynid.adapters.xml import parse_xml
-    from dynid.robot.mjcf import expand_includes
-    from dynid.robot.mjcf_limits import check_limits, check_meshes
-
-    if not path.is_file():
-        raise InputError(f"robot file '{path}' is not there, so the shapes of its links are not known")
-    where, folder = f"robot file '{path}'", path.resolve().parent
-    root = parse_xml(path.read_bytes(), where)
-    expand_includes(root, folder, folder, {path.resolve()}, where)
-    check_limits(root, where)
-    stated = {key: value for compiler in root.findall("compiler") for key, value in compiler.attrib.items()}
-    check_meshes(root, folder, stated.get("meshdir", stated.get("assetdir", "")), where)
-    model, problem = compile_mjcf_file(path)
-    if model is None:
-        raise InputError(f"shapes of {where} cannot be read: {problem}")
-    return [(model.body(body).name or f"body{body}", surface) for body, surface in geom_surfaces(model)]

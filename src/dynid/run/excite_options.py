@@ -200,13 +200,14 @@ class Apart:
     collision: bool = option(True, "Keep bodies apart from one another and from the mounting plane.", Switch())
     clearance: float | None = option(
         None,
-        "Smallest distance between bodies, and to the ground, m. Collision shapes of the URDF are kept apart, else capsules of "
-        "joint frames and inertia. Default: 0.01.",
+        "Smallest distance between bodies, and to the ground, m. Collision shapes of URDF and SDF and geoms of MJCF are kept apart, "
+        "else capsules of joint frames and inertia. Default: 0.01.",
         Number("DISTANCE", unit="m"),
     )
     ground: float | str | None = option(
         None,
-        "Height of the mounting plane in the base frame, m, which no body may touch; none: there is no plane. Default: 0.",
+        "Height of the mounting plane in the base frame, m, which no body may touch; none: there is no plane. Default: the level "
+        "floor plane of an MJCF file, else 0.",
         Number("HEIGHT|none", words_taken=("none",), unit="m"),
     )
     move: tuple[str, ...] = option(
