@@ -7,7 +7,7 @@ held-out torque best, judged in one fixed band for all, so that no band is prefe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -46,6 +46,8 @@ JUDGED_HZ = 5.0
 """The band in which they are judged: that of the published figures, and of what controllers follow."""
 ALIKE = 0.01
 """Bands whose held-out errors differ by less than this part of the best are alike; the widest of them is taken."""
+BEHIND = 0.05
+"""A band whose held-out error is larger than the best by this part lies behind the valley, and wider ones are not tried."""
 ABOVE_FLOOR = 4.0
 """Power over that of the noise floor down to which the spectrum of position is motion."""
 LEAST_SIGNAL_HZ, SIGNAL_OVER_ROWS = 10.0, 4.0
@@ -111,13 +113,33 @@ def choose_bands(
                 del made[signals_of]  # hardly needed again, and large for a long chain
         return trials[chosen]
 
-    # signal band and velocity source at one row band, then the row band: each has one valley
-    least = min(tried(chosen) for chosen in first)
-    best = min((chosen for chosen in first if tried(chosen) <= (1.0 + ALIKE) * least), key=lambda chosen: chosen.cutoff_hz)
-    options = [option(best.velocity, best.cutoff_hz, band) for band in bands]
-    least = min(tried(chosen) for chosen in options)
-    alike = [chosen for chosen in options if tried(chosen) <= (1.0 + ALIKE) * least]
-    return max(alike, key=lambda chosen: chosen.band_hz), tuple(BandTrial(f, e) for f, e in trials.items())
+    # signal band and velocity source at one row band, then the row band
+    best = min(
+        _alike([_valley([one for one in first if one.velocity == source], tried) for source in sources], tried),
+        key=lambda chosen: chosen.cutoff_hz,
+    )
+    narrow, wide = (
+        [option(best.velocity, best.cutoff_hz, band) for band in bands if (band >= middle) is up] for up in (False, True)
+    )
+    chosen = max(_alike([narrow, _valley(wide, tried)], tried), key=lambda one: one.band_hz)
+    return chosen, tuple(BandTrial(f, e) for f, e in trials.items())
+
+
+def _valley(options: Sequence[Filter], tried: Callable[[Filter], float]) -> list[Filter]:
+    """Options from narrow to wide up to the first behind the valley: distortion falls with the band and noise grows, so there is one."""
+    found: list[Filter] = []
+    for one in options:
+        found.append(one)
+        if tried(one) > (1.0 + BEHIND) * min(map(tried, found)):
+            break
+    return found
+
+
+def _alike(valleys: Sequence[Sequence[Filter]], tried: Callable[[Filter], float]) -> list[Filter]:
+    """Those whose error is as good as the best of all."""
+    known = [one for valley in valleys for one in valley]
+    least = min(map(tried, known))
+    return [one for one in known if tried(one) <= (1.0 + ALIKE) * least]
 
 
 def _signal_bands(recordings: Sequence[Recording], settings: Rows, rate_hz: float) -> tuple[float, ...]:
