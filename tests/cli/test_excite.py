@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from typer.testing import CliRunner
 from dynid.cli.verbs.excite import excite
 from dynid.errors import InputError
 from dynid.excitation.fourier import read_trajectory
+from dynid.export.urdf import write_urdf
 from dynid.regression.base import reduce_to_base
 from dynid.robot.builtin import demo_description
 from dynid.robot.read import read_robot
+from dynid.run import excite as excite_run
 from dynid.run.excite import design_motion
 from dynid.run.excite_options import ExciteSettings
 from messages import facts
@@ -290,3 +293,17 @@ def test_a_cluster_elsewhere_has_another_clock():
         ExciteSettings(engine="dask:tcp://host:8786")
     with pytest.raises(InputError, match="--engine is given with --shape sinusoids"):
         ExciteSettings(shape="sinusoids", engine="serial")
+
+
+def test_a_clearance_is_kept_by_capsules_where_the_description_has_no_shapes(arm, tmp_path):
+    path = write_urdf(read_robot(arm), tmp_path / "arm.urdf").path
+    wide = ExciteSettings(shape="sinusoids", period=5.0, lock=dict.fromkeys(LOCKED, 0.3), clearance=0.03)
+    assert design_motion(path, wide).margins.clearance.value >= 0.0
+    with pytest.raises(InputError, match=r"clearance is -0\.01 m"):
+        design_motion(path, replace(wide, clearance=-0.01))
+
+
+def test_a_clearance_that_cannot_be_kept_is_refused(monkeypatch, arm):
+    monkeypatch.setattr(excite_run, "usual_clearance", lambda *_, **__: (None, ("the robot has closed loops",)))
+    with pytest.raises(InputError, match=r"--clearance 0\.03 cannot be kept: the robot has closed loops"):
+        design_motion(arm, ExciteSettings(shape="sinusoids", clearance=0.03))

@@ -229,8 +229,7 @@ def clearance_of(
         >>> clearance.pairs
         (('arm', 'ground'),)
     """
-    if not (np.isfinite(least_m) and least_m >= 0.0):
-        raise InputError(f"least clearance is {least_m:g} m, expected zero or a positive number")
+    _check_distance(least_m)
     if robot.loops:
         raise InputError(
             f"robot '{robot.name}' has closed loops, for which clearance is not kept yet; design without --clearance"
@@ -254,6 +253,7 @@ def usual_clearance(
         assumed: whether nobody stated that height: it is then kept only where the base stands on it.
         seed: of the random poses that tell which pairs always touch.
     """
+    _check_distance(least_m)
     if robot.loops:
         return None, ("bodies are not kept apart: the robot has closed loops, for which that is not done yet",)
     refuse_floating(robot)
@@ -276,6 +276,11 @@ def usual_clearance(
     except NothingApartError as error:
         return None, (*told, f"bodies are not kept apart: {error}")
     return found, tuple(told)
+
+
+def _check_distance(least_m: float) -> None:
+    if not (np.isfinite(least_m) and least_m >= 0.0):
+        raise InputError(f"least clearance is {least_m:g} m, expected zero or a positive number")
 
 
 def _without_shapes(robot: Robot, shapes: ShapePairs) -> list[str]:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynid.errors import InputError
 from dynid.excitation.actuators import actuator_excitation
 from dynid.excitation.bspline import BSplineShape
-from dynid.excitation.collision import Clearance, clearance_of, usual_clearance
+from dynid.excitation.collision import Clearance, usual_clearance
 from dynid.excitation.design import design_excitation
 from dynid.excitation.fourier import FourierShape
 from dynid.excitation.idle import without_idle_joints
@@ -95,10 +96,11 @@ def _clearance(model: Robot, settings: ExciteSettings) -> tuple[Clearance | None
         return None, ("bodies are not kept apart, nor from the mounting plane: --no-collision was given",)
     ground = settings.ground
     height = 0.0 if ground is None else None if isinstance(ground, str) else ground
-    if settings.clearance is not None and model.source.format == "urdf":
-        return clearance_of(model, least_m=settings.clearance, ground_m=height), ()
     least = DEFAULT_CLEARANCE_M if settings.clearance is None else settings.clearance
-    return usual_clearance(model, least_m=least, ground_m=height, assumed=ground is None)
+    found, notes = usual_clearance(model, least_m=least, ground_m=height, assumed=ground is None)
+    if found is None and settings.clearance is not None:
+        raise InputError(f"--clearance {settings.clearance:g} cannot be kept: {notes[-1]}; design without it")
+    return found, notes
 
 
 def _points(model: Robot, limits: Limits, settings: ExciteSettings, progress: Progress | None) -> Excitation:
