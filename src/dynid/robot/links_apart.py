@@ -64,11 +64,7 @@ def links_taken_apart(
     apart: list[LinkInertial] = []
     shares: dict[str, Array] = {}
     for body, (name, whole) in enumerate(zip(robot.links, robot.parameters.inertials, strict=True)):
-        into_body = {
-            link.name: change_of_frame(link.placement[:3, :3], link.placement[:3, 3])
-            for link in robot.merged
-            if link.body == body and link.phi.any()
-        }
+        into_body = _frames_on(robot, body)
         parts = {link.name: into_body[link.name] @ link.phi for link in robot.merged if link.name in into_body}
         size = np.abs(whole) + sum((np.abs(part) for part in parts.values()), np.zeros(10))
         reason = _reason_to_share(whole, parts, name, physical)
@@ -89,6 +85,15 @@ def links_taken_apart(
             notes.append(f"link '{link.name}' on the ground is no physical body and is written without mass")
     apart.extend(LinkInertial(link.name, shares.get(link.name, link.phi), np.abs(link.phi)) for link in robot.merged)
     return apart
+
+
+def _frames_on(robot: Robot, body: int) -> dict[str, Array]:
+    """What brings the ten parameters of every link with mass that hangs on a body into its frame."""
+    return {
+        link.name: change_of_frame(link.placement[:3, :3], link.placement[:3, 3])
+        for link in robot.merged
+        if link.body == body and link.phi.any()
+    }
 
 
 def _reason_to_share(whole: Array, parts: Mapping[str, Array], name: str, physical: bool) -> str:
@@ -135,22 +140,21 @@ def _shared_out(whole: Array, parts: Mapping[str, Array], own: Array | None, nam
     if not is_consistent(whole, allow_empty=True):
         return _shared_by_mass(whole, parts, own)
     bad = [part for part, phi in parts.items() if not is_consistent(phi)]
-    taken = {part: np.zeros(10) for part in bad}
     good = {part: phi for part, phi in parts.items() if part not in bad}
     told = [f"inertials were put into it from {listed(bad)}"] if bad else []
     if not good or is_consistent(_without(whole, good), allow_empty=True):
-        return {part: taken.get(part, phi) for part, phi in parts.items()}, "".join(told)
+        return _of_all(parts, good), "".join(told)
     names = listed(list(good))
     nominal = None if own is None else own + sum(parts.values(), np.zeros(10))
     if nominal is not None and nominal[0] > 0.0:
         alike, how = _shared_as_described(whole, nominal, good, name)
         if alike:
-            return _in_order(parts, taken | alike), " and ".join([*told, how])
+            return _of_all(parts, alike), " and ".join([*told, how])
     factor = 0.5 * _largest_share(whole, sum(good.values(), np.zeros(10)))
     if factor > 0.0:
         told.append(f"inertials were multiplied by {factor:.4g} in {names}")
-        return _in_order(parts, taken | {part: factor * phi for part, phi in good.items()}), " and ".join(told)
-    return {part: np.zeros(10) for part in parts}, f"inertials were put into it from {listed(list(parts))}"
+        return _of_all(parts, {part: factor * phi for part, phi in good.items()}), " and ".join(told)
+    return _of_all(parts, {}), f"inertials were put into it from {listed(list(parts))}"
 
 
 def _shared_as_described(
@@ -176,8 +180,9 @@ def _shared_by_mass(whole: Array, parts: Mapping[str, Array], own: Array | None)
     return {part: factor * phi for part, phi in parts.items()}, told
 
 
-def _in_order(parts: Mapping[str, Array], shares: Mapping[str, Array]) -> dict[str, Array]:
-    return {part: shares[part] for part in parts}
+def _of_all(parts: Mapping[str, Array], shares: Mapping[str, Array]) -> dict[str, Array]:
+    """Shares of all links in their order; those without one are put into the moving link."""
+    return {part: shares.get(part, np.zeros(10)) for part in parts}
 
 
 def _stretched(whole: Array, nominal: Array, parts: Mapping[str, Array]) -> dict[str, Array] | None:

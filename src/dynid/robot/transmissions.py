@@ -34,13 +34,12 @@ def coupling_from_transmissions(root: Element, joint_names: Sequence[str], where
     for element in root.iter("transmission"):
         name = element.get("name", "?")
         kind = _kind(element)
-        joints = [one.get("name", "") for one in element.findall("joint")]
-        if not joints or any(joint not in joint_names for joint in joints):
-            continue  # of a joint that does not move, or of none
+        places = _joints_moved(element, joint_names)
+        if not places:
+            continue
         if kind not in _KINDS:
             unknown.setdefault(kind, []).append(name)
             continue
-        places = [joint_names.index(joint) for joint in joints]
         rows, ratios[places] = _rows_and_ratios(element, kind, f"transmission '{name}' in {where}")
         if len(places) > 1:
             B[np.ix_(places, places)] = rows
@@ -55,6 +54,12 @@ def coupling_from_transmissions(root: Element, joint_names: Sequence[str], where
         if plain:
             return None
     return Coupling(tuple(map(tuple, B.tolist())), None if lacking else tuple(ratios.tolist()))
+
+
+def _joints_moved(element: Element, joint_names: Sequence[str]) -> list[int]:
+    """Numbers of a transmission's joints; none where one of them does not move."""
+    joints = [one.get("name", "") for one in element.findall("joint")]
+    return [joint_names.index(joint) for joint in joints] if all(joint in joint_names for joint in joints) else []
 
 
 def _rows_and_ratios(element: Element, kind: str, place: str) -> tuple[list[list[float]], list[float]]:

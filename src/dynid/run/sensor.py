@@ -203,10 +203,6 @@ def identify_sensor_body(
     findings = _passed(check_sensor(samples, motions, gravity))
     notes = [note for one in samples for note in one.notes]
     if chosen.tilt:
-        if robot is None or any(motion is None for motion in motions):
-            raise InputError(
-                "the direction of gravity needs the sensor's pose, expected --robot and joint positions in the log"
-            )
         gravity, samples, tilted = _levelled(samples, motions, robot, place, chosen, static)
         notes.append(tilted)
     rows = WrenchRows(samples, chosen.offsets, chosen.drift, static)
@@ -310,12 +306,14 @@ def _notes(found: SensorBody, turning: float) -> list[str]:
 def _levelled(
     samples: Sequence[WrenchSamples],
     motions: Sequence[LinkMotion | None],
-    robot: Robot,
+    robot: Robot | None,
     place: Frame | None,
     options: SensorOptions,
     static: bool,
 ) -> tuple[Array, tuple[WrenchSamples, ...], str]:
     """The direction of gravity that explains the wrench best, and the samples under it."""
+    if robot is None or any(motion is None for motion in motions):
+        raise InputError("the direction of gravity needs the sensor's pose, expected --robot and joint positions in the log")
     g = robot.gravity.copy()
     size = float(np.linalg.norm(g))
     logs = tuple(samples)

@@ -112,11 +112,8 @@ def make_scales(
     for name in scaled:
         scale = _in_si(name, per_joint_units[name]) if name in units else np.ones(n)
         # Current is that of the motor in any case: the gearbox is part of the drive gain.
-        if side.get(name) == "motor" and name in _GEAR_POWER and not (name == "torque" and torque_is_current):
-            if gear is None:
-                raise InputError(f"{where}: {name} is measured at the motor, expected gear ratios")
-            scale = scale * gear ** float(_GEAR_POWER[name])
-        found[name] = scale
+        at_joint = side.get(name) != "motor" or (name == "torque" and torque_is_current)
+        found[name] = scale if at_joint else scale * _to_joint(name, gear, where)
     factors = {name: scale for name, scale in found.items() if np.any(scale != 1.0)}
     return Scales(factors, torque_is_current, _held_scale(units.get("position"), side.get("position")))
 
@@ -126,6 +123,16 @@ def _gear(given: Any, joint_names: Sequence[str]) -> Array:
     if np.any(gear == 0.0):
         raise InputError(f"gear ratios are {gear.tolist()}, expected none to be zero")
     return gear
+
+
+def _to_joint(name: str, gear: Array | None, where: str) -> Array | float:
+    """What brings a quantity from the motor's side of the gearbox to the joint's."""
+    if name not in _GEAR_POWER:
+        return 1.0
+    if gear is None:
+        raise InputError(f"{where}: {name} is measured at the motor, expected gear ratios")
+    powered: Array = gear ** float(_GEAR_POWER[name])
+    return powered
 
 
 def _in_si(name: str, units: Sequence[str]) -> Array:
