@@ -257,16 +257,20 @@ def _link_tree(place: Path, stage: Path) -> frozenset[str]:
                 made.mkdir(parents=True, exist_ok=True)
                 shutil.copystat(here / name, made)
     for name in names:
-        source, copy = place / name, stage / name
-        if source.is_symlink():
-            copy.symlink_to(source.readlink())
-            continue
-        try:
-            os.link(source, copy)
-        except OSError:  # a file system without links, or a file of somebody else
-            shutil.copy2(source, copy)
+        _link(place / name, stage / name)
     shutil.copystat(place, stage)
     return frozenset(names)
+
+
+def _link(source: Path, copy: Path) -> None:
+    """A second name of a file; the same link again of a link."""
+    if source.is_symlink():
+        copy.symlink_to(source.readlink())
+        return
+    try:
+        os.link(source, copy)
+    except OSError:  # a file system without links, or a file of somebody else
+        shutil.copy2(source, copy)
 
 
 def _flush(stage: Path) -> None:

@@ -1,7 +1,8 @@
-"""TOML and JSON of unknown origin: limits of size, depth and numbers are checked before anything is used."""
+"""TOML, JSON and small tables of unknown origin: limits of size, depth and numbers are checked before anything is used."""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import stat
@@ -57,6 +58,27 @@ def json_value(text: str | bytes, what: str) -> Any:
         raise InputError(f"{what} is not valid JSON: {_first_line(error)}") from None
     check_tree(value, what)
     return value
+
+
+def csv_lines(path: Path, what: str, verb: str = "is") -> list[tuple[int, list[str]]]:
+    """Cells of the lines of a small CSV file that are not empty, each with the number of its line.
+
+    Args:
+        path: the file.
+        what: what a refusal calls it, such as "base values".
+        verb: of that word in a sentence.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{what} '{path}' cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{what} '{path}' {verb} not text: {error}") from None
+    return [
+        (number, [cell.strip() for cell in row])
+        for number, row in enumerate(csv.reader(text.splitlines()), start=1)
+        if any(cell.strip() for cell in row)
+    ]
 
 
 def check_tree(value: Any, what: str, depth: int = 0) -> None:

@@ -52,6 +52,12 @@ Output: TypeAlias = Annotated[Path, typer.Option("-o", "--output", help="Where t
 RunFolder: TypeAlias = Annotated[
     Path | None, typer.Option("-o", "--output", help="Folder to write the run into; default: run.", show_default=False)
 ]
+ConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", help="Run file with these options (see dynid init); flags take precedence.", show_default=False
+    ),
+]
 ConstraintsFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -6,33 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
-
+from dynid.cli.at_most import end_above
 from dynid.cli.console import Stages, percent, say, show, show_json, show_table
+from dynid.cli.job import Job
 from dynid.cli.verbs.payload import show_sensor
 from dynid.errors import InputError
-from dynid.run.options import Settings
-
-DESCRIPTIONS = (".urdf", ".xml", ".mjcf", ".xacro", ".sdf", ".toml")
 
 
-def without_robot(robot: Path | None, logs: Sequence[Path]) -> tuple[Path | None, list[Path]]:
-    """Robot and logs where the first word may be a log: that of a sensor whose own motion is logged needs no robot."""
-    if robot is None or robot.suffix.lower() in DESCRIPTIONS or robot.suffix == "" or not robot.is_file():
-        return robot, list(logs)
-    return None, [robot, *logs]
-
-
-def identify_sensor_logs(
-    robot: Path | None,
-    logs: Sequence[Path],
-    settings: Settings,
-    unseen: Sequence[Path],
-    target: Path,
-    formats: Sequence[str],
-    at_most: float | None,
-    json: bool,
-) -> None:
+def identify_sensor_logs(job: Job, target: Path, formats: Sequence[str], at_most: float | None, json: bool) -> None:
     """``dynid identify`` of sensor logs."""
     from dynid.publish.publish import reserved
     from dynid.publish.sensor import body_formats, publish_sensor_run
@@ -40,7 +21,7 @@ def identify_sensor_logs(
 
     wanted = body_formats(formats)
     with reserved(target), Stages(quiet=json) as stages:
-        run = identify_sensor(robot, logs, settings, validate_on=unseen, tell=stages.tell)
+        run = identify_sensor(job.robot, job.logs, job.settings, validate_on=job.unseen, tell=stages.tell)
         files, refusals = publish_sensor_run(run, target, formats=wanted, tell=stages.tell)
     if json:
         show_json(run.summary() | {"files": [str(path) for path in files], "refusals": list(refusals), "at_most": at_most})
@@ -58,7 +39,7 @@ def identify_sensor_logs(
         for path in files:
             show(f"written: {path}")
         show(f"verdict: {run.verdict.sentence}")
-    _refuse_above(run.judged_error, at_most)
+    end_above(run.judged_error, at_most)
 
 
 def validate_sensor_logs(
@@ -91,17 +72,10 @@ def validate_sensor_logs(
         ]
         show_table(("axis", "rmse", "unit"), axes, text=(0, 2))
         show(f"all: {percent(whole.relative_error)} filtered, {percent(whole.relative_error_raw)} raw")
-    _refuse_above(whole.relative_error, at_most)
+    end_above(whole.relative_error, at_most)
 
 
-def compare_sensor_logs(
-    robot: Path | None,
-    logs: Sequence[Path],
-    settings: Settings,
-    unseen: Sequence[Path],
-    methods: Sequence[str] | None,
-    json: bool,
-) -> None:
+def compare_sensor_logs(job: Job, methods: Sequence[str] | None, json: bool) -> None:
     """``dynid compare`` of sensor logs."""
     from dataclasses import replace
 
@@ -112,9 +86,10 @@ def compare_sensor_logs(
     for name in methods or ():
         if name not in METHODS:
             raise UnknownNameError("method", name, METHODS, "the body on a force/torque sensor")
-    chosen = settings if settings.split is not None or unseen else replace(settings, split=0.65)
+    split = job.settings.split is not None or job.unseen
+    chosen = job.settings if split else replace(job.settings, split=0.65)
     with Stages(quiet=json) as stages:
-        run = identify_sensor(robot, logs, chosen, validate_on=unseen, tell=stages.tell)
+        run = identify_sensor(job.robot, job.logs, chosen, validate_on=job.unseen, tell=stages.tell)
     found = [one for one in run.compared() if methods is None or one["method"] in methods]
     if json:
         show_json({"methods": found, "filter": run.found.filter.describe(), "rows": {"kind": "wrench"}})
@@ -160,9 +135,3 @@ def export_sensor_folder(folder: Path, output: Path, formats: Sequence[str], all
     else:
         for path in files:
             show(f"written: {path}")
-
-
-def _refuse_above(error: float, at_most: float | None) -> None:
-    if at_most is not None and not error <= at_most:
-        say(f"dynid: the error is {percent(error)}, more than the {percent(at_most)} allowed")
-        raise typer.Exit(1)

@@ -18,6 +18,7 @@ import numpy as np
 from dynid.arrays import Array, IntArray
 from dynid.estimation.held_out import HeldOut
 from dynid.robot.effects import Effect, OnJoints
+from dynid.robot.model import Robot
 
 COUPLED_WITHIN = 2
 """Joints that may share a motor are at most so far apart in the chain."""
@@ -56,10 +57,7 @@ def additions(held: HeldOut, drive_gains: Sequence[float] | None = None) -> Iter
 
 def _couplings(held: HeldOut, v: list[Array], a: list[Array]) -> Iterator[Addition]:
     robot = held.robot
-    known = np.eye(held.n_joints) if robot.coupling is None else robot.coupling.B
-    turning = [j for j, joint in enumerate(robot.driven_joints) if joint.kind != "prismatic"]
-    pairs = [(i, j) for j, i in combinations(turning, 2) if i - j <= COUPLED_WITHIN and known[i, j] == known[j, i] == 0.0]
-    speeds = [(i, j, sign) for i, j in pairs for sign in (1.0, -1.0)]
+    speeds = [(i, j, sign) for i, j in _uncoupled_neighbours(robot) for sign in (1.0, -1.0)]
     if not speeds:
         return
     mixed = [[own[:, i] + sign * own[:, j] for i, j, sign in speeds] for own in v]
@@ -79,6 +77,14 @@ def _couplings(held: HeldOut, v: list[Array], a: list[Array]) -> Iterator[Additi
             {i: columns, j: sign * columns},
             nonnegative=(0, 1, 2),
         )
+
+
+def _uncoupled_neighbours(robot: Robot) -> list[tuple[int, int]]:
+    """Pairs of turning joints near one another that no known coupling ties."""
+    known = np.eye(len(robot.driven_joints)) if robot.coupling is None else robot.coupling.B
+    turning = [j for j, joint in enumerate(robot.driven_joints) if joint.kind != "prismatic"]
+    near = [(i, j) for j, i in combinations(turning, 2) if i - j <= COUPLED_WITHIN]
+    return [(i, j) for i, j in near if known[i, j] == known[j, i] == 0.0]
 
 
 def _springs(held: HeldOut, q: list[Array]) -> Iterator[Addition]:

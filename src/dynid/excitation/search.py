@@ -78,10 +78,7 @@ def search(
     """Candidates of every round, of the last one those that are proven, and whether time cut anything off."""
     began, seconds = budget
     reserve = min(max(min(1.0, 0.5 * seconds), 0.5 + PROOFS * problem.proof_seconds()), 0.6 * seconds)
-    counts, entering = [], starts
-    for _, _, share in ROUNDS:
-        entering = max(1, int(np.ceil(share * entering)))
-        counts.append(entering)
+    counts = _entering(starts)
     total, done, best = sum(counts), 0, np.inf
     rounds: list[list[Candidate]] = []
     items: Sequence[Any] = range(starts)
@@ -94,8 +91,7 @@ def search(
         if number == 0:
             task = _Begin(problem, part, seed, deadline)
         else:
-            ranked = sorted(rounds[-1], key=lambda candidate: (candidate.value, candidate.index))
-            items = list(enumerate(ranked[:count]))
+            items = list(enumerate(_ranked(rounds[-1])[:count]))
             task = (_Finish if number == len(ROUNDS) - 1 else _Continue)(problem, part, deadline)
         results: list[Candidate] = []
         for result in engine.map(task, items):
@@ -107,12 +103,31 @@ def search(
                 progress(done, total, best)
         rounds.append(results)
     cut_off = len(rounds[0]) < starts or any(candidate.cut_off for results in rounds for candidate in results)
-    finished = sorted(rounds[-1], key=lambda candidate: (candidate.value, candidate.index))
-    rounds[-1] = [candidate for candidate in finished if candidate.proven]
-    if not rounds[-1]:  # neither time nor attempts were enough for a proof: the first that can be saved
-        rescued = (_rescued(problem, candidate, stages[-1].criterion) for candidate in finished)
-        rounds[-1] = list(islice((candidate for candidate in rescued if candidate is not None), 1))
+    rounds[-1] = _proven_or_saved(problem, _ranked(rounds[-1]), stages[-1])
     return rounds, cut_off
+
+
+def _entering(starts: int) -> list[int]:
+    """How many candidates enter every round."""
+    counts = []
+    for _, _, share in ROUNDS:
+        starts = max(1, int(np.ceil(share * starts)))
+        counts.append(starts)
+    return counts
+
+
+def _ranked(candidates: list[Candidate]) -> list[Candidate]:
+    """The best first."""
+    return sorted(candidates, key=lambda candidate: (candidate.value, candidate.index))
+
+
+def _proven_or_saved(problem: DesignProblem, finished: list[Candidate], last: Stage) -> list[Candidate]:
+    """Those that are proven; where neither time nor attempts were enough for a proof, the first that can be saved."""
+    proven = [candidate for candidate in finished if candidate.proven]
+    if proven:
+        return proven
+    rescued = (_rescued(problem, candidate, last.criterion) for candidate in finished)
+    return list(islice((candidate for candidate in rescued if candidate is not None), 1))
 
 
 @dataclass(frozen=True, eq=False)

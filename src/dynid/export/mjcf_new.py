@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.adapters.mujoco import motion_attributes, pose_attributes
 from dynid.adapters.xml import serialize_xml
+from dynid.arrays import Array
 from dynid.export.loops import add_equalities
 from dynid.export.mjcf_body import ATTRIBUTE, body_inertial, solid_body
 from dynid.export.simulator_joint import joint_dynamics
@@ -25,11 +26,7 @@ def new_mjcf(robot: Robot, notes: list[str], described: Robot | None) -> str:
 
     notes.extend(untied(robot))
     apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described), physical=True)}
-    links = (*robot.links, *(link.name for link in robot.merged))
-    called = {link: link for link in links}
-    if "world" in called:
-        called["world"] = next(name for name in ("world_link", "world_body", "world_frame") if name not in called)
-        notes.append(f"link 'world' is written as '{called['world']}': in MJCF that name is the ground's")
+    called = _body_names(robot, notes)
     root = Element("mujoco", model=robot.name)
     SubElement(root, "compiler", angle="radian", autolimits="true")
     SubElement(root, "option", gravity=vector(robot.gravity), integrator="implicitfast")
@@ -43,13 +40,11 @@ def new_mjcf(robot: Robot, notes: list[str], described: Robot | None) -> str:
         phi = apart[robot.links[i]]
         if phi[0] != 0.0 or robot.parameters.inertials[i, 0] == 0.0:
             phi = solid_body(robot.links[i], phi, notes)
-        if phi.any():
-            SubElement(body, "inertial", body_inertial(phi))
+        _add_inertial(body, phi)
     for link in robot.merged:
         above = bodies[link.body] if link.body >= 0 else world
         body = SubElement(above, "body", {"name": called[link.name]} | pose_attributes(link.placement))
-        if apart[link.name].any():
-            SubElement(body, "inertial", body_inertial(apart[link.name]))
+        _add_inertial(body, apart[link.name])
     if robot.loops:
         add_equalities(root, robot, bodies, world, notes)
     if robot.driven_joints:
@@ -58,6 +53,22 @@ def new_mjcf(robot: Robot, notes: list[str], described: Robot | None) -> str:
             SubElement(motors, "motor", name=joint.name, joint=joint.name)
     indent(root)
     return serialize_xml(root) + "\n"
+
+
+def _body_names(robot: Robot, notes: list[str]) -> dict[str, str]:
+    """What the body of every link is called."""
+    called = {link: link for link in (*robot.links, *(link.name for link in robot.merged))}
+    if "world" in called:
+        called["world"] = next(name for name in ("world_link", "world_body", "world_frame") if name not in called)
+        notes.append(f"link 'world' is written as '{called['world']}': in MJCF that name is the ground's")
+    return called
+
+
+def _add_inertial(body: Element, phi: Array) -> None:
+    from xml.etree.ElementTree import SubElement
+
+    if phi.any():
+        SubElement(body, "inertial", body_inertial(phi))
 
 
 def _add_joint(body: Element, robot: Robot, i: int, notes: list[str]) -> None:

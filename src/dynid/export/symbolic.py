@@ -237,29 +237,39 @@ class SymbolicRobot:
         n = self.robot.n_dof
         M = [[g.zero] * n for _ in range(n)]
         for i, joint in enumerate(joints):
-            m, h, tensor = composite[i]
-            units: list[tuple[int, Vector, Vector]] = []
-            basis = [[g.one if r == c else g.zero for r in range(3)] for c in range(3)]
-            if joint.kind == "floating":
-                for k, e in enumerate(basis):
-                    units.append((k, [g.multiply(m, part) for part in e], self._cross(h, e)))
-                    units.append((3 + k, self._cross(e, h), self._turned(tensor, e)))
-            else:
-                turn, slide, z = g.constant(self.rotates[i]), g.constant(self.slides[i]), basis[2]
-                f = self._sum(
-                    [g.multiply(turn, part) for part in self._cross(z, h)],
-                    [g.multiply(slide, g.multiply(m, part)) for part in z],
-                )
-                moment = self._sum(
-                    [g.multiply(turn, part) for part in self._turned(tensor, z)],
-                    [g.multiply(slide, part) for part in self._cross(h, z)],
-                )
-                units.append((self._dof(i), f, moment))
-            for column, f, moment in units:
+            forces = self._forces_of_base if joint.kind == "floating" else self._force_of_joint
+            for column, f, moment in forces(i, composite[i]):
                 self._fill_column(M, i, column, f, moment, poses)
         for (row, column), value in np.ndenumerate(rotor_matrix(self.robot)):
             M[row][column] = g.add(M[row][column], g.constant(value))
         return M
+
+    def _basis(self) -> Matrix:
+        g = self.graph
+        return [[g.one if r == c else g.zero for r in range(3)] for c in range(3)]
+
+    def _forces_of_base(self, i: int, body: tuple[Expression, Vector, Matrix]) -> list[tuple[int, Vector, Vector]]:
+        """Column, force and moment of unit accelerations of a floating base along and about its axes."""
+        m, h, tensor = body
+        found: list[tuple[int, Vector, Vector]] = []
+        for k, e in enumerate(self._basis()):
+            found.append((k, [self.graph.multiply(m, part) for part in e], self._cross(h, e)))
+            found.append((3 + k, self._cross(e, h), self._turned(tensor, e)))
+        return found
+
+    def _force_of_joint(self, i: int, body: tuple[Expression, Vector, Matrix]) -> list[tuple[int, Vector, Vector]]:
+        """Column, force and moment of a unit acceleration of a joint about or along its own axis."""
+        g, (m, h, tensor), z = self.graph, body, self._basis()[2]
+        turn, slide = g.constant(self.rotates[i]), g.constant(self.slides[i])
+        f = self._sum(
+            [g.multiply(turn, part) for part in self._cross(z, h)],
+            [g.multiply(slide, g.multiply(m, part)) for part in z],
+        )
+        moment = self._sum(
+            [g.multiply(turn, part) for part in self._turned(tensor, z)],
+            [g.multiply(slide, part) for part in self._cross(h, z)],
+        )
+        return [(self._dof(i), f, moment)]
 
     def _fill_column(self, M: Matrix, i: int, column: int, f: Vector, n: Vector, poses: list[tuple[Matrix, Vector]]) -> None:
         joints = self.robot.joints

@@ -226,20 +226,22 @@ def _new_text(robot: Robot, notes: list[str], described: Robot | None) -> str:
                 xyz, rpy = joint.placement[:3, 3], rpy_from_rotation(joint.placement[:3, :3])
                 notes.append(f"the base is measured from xyz {vector(xyz)}, rpy {vector(rpy)}: URDF cannot say so")
             continue
-        above = _inverse(shift[joint.parent]) if joint.parent >= 0 else np.eye(4)
-        parent = robot.links[joint.parent] if joint.parent >= 0 else root
+        above, parent = _frame_above(robot, shift, joint.parent, root)
         origin = above @ joint.placement @ shift[i]
         lines.extend(_joint_lines(robot, i, parent, origin, notes))
     for link in robot.merged:
-        if link.name == grounded:
-            continue
-        pose = (_inverse(shift[link.body]) if link.body >= 0 else np.eye(4)) @ link.placement
-        parent = robot.links[link.body] if link.body >= 0 else root
-        lines.extend(_link_lines(link.name, apart[link.name]))
-        lines.append(f'  <joint name={quoteattr(_unused_joint(robot, link.name))} type="fixed">')
-        lines.extend(_ends_and_origin(parent, link.name, pose))
-        lines.append("  </joint>")
+        if link.name != grounded:
+            above, parent = _frame_above(robot, shift, link.body, root)
+            lines.extend(_link_lines(link.name, apart[link.name]))
+            lines.append(f'  <joint name={quoteattr(_unused_joint(robot, link.name))} type="fixed">')
+            lines.extend(_ends_and_origin(parent, link.name, above @ link.placement))
+            lines.append("  </joint>")
     return "\n".join([*lines, "</robot>", ""])
+
+
+def _frame_above(robot: Robot, shift: Sequence[Array], body: int, root: str) -> tuple[Array, str]:
+    """What brings a pose in a body, or on the ground, into the URDF frame of its link, and the name of that link."""
+    return (_inverse(shift[body]), robot.links[body]) if body >= 0 else (np.eye(4), root)
 
 
 def _root_link(robot: Robot) -> tuple[str, str | None]:
@@ -317,15 +319,8 @@ def _joint_lines(robot: Robot, i: int, parent: str, origin: Array, notes: list[s
     lines = [f'  <joint name={quoteattr(joint.name)} type="{kind}">']
     lines.extend(_ends_and_origin(parent, robot.links[i], origin))
     lines.append(f'    <axis xyz="{vector(axis)}"/>')
-    known = math.isfinite(joint.tau_max) or math.isfinite(joint.dq_max)
-    if kind != "continuous" or known:
-        limits: dict[str, float] = {}
-        if kind != "continuous":
-            limits = {"lower": max(joint.q_min, -UNBOUNDED), "upper": min(joint.q_max, UNBOUNDED)}
-        for name, value in (("effort", joint.tau_max), ("velocity", joint.dq_max)):
-            limits[name] = value if math.isfinite(value) else 0.0
-            if not math.isfinite(value):
-                notes.append(f"joint '{joint.name}' has no {name} limit; URDF demands one, written as 0 (unknown)")
+    if kind != "continuous" or math.isfinite(joint.tau_max) or math.isfinite(joint.dq_max):
+        limits = _limits(joint, kind, notes)
         if kind == "prismatic" and not bounded:
             notes.append(f"joint '{joint.name}' has no position limits; URDF demands some, written as {UNBOUNDED:g}")
         lines.append("    <limit " + " ".join(f'{name}="{number(value)}"' for name, value in limits.items()) + "/>")
@@ -334,6 +329,18 @@ def _joint_lines(robot: Robot, i: int, parent: str, origin: Array, notes: list[s
         attributes = " ".join(f'{name}="{number(value)}"' for name, value in friction.items())
         lines.append(f"    <dynamics {attributes}/>")
     return [*lines, "  </joint>"]
+
+
+def _limits(joint: Joint, kind: str, notes: list[str]) -> dict[str, float]:
+    """Attributes of ``<limit>``; URDF demands effort and velocity even where they are not known."""
+    limits: dict[str, float] = {}
+    if kind != "continuous":
+        limits = {"lower": max(joint.q_min, -UNBOUNDED), "upper": min(joint.q_max, UNBOUNDED)}
+    for name, value in (("effort", joint.tau_max), ("velocity", joint.dq_max)):
+        limits[name] = value if math.isfinite(value) else 0.0
+        if not math.isfinite(value):
+            notes.append(f"joint '{joint.name}' has no {name} limit; URDF demands one, written as 0 (unknown)")
+    return limits
 
 
 def _ends_and_origin(parent: str, child: str, pose: Array) -> list[str]:

@@ -118,12 +118,7 @@ def add_to_store(
             refuse_other_robot(opened.run, robot, place)
             run = opened.run
         else:
-            opened, settings = None, Settings.from_dict(options)
-            if place.exists() and (not place.is_dir() or any(place.iterdir())):
-                raise InputError(f"'{place}' exists and is no store, expected a new name or an empty folder")
-            run = identify(robot, paths, settings, tell=tell)
-            if run.filter is None:
-                raise InputError(f"{paths[0]} is a table of poses, expected a motion log: a store keeps motion")
+            opened, run = None, _first_run(robot, paths, place, options, tell)
             settings = reading_of(run, options, place)
         key = Key(name if name is not None else run.robot.name, when, condition or {})
         new, skipped = _sorted_out(opened, paths)
@@ -142,6 +137,17 @@ def add_to_store(
     return Added(
         place, key, file, tuple(str(path) for path in new), skipped, notes, not exists, time.perf_counter() - started
     )
+
+
+def _first_run(robot: Robot | str | Path, paths: list[Path], place: Path, options: Mapping[str, Any], tell: Tell) -> Run:
+    """The run that decides filter, rows and friction of a new store."""
+    settings = Settings.from_dict(options)
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise InputError(f"'{place}' exists and is no store, expected a new name or an empty folder")
+    run = identify(robot, paths, settings, tell=tell)
+    if run.filter is None:
+        raise InputError(f"{paths[0]} is a table of poses, expected a motion log: a store keeps motion")
+    return run
 
 
 def _entry(run: Run, paths: Sequence[Path], key: Key, settings: Settings) -> tuple[Entry, Any, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
 
 GAP = 1.5
@@ -72,17 +72,10 @@ def _cut_at_gaps(
             continue
         steps = np.diff(piece.time, prepend=last_s)
         if np.isnan(period_s):
-            usual = float(np.median(steps[1:]))
-            # The mean feels the rounding of the stamps least, the median no gap.
-            period_s = float(np.mean(steps[1:][steps[1:] <= GAP * usual]))
+            period_s = _period_of(steps[1:])
         late = steps > GAP * period_s
-        uneven = ~late & (np.abs(steps - period_s) > UNEVEN * period_s)
-        if even and uneven.any():
-            row = int(np.argmax(uneven))
-            raise InputError(
-                f"samples are not equally spaced: a step of {1e3 * steps[row]:.6g} ms at {piece.time[row]:.6g} s among "
-                f"steps of {1e3 * period_s:.6g} ms; {remedy}"
-            )
+        if even:
+            _refuse_uneven(piece.time, steps, period_s, late, remedy)
         bounds = [0, *(int(row) for row in np.flatnonzero(late) if row > 0), len(piece)]
         for k, (start, stop) in enumerate(pairwise(bounds)):
             starts = k > 0 or bool(np.isnan(last_s)) or bool(late[0])
@@ -90,3 +83,20 @@ def _cut_at_gaps(
         last_s = float(piece.time[-1])
     if held is not None:
         raise InputError("a part of the samples has 1 row, too short for anything that runs along time")
+
+
+def _period_of(steps: Array) -> float:
+    """The sample period of a log: the mean feels the rounding of the stamps least, the median no gap."""
+    usual = float(np.median(steps))
+    return float(np.mean(steps[steps <= GAP * usual]))
+
+
+def _refuse_uneven(time: Array, steps: Array, period_s: float, late: BoolArray, remedy: str) -> None:
+    """Refuse steps other than the sample period; those that are late interrupt the log."""
+    uneven = ~late & (np.abs(steps - period_s) > UNEVEN * period_s)
+    if uneven.any():
+        row = int(np.argmax(uneven))
+        raise InputError(
+            f"samples are not equally spaced: a step of {1e3 * steps[row]:.6g} ms at {time[row]:.6g} s among "
+            f"steps of {1e3 * period_s:.6g} ms; {remedy}"
+        )

@@ -342,26 +342,13 @@ def _closure_tuple(
 
     A tie of joints has no frames: its bodies are the follower and the leader.
     """
-    from dynid.regression import loop_kernel as kernel
-
     kinds: list[int] = []
     axes: list[int] = []
     row_start, entry_start = [0], [0]
     for loop, between in zip(loops, sides, strict=True):
         if not between:
             raise InputError(f"loop '{loop.name}' has no joint between its frames")
-        if isinstance(loop, JointTie):
-            kinds.append(kernel.JOINTS)
-            axes.append(0)
-        closed = () if isinstance(loop, JointTie) else loop.closed
-        turns = [i for i in range(3) if ("rx", "ry", "rz")[i] in closed]
-        for axis in (i for i in range(3) if "xyz"[i] in closed):
-            kinds.append(kernel.TRANSLATION)
-            axes.append(axis)
-        for axis in turns:
-            kind = kernel.ALL_TURNS if len(turns) == 3 else kernel.TURN_AFTER_FREE
-            if len(turns) == 2 and (axis + 1) % 3 in turns:  # the free axis is the one before it in the cycle
-                kind = kernel.TURN_BEFORE_FREE
+        for kind, axis in _residuals(loop):
             kinds.append(kind)
             axes.append(axis)
         names.extend([loop.name] * (len(kinds) - row_start[-1]))
@@ -391,6 +378,22 @@ def _closure_tuple(
         freeze(entry_start, np.int64),
         freeze(polynomials),
     )
+
+
+def _residuals(loop: Closure) -> list[tuple[int, int]]:
+    """Kind and axis of every number that a closure holds at zero."""
+    from dynid.regression import loop_kernel as kernel
+
+    if isinstance(loop, JointTie):
+        return [(kernel.JOINTS, 0)]
+    turns = [i for i in range(3) if ("rx", "ry", "rz")[i] in loop.closed]
+    found = [(kernel.TRANSLATION, i) for i in range(3) if "xyz"[i] in loop.closed]
+    for axis in turns:
+        kind = kernel.ALL_TURNS if len(turns) == 3 else kernel.TURN_AFTER_FREE
+        if len(turns) == 2 and (axis + 1) % 3 in turns:  # the free axis is the one before it in the cycle
+            kind = kernel.TURN_BEFORE_FREE
+        found.append((kind, axis))
+    return found
 
 
 def _order_tuple(

@@ -29,19 +29,7 @@ def verdict_of(run: Run) -> Verdict:
 
 
 def _tiles(run: Run, description: float | None) -> tuple[Tile, ...]:
-    found, own, unseen = run.estimate, run.identification, run.validation
-    tiles = []
-    if unseen is not None:
-        remark = "" if description is None else f"description: {percent(description)}"
-        better = description is None or unseen.relative_error < description
-        tiles.append(Tile(percent(unseen.relative_error), "unseen torque error", remark, "good" if better else "error"))
-        tiles.append(Tile(percent(unseen.relative_error_raw), "unseen, raw torque", "noise included"))
-    elif run.from_coefficients:
-        tiles.append(Tile(f"{found.details['cost']:.3g}", "cost of the coefficients", "sum of squares"))
-    elif own is None or own.relative_error_raw is None:
-        tiles.append(Tile(percent(found.relative_error), "error on own data", "not unseen data"))
-    else:
-        tiles.append(Tile(percent(own.relative_error), "error on own data", f"raw: {percent(own.relative_error_raw)}"))
+    found, tiles = run.estimate, _error_tiles(run, description)
     known: Level = "good" if found.rank == found.base.n_base else "warning"
     tiles.append(
         Tile(
@@ -63,3 +51,20 @@ def _tiles(run: Run, description: float | None) -> tuple[Tile, ...]:
         source = "logged velocity" if run.filter.velocity == "logged" else "velocity from position"
         tiles.append(Tile(f"{run.filter.band_hz:g} Hz", "band of the rows" if run.judged_hz else "low-pass", source))
     return tuple(tiles)
+
+
+def _error_tiles(run: Run, description: float | None) -> list[Tile]:
+    """What the model leaves unexplained: of unseen data where there are any, else of what it was made from."""
+    found, own, unseen = run.estimate, run.identification, run.validation
+    if unseen is not None:
+        remark = "" if description is None else f"description: {percent(description)}"
+        better = description is None or unseen.relative_error < description
+        return [
+            Tile(percent(unseen.relative_error), "unseen torque error", remark, "good" if better else "error"),
+            Tile(percent(unseen.relative_error_raw), "unseen, raw torque", "noise included"),
+        ]
+    if run.from_coefficients:
+        return [Tile(f"{found.details['cost']:.3g}", "cost of the coefficients", "sum of squares")]
+    if own is None or own.relative_error_raw is None:
+        return [Tile(percent(found.relative_error), "error on own data", "not unseen data")]
+    return [Tile(percent(own.relative_error), "error on own data", f"raw: {percent(own.relative_error_raw)}")]

@@ -85,15 +85,7 @@ def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: 
     name = _text(table["name"], f"name in {where}")
     gravity = _vector(table["gravity"], f"gravity in {where}")
     convention = _convention(table["dh_convention"], where)
-    rows = table["joint"]
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{where} has no [[joint]] tables, expected one per joint")
-    if "n_joints" in table and table["n_joints"] != len(rows):
-        raise InputError(f"{where} says n_joints = {table['n_joints']} but has {len(rows)} [[joint]] tables")
-    names = [_joint_name(row, number, where) for number, row in enumerate(rows, start=1)]
-    for joint_name in names:
-        if names.count(joint_name) > 1:
-            raise InputError(f"joint name '{joint_name}' appears {names.count(joint_name)} times in {where}")
+    rows, names = _rows_and_names(table, where)
     parents = [_parent(row, i, names, where) for i, row in enumerate(rows)]
     order = _base_to_tip(parents, names, where)
     new_number = {old: new for new, old in enumerate(order)} | {-1: -1}
@@ -116,6 +108,20 @@ def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: 
     )
     robot = _closed(robot, table, rows, names, where)
     return _with_springs(robot, table, where).with_notes(_notes(robot))
+
+
+def _rows_and_names(table: Mapping[str, Any], where: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The tables of the joints, and their names."""
+    rows = table["joint"]
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{where} has no [[joint]] tables, expected one per joint")
+    if "n_joints" in table and table["n_joints"] != len(rows):
+        raise InputError(f"{where} says n_joints = {table['n_joints']} but has {len(rows)} [[joint]] tables")
+    names = [_joint_name(row, number, where) for number, row in enumerate(rows, start=1)]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"joint name '{name}' appears {names.count(name)} times in {where}")
+    return rows, names
 
 
 def _coupling(table: Mapping[str, Any], names: Sequence[str], where: str) -> Coupling | None:

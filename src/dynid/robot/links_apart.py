@@ -64,37 +64,47 @@ def links_taken_apart(
     apart: list[LinkInertial] = []
     shares: dict[str, Array] = {}
     for body, (name, whole) in enumerate(zip(robot.links, robot.parameters.inertials, strict=True)):
-        into_body = {
-            link.name: change_of_frame(link.placement[:3, :3], link.placement[:3, 3])
-            for link in robot.merged
-            if link.body == body and link.phi.any()
-        }
+        into_body = _frames_on(robot, body)
         parts = {link.name: into_body[link.name] @ link.phi for link in robot.merged if link.name in into_body}
         size = np.abs(whole) + sum((np.abs(part) for part in parts.values()), np.zeros(10))
-        own = _without(whole, parts)
-        bad = [part for part, phi in parts.items() if not is_consistent(phi)]
-        possible, rest_possible = is_consistent(whole, allow_empty=True), is_consistent(own, allow_empty=True)
-        # of a body that is none itself, links still need masses that can be added up
-        if parts and (not rest_possible or (physical and bad) if possible else whole[0] > 0.0 >= own[0]):
+        reason = _reason_to_share(whole, parts, name, physical)
+        shared = parts
+        if reason:
             shared, told = _shared_out(whole, parts, None if described is None else described.get(name), name)
-            own = _without(whole, shared)
-            # those that keep their inertials keep them to the last digit
-            shares |= {
-                part: np.asarray(np.linalg.solve(into_body[part], phi), dtype=np.float64)
-                for part, phi in shared.items()
-                if not np.array_equal(phi, parts[part])
-            }
-            whose = (
-                f"'{name}' without {listed(list(parts))} would be" if not rest_possible else f"{listed(bad)} on '{name}' is"
-            )
-            notes.append(f"link {whose} no physical body: {told}")
-        apart.append(LinkInertial(name, own, size))
+            notes.append(f"link {reason} no physical body: {told}")
+        # those that keep their inertials keep them to the last digit
+        shares |= {
+            part: np.asarray(np.linalg.solve(into_body[part], phi), dtype=np.float64)
+            for part, phi in shared.items()
+            if not np.array_equal(phi, parts[part])
+        }
+        apart.append(LinkInertial(name, _without(whole, shared), size))
     for link in robot.merged if physical else ():
         if link.body < 0 and not is_consistent(link.phi, allow_empty=True):
             shares[link.name] = np.zeros(10)
             notes.append(f"link '{link.name}' on the ground is no physical body and is written without mass")
     apart.extend(LinkInertial(link.name, shares.get(link.name, link.phi), np.abs(link.phi)) for link in robot.merged)
     return apart
+
+
+def _frames_on(robot: Robot, body: int) -> dict[str, Array]:
+    """What brings the ten parameters of every link with mass that hangs on a body into its frame."""
+    return {
+        link.name: change_of_frame(link.placement[:3, :3], link.placement[:3, 3])
+        for link in robot.merged
+        if link.body == body and link.phi.any()
+    }
+
+
+def _reason_to_share(whole: Array, parts: Mapping[str, Array], name: str, physical: bool) -> str:
+    """Which link would be no physical body if the links on a body kept their inertials; empty where they can."""
+    own = _without(whole, parts)
+    bad = [part for part, phi in parts.items() if not is_consistent(phi)]
+    possible, rest_possible = is_consistent(whole, allow_empty=True), is_consistent(own, allow_empty=True)
+    # of a body that is none itself, links still need masses that can be added up
+    if not parts or not (not rest_possible or (physical and bad) if possible else whole[0] > 0.0 >= own[0]):
+        return ""
+    return f"'{name}' without {listed(list(parts))} would be" if not rest_possible else f"{listed(bad)} on '{name}' is"
 
 
 def with_links_apart(robot: Robot, described: Robot) -> tuple[Robot, tuple[str, ...]]:
@@ -130,31 +140,35 @@ def _shared_out(whole: Array, parts: Mapping[str, Array], own: Array | None, nam
     if not is_consistent(whole, allow_empty=True):
         return _shared_by_mass(whole, parts, own)
     bad = [part for part, phi in parts.items() if not is_consistent(phi)]
-    taken = {part: np.zeros(10) for part in bad}
     good = {part: phi for part, phi in parts.items() if part not in bad}
     told = [f"inertials were put into it from {listed(bad)}"] if bad else []
     if not good or is_consistent(_without(whole, good), allow_empty=True):
-        return {part: taken.get(part, phi) for part, phi in parts.items()}, "".join(told)
+        return _of_all(parts, good), "".join(told)
     names = listed(list(good))
     nominal = None if own is None else own + sum(parts.values(), np.zeros(10))
     if nominal is not None and nominal[0] > 0.0:
-        factor = float(whole[0] / nominal[0])
-        scaled = {part: factor * phi for part, phi in good.items()}
-        if is_consistent(_without(whole, scaled), allow_empty=True):
-            told.append(f"inertials of {names} were multiplied by {factor:.4g}, as the mass of the whole was")
-            return _in_order(parts, taken | scaled), " and ".join(told)
-        stretched = _stretched(whole, nominal, good)
-        if stretched is not None:
-            told.append(
-                f"the described masses of {name}, {names} were moved and stretched together until the whole was the "
-                f"identified body; each keeps its share of the mass ({whole[0]:.4g} kg now, {nominal[0]:.4g} kg described)"
-            )
-            return _in_order(parts, taken | stretched), " and ".join(told)
+        alike, how = _shared_as_described(whole, nominal, good, name)
+        if alike:
+            return _of_all(parts, alike), " and ".join([*told, how])
     factor = 0.5 * _largest_share(whole, sum(good.values(), np.zeros(10)))
     if factor > 0.0:
         told.append(f"inertials were multiplied by {factor:.4g} in {names}")
-        return _in_order(parts, taken | {part: factor * phi for part, phi in good.items()}), " and ".join(told)
-    return {part: np.zeros(10) for part in parts}, f"inertials were put into it from {listed(list(parts))}"
+        return _of_all(parts, {part: factor * phi for part, phi in good.items()}), " and ".join(told)
+    return _of_all(parts, {}), f"inertials were put into it from {listed(list(parts))}"
+
+
+def _shared_as_described(
+    whole: Array, nominal: Array, parts: Mapping[str, Array], name: str
+) -> tuple[dict[str, Array], str]:
+    """The described distribution of mass scaled, else stretched, and how; nothing where the rest would be no body either way."""
+    names, factor = listed(list(parts)), float(whole[0] / nominal[0])
+    scaled = {part: factor * phi for part, phi in parts.items()}
+    if is_consistent(_without(whole, scaled), allow_empty=True):
+        return scaled, f"inertials of {names} were multiplied by {factor:.4g}, as the mass of the whole was"
+    return _stretched(whole, nominal, parts) or {}, (
+        f"the described masses of {name}, {names} were moved and stretched together until the whole was the "
+        f"identified body; each keeps its share of the mass ({whole[0]:.4g} kg now, {nominal[0]:.4g} kg described)"
+    )
 
 
 def _shared_by_mass(whole: Array, parts: Mapping[str, Array], own: Array | None) -> tuple[dict[str, Array], str]:
@@ -166,8 +180,9 @@ def _shared_by_mass(whole: Array, parts: Mapping[str, Array], own: Array | None)
     return {part: factor * phi for part, phi in parts.items()}, told
 
 
-def _in_order(parts: Mapping[str, Array], shares: Mapping[str, Array]) -> dict[str, Array]:
-    return {part: shares[part] for part in parts}
+def _of_all(parts: Mapping[str, Array], shares: Mapping[str, Array]) -> dict[str, Array]:
+    """Shares of all links in their order; those without one are put into the moving link."""
+    return {part: shares.get(part, np.zeros(10)) for part in parts}
 
 
 def _stretched(whole: Array, nominal: Array, parts: Mapping[str, Array]) -> dict[str, Array] | None:

@@ -130,16 +130,21 @@ def residual_of(joints: Sequence[Joint], closures: Sequence[Closure], q: Array) 
         first, second = (
             (poses[frame.body] if frame.body >= 0 else np.eye(4)) @ frame.placement for frame in (loop.first, loop.second)
         )
-        relative = np.linalg.inv(first) @ second
-        R, turns = relative[:3, :3], [i for i in range(3) if f"r{'xyz'[i]}" in loop.closed]
-        found.extend(relative[i, 3] for i in range(3) if "xyz"[i] in loop.closed)
-        for i in turns:
-            j, k = (i + 1) % 3, (i + 2) % 3
-            if len(turns) == 3:
-                found.append(0.5 * (R[k, j] - R[j, k]))
-            else:
-                found.append(-R[j, k] if len(turns) == 2 and j in turns else R[k, j])
+        found.extend(_apart(np.linalg.inv(first) @ second, loop.closed))
     return np.array(found)
+
+
+def _apart(relative: Array, closed: Sequence[str]) -> list[float]:
+    """What keeps the frames of a loop apart along and about the axes that it closes."""
+    R, turns = relative[:3, :3], [i for i in range(3) if f"r{'xyz'[i]}" in closed]
+    found = [relative[i, 3] for i in range(3) if "xyz"[i] in closed]
+    for i in turns:
+        j, k = (i + 1) % 3, (i + 2) % 3
+        if len(turns) == 3:
+            found.append(0.5 * (R[k, j] - R[j, k]))
+        else:
+            found.append(-R[j, k] if len(turns) == 2 and j in turns else R[k, j])
+    return found
 
 
 def _jacobian(joints: Sequence[Joint], closures: Sequence[Closure], q: Array) -> Array:

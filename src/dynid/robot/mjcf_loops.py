@@ -55,27 +55,31 @@ def cut_site(site: Element) -> None:
 
 def with_ties(robot: Robot, model: Any, body_names: list[str], key: list[float], where: str) -> Robot:
     """The robot with the closures of its file, if it has any and stands on a fixed base."""
-    found, followed = ties(model), followers(model)
-    if not (found or followed) or robot.floating:
+    if robot.floating:
         return robot
-    names = [joint.name for joint in robot.joints]
-    closures: list[Closure] = [JointTie(one.name, one.joint, one.leader, one.coefficients) for one in followed]
-    tied = [one for one in closures if isinstance(one, JointTie)]
-    for tie in found:
-        first, second = (
-            _frame(robot, body_names[b], b, pose, where) for b, pose in zip(tie.bodies, tie.placements, strict=True)
-        )
-        if first.body == second.body:
-            continue  # both were merged into one link
-        closures.append(Loop(tie.name, first, second, ("x", "y", "z", "rx", "ry", "rz") if tie.rigid else ("x", "y", "z")))
+    tied = [JointTie(one.name, one.joint, one.leader, one.coefficients) for one in followers(model)]
+    closures: list[Closure] = [*tied, *_framed(robot, model, body_names, where)]
     if not closures:
         return robot
     start = np.array(key) if len(key) == model.nq else np.array(model.qpos0)
-    driven = tuple(names[j] for j in driven_by_actuators(model))
+    driven = [robot.joints[j].name for j in driven_by_actuators(model)]
     free = free_of_ties(robot.joints, tied)
     actuated = () if len(tied) == len(closures) else tuple(name for name in driven if name in free)
     actuated = actuated or deduced_joints(robot.joints, closures, start, where)
     return with_loops(robot, Loops(tuple(closures), actuated, (), start))
+
+
+def _framed(robot: Robot, model: Any, body_names: list[str], where: str) -> list[Loop]:
+    """Ties between bodies or sites that were not merged into one link."""
+    found: list[Loop] = []
+    for tie in ties(model):
+        first, second = (
+            _frame(robot, body_names[b], b, pose, where) for b, pose in zip(tie.bodies, tie.placements, strict=True)
+        )
+        if first.body != second.body:
+            closed = ("x", "y", "z", "rx", "ry", "rz") if tie.rigid else ("x", "y", "z")
+            found.append(Loop(tie.name, first, second, closed))
+    return found
 
 
 def _frame(robot: Robot, name: str, number: int, pose: Array, where: str) -> Frame:

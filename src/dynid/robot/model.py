@@ -389,11 +389,7 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
     """Merge the bodies of locked joints upward, in one pass from the base."""
     carried = Carried.of(robot.name, robot.joints, positions)
     inertials, merged = carried.merged_into(robot.parameters.inertials, robot.links, robot.merged)
-    values = {
-        f"{column.symbol}{carried.number[column.number - 1] + 1}": value
-        for column, value in zip(robot.parameters.columns, robot.parameters.values.tolist(), strict=True)
-        if column.kind != "inertial" and column.number - 1 in carried.number
-    }
+    renamed = _renamed(robot, carried)
     driven = [joint.name for joint in robot.driven_joints]
     moving = [place for place, name in enumerate(driven) if name not in positions]
     held = {driven.index(name): value for name, value in positions.items() if name in driven}
@@ -409,15 +405,31 @@ def _locked(robot: Robot, positions: dict[str, float]) -> Robot:
         source=replace(robot.source, notes=(*robot.source.notes, note)),
         coupling=None if robot.coupling is None else robot.coupling.kept(moving, held),
         loops=_locked_loops(robot, positions, carried),
-        absent=[
-            f"{column.symbol}{carried.number[column.number - 1] + 1}"
-            for column in robot.parameters.columns
-            if column.name in robot.absent and column.number - 1 in carried.number
-        ],
+        absent=[new for old, new in renamed.items() if old in robot.absent],
     )
     return replace(
-        cut.with_parameters(values), locked={**robot.locked, **positions}, described_joints=robot.described_joints
+        cut.with_parameters(_effect_values(robot, renamed)),
+        locked={**robot.locked, **positions},
+        described_joints=robot.described_joints,
     )
+
+
+def _renamed(robot: Robot, carried: Carried) -> dict[str, str]:
+    """Names of the parameters of joints that still move: before, and by their numbers after."""
+    return {
+        column.name: f"{column.symbol}{carried.number[column.number - 1] + 1}"
+        for column in robot.parameters.columns
+        if column.number - 1 in carried.number
+    }
+
+
+def _effect_values(robot: Robot, renamed: Mapping[str, str]) -> dict[str, float]:
+    """Friction and rotor inertia of those joints, by their new names."""
+    return {
+        renamed[column.name]: value
+        for column, value in zip(robot.parameters.columns, robot.parameters.values.tolist(), strict=True)
+        if column.kind != "inertial" and column.name in renamed
+    }
 
 
 def _locked_loops(robot: Robot, positions: Mapping[str, float], carried: Carried) -> Loops:

@@ -123,22 +123,11 @@ def passivity_rows(
     rubbing = [effect for effect in effects if effect.is_friction]
     known = FrictionColumns.of(effects, numbers, joints) if columns is None else columns
     speeds = SPEEDS[:, None] * reach.speed
-    loads = [np.zeros(len(joints))]
-    if any(effect.loaded for effect in rubbing) and reach.load.any():
-        loads.append(reach.load)  # friction is linear in the size of the load: its ends decide
     parts: list[Array] = [np.zeros((0, len(known.names)))]
     places: list[tuple[int, bool, float]] = []
     kept_parts: dict[tuple[int, int], Array] = {} if fixed is None else fixed
-    for k, load in enumerate(loads):
-        own_parts = [np.zeros((len(speeds), 0))]
-        for i, effect in enumerate(rubbing):
-            part = kept_parts.get((k, i))
-            if part is None:
-                part = effect.dissipation(speeds, load)
-                if not effect.nonlinear_options():
-                    kept_parts[k, i] = part
-            own_parts.append(part)
-        odd = np.hstack(own_parts)
+    for k, load in enumerate(_deciding_loads(rubbing, reach)):
+        odd = _dissipation(rubbing, speeds, load, k, kept_parts)
         acts, positive = np.asarray((odd != 0.0).any(axis=0)), np.asarray((odd >= 0.0).all(axis=0))
         for j, of_motors, own in known.groups:
             used = own & acts
@@ -148,13 +137,40 @@ def passivity_rows(
                 continue
             parts.append(np.where(used, odd, 0.0))
             places.append((j, of_motors, float(load[j])))
-    G = np.vstack(parts)
-    kept = (G != 0.0).any(axis=1)  # inside a dead zone nothing acts
+    return _acting_rows(known.names, np.vstack(parts), places, speeds, joints)
+
+
+def _deciding_loads(rubbing: Sequence[Effect], reach: FrictionReach) -> list[Array]:
+    """Loads at which friction is looked at: it is linear in the size of the load, so its ends decide."""
+    idle = np.zeros_like(reach.load)
+    return [idle, reach.load] if any(effect.loaded for effect in rubbing) and reach.load.any() else [idle]
+
+
+def _dissipation(
+    rubbing: Sequence[Effect], speeds: Array, load: Array, k: int, fixed: dict[tuple[int, int], Array]
+) -> Array:
+    """Columns of all effects under the load of number ``k``; ``fixed`` keeps those that no inner number changes."""
+    parts = [np.zeros((len(speeds), 0))]
+    for i, effect in enumerate(rubbing):
+        part = fixed.get((k, i))
+        if part is None:
+            part = effect.dissipation(speeds, load)
+            if not effect.nonlinear_options():
+                fixed[k, i] = part
+        parts.append(part)
+    return np.hstack(parts)
+
+
+def _acting_rows(
+    names: tuple[str, ...], G: Array, places: Sequence[tuple[int, bool, float]], speeds: Array, joints: Sequence[Joint]
+) -> PassivityRows:
+    """The rows in which something acts, which inside a dead zone is nothing; all speeds of each place stand together."""
+    kept = (G != 0.0).any(axis=1)
     words = [f"{'motor of ' if of_motors else ''}{joints[j].name}" for j, of_motors, _ in places]
     row = np.repeat(np.arange(len(places)), len(speeds))[kept]
     speed = np.concatenate([np.zeros(0), *(speeds[:, j] for j, _, _ in places)])[kept]
     carried = np.array([load for _, _, load in places])[row]
-    return PassivityRows(known.names, freeze(G[kept]), tuple(words[k] for k in row), freeze(speed), freeze(carried))
+    return PassivityRows(names, freeze(G[kept]), tuple(words[k] for k in row), freeze(speed), freeze(carried))
 
 
 def passivity_of(robot: Robot, reach: FrictionReach, *, implied: bool = True) -> PassivityRows:

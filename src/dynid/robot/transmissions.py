@@ -34,30 +34,15 @@ def coupling_from_transmissions(root: Element, joint_names: Sequence[str], where
     for element in root.iter("transmission"):
         name = element.get("name", "?")
         kind = _kind(element)
-        joints = [one.get("name", "") for one in element.findall("joint")]
-        if not joints or any(joint not in joint_names for joint in joints):
-            continue  # of a joint that does not move, or of none
+        places = _joints_moved(element, joint_names)
+        if not places:
+            continue
         if kind not in _KINDS:
             unknown.setdefault(kind, []).append(name)
             continue
-        place = f"transmission '{name}' in {where}"
-        expected = 1 if kind == "SimpleTransmission" else 2
-        actuators = element.findall("actuator")
-        if len(joints) != expected or len(actuators) != expected:
-            raise InputError(
-                f"{place} has {len(joints)} joints and {len(actuators)} actuators, a {kind} has {expected} of each"
-            )
-        places = [joint_names.index(joint) for joint in joints]
-        of_joint = [_reduction(one, place) for one in element.findall("joint")]
-        of_actuator = [_reduction(one, place) for one in actuators]
-        if kind == "SimpleTransmission":
-            whole = next((_reduction(element, place) for tag in _REDUCTIONS if element.find(tag) is not None), 1.0)
-            ratios[places[0]] = of_actuator[0] * of_joint[0] * whole
-            continue
-        ratios[places] = of_actuator
-        (i, j), (a, b) = places, of_joint
-        rows = [[a, b], [a, -b]] if kind == "DifferentialTransmission" else [[a, 0.0], [1.0, b]]
-        B[np.ix_([i, j], [i, j])] = rows
+        rows, ratios[places] = _rows_and_ratios(element, kind, f"transmission '{name}' in {where}")
+        if len(places) > 1:
+            B[np.ix_(places, places)] = rows
     for kind, names in unknown.items():
         notes.append(f"transmissions of the type '{kind}', which is not known, are left out: {listed(names)}")
     plain = bool((np.eye(n) == B).all())
@@ -69,6 +54,26 @@ def coupling_from_transmissions(root: Element, joint_names: Sequence[str], where
         if plain:
             return None
     return Coupling(tuple(map(tuple, B.tolist())), None if lacking else tuple(ratios.tolist()))
+
+
+def _joints_moved(element: Element, joint_names: Sequence[str]) -> list[int]:
+    """Numbers of a transmission's joints; none where one of them does not move."""
+    joints = [one.get("name", "") for one in element.findall("joint")]
+    return [joint_names.index(joint) for joint in joints] if all(joint in joint_names for joint in joints) else []
+
+
+def _rows_and_ratios(element: Element, kind: str, place: str) -> tuple[list[list[float]], list[float]]:
+    """What a transmission of a known kind states of its joints: their rows of the coupling, and the gear ratios."""
+    joints, actuators = element.findall("joint"), element.findall("actuator")
+    expected = 1 if kind == "SimpleTransmission" else 2
+    if len(joints) != expected or len(actuators) != expected:
+        raise InputError(f"{place} has {len(joints)} joints and {len(actuators)} actuators, a {kind} has {expected} of each")
+    of_joint = [_reduction(one, place) for one in joints]
+    of_actuator = [_reduction(one, place) for one in actuators]
+    if kind == "SimpleTransmission":
+        return [[1.0]], [of_actuator[0] * of_joint[0] * _reduction(element, place)]
+    a, b = of_joint
+    return [[a, b], [a, -b]] if kind == "DifferentialTransmission" else [[a, 0.0], [1.0, b]], of_actuator
 
 
 def _kind(element: Element) -> str:

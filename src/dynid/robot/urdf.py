@@ -14,10 +14,11 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -108,31 +109,39 @@ def _assemble(
 
     model = parse_urdf(_tree_text(name, joints, tuple(phi), where), where, floating=floating)
     by_name = {joint.name: joint for joint in joints}
+    moving = _moving_joints(model, joint_screws(model), by_name, floating, notes, where)
+    if not moving:
+        raise InputError(f"{where} has no moving joint")
+    carried = [outermost if joint.name == FLOATING_JOINT else by_name[joint.name].child for joint in moving]
+    inertials = np.array([phi[link] for link in carried])
+    merged = [
+        MergedLink(frame.name, int(frame.parentJoint) - 1, frame.placement.homogeneous, phi[frame.name])
+        for frame in model.frames
+        if frame.name in phi and str(frame.type) == "BODY" and frame.name not in carried
+    ]
+    for link in merged:
+        if link.body >= 0:
+            inertials[link.body] += change_of_frame(link.placement[:3, :3], link.placement[:3, 3]) @ link.phi
+    notes.extend(limit_notes(moving))
+    massless = [link for link, row in zip(carried, inertials, strict=True) if not np.any(row)]
+    if massless:
+        notes.append(f"moving links without mass: {', '.join(massless)}")
+    return make_robot(name, moving, inertials, links=carried, merged=merged, source=description.source("urdf", tuple(notes)))
+
+
+def _moving_joints(
+    model: Any, screws: Iterable[Array], by_name: Mapping[str, _UrdfJoint], floating: bool, notes: list[str], where: str
+) -> list[Joint]:
+    """The joints of Pinocchio's tree, the first of which is that of a floating base."""
     moving: list[Joint] = []
-    for number, screw in enumerate(joint_screws(model), start=1):
+    for number, screw in enumerate(screws, start=1):
         placement = model.jointPlacements[number].homogeneous
         parent = int(model.parents[number]) - 1
         if floating and number == 1:
             moving.append(Joint(FLOATING_JOINT, "floating", -1, placement, np.zeros(6)))
         else:
             moving.append(_moving_joint(by_name[model.names[number]], parent, placement, screw, notes, where))
-    if not moving:
-        raise InputError(f"{where} has no moving joint")
-    carried = [outermost if joint.name == FLOATING_JOINT else by_name[joint.name].child for joint in moving]
-    inertials = np.array([phi[link] for link in carried])
-    merged: list[MergedLink] = []
-    for frame in model.frames:
-        if frame.name not in phi or str(frame.type) != "BODY" or frame.name in carried:
-            continue
-        body, pose = int(frame.parentJoint) - 1, frame.placement.homogeneous
-        merged.append(MergedLink(frame.name, body, pose, phi[frame.name]))
-        if body >= 0:
-            inertials[body] += change_of_frame(pose[:3, :3], pose[:3, 3]) @ phi[frame.name]
-    notes.extend(limit_notes(moving))
-    massless = [link for link, row in zip(carried, inertials, strict=True) if not np.any(row)]
-    if massless:
-        notes.append(f"moving links without mass: {', '.join(massless)}")
-    return make_robot(name, moving, inertials, links=carried, merged=merged, source=description.source("urdf", tuple(notes)))
+    return moving
 
 
 # What the elements say ----------------------------------------------------------------------------

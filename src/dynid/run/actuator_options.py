@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -33,13 +33,20 @@ class Gains(Kind):
             value = ((float(value),),)
         if value and all(isinstance(x, int | float) for x in value):
             value = (tuple(value),)
-        good = isinstance(value, tuple | list) and value and all(isinstance(log, tuple | list) and log for log in value)
-        if not good or not all(isinstance(x, int | float) and x >= 0.0 for log in value for x in log):
+        if not (_filled(value) and all(_filled(log) and _all_gains(log) for log in value)):
             raise refusal(name, value, "gains of zero or more, one or one per joint, or 'auto'")
         return tuple(tuple(float(x) for x in log) for log in value)
 
     def text(self, value: Any) -> str:
         return value if isinstance(value, str) else "/".join(",".join(repr(x) for x in log) for log in value)
+
+
+def _filled(value: Any) -> bool:
+    return isinstance(value, tuple | list) and bool(value)
+
+
+def _all_gains(values: Sequence[Any]) -> bool:
+    return all(isinstance(x, int | float) and x >= 0.0 for x in values)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -186,45 +186,25 @@ def identify_actuators(
     paths = log_paths(logs)
     if chosen.split is not None and validate_on:
         raise InputError("a split and validation logs were both given, expected one of the two")
-    described = robot if isinstance(robot, Robot) else read_robot(robot, "none", chosen.gravity, chosen.lock)
-    if described.floating:
-        raise InputError(
-            f"robot '{described.name}' has a floating base: hold the base while recording, and remove the free joint from the description"
-        )
+    described = _described(robot, chosen)
     tell("reading the logs")
     cut, recordings, notes = _recordings(described, paths, chosen)
     unseen_paths = log_paths(validate_on)
     _, unseen, more = _recordings(cut, unseen_paths, chosen) if unseen_paths else (cut, (), ())
     still = set.intersection(*(set(still_joints(r)) for r in recordings))
-    profiles: tuple[Profile, ...] = ()
-    for name in ("lag", "dead_band"):
-        if getattr(chosen, name) == "auto":
-            profiles += (_profile(name, cut, recordings, _without_auto(chosen), still, tell),)
-            chosen = _with_drive(chosen, name, profiles[-1].value)
-    model_robot = actuator_robot(cut)
-    control = _controls(cut, chosen, len(recordings))
-    made = [_log(r, c, chosen) for r, c in zip(recordings, control, strict=True)]
-    later = [_log(r, control[0], chosen) for r in unseen]
-    if chosen.split is not None:
-        edges = [round(chosen.split * len(log.time)) for log in made]
-        later = [log.part(edge, len(log.time)) for log, edge in zip(made, edges, strict=True)]
-        made = [log.part(0, edge) for log, edge in zip(made, edges, strict=True)]
+    chosen, profiles = _profiled_drive(cut, recordings, chosen, still, tell)
+    made, later = _logs(cut, recordings, unseen, chosen)
     notes = (*notes, *more, *still_notes(cut, still), *limit_notes(cut, made))
-    start = ActuatorModel.described(model_robot, delay_s=0.0 if isinstance(chosen.delay, str) else chosen.delay)
-    problem = _problem(model_robot, made, chosen, still)
-    guessed = tuple(symbol for symbol in _gain_symbols(chosen) if getattr(chosen, symbol) == "auto")
+    problem = _problem(actuator_robot(cut), made, chosen, still)
     tell("linear estimate from command rows")
-    linear = linear_actuators(problem, start)
-    if guessed:  # the first estimate is the number that the gain is a multiple of, so that all unknowns have a size of one
-        made, later = ([_with_guess(log, linear.model, guessed) for log in part] for part in (made, later))
-        problem = replace(problem, logs=tuple(made))
-        linear = linear_actuators(problem, start)
+    problem, linear, guess = _linear(problem, chosen)
+    later = [_with_gains(log, guess) for log in later]
     refined, final = _estimated(problem, linear, chosen, tell)
     apart = _separated(problem, linear, refined)
     sigma = _sigma(problem, linear, refined)
     tell("rolling out")
-    description = ActuatorModel.described(model_robot)
-    groups = (made, later)
+    description = ActuatorModel.described(problem.robot)
+    groups = (problem.logs, later)
     ran, told = (
         tuple(tuple(roll_out(m, log, problem.tick_s) for log in group) for group in groups) for m in (final, description)
     )
@@ -254,6 +234,49 @@ def identify_actuators(
     )
 
 
+def _described(robot: Robot | str | Path, settings: ActuatorSettings) -> Robot:
+    """The robot without effects, on a base that is held."""
+    described = robot if isinstance(robot, Robot) else read_robot(robot, "none", settings.gravity, settings.lock)
+    if described.floating:
+        raise InputError(
+            f"robot '{described.name}' has a floating base: hold the base while recording, and remove the free joint from the description"
+        )
+    return described
+
+
+def _linear(
+    problem: ActuatorProblem, settings: ActuatorSettings
+) -> tuple[ActuatorProblem, LinearActuators, dict[str, Array]]:
+    """The estimate from command rows, and the guess of gains that are not known.
+
+    The first estimate is the number that such a gain is a multiple of, so that all unknowns have a size of one.
+    """
+    start = ActuatorModel.described(problem.robot, delay_s=0.0 if isinstance(settings.delay, str) else settings.delay)
+    linear = linear_actuators(problem, start)
+    values = {name: linear.model.values[name] for name in _gain_symbols(settings) if getattr(settings, name) == "auto"}
+    if not values:
+        return problem, linear, {}
+    guess = {name: np.maximum(value, 1e-3 * value.max() + 1e-6) for name, value in values.items()}
+    problem = replace(problem, logs=tuple(_with_gains(log, guess) for log in problem.logs))
+    return problem, linear_actuators(problem, start), guess
+
+
+def _with_gains(log: ActuatorLog, gains: Mapping[str, Any]) -> ActuatorLog:
+    return replace(log, control=replace(log.control, **gains))
+
+
+def _profiled_drive(
+    robot: Robot, recordings: Sequence[Recording], settings: ActuatorSettings, still: set[int], tell: Tell
+) -> tuple[ActuatorSettings, tuple[Profile, ...]]:
+    """The settings with the lag and dead band found that are to be found, and how they were."""
+    profiles: tuple[Profile, ...] = ()
+    for name in ("lag", "dead_band"):
+        if getattr(settings, name) == "auto":
+            profiles += (_profile(name, robot, recordings, _without_auto(settings), still, tell),)
+            settings = _with_drive(settings, name, profiles[-1].value)
+    return settings, profiles
+
+
 def _with_drive(settings: ActuatorSettings, name: str, value: float) -> ActuatorSettings:
     """The settings with another lag or dead band."""
     return replace(settings, lag=value) if name == "lag" else replace(settings, dead_band=value)
@@ -277,22 +300,12 @@ def _profile(
 ) -> Profile:
     """The lag or dead band that leaves least of the positions, everything else found anew for each."""
     model = actuator_robot(robot)
-    start = ActuatorModel.described(model, delay_s=0.0 if isinstance(settings.delay, str) else settings.delay)
 
     def logs(value: float) -> list[ActuatorLog]:
-        control = _controls(robot, _with_drive(settings, name, value), len(recordings))
-        made = [_log(r, c, settings) for r, c in zip(recordings, control, strict=True)]
-        if settings.split is not None:
-            made = [log.part(0, round(settings.split * len(log.time))) for log in made]
-        return made
+        return _logs(robot, recordings, (), _with_drive(settings, name, value))[0]
 
     def fit(value: float) -> OutputError:
-        problem = _problem(model, logs(value), settings, still)
-        linear = linear_actuators(problem, start)
-        guessed = tuple(symbol for symbol in _gain_symbols(settings) if getattr(settings, symbol) == "auto")
-        if guessed:
-            problem = replace(problem, logs=tuple(_with_guess(log, linear.model, guessed) for log in problem.logs))
-            linear = linear_actuators(problem, start)
+        problem, linear, _ = _linear(_problem(model, logs(value), settings, still), settings)
         refined = _estimated(problem, linear, settings, silent)[0]
         assert refined is not None
         return refined
@@ -364,16 +377,23 @@ def _per_joint(robot: Robot, values: Sequence[float], flag: str) -> Array:
     return np.broadcast_to(np.asarray(values, dtype=float), (robot.n_joints,)).copy()
 
 
+def _logs(
+    robot: Robot, recordings: Sequence[Recording], unseen: Sequence[Recording], settings: ActuatorSettings
+) -> tuple[list[ActuatorLog], list[ActuatorLog]]:
+    """Logs to identify on, and logs to roll out: unseen ones, or the rest of the first after a split."""
+    control = _controls(robot, settings, len(recordings))
+    made = [_log(r, c, settings) for r, c in zip(recordings, control, strict=True)]
+    if settings.split is None:
+        return made, [_log(r, control[0], settings) for r in unseen]
+    cuts = [(log, round(settings.split * len(log.time))) for log in made]
+    return [log.part(0, edge) for log, edge in cuts], [log.part(edge, len(log.time)) for log, edge in cuts]
+
+
 def _log(recording: Recording, control: PositionControl, settings: ActuatorSettings) -> ActuatorLog:
     sent = recording.reference_velocity if settings.control == "velocity" else recording.reference_position
     assert sent is not None
     command = Command(recording.time, sent, settings.command)
     return ActuatorLog(recording.place, recording.time, recording.position, command, control)
-
-
-def _with_guess(log: ActuatorLog, model: ActuatorModel, symbols: Sequence[str]) -> ActuatorLog:
-    guess = {symbol: np.maximum(model.values[symbol], 1e-3 * model.values[symbol].max() + 1e-6) for symbol in symbols}
-    return replace(log, control=replace(log.control, **guess))
 
 
 # Asking -------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ With labels in both files lines are matched by them, otherwise by their order.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +38,7 @@ from dynid.estimation.retrieval.coefficients import read_coefficients
 from dynid.naming import split_name
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.robot.model import Robot
+from dynid.structured import csv_lines
 
 VALUE_COLUMNS = ("name", "expression", "value", "sigma_percent")
 
@@ -251,17 +251,7 @@ def _value_rows(place: Path, free: bool = False) -> list[tuple[int, Mapping[str,
 
 def _table(place: Path, what: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Header and lines of a CSV file, with their numbers in the file."""
-    try:
-        text = place.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{what} '{place}' cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{what} '{place}' is not text: {error}") from None
-    lines = [
-        (number, [cell.strip() for cell in row])
-        for number, row in enumerate(csv.reader(text.splitlines()), start=1)
-        if any(cell.strip() for cell in row)
-    ]
+    lines = csv_lines(place, what)
     if len(lines) < 2:
         raise InputError(f"{what} '{place}' has {len(lines)} lines, expected a header and a line for each base parameter")
     header = lines[0][1]

@@ -231,9 +231,7 @@ def _entry(place: Path, entry: Any) -> Exported:
     """One export; a file that was changed after its proof is not proven."""
     path = place / EXPORTS
     try:
-        names, hashes = [entry["file"], *entry["companions"]], dict(entry["sha256"])
-        if not all(isinstance(name, str) and name and "\0" not in name and Path(name).name == name for name in names):
-            raise TypeError(f"a file name: {names!r:.80}")
+        names, hashes = _names([entry["file"], *entry["companions"]]), dict(entry["sha256"])
         if not all(isinstance(note, str) for note in entry["notes"]) or not isinstance(entry["format"], str):
             raise TypeError("notes or format, which are text")
         parity = math.nan if entry["parity"] is None else float(entry["parity"])
@@ -249,6 +247,13 @@ def _entry(place: Path, entry: Any) -> Exported:
     if changed:
         parity, notes = math.nan, (*notes, f"not proven: {', '.join(changed)} was changed after the proof; export again")
     return Exported(files[0], entry["format"], parity, notes, files[1:], lacking)
+
+
+def _names(names: list[Any]) -> list[str]:
+    """Names of files in the folder itself."""
+    if not all(isinstance(name, str) and name and "\0" not in name and Path(name).name == name for name in names):
+        raise TypeError(f"a file name: {names!r:.80}")
+    return names
 
 
 def _remember(folder: Path, exported: Sequence[Exported]) -> None:
@@ -305,19 +310,23 @@ def as_format_holds(run: Run, format: str, places: Sequence[Place]) -> tuple[Rob
     exact = all(effect.name in (Viscous.name, Coulomb.name) and not _smooth(effect) for effect in friction)
     if not friction or exact or robot.loops or robot.floating:
         return robot, ()
-    if run.samples:
-        where = "over the speeds of the logs"
-        motions = [Motion(one.position, one.velocity, one.acceleration, one.load) for one in run.samples]
-    else:
-        where = "over random states within the limits, for want of the logs"
-        q, v, a = random_states_within_limits(robot, 2000, 0)
-        states = Samples(time=np.arange(2000.0), position=q, velocity=v, acceleration=a)
-        motions = [Motion(q, v, a, with_transmitted_load(robot, states).load)]
+    motions, where = _motions_to_hold(run, robot)
     kept = [effect for effect in robot.effects if effect not in friction and effect.name != Armature.name]
     rest = left_out(robot.with_effects(kept), format, places, gravity=False)
     names = ", ".join(effect.label for effect in friction)
     told = f"{format} holds friction ({names}) as the damping and dry friction nearest to it by least squares {where}"
     return nearest_held(robot, motions), (told, *rest)
+
+
+def _motions_to_hold(run: Run, robot: Robot) -> tuple[list[Motion], str]:
+    """Motions over which friction is replaced, and which they are, in words."""
+    if run.samples:
+        motions = [Motion(one.position, one.velocity, one.acceleration, one.load) for one in run.samples]
+        return motions, "over the speeds of the logs"
+    q, v, a = random_states_within_limits(robot, 2000, 0)
+    states = Samples(time=np.arange(2000.0), position=q, velocity=v, acceleration=a)
+    loaded = Motion(q, v, a, with_transmitted_load(robot, states).load)
+    return [loaded], "over random states within the limits, for want of the logs"
 
 
 def _smooth(effect: Effect) -> bool:

@@ -96,8 +96,7 @@ def identify_gains(
     how = _filter(both[0], chosen) if run is None or run.filter is None else run.filter
     model = with_dead_zone(model, both[0], how, chosen) if run is None else model
     place = frame_named(model, frame)
-    n_loads = len(both[1]) if mass is None else 1
-    carried = [*([None] * len(both[0])), *(k if mass is None else 0 for k in range(len(both[1])))]
+    carried, n_loads = _loads_carried(len(both[0]), len(both[1]), each=mass is None)
     logs = [
         _rows(model, place, to_samples(log, how, chosen.max_rows), how, load, n_loads)
         for log, load in zip((*both[0], *both[1]), carried, strict=True)
@@ -180,6 +179,12 @@ def _known(mass: float | None, total: float | None, n_logs: int) -> float:
             "--total is the mass of several loads, one to a loaded log, and one such log was given: give --mass"
         )
     return float(value)
+
+
+def _loads_carried(n_unloaded: int, n_loaded: int, *, each: bool) -> tuple[list[int | None], int]:
+    """Number of the load that every log carries, and how many there are: one to ``each`` loaded log, or one for all."""
+    carried = range(n_loaded) if each else [0] * n_loaded
+    return [*([None] * n_unloaded), *carried], n_loaded if each else 1
 
 
 def _recordings(robot: Robot, paths: Sequence[str | Path], settings: Settings) -> tuple[Recording, ...]:

@@ -73,9 +73,7 @@ PACKED = 16
 def open_logs(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs | StaticRecording:
     """Every log, in memory where they are short together, else surveyed in one pass each and left in their files."""
     parts = [log_part(path) for path in paths]
-    if settings.stream == "off" or not parts or not all(part.path.is_file() for part in parts):
-        return read_logs(robot, paths, settings)
-    if settings.stream == "auto" and not _long([part.path for part in parts]):
+    if not _streamed([part.path for part in parts], settings):
         return read_logs(robot, paths, settings)
     notes: list[str] = []
     try:
@@ -106,6 +104,13 @@ def _surveyed(stream: RecordingStream, part: LogPart, settings: Reading) -> tupl
     return (log, "") if times.named or not settings.trim else without_long_standstill(log)
 
 
+def _streamed(paths: Sequence[Path], settings: Reading) -> bool:
+    """Whether logs are read piece by piece: files, where that is asked for or they are long."""
+    if settings.stream == "off" or not paths or not all(path.is_file() for path in paths):
+        return False
+    return settings.stream != "auto" or _long(paths)
+
+
 def _long(paths: Sequence[Path]) -> bool:
     """Whether logs are long together; files that are short even if packed tightly are not opened to find out."""
     if PACKED * sum(path.stat().st_size for path in paths) <= LONG_BYTES:
@@ -133,11 +138,16 @@ def _open_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) -
         cut = robot.only(missing.present)
         notes.append(missing.note(path.name))
         return open_with(path, cut, _options(settings)), cut
-    if found.joint_names == robot.joint_names:
-        return found, robot
-    rest = [name for name in robot.joint_names if name not in found.joint_names]
+    return found, _cut_to(robot, found.joint_names, notes)
+
+
+def _cut_to(robot: Robot, joints: tuple[str, ...], notes: list[str]) -> Robot:
+    """The robot with the joints that a log was read for."""
+    if joints == robot.joint_names:
+        return robot
+    rest = [name for name in robot.joint_names if name not in joints]
     notes.append(f"joints that are not among --joints are locked at neutral and merged: {', '.join(rest)}")
-    return found, robot.only(found.joint_names)
+    return robot.only(joints)
 
 
 def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading, *, torque: bool = True) -> Logs | StaticRecording:
@@ -169,12 +179,17 @@ def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading, *, torque:
         notes.extend([f"{path.name}: {note}"] if note else [])
     for path, recording in zip(paths, cut, strict=True):
         notes.extend(f"{path.name}: {note}" for note in (*recording.source.notes, *repair_notes(recording)))
-        if torque and recording.torque is None:
-            hint = " It has motor current: give --drive-gains." if recording.current is not None else ""
-            raise InputError(f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
-        if recording.torque is not None and torque:
-            refuse_zero_torque(path, bool(recording.torque.any()), recording.n_samples)
+        if torque:
+            _check_torque(path, recording)
     return Logs(robot, tuple(cut), tuple(str(path) for path in paths), tuple(hashes), tuple(notes))
+
+
+def _check_torque(path: Path, recording: Recording) -> None:
+    """Refuse a log without joint torque, or with nothing but zeros for it."""
+    if recording.torque is None:
+        hint = " It has motor current: give --drive-gains." if recording.current is not None else ""
+        raise InputError(f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
+    refuse_zero_torque(path, bool(recording.torque.any()), recording.n_samples)
 
 
 def unchanged(path: Path, digest: str) -> bool:
@@ -197,11 +212,7 @@ def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) ->
             cut = robot.only(missing.present)
             notes.append(missing.note(path.name))
             return _read(cut, file, settings), cut
-    if found.joint_names == robot.joint_names:
-        return found, robot
-    rest = [name for name in robot.joint_names if name not in found.joint_names]
-    notes.append(f"joints that are not among --joints are locked at neutral and merged: {', '.join(rest)}")
-    return found, robot.only(found.joint_names)
+    return found, _cut_to(robot, found.joint_names, notes)
 
 
 def _read(robot: Robot, file: LogFile, settings: Reading) -> Recording | StaticRecording:

@@ -260,16 +260,30 @@ def without_long_standstill(log: LongLog) -> tuple[LongLog, str]:
     def far(piece: Recording, place: Array) -> IntArray:
         return np.flatnonzero((np.abs(piece.position - place) > limit)[:, moves].any(axis=1))
 
+    start, end = _motion_start(log, far), _motion_end(log, far)
+    head_s, tail_s = start - log.start_s, log.end_s - end
+    if max(head_s, tail_s) <= MARGIN_S or not start < end:
+        return log, ""
+    low, high = (start if head_s > 0.0 else -np.inf), (float(np.nextafter(end, np.inf)) if tail_s > 0.0 else np.inf)
+    kept = log.stream.within(low, high)
+    return LongLog.of(kept, survey(kept)), standstill_note(head_s, tail_s)
+
+
+def _motion_start(log: LongLog, far: Callable[[Recording, Array], IntArray]) -> float:
+    """A margin before the first row that is far from where the log starts; its start where none is."""
     first: Array | None = None
-    start = log.start_s
     for piece in log.stream.as_read():
         first = piece.position[0] if first is None else first
         away = far(piece, first)
         if away.size:
-            start = float(piece.time[away[0]]) - MARGIN_S
-            break
+            return float(piece.time[away[0]]) - MARGIN_S
+    return log.start_s
+
+
+def _motion_end(log: LongLog, far: Callable[[Recording, Array], IntArray]) -> float:
+    """A margin after the last row that is far from where the log ends; its end where none is."""
     last: Array | None = None
-    end, stop = log.end_s, float(np.nextafter(log.end_s, np.inf))
+    stop = float(np.nextafter(log.end_s, np.inf))
     while stop > log.start_s:
         begin = max(log.start_s, stop - TAIL_S)
         pieces = [piece for piece, _ in log.stream.within(begin, stop).pieces() if piece is not None]
@@ -278,15 +292,9 @@ def without_long_standstill(log: LongLog) -> tuple[LongLog, str]:
             last = piece.position[-1] if last is None else last
             away = far(piece, last)
             if away.size:
-                end = float(piece.time[away[-1]]) + MARGIN_S
-                break
+                return float(piece.time[away[-1]]) + MARGIN_S
         stop = begin
-    head_s, tail_s = start - log.start_s, log.end_s - end
-    if max(head_s, tail_s) <= MARGIN_S or not start < end:
-        return log, ""
-    low, high = (start if head_s > 0.0 else -np.inf), (float(np.nextafter(end, np.inf)) if tail_s > 0.0 else np.inf)
-    kept = log.stream.within(low, high)
-    return LongLog.of(kept, survey(kept)), standstill_note(head_s, tail_s)
+    return log.end_s
 
 
 def refuse_without_torque(stream: RecordingStream) -> None:

@@ -66,13 +66,7 @@ def refit_friction(
     started = time.perf_counter()
     model = friction or ("linear" if run.friction is None else run.friction.model)
     asked = dict(changes or {})
-    refused = [name for name in asked if name not in CHANGEABLE]
-    if refused:
-        raise InputError(
-            f"setting '{refused[0]}' is that of the run whose bodies are kept and cannot be changed; expected one of "
-            + ", ".join(CHANGEABLE)
-        )
-    settings = replace(run.settings, **{"friction": model, "split": None, "from_s": None, "to_s": None, **asked})
+    settings = _changed_settings(run.settings, model, asked)
     paths = log_paths(logs)
     tell("reading the logs")
     found = read_logs(run.identified, paths, settings)
@@ -117,3 +111,14 @@ def refit_friction(
     )
     unseen = [to_samples(recording, filtered, settings.max_rows) for recording in parts.unseen]
     return replace(assembled(refitted, unseen, parts.unseen, tell), seconds=time.perf_counter() - started)
+
+
+def _changed_settings(settings: Settings, friction: str, asked: Mapping[str, Any]) -> Settings:
+    """The settings of a run for other logs: these are used whole unless asked otherwise."""
+    refused = [name for name in asked if name not in CHANGEABLE]
+    if refused:
+        raise InputError(
+            f"setting '{refused[0]}' is that of the run whose bodies are kept and cannot be changed; expected one of "
+            + ", ".join(CHANGEABLE)
+        )
+    return replace(settings, **{"friction": friction, "split": None, "from_s": None, "to_s": None, **asked})

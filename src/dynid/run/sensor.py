@@ -194,23 +194,15 @@ def identify_sensor_body(
     if not logs:
         raise InputError("no log of a force/torque sensor was given, expected at least one")
     place = _place(logs, robot, frame)
-    how = chosen_sensor_filter(logs, robot, place) if filtered == "auto" else filtered
-    how = sensor_filter(how) if isinstance(how, str) else how
+    how = _filter(filtered, logs, robot, place)
     moved = [how.samples(log, robot, place, imu) for log in logs]
     samples, motions = tuple(one for one, _ in moved), [motion for _, motion in moved]
     turning = max(float(np.quantile(np.linalg.norm(_velocity(one), axis=1), 0.99)) for one in samples)
     static = turning < STILL_RAD_S if chosen.static is None else chosen.static
-    findings = check_sensor(samples, motions, None if robot is None else robot.gravity)
-    for finding in findings:
-        if finding.severity == "error":
-            raise InputError(f"{finding.sentence}; {finding.fix}")
     gravity = None if robot is None else robot.gravity
+    findings = _passed(check_sensor(samples, motions, gravity))
     notes = [note for one in samples for note in one.notes]
     if chosen.tilt:
-        if robot is None or any(motion is None for motion in motions):
-            raise InputError(
-                "the direction of gravity needs the sensor's pose, expected --robot and joint positions in the log"
-            )
         gravity, samples, tilted = _levelled(samples, motions, robot, place, chosen, static)
         notes.append(tilted)
     rows = WrenchRows(samples, chosen.offsets, chosen.drift, static)
@@ -246,6 +238,22 @@ def _place(logs: Sequence[WrenchRecording], robot: Robot | None, frame: str | Fr
                 "wx.. and ax.., or joint positions with --robot and --frame"
             )
     return None
+
+
+def _filter(
+    filtered: SensorFilter | str, logs: Sequence[WrenchRecording], robot: Robot | None, place: Frame | None
+) -> SensorFilter:
+    """The filter asked for: as it is, by its text, or chosen on the logs."""
+    how = chosen_sensor_filter(logs, robot, place) if filtered == "auto" else filtered
+    return sensor_filter(how) if isinstance(how, str) else how
+
+
+def _passed(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings, where none of them is an error."""
+    for finding in findings:
+        if finding.severity == "error":
+            raise InputError(f"{finding.sentence}; {finding.fix}")
+    return findings
 
 
 def _against_known_mass(
@@ -298,12 +306,14 @@ def _notes(found: SensorBody, turning: float) -> list[str]:
 def _levelled(
     samples: Sequence[WrenchSamples],
     motions: Sequence[LinkMotion | None],
-    robot: Robot,
+    robot: Robot | None,
     place: Frame | None,
     options: SensorOptions,
     static: bool,
 ) -> tuple[Array, tuple[WrenchSamples, ...], str]:
     """The direction of gravity that explains the wrench best, and the samples under it."""
+    if robot is None or any(motion is None for motion in motions):
+        raise InputError("the direction of gravity needs the sensor's pose, expected --robot and joint positions in the log")
     g = robot.gravity.copy()
     size = float(np.linalg.norm(g))
     logs = tuple(samples)

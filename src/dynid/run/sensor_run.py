@@ -252,38 +252,48 @@ def identify_sensor(
         tell("reading the logs")
         whole, model = read_parts(paths, robot, chosen)
         refuse_same(paths, [log.source.sha256 for log in whole])
-        known, unseen = list(whole), list[WrenchRecording]()
+        read = tuple((str(path), log.source.sha256) for path, log in zip(paths, whole, strict=True))
+        known, unseen = whole, tuple[WrenchRecording, ...]()
         if chosen.split is not None:
-            cuts = [(log, max(1, round(chosen.split * log.n_samples))) for log in whole]
-            known = [log.rows(0, cut) for log, cut in cuts]
-            unseen = [log.rows(cut, log.n_samples) for log, cut in cuts]
+            known, unseen = first_parts(whole, chosen.split)
         elif others:
-            unseen = list(read_parts(others, model, replace(chosen, from_s=None, to_s=None))[0])
-            pairs = zip(map(str, paths), (log.source.sha256 for log in whole), strict=True)
-            refuse_same(others, [log.source.sha256 for log in unseen], seen=pairs)
+            unseen = read_parts(others, model, replace(chosen, from_s=None, to_s=None))[0]
+            refuse_same(others, [log.source.sha256 for log in unseen], seen=read)
         tell(f"estimating by {', '.join(METHODS)}")
         place, imu = places(model, chosen)
-        options = SensorOptions(
-            drift=chosen.drift,
-            tilt=chosen.tilt,
-            static=chosen.static,
-            constraints=known_load(chosen.mass, chosen.shape),
-            answer=chosen.method,
-        )
+        options = sensor_options(chosen)
         found = identify_sensor_body(known, model, place, filtered=filter_of(chosen), imu=imu, options=options)
         tell("predicting the wrench")
         samples = [moved(found, log, model, imu) for log in unseen]
-        validation_hashes = [log.source.sha256 for log in unseen] if others else []
         return SensorRun(
             chosen,
             model,
             found,
             errors(found, found.samples),
             errors(found, samples) if samples else {},
-            tuple((str(path), log.source.sha256) for path, log in zip(paths, whole, strict=True)),
-            tuple(zip(map(str, others), validation_hashes, strict=True)),
+            read,
+            tuple((str(path), log.source.sha256) for path, log in zip(others, unseen, strict=False)),  # none after a split
             time.perf_counter() - started,
         )
+
+
+def first_parts(
+    logs: Sequence[WrenchRecording], split: float
+) -> tuple[tuple[WrenchRecording, ...], tuple[WrenchRecording, ...]]:
+    """The first share of every log, and the rest of it."""
+    cuts = [(log, max(1, round(split * log.n_samples))) for log in logs]
+    return tuple(log.rows(0, cut) for log, cut in cuts), tuple(log.rows(cut, log.n_samples) for log, cut in cuts)
+
+
+def sensor_options(settings: Settings) -> SensorOptions:
+    """How the body is identified, from the options of a run."""
+    return SensorOptions(
+        drift=settings.drift,
+        tilt=settings.tilt,
+        static=settings.static,
+        constraints=known_load(settings.mass, settings.shape),
+        answer=settings.method,
+    )
 
 
 def validate_sensor(

@@ -17,19 +17,19 @@ from dynid.export.sidecar import DAMAGED
 from dynid.folders import changed_folder, complete
 from dynid.recording.finding import Finding
 from dynid.regression.wrench_rows import wrench_parameters
-from dynid.robot.effects import effect_to_dict
 from dynid.robot.frames import frame_named
 from dynid.robot.model import Robot
 from dynid.run.estimate_files import read_estimate, write_estimate
 from dynid.run.known_load import known_load
 from dynid.run.logs import unchanged
 from dynid.run.options import Settings
+from dynid.run.robot_files import copy_description, load_robot, robot_record
 from dynid.run.runfile import write_run_file
 from dynid.run.sealed import FORMAT, SENSOR, claim, is_run, name_changed_files, read_record, write_record
 from dynid.run.sensor import SensorBody
-from dynid.run.sensor_run import SensorRun, WrenchError, moved, places, read_parts
+from dynid.run.sensor_run import SensorRun, WrenchError, first_parts, moved, places, read_parts
 from dynid.run.sensor_signals import SensorFilter
-from dynid.run.store import RUN_FILE, clear_run, copy_description, found_log, load_robot, versions
+from dynid.run.store import RUN_FILE, clear_run, logs_record, recorded_logs, versions
 
 
 def is_sensor_run(folder: str | Path) -> bool:
@@ -61,19 +61,9 @@ def write_sensor_run(run: SensorRun, folder: Path, target: Path) -> None:
         "format": FORMAT,
         "kind": SENSOR,
         "settings": run.settings.as_dict(),
-        "robot": None
-        if robot is None
-        else {
-            "name": robot.name,
-            "file": description,
-            "source": robot.source.path,
-            "sha256": robot.source.sha256,
-            "joints": robot.joint_names,
-            "effects": [effect_to_dict(effect) for effect in robot.effects],
-            "coupling": None if robot.coupling is None else robot.coupling.as_dict(),
-        },
-        "logs": [{"path": path, "sha256": digest} for path, digest in run.logs],
-        "validation_logs": [{"path": path, "sha256": digest} for path, digest in run.validation_logs],
+        "robot": None if robot is None else robot_record(robot, description),
+        "logs": logs_record(run.logs),
+        "validation_logs": logs_record(run.validation_logs),
         "filter": asdict(found.filter),
         "static": found.static,
         "gravity": None if found.gravity is None else found.gravity.tolist(),
@@ -136,8 +126,8 @@ def _run_of(source: Path, record: Mapping[str, Any]) -> SensorRun:
         found,
         errors["identification"],
         errors["validation"],
-        tuple((found_log(item["path"], source), item["sha256"]) for item in record["logs"]),
-        tuple((found_log(item["path"], source), item["sha256"]) for item in record["validation_logs"]),
+        recorded_logs(record["logs"], source),
+        recorded_logs(record["validation_logs"], source),
         float(record["result"]["seconds"]),
     )
 
@@ -176,7 +166,7 @@ def with_sensor_logs(run: SensorRun) -> SensorRun:
         return run
     recordings, robot = read_parts([Path(path) for path, _ in run.logs], run.robot, run.settings)
     if run.settings.split is not None:
-        recordings = tuple(log.rows(0, max(1, round(run.settings.split * log.n_samples))) for log in recordings)
+        recordings = first_parts(recordings, run.settings.split)[0]
     _, imu = places(robot, run.settings)
     samples = tuple(moved(run.found, log, robot, imu) for log in recordings)
     return replace(run, found=replace(run.found, samples=samples))

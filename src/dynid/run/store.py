@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import platform
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,21 +17,18 @@ from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.friction.choice import FrictionChoice
 from dynid.export.sidecar import DAMAGED, robot_from_sidecar
 from dynid.export.sidecar import FORMAT as PARAMETERS
-from dynid.files import read_json, write_bytes
+from dynid.files import read_json
 from dynid.folders import changed_folder, complete
 from dynid.recording.finding import DataCheck
-from dynid.robot.builtin import demo_robot
-from dynid.robot.coupling import Coupling
-from dynid.robot.effects import effect_from_dict, effect_to_dict
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
 from dynid.run.bands import BandTrial
-from dynid.run.described import described_robot
 from dynid.run.estimate_files import read_estimate, write_estimate
 from dynid.run.log_part import log_part
 from dynid.run.options import Settings
 from dynid.run.reason import RunVerdict
 from dynid.run.record import Run
+from dynid.run.robot_files import copy_description, load_robot, robot_record
 from dynid.run.rows import RowPlan
 from dynid.run.runfile import write_run_file
 from dynid.run.sealed import (
@@ -45,7 +40,6 @@ from dynid.run.sealed import (
     hash_of,
     is_run,
     name_changed_files,
-    read_file,
     read_record,
     write_record,
 )
@@ -108,17 +102,9 @@ def write_run(run: Run, folder: Path, target: Path) -> None:
     record = {
         "format": FORMAT,
         "settings": run.settings.as_dict(),
-        "robot": {
-            "name": run.robot.name,
-            "file": description,
-            "source": run.robot.source.path,
-            "sha256": run.robot.source.sha256,
-            "joints": run.robot.joint_names,
-            "effects": [effect_to_dict(effect) for effect in run.robot.effects],
-            "coupling": None if run.robot.coupling is None else run.robot.coupling.as_dict(),
-        },
-        "logs": [{"path": path, "sha256": digest} for path, digest in run.logs],
-        "validation_logs": [{"path": path, "sha256": digest} for path, digest in run.validation_logs],
+        "robot": robot_record(run.robot, description),
+        "logs": logs_record(run.logs),
+        "validation_logs": logs_record(run.validation_logs),
         "filter": None if run.filter is None else run.filter.as_dict(),
         "filter_trials": [trial.filter.as_dict() | {"error": trial.error} for trial in run.trials],
         "rows": run.rows.as_dict(),
@@ -169,7 +155,17 @@ def load_run(folder: str | Path, *, with_samples: bool = False) -> Run:
     return with_logs(run) if with_samples else run
 
 
-def found_log(log: str, source: Path) -> str:
+def logs_record(logs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """What a run keeps of its logs: where each was, and its hash."""
+    return [{"path": path, "sha256": digest} for path, digest in logs]
+
+
+def recorded_logs(record: Iterable[Mapping[str, Any]], source: Path) -> tuple[tuple[str, str], ...]:
+    """The logs of a record, where they are now."""
+    return tuple((_found_log(item["path"], source), item["sha256"]) for item in record)
+
+
+def _found_log(log: str, source: Path) -> str:
     """Where a log of the run is now: as it was named, or beside the run folder where the run is loaded from elsewhere."""
     if is_url(log):
         return log
@@ -193,8 +189,8 @@ def _run_of(source: Path, record: Mapping[str, Any]) -> Run:
             estimate=result,
             filter=None if record["filter"] is None else Filter(**record["filter"]),
             rows=RowPlan.from_dict(record["rows"]),
-            logs=tuple((found_log(item["path"], source), item["sha256"]) for item in record["logs"]),
-            validation_logs=tuple((found_log(item["path"], source), item["sha256"]) for item in record["validation_logs"]),
+            logs=recorded_logs(record["logs"], source),
+            validation_logs=recorded_logs(record["validation_logs"], source),
             friction=None if model is None else FrictionChoice.from_dict(robot, model),
             feasibility=None if verdict is None else Verdict.from_dict(verdict),
             verdict=None if told is None else RunVerdict.from_dict(told),
@@ -252,38 +248,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "unknown"
     return found
-
-
-def copy_description(robot: Robot, folder: Path) -> str | None:
-    """The description's own bytes into the run folder, so that the run stands on its own; None for a built-in robot."""
-    if not robot.source.path:
-        return None
-    source = Path(robot.source.path)
-    try:
-        content = source.read_bytes()
-    except OSError as error:
-        raise InputError(f"robot description '{source}' can no longer be read: {error.strerror or error}") from None
-    name = f"robot{source.suffix}"
-    write_bytes(folder / name, content)
-    return name
-
-
-def _description(folder: Path, record: Mapping[str, Any]) -> Path:
-    """The robot's own file where it is still what it was, beside its meshes and included files; else the run's copy."""
-    original = Path(record["source"])
-    if original.is_file() and hashlib.sha256(original.read_bytes()).hexdigest() == record["sha256"]:
-        return original
-    return folder / str(record["file"])
-
-
-def load_robot(folder: Path, record: Mapping[str, Any], files: Mapping[str, Any], settings: Settings) -> Robot:
-    """The robot of a run, from its own file or the run's copy; ``record`` is what the run keeps of it, ``files`` the whole record."""
-    if record["file"] is not None:
-        read_file(folder, files, str(record["file"]))  # a copy that was changed describes another robot
-    built_in = record["file"] is None
-    robot = described_robot(demo_robot(settings.effects or "none") if built_in else _description(folder, record), settings)
-    if tuple(record["joints"]) != robot.joint_names:
-        robot = robot.only(record["joints"])
-    coupling = record.get("coupling")
-    robot = replace(robot, coupling=None if coupling is None else Coupling.from_dict(coupling))
-    return robot.with_effects([effect_from_dict(effect) for effect in record["effects"]])

@@ -146,11 +146,16 @@ def with_logs(run: Run) -> Run:
     if not run.logs:  # retrieved from coefficients: there is nothing to validate on but these
         others = [to_samples(recording, run.filter, run.settings.max_rows) for recording in unseen]
         return replace(run, unseen=under_load(run, others))
+    return _with_short_logs(run, run.filter, unseen)
+
+
+def _with_short_logs(run: Run, filtered: Filter, unseen: Sequence[Recording]) -> Run:
+    """A loaded run with all samples of its logs, judged anew on the rest of them or on ``unseen``."""
     whole = known = _recordings(run, [path for path, _ in run.logs])
     if run.settings.split is not None:
         parts = [split_recording(recording, run.settings.split) for recording in known]
         known, unseen = tuple(first for first, _ in parts), tuple(rest for _, rest in parts)
-    filtered, most = run.filter, run.settings.max_rows
+    most = run.settings.max_rows
     samples = under_load(run, hold_still([to_samples(recording, filtered, most) for recording in known]))
     regression = factorise(rows_of(run.rows, run.robot, samples, known))
     notes = run.notes

@@ -6,7 +6,7 @@ the same motion by the trapezoidal rule. No simulator is needed for it, and one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -223,21 +223,29 @@ def position_sensitivities(
         "width": drives.coulomb * (1.0 - sign**2) * middle / width**2,
         "delay": -acting * drives.kp * jump,
     }
-    F = np.zeros((len(u), n, len(unknowns)))
-    bodies = [k for k, unknown in enumerate(unknowns) if unknown.symbol not in forces]
-    if bodies:
-        Y = torque_regressor(robot.with_effects(()), *(0.5 * (x[1:] + x[:-1]) for x in (q, v, a)))
-        for k in bodies:
-            F[:, :, k] = -Y[:, :, robot.parameters.index(f"{unknowns[k].symbol}{unknowns[k].joint + 1}")]
-    for k, unknown in enumerate(unknowns):
-        if unknown.symbol not in forces:
-            continue
-        rows = range(n) if unknown.joint < 0 else (unknown.joint,)
-        for j in rows:
-            F[:, j, k] = unknown.scale * forces[unknown.symbol][:, j]
+    F = _forces(robot, (q, v, a), unknowns, forces)
     out = np.empty((len(motion.kept), n, len(unknowns) + 2 * n))
     compiled(kernel.sensitivities)(M, C, G, every, K, D, F, h, np.array(motion.kept), out)
     return out
+
+
+def _forces(
+    robot: Robot, motion: tuple[Array, Array, Array], unknowns: Sequence[Unknown], of_drives: Mapping[str, Array]
+) -> Array:
+    """Torque that a change of one in every unknown adds between two nodes, ``(steps, joints, unknowns)``."""
+    n = robot.n_dof
+    F = np.zeros((len(motion[0]) - 1, n, len(unknowns)))
+    bodies = [k for k, unknown in enumerate(unknowns) if unknown.symbol not in of_drives]
+    if bodies:
+        Y = torque_regressor(robot.with_effects(()), *(0.5 * (x[1:] + x[:-1]) for x in motion))
+        for k in bodies:
+            F[:, :, k] = -Y[:, :, robot.parameters.index(f"{unknowns[k].symbol}{unknowns[k].joint + 1}")]
+    for k, unknown in enumerate(unknowns):
+        if unknown.symbol in of_drives:
+            rows = range(n) if unknown.joint < 0 else (unknown.joint,)
+            for j in rows:
+                F[:, j, k] = unknown.scale * of_drives[unknown.symbol][:, j]
+    return F
 
 
 _DRIVE_OF = {

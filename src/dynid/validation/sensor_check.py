@@ -71,8 +71,8 @@ def check_sensor(
     spins = np.column_stack([w[:, i] * w[:, j] for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))])
     rest = {"turns": turns, "spins": spins}
     place = samples[0].place
-    if gravity is not None and motions and all(motion is not None for motion in motions):
-        fall = np.concatenate([motion.rotation.transpose(0, 2, 1) @ -gravity for motion in motions if motion is not None])
+    fall = _fall(motions, gravity)
+    if fall is not None:
         found = _compensated(place, fall, b - fall, rest, wrench)
         if found:
             return found
@@ -82,6 +82,14 @@ def check_sensor(
     if force.size("b") * KGF < LEAST_WEIGHT_N or not force.known("b"):
         return ()
     return _axes(place, force, moment) or _units(place, force, moment)
+
+
+def _fall(motions: Sequence[LinkMotion | None], gravity: Array | None) -> Array | None:
+    """Acceleration that stands for gravity, in the axes of the sensor; None where its pose is not known."""
+    known = [motion for motion in motions if motion is not None]
+    if gravity is None or not known or len(known) < len(motions):
+        return None
+    return np.concatenate([motion.rotation.transpose(0, 2, 1) @ -gravity for motion in known])
 
 
 def _three_directions(b: Array) -> bool:

@@ -174,6 +174,14 @@ class LineDecoder:
             self._clock = Clock(tuple(clock["columns"]), float(clock["scale"]), tuple(clock["origin"]), clock["rate_hz"])
 
 
+def _refuse_without_torque(where: str, quantities: Sequence[str], scales: Scales, gains: Any) -> None:
+    """Refuse a stream without torque, or with current and no gains that make torque of it."""
+    driven = [name for name in ("torque", "current") if name in quantities]
+    if not driven or (gains is None and (driven == ["current"] or scales.torque_is_current)):
+        hint = " It has motor current: give --drive-gains." if driven else ""
+        raise InputError(f"{where} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
+
+
 @dataclass(frozen=True, eq=False)
 class _Columns:
     """Where the numbers of a row are, and what brings them to SI at the joints."""
@@ -203,10 +211,7 @@ class _Columns:
         )
         gains = joints.in_order(layout.drive_gains)
         quantities = tuple(name for name in _QUANTITIES if name in plan.slots)
-        driven = [name for name in ("torque", "current") if name in quantities]
-        if not driven or (gains is None and (driven == ["current"] or scales.torque_is_current)):
-            hint = " It has motor current: give --drive-gains." if driven else ""
-            raise InputError(f"{where} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
+        _refuse_without_torque(where, quantities, scales, gains)
         slots = (*(Slot(name) for name in plan.time.names), *(slot for name in quantities for slot in plan.slots[name]))
         n, ones = len(plan.joint_names), np.ones(len(plan.joint_names))
         return cls(

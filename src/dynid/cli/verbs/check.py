@@ -15,6 +15,7 @@ from dynid.errors import InputError
 if TYPE_CHECKING:
     from dynid.robot.model import Robot
     from dynid.run.base_check import BaseCheck
+    from dynid.validation.consistency import ModelConsistency
 
 INERTIAL_SYMBOLS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
@@ -92,29 +93,32 @@ def _check_links(model: Path | None, grouping: Path | None, constraints: Path | 
         links = [asdict(link) for link in verdict.links]
         show_json({"feasible": verdict.feasible and not violated, "links": links, "violated": violated})
     else:
-        rows = [
-            (
-                link.name,
-                f"{link.mass:.6g}",
-                "empty" if link.empty else ("yes" if link.consistent else "NO"),
-                f"{link.triangle_slack:.3g}",
-                f"{link.min_eigenvalue:.3g}",
-                link.fault,
-            )
-            for link in verdict.links
-        ]
-        show_table(
-            ("link", "mass kg", "consistent", "triangle slack kg m^2", "min eigenvalue", "fault"), rows, text=(0, 2, 5)
-        )
-        bad = verdict.inconsistent
-        good = "every link is consistent"
-        if all(link.empty for link in verdict.links):
-            good = "there is nothing to check, no link has mass or inertia"
-        show(f"{model.name}: " + (f"{len(bad)} inconsistent: {', '.join(bad)}" if bad else good))
+        _show_links(verdict, model.name)
         if constraints is not None:
             show("constraints: " + ("all are kept" if not violated else f"violated: {', '.join(violated)}"))
     if violated or not verdict.feasible:
         raise typer.Exit(1)
+
+
+def _show_links(verdict: ModelConsistency, model: str) -> None:
+    """Every link with its margin and fault, and the sum of them."""
+    rows = [
+        (
+            link.name,
+            f"{link.mass:.6g}",
+            "empty" if link.empty else ("yes" if link.consistent else "NO"),
+            f"{link.triangle_slack:.3g}",
+            f"{link.min_eigenvalue:.3g}",
+            link.fault,
+        )
+        for link in verdict.links
+    ]
+    show_table(("link", "mass kg", "consistent", "triangle slack kg m^2", "min eigenvalue", "fault"), rows, text=(0, 2, 5))
+    bad = verdict.inconsistent
+    good = "every link is consistent"
+    if all(link.empty for link in verdict.links):
+        good = "there is nothing to check, no link has mass or inertia"
+    show(f"{model}: " + (f"{len(bad)} inconsistent: {', '.join(bad)}" if bad else good))
 
 
 def _violated(robot: Robot, constraints: Path | None) -> list[str]:

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dynid.cli.console import Stages, percent, show, show_json, show_table
+from dynid.cli.job import Job, job_of
 from dynid.cli.options import (
     AsJson,
+    ConfigFile,
     ConstraintsFile,
     OptionalLogFiles,
     OptionalRobotFile,
     UnseenLogs,
-    constraints_table,
 )
 from dynid.cli.schema import takes_options
-from dynid.errors import InputError
 from dynid.run.options import Fit, Model, Reading, Rows, Sensor, Work
+
+if TYPE_CHECKING:
+    pass
 
 
 @takes_options(Model, Rows, Fit, Reading, Sensor, Work, without=("method", "keep_bodies", "coefficients"))
 def compare(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", help="Run file with these options (see dynid init); flags take precedence.", show_default=False
-        ),
-    ] = None,
+    config: ConfigFile = None,
     methods: Annotated[
         str | None, typer.Option("--methods", help="Some methods, separated by commas; default: all.", show_default=False)
     ] = None,
@@ -45,34 +43,31 @@ def compare(
 
     Example: [bold]dynid compare arm.urdf run.parquet --methods ols,wls,sdp[/bold]
     """
-    from dynid.cli.sensor import compare_sensor_logs, without_robot
+    from dynid.cli.sensor import compare_sensor_logs
+    from dynid.run.logs import SensorLogError
+
+    job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
+    named = None if methods is None else tuple(name.strip() for name in methods.split(","))
+    if job.of_sensor_alone:
+        compare_sensor_logs(job, named, json)
+        return
+    try:
+        _compare_on_robot(job, named, json)
+    except SensorLogError:  # the joints of the robot move a sensor
+        compare_sensor_logs(job, named, json)
+
+
+def _compare_on_robot(job: Job, methods: Sequence[str] | None, json: bool) -> None:
+    """The methods on logs of joint torque."""
     from dynid.estimation.methods.registry import METHODS
     from dynid.run.compare import compare as compare_methods
     from dynid.run.compare import compared_without
-    from dynid.run.log_paths import log_paths
-    from dynid.run.logs import SensorLogError
-    from dynid.run.runfile import RunFile, read_run_file
 
-    file = RunFile() if config is None else read_run_file(config)
-    known = constraints_table(constraints)
-    settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
-    description, recordings = without_robot(robot or file.robot, log_paths(logs or file.logs))
-    unseen = log_paths(validate or file.validate)
-    named = None if methods is None else tuple(name.strip() for name in methods.split(","))
-    if description is None and recordings:
-        compare_sensor_logs(None, recordings, settings, unseen, named, json)
-        return
-    if description is None or not recordings:
-        raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
-    chosen = METHODS if named is None else named
-    try:
-        with Stages(quiet=json) as stages:
-            run, found = compare_methods(
-                description, recordings, settings, validate_on=unseen, methods=chosen, tell=stages.tell
-            )
-    except SensorLogError:
-        compare_sensor_logs(description, recordings, settings, unseen, named, json)
-        return
+    chosen, description = METHODS if methods is None else methods, job.described()
+    with Stages(quiet=json) as stages:
+        run, found = compare_methods(
+            description, job.logs, job.settings, validate_on=job.unseen, methods=chosen, tell=stages.tell
+        )
     if json:
         filtered = None if run.filter is None else run.filter.describe()
         show_json({"methods": [one.as_dict() for one in found], "filter": filtered, "rows": run.rows.as_dict()})
@@ -83,7 +78,7 @@ def compare(
     for one in found:
         if one.sentence:
             show(f"{one.method}: {one.sentence}")
-    less = compared_without(chosen, settings)
+    less = compared_without(chosen, job.settings)
     if less:
         show(f"note: {less}")
     if run.filter is not None:

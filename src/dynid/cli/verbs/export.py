@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dynid.cli.console import show, show_json
 from dynid.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from dynid.run.export import Exported
 
 
 def export(
@@ -47,28 +51,32 @@ def export(
     known = load_run(run, with_samples=True)
     written = export_run(known, output or run, to.split(","), allow_inconsistent=allow_inconsistent)
     if json:
-        show_json(
-            {
-                "files": [str(file) for item in written for file in item.files],
-                "parity": max((item.parity for item in written if not math.isnan(item.parity)), default=None),
-                "parities": {item.format: item.parity for item in written},
-                "total_torque": {item.format: [one.as_dict() for one in item.lacking] for item in written},
-                "proven": all(item.proven for item in written),
-                "notes": [note for item in written for note in item.notes],
-            }
-        )
+        show_json(_as_dict(written))
     else:
         for item in written:
-            for note in item.notes:
-                show(f"{'warning' if note == item.warning else 'note'}: {note}")
-            held = "rigid bodies" if item.format == "urdf" else "what the format holds"
-            proof = (
-                ""
-                if math.isnan(item.parity)
-                else f": torque of {held} differs by {item.parity:.1e} (relative) after reloading"
-            )
-            show(f"{', '.join(map(str, item.files))}{proof}")
-            if item.lacks():
-                show(f"{item.path.name}: {item.lacks()}")
+            _show_written(item)
     if any(item.failed for item in written):
         raise typer.Exit(1)
+
+
+def _as_dict(written: Sequence[Exported]) -> dict[str, Any]:
+    """What ``dynid export --json`` prints."""
+    return {
+        "files": [str(file) for item in written for file in item.files],
+        "parity": max((item.parity for item in written if not math.isnan(item.parity)), default=None),
+        "parities": {item.format: item.parity for item in written},
+        "total_torque": {item.format: [one.as_dict() for one in item.lacking] for item in written},
+        "proven": all(item.proven for item in written),
+        "notes": [note for item in written for note in item.notes],
+    }
+
+
+def _show_written(item: Exported) -> None:
+    """The files of one format, how well they were proven and what the format has no place for."""
+    for note in item.notes:
+        show(f"{'warning' if note == item.warning else 'note'}: {note}")
+    held = "rigid bodies" if item.format == "urdf" else "what the format holds"
+    proof = "" if math.isnan(item.parity) else f": torque of {held} differs by {item.parity:.1e} (relative) after reloading"
+    show(f"{', '.join(map(str, item.files))}{proof}")
+    if item.lacks():
+        show(f"{item.path.name}: {item.lacks()}")

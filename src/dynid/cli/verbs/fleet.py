@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dynid.cli.at_most import check_at_most
 from dynid.cli.console import Stages, percent, say, show, show_json, show_table
 from dynid.cli.options import AsJson
 from dynid.cli.schema import takes_options
 from dynid.cli.verbs.store import FromDay, Robots, StoreFolder, ToDay, Where
-from dynid.errors import InputError
 from dynid.run.options import Work
+
+if TYPE_CHECKING:
+    from dynid.fleet.judge import Fleet
 
 
 @takes_options(Work)
@@ -52,8 +54,7 @@ def fleet(
     from dynid.fleet.judge import judge_fleet
     from dynid.report.fleet_report import report_fleet
 
-    if at_most is not None and not 0.0 <= at_most < math.inf:
-        raise InputError(f"--at-most is {at_most:g}, expected a share of torque such as 0.05, or 0")
+    check_at_most(at_most, "a share of torque such as 0.05, or 0")
     with Stages(quiet=json) as stages:
         found = judge_fleet(
             store,
@@ -69,25 +70,30 @@ def fleet(
     if json:
         show_json(found.summary() | {"at_most": at_most, "files": [str(page)]})
     else:
-        named = {one.robot for one in found.alarms}
-        rows = [
-            (one.robot, str(len(one.days)), one.days[0].isoformat(), one.days[-1].isoformat(), "yes")
-            for one in found.followed
-            if one.robot in named
-        ]
-        for note in found.notes:
-            say(f"note: {note}")
-        if rows:
-            show_table(("robot", "days", "first", "last", "alarm"), rows, text=(0, 2, 3, 4))
-        for alarm in found.alarms:
-            show(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}")
-        show(
-            f"{len(found.robots)} robots, {found.rows} rows: {len(named)} with an alarm; in a fleet without differences or changes "
-            f"an alarm is raised with probability {percent(found.rate, 1)} at most"
-        )
+        _show_alarms(found)
         show(f"written: {page}")
     if at_most is not None and found.exceeds(at_most):
         say(
             f"dynid: an alarm makes up {percent(found.largest_share)} of a joint's torque, more than the {percent(at_most)} allowed"
         )
         raise typer.Exit(1)
+
+
+def _show_alarms(found: Fleet) -> None:
+    """The robots with an alarm, and why."""
+    named = {one.robot for one in found.alarms}
+    rows = [
+        (one.robot, str(len(one.days)), one.days[0].isoformat(), one.days[-1].isoformat(), "yes")
+        for one in found.followed
+        if one.robot in named
+    ]
+    for note in found.notes:
+        say(f"note: {note}")
+    if rows:
+        show_table(("robot", "days", "first", "last", "alarm"), rows, text=(0, 2, 3, 4))
+    for alarm in found.alarms:
+        show(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}")
+    show(
+        f"{len(found.robots)} robots, {found.rows} rows: {len(named)} with an alarm; in a fleet without differences or changes "
+        f"an alarm is raised with probability {percent(found.rate, 1)} at most"
+    )

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import gc
-import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dynid.cli.at_most import check_at_most, end_above
 from dynid.cli.console import Stages, percent, say, show, show_json, show_table
+from dynid.cli.job import Job, job_of
 from dynid.cli.options import (
     AsJson,
+    ConfigFile,
     ConstraintsFile,
     OptionalLogFiles,
     OptionalRobotFile,
     RunFolder,
     UnseenLogs,
-    constraints_table,
 )
 from dynid.cli.schema import takes_options
-from dynid.errors import InputError
 from dynid.run.options import Fit, Model, Reading, Rows, Sensor, Work
 
 if TYPE_CHECKING:
@@ -33,12 +34,7 @@ if TYPE_CHECKING:
 def identify(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", help="Run file with these options (see dynid init); flags take precedence.", show_default=False
-        ),
-    ] = None,
+    config: ConfigFile = None,
     output: RunFolder = None,
     validate: UnseenLogs = None,
     compare: Annotated[
@@ -73,56 +69,62 @@ def identify(
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
-    from dynid.cli.sensor import identify_sensor_logs, without_robot
-    from dynid.publish.publish import publish_run, reserved
+    from dynid.cli.sensor import identify_sensor_logs
     from dynid.run.export import known_formats
-    from dynid.run.identify import identify as identify_robot
-    from dynid.run.log_paths import log_paths, names_of
     from dynid.run.logs import SensorLogError
-    from dynid.run.runfile import RunFile, read_run_file
+
+    check_at_most(at_most)
+    formats = known_formats(export.split(","))
+    job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
+    target = output or job.output or Path("run")
+    if job.of_sensor_alone:
+        identify_sensor_logs(job, target, formats, at_most, json)
+        return
+    methods = None if compare is None else [name.strip() for name in compare.split(",")]
+    try:
+        run, published = _published(job, target, formats, methods, json)
+    except SensorLogError:  # the joints of the robot move a sensor
+        identify_sensor_logs(job, target, formats, at_most, json)
+        return
+    _tell(run, published, at_most, json)
+    _end_without_answer(run)
+    end_above(run.judged_error, at_most)
+
+
+def _published(
+    job: Job, target: Path, formats: Sequence[str], methods: Sequence[str] | None, quiet: bool
+) -> tuple[Run, Published]:
+    """The robot identified from its logs, with the other methods that were asked for, in its folder."""
+    from dynid.publish.publish import publish_run, reserved
+    from dynid.run.identify import identify as identify_robot
+    from dynid.run.log_paths import names_of
 
     gc.freeze()  # what modules hold lives to the end: nobody need look there for garbage
-    if at_most is not None and not 0.0 <= at_most < math.inf:
-        raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
-    formats = known_formats(export.split(","))
-    file = RunFile() if config is None else read_run_file(config)
-    known = constraints_table(constraints)
-    settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
-    description, recordings = without_robot(robot or file.robot, log_paths(logs or file.logs))
-    target, unseen = output or file.output or Path("run"), log_paths(validate or file.validate)
-    if description is None and recordings:
-        identify_sensor_logs(None, recordings, settings, unseen, target, formats, at_most, json)
-        return
-    if description is None or not (recordings or settings.coefficients):
-        raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
-    if not json:
-        sources = [Path(settings.coefficients)] if settings.coefficients else recordings
+    settings = job.settings
+    description = job.described(needs_logs=not settings.coefficients)
+    if not quiet:
+        sources = [Path(settings.coefficients)] if settings.coefficients else job.logs
         say(f"identifying {description.name} from {names_of(sources)}")
-    try:
-        with reserved(target), Stages(quiet=json) as stages:
-            run = identify_robot(description, recordings, settings, validate_on=unseen, tell=stages.tell)
-            if compare is not None:
-                from dynid.run.compare import compare_on
+    with reserved(target), Stages(quiet=quiet) as stages:
+        run = identify_robot(description, job.logs, settings, validate_on=job.unseen, tell=stages.tell)
+        if methods is not None:
+            from dynid.run.compare import compare_on
 
-                found = compare_on(run, settings, [name.strip() for name in compare.split(",")], tell=stages.tell)
-                run = replace(run, comparisons=tuple(one.as_dict() for one in found))
-            published = publish_run(run, target, formats=formats, tell=stages.tell)
-    except SensorLogError:
-        identify_sensor_logs(description, recordings, settings, unseen, target, formats, at_most, json)
-        return
+            found = compare_on(run, settings, methods, tell=stages.tell)
+            run = replace(run, comparisons=tuple(one.as_dict() for one in found))
+        return run, publish_run(run, target, formats=formats, tell=stages.tell)
+
+
+def _tell(run: Run, published: Published, at_most: float | None, json: bool) -> None:
+    """What was found and written."""
     if json:
         files = [str(path) for path in published.files]
         show_json(run.summary() | {"files": files, "refusals": list(published.refusals), "at_most": at_most})
-    else:
-        show_run(run)
-        _show_published(published)
-        if run.verdict is not None:
-            show(f"verdict: {run.verdict.sentence}")
-    _end_without_answer(run)
-    error = run.judged_error
-    if at_most is not None and not error <= at_most:
-        say(f"dynid: the error is {percent(error)}, more than the {percent(at_most)} allowed")
-        raise typer.Exit(1)
+        return
+    show_run(run)
+    _show_published(published)
+    if run.verdict is not None:
+        show(f"verdict: {run.verdict.sentence}")
 
 
 def _show_published(published: Published) -> None:
@@ -149,16 +151,7 @@ def show_run(run: Run) -> None:
     found = run.estimate
     for note in run.notes:
         show(f"note: {note}")
-    rows = [
-        (text, f"{value:.5g}", spread, origin)
-        for text, value, spread, origin in zip(
-            found.base.expressions(digits=4), found.base_values, found.sigma_texts, found.origin, strict=True
-        )
-    ]
-    show_table(("base parameter", "value", "sigma", "from"), rows, text=(0, 3))
-    inner = [(one.joint, one.name, f"{one.value:.4g}", one.interval_text, one.unit) for one in run.inner_numbers]
-    if inner:
-        show_table(("joint", "number inside friction", "value", "95 % interval", "unit"), inner, text=(0, 1, 3, 4))
+    _show_values(run)
     if run.filter is not None:
         show(f"filter: {run.filter.describe()}")
     if run.from_coefficients:
@@ -169,6 +162,32 @@ def show_run(run: Run) -> None:
         f"{'poses' if run.filter is None else 'samples'}, "
         f"condition number {found.condition_number:.4g} (scaled {found.condition_number_scaled:.4g})"
     )
+    _show_errors(run)
+    if "lower_bound" in found.details:
+        show_retrieval(dict(found.details))
+    for line in advice_lines(run.advice):
+        show(f"advice: {line}")
+    show_consistency(run)
+
+
+def _show_values(run: Run) -> None:
+    """Base parameters, and the numbers inside friction."""
+    found = run.estimate
+    rows = [
+        (text, f"{value:.5g}", spread, origin)
+        for text, value, spread, origin in zip(
+            found.base.expressions(digits=4), found.base_values, found.sigma_texts, found.origin, strict=True
+        )
+    ]
+    show_table(("base parameter", "value", "sigma", "from"), rows, text=(0, 3))
+    inner = [(one.joint, one.name, f"{one.value:.4g}", one.interval_text, one.unit) for one in run.inner_numbers]
+    if inner:
+        show_table(("joint", "number inside friction", "value", "95 % interval", "unit"), inner, text=(0, 1, 3, 4))
+
+
+def _show_errors(run: Run) -> None:
+    """What the model leaves of the rows, of the torque identified on and of unseen torque."""
+    found, own = run.estimate, run.identification
     if run.row_error is not None and run.rows.kind not in ("torque", "static"):
         left = [
             f"{percent(error.relative_error)} of {words}"
@@ -176,21 +195,20 @@ def show_run(run: Run) -> None:
             if error is not None
         ]
         show(f"{run.rows.kind} rows: {', '.join(left)} left unexplained")
-    own, unseen = run.identification, run.validation
     identified = found.relative_error if own is None else own.relative_error
     identified_raw = None if own is None else own.relative_error_raw
     if run.filter is None:
         show(f"inertia matrices and gravity of {found.n_samples} poses: explained to {percent(identified)}")
     else:
         show(f"torque error on the identification set: {percent(identified)} filtered, {percent(identified_raw)} raw")
+    _show_unseen(run)
+
+
+def _show_unseen(run: Run) -> None:
+    unseen = run.validation
     if unseen is not None:
         filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
         show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
-    if "lower_bound" in found.details:
-        show_retrieval(dict(found.details))
-    for line in advice_lines(run.advice):
-        show(f"advice: {line}")
-    show_consistency(run)
 
 
 def show_consistency(run: Run) -> None:
@@ -211,11 +229,9 @@ def show_consistency(run: Run) -> None:
 
 def _show_coefficients(run: Run) -> None:
     """What a retrieval from given coefficients found."""
-    found, unseen = run.estimate, run.validation
+    found = run.estimate
     show(f"{run.robot.name}: {found.n_rows} coefficients fix {found.rank} of {found.base.n_base} base parameters")
-    if unseen is not None:
-        filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
-        show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
+    _show_unseen(run)
     show_retrieval(dict(found.details))
     show_consistency(run)
 

@@ -87,6 +87,16 @@ def payload(
     [bold]dynid payload --sensor log.csv --robot arm.urdf --frame ft_sensor[/bold]
     """
     settings = PayloadSettings(**given)
+    _check_sources(run, logs, sensor, robot)
+    told = _Told(form, output, page, json)
+    if sensor:
+        _on_sensor(sensor, robot, settings, told)
+    elif run is not None:
+        _on_run(run, logs or [], settings, told)
+
+
+def _check_sources(run: Path | None, logs: list[str] | None, sensor: list[str] | None, robot: Path | None) -> None:
+    """A load is found from a run and its logs, or from a sensor: from one of the two."""
     if sensor and run is not None:
         raise InputError(f"--sensor takes the place of a run and its logs, '{run}' was given as well: give one of the two")
     if not sensor and (run is None or not logs):
@@ -95,11 +105,6 @@ def payload(
         )
     if robot is not None and not sensor:
         raise InputError("--robot belongs to --sensor LOG; with a run its robot, filter and gravity are used")
-    told = _Told(form, output, page, json)
-    if sensor:
-        _on_sensor(sensor, robot, settings, told)
-    elif run is not None:
-        _on_run(run, logs or [], settings, told)
 
 
 @dataclass(frozen=True)

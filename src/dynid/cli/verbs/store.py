@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -12,6 +13,9 @@ from dynid.cli.options import AsJson, LogFiles, RobotFile
 from dynid.cli.schema import takes_options, takes_quiet
 from dynid.errors import InputError
 from dynid.run.options import Fit, Model, Reading, Rows, Work
+
+if TYPE_CHECKING:
+    from dynid.fleet.identify import StoredRobot
 
 store = typer.Typer(
     help="Keep what logs say about robots, day by day, in small triangles, and identify any subset of them again.",
@@ -153,26 +157,7 @@ def identify(
     if json:
         show_json(found.summary() | {"files": files})
     else:
-        for one in found.robots if len(found.robots) == 1 else ():
-            _show_base(one.run.estimate)
-            for note in one.run.notes:
-                say(f"note: {note}")
-        words = {None: "too few days", True: "yes", False: "no"}
-        rows = [
-            (
-                one.id,
-                str(len(one.days)),
-                percent(one.run.estimate.relative_error),
-                percent(one.held_out_error),
-                "yes" if one.run.estimate.feasible else "no",
-                words[one.alarm],
-            )
-            for one in found.robots
-        ]
-        show_table(("robot", "rows", "error", "held out", "consistent", "alarm"), rows, text=(0, 4, 5))
-        for one in found.robots:
-            for change in one.changes or ():
-                show(f"alarm: {change.sentence()}")
+        _show_robots(found.robots)
         for path in files:
             show(f"written: {path}")
     failed = [one.id for one in found.robots if not one.run.estimate.outcome.usable]
@@ -216,6 +201,30 @@ def list_(
     header = ("robot", "rows", "days", "first", "last", "conditions", "seconds", "held out, median")
     show_table(header, rows, text=(0, 3, 4, 5))
     show(f"{found['robot']}: {', '.join(found['effects']) or 'no effects'}; {found['rows']} rows; {found['filter']}")
+
+
+def _show_robots(robots: Sequence[StoredRobot]) -> None:
+    """A line for each robot, and its alarms; of a single one its values and notes as well."""
+    for one in robots if len(robots) == 1 else ():
+        _show_base(one.run.estimate)
+        for note in one.run.notes:
+            say(f"note: {note}")
+    words = {None: "too few days", True: "yes", False: "no"}
+    rows = [
+        (
+            one.id,
+            str(len(one.days)),
+            percent(one.run.estimate.relative_error),
+            percent(one.held_out_error),
+            "yes" if one.run.estimate.feasible else "no",
+            words[one.alarm],
+        )
+        for one in robots
+    ]
+    show_table(("robot", "rows", "error", "held out", "consistent", "alarm"), rows, text=(0, 4, 5))
+    for one in robots:
+        for change in one.changes or ():
+            show(f"alarm: {change.sentence()}")
 
 
 def _show_base(estimate: Any) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import percent, say, show, show_json, show_table
+from dynid.cli.at_most import check_at_most, end_above
+from dynid.cli.console import percent, show, show_json, show_table
 from dynid.cli.options import AsJson, LogFiles
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
@@ -62,8 +63,7 @@ def validate(
     from dynid.validation.horizons import error_over_horizons
     from dynid.validation.replay import replay
 
-    if at_most is not None and not 0.0 <= at_most < math.inf:
-        raise InputError(f"--at-most is {at_most:g}, expected a fraction such as 0.05")
+    check_at_most(at_most)
     asked = given or {}
     paths = log_paths(logs)
     if is_sensor_run(run):
@@ -84,9 +84,7 @@ def validate(
         show_json(found.as_dict() | {"at_most": at_most})
     else:
         found.show()
-    if at_most is not None and not judged <= at_most:
-        say(f"dynid: the error is {percent(judged)}, more than the {percent(at_most)} allowed")
-        raise typer.Exit(1)
+    end_above(judged, at_most)
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,9 +75,7 @@ def command_samples(log: ActuatorLog, joint_names: Sequence[str]) -> CommandSamp
 def linear_actuators(problem: ActuatorProblem, start: ActuatorModel) -> LinearActuators:
     """Friction, rotor inertia and gains from rows, with delay and width that leave the least residual."""
     samples = tuple(command_samples(log, problem.robot.joint_names) for log in problem.logs)
-    row_hz = min(ROW_SHARE * min(1.0 / log.period_s for log in problem.logs), ROW_HZ)
-    every = max(1, int(0.4 / (row_hz * max(log.period_s for log in problem.logs))))
-    row_filter = FilterAndDecimate(every=every, cutoff_hz=row_hz)
+    row_filter = _row_filter([log.period_s for log in problem.logs])
     delay, width = start.values["delay"].copy(), np.full(problem.robot.n_joints, WIDTH)
 
     def regression(delay: Array, width: Array) -> Regression:
@@ -114,6 +112,12 @@ def linear_actuators(problem: ActuatorProblem, start: ActuatorModel) -> LinearAc
     chosen = [(u, values[n]) for n, u in zip(problem.names, problem.unknowns, strict=True) if n in values]
     model = model.with_values([u for u, _ in chosen], np.array([x for _, x in chosen]))
     return LinearActuators(model, estimate, sigma, tuple(scan), found)
+
+
+def _row_filter(periods_s: Sequence[float]) -> FilterAndDecimate:
+    """The band of the rows, from the sample periods of the logs, with as few rows as it needs."""
+    row_hz = min(ROW_SHARE * min(1.0 / period_s for period_s in periods_s), ROW_HZ)
+    return FilterAndDecimate(every=max(1, int(0.4 / (row_hz * max(periods_s)))), cutoff_hz=row_hz)
 
 
 def _physical(regression: Regression, estimate: Estimate) -> Array:

@@ -91,10 +91,7 @@ class ConsistentSet:
         ``margin`` is relative to each link's size in ``prior`` (or ``scale``), in SI units without one or with ``absolute``.
         ``links`` restricts consistency to some rows of the layout.
         """
-        if condition not in CONDITIONS:
-            raise UnknownNameError("consistency condition", condition, CONDITIONS)
-        if not (np.isfinite(margin) and margin >= 0.0):
-            raise InputError(f"margin is {margin}, expected zero or a positive number")
+        _check(condition, margin)
         size = layout.scale(prior) if scale is None else scale
         rows = [part for constraint in constraints for part in constraint.rows(layout)]
         order = {"zero": 0, "nonnegative": 1, "second_order": 2}
@@ -106,18 +103,7 @@ class ConsistentSet:
         side = BASES[condition].shape[1]
         cones += [("semidefinite", side)] * len(chosen)
         labels = [part.label for part in rows] + [f"consistency of link {layout.links[i]}" for i in chosen]
-        start = np.concatenate([[0], np.cumsum([len(offset) for *_, offset in pieces])])
-        M = sparse.csc_matrix(
-            (
-                np.concatenate([value for _, _, value, _ in pieces]),
-                (
-                    np.concatenate([row + first for (row, *_), first in zip(pieces, start, strict=False)]),
-                    np.concatenate([column for _, column, _, _ in pieces]),
-                ),
-            ),
-            shape=(int(start[-1]), len(layout)),
-        )
-        k = np.concatenate([offset for *_, offset in pieces])
+        M, k = _stacked(pieces, len(layout))
         more = any(part.cone != "nonnegative" or len(part.value) != len(part.offset) for part in rows)
         return cls(layout, condition, margin, freeze(size), M, freeze(k), tuple(cones), tuple(labels), more)
 
@@ -249,6 +235,30 @@ class ConsistentSet:
 
 Triplets: TypeAlias = tuple[IntArray, IntArray, Array, Array]
 """Rows, columns, values and offsets."""
+
+
+def _check(condition: str, margin: float) -> None:
+    """Refuse a condition that nobody knows, and a margin that no link can have."""
+    if condition not in CONDITIONS:
+        raise UnknownNameError("consistency condition", condition, CONDITIONS)
+    if not (np.isfinite(margin) and margin >= 0.0):
+        raise InputError(f"margin is {margin}, expected zero or a positive number")
+
+
+def _stacked(pieces: Sequence[Triplets], n: int) -> tuple[Sparse, Array]:
+    """``M`` over ``n`` variables and ``k`` of all rows, one piece below the other."""
+    start = np.concatenate([[0], np.cumsum([len(offset) for *_, offset in pieces])])
+    M = sparse.csc_matrix(
+        (
+            np.concatenate([value for _, _, value, _ in pieces]),
+            (
+                np.concatenate([row + first for (row, *_), first in zip(pieces, start, strict=False)]),
+                np.concatenate([column for _, column, _, _ in pieces]),
+            ),
+        ),
+        shape=(int(start[-1]), n),
+    )
+    return M, np.concatenate([offset for *_, offset in pieces])
 
 
 def _scaled_rows(part: Rows, size: Array, margin: float) -> Triplets:

@@ -93,25 +93,38 @@ def reduced_form(consistent: ConsistentSet, E: Array) -> ReducedForm:
             if number and (in_arrow or np.abs(inequalities[:, at]).max(initial=0.0) > 0.0):
                 continue
             size = float(np.abs(seen[:, at]).max(initial=0.0))
-            face = None
-            # where constraints do not let a null body grow, perhaps one without mass, which most do not see
-            for shown, massless in ((left[:, at], False), (np.vstack([left[:, at], size * np.eye(4, 10)]), True)):
-                body = null_body(shown, consistent.condition, size)
-                if body is None or (inequalities[:, at] @ body < -SEEN).any():
-                    continue
-                if massless or not in_arrow or _deep_inside(arrows, at, body):
-                    face = _face(basis[k], body / np.abs(body).max(), 4 if massless and in_arrow else 0)
-                    break
-            if face is None:
-                continue
-            if face.U.shape[1] < faces[k].U.shape[1]:
-                new[k] = face
+            body, massless = _growing_body(consistent, (left[:, at], size), inequalities[:, at], arrows, at, in_arrow)
+            if body is not None:
+                face = _face(basis[k], body / np.abs(body).max(), 4 if massless and in_arrow else 0)
+                new[k] = min(faces[k], face, key=lambda one: one.U.shape[1])
         if all(now is before for now, before in zip(new, faces, strict=True)):
             break
         faces = new
         left = _without_free(seen, faces, links, consistent)
     T, program, kept = _program(consistent, faces, links, (basis, constant), arrows, rows, (inequalities, offsets), seen)
     return ReducedForm(consistent, program, T, tuple(faces), rows, *kept)
+
+
+def _growing_body(
+    consistent: ConsistentSet,
+    shown: tuple[Array, float],
+    inequalities: Array,
+    arrows: tuple[IntArray, Array, Array],
+    at: IntArray,
+    in_arrow: bool,
+) -> tuple[Array | None, bool]:
+    """A null body of a link that its constraints let grow, and whether it is without mass.
+
+    Where they let none with mass grow, perhaps one without, which most do not see.
+    """
+    rows, size = shown
+    for seen, massless in ((rows, False), (np.vstack([rows, size * np.eye(4, 10)]), True)):
+        body = null_body(seen, consistent.condition, size)
+        if body is None or (inequalities @ body < -SEEN).any():
+            continue
+        if massless or not in_arrow or _deep_inside(arrows, at, body):
+            return body, massless
+    return None, False
 
 
 def whole_form(consistent: ConsistentSet, E: Array) -> ReducedForm:

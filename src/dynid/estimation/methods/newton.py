@@ -120,10 +120,9 @@ def descend(
                 break
             trial = chart.moved(state, step)
             new = fit.value(chart.parameters(trial))
-            if np.isfinite(new) and new < value and (promise <= 0.0 or value - new > 1e-4 * promise):
+            if _is_decrease(value, new, promise):
                 gain = (value - new) / promise if promise > 0.0 else 0.0
-                damping *= 0.1 if gain > 0.75 else (1.0 if gain > 0.25 else 4.0)
-                damping = max(damping, 1e-12)
+                damping = _damping_after(gain, damping)
                 state, x, value, accepted = trial, chart.parameters(trial), new, True
             else:
                 damping = max(8.0 * damping, 1e-8)
@@ -133,6 +132,17 @@ def descend(
         if accepted and watch is not None and watch(fit.phi(x)):
             break
     return Descent(state, x, value, decrement, converged, count, tuple(history))
+
+
+def _is_decrease(value: float, new: float, promise: float) -> bool:
+    """Whether a step made the value smaller, by some part of what it promised."""
+    return bool(np.isfinite(new)) and new < value and (promise <= 0.0 or value - new > 1e-4 * promise)
+
+
+def _damping_after(gain: float, damping: float) -> float:
+    """Less damping after a step that kept its promise, more after one that gave little of it."""
+    factor = 0.1 if gain > 0.75 else (1.0 if gain > 0.25 else 4.0)
+    return max(damping * factor, 1e-12)
 
 
 def _derivatives(fit: WhitenedFit, quadratic: Array, x: Array) -> tuple[Array, Array]:

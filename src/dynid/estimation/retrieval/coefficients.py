@@ -10,7 +10,6 @@ a publication groups (then ``name`` is only a label), its value, and, if known, 
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from dynid.estimation.seen import seen_parameters
 from dynid.parameters import Parameters
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.robot.model import Robot
+from dynid.structured import csv_lines
 
 COLUMNS = ("name", "expression", "value", "sigma_percent")
 MATCHES = 1e-3
@@ -170,15 +170,7 @@ def read_coefficients(path: str | Path, robot: Robot) -> Coefficients:
     base = reduce_to_base(model)
     K = np.zeros((len(rows), len(model.parameters)))
     for i, ((number, row), one) in enumerate(zip(rows, terms, strict=True)):
-        where = f"line {number} of '{place}'"
-        if row.get("expression"):
-            for name, factor in one.items():
-                K[i, _index(model, name, where)] = factor
-        else:
-            (name,) = one
-            if name not in base.names:
-                raise UnknownNameError("base parameter", row["name"], base.names, where)
-            K[i] = base.K[base.index(name)]
+        K[i] = _combination(row, one, model, base, f"line {number} of '{place}'")
     names = [row.get("name") or row["expression"] for _, row in rows]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
@@ -188,19 +180,23 @@ def read_coefficients(path: str | Path, robot: Robot) -> Coefficients:
     return Coefficients(model, tuple(names), K, values, np.diag((0.01 * percent * np.abs(values)) ** 2))
 
 
+def _combination(row: Mapping[str, str], terms: Mapping[str, float], robot: Robot, base: BaseReduction, where: str) -> Array:
+    """Factors of the parameters in a coefficient: those of its expression, or of the base parameter that it names."""
+    if not row.get("expression"):
+        (name,) = terms
+        if name not in base.names:
+            raise UnknownNameError("base parameter", row["name"], base.names, where)
+        factors: Array = base.K[base.index(name)]
+        return factors
+    factors = np.zeros(len(robot.parameters))
+    for name, factor in terms.items():
+        factors[_index(robot, name, where)] = factor
+    return factors
+
+
 def _rows(place: Path) -> list[tuple[int, Mapping[str, str]]]:
     """The lines of the table with their numbers in the file, by column."""
-    try:
-        text = place.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"coefficients '{place}' cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"coefficients '{place}' are not text: {error}") from None
-    lines = [
-        (number, [cell.strip() for cell in row])
-        for number, row in enumerate(csv.reader(text.splitlines()), start=1)
-        if any(cell.strip() for cell in row)
-    ]
+    lines = csv_lines(place, "coefficients", "are")
     header = [cell.lower() for cell in lines[0][1]] if lines else []
     good = set(header) <= set(COLUMNS) and len(set(header)) == len(header) and "value" in header
     if not good or not {"name", "expression"} & set(header):

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, check_finite, check_shape, freeze
+from dynid.arrays import Array, BoolArray, check_finite, check_shape, freeze
 from dynid.engine import Engine, Progress, Threads, engine_from
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.bounds import Bounds, read_bounds
@@ -224,15 +224,7 @@ class PenaltyRetrieval:
         beta = linear.solve(weights)
         sigma = linear.noise_sigma(beta, pooled=True)
         spread = uncertainty(linear, beta, weights, sigma, self.covariance)
-        seen = linear.seen.mask
-        floor = 0.0
-        if self.cost == "torque":
-            root = triangle[: base.n_base, :-1]
-            floor = float(np.sum((triangle[:, -1] - triangle[:, :-1] @ beta) ** 2))
-        else:
-            root = np.eye(base.n_base)[seen]
-            if self.weighted:
-                root = _whitening(spread.covariance[np.ix_(seen, seen)], int(seen.sum())) @ root
+        root, floor = self._root_and_floor(triangle, beta, linear.seen.mask, spread.covariance)
         robot = regression.robot if regression.has_robot else None
         layout = Layout.of_parameters(prior, robot.links if robot is not None else ())
         problem = self._problem(layout, base, root, beta, floor, prior, PULLS_OF_DATA)
@@ -261,6 +253,15 @@ class PenaltyRetrieval:
             notes=tuple(notes),
             details=details,
         )
+
+    def _root_and_floor(self, triangle: Array, beta: Array, seen: BoolArray, covariance: Array) -> tuple[Array, float]:
+        """Root of the cost over the base parameters, and the cost that the linear estimate leaves."""
+        if self.cost == "torque":
+            return triangle[: len(beta), :-1], float(np.sum((triangle[:, -1] - triangle[:, :-1] @ beta) ** 2))
+        root = np.eye(len(beta))[seen]
+        if self.weighted:
+            root = _whitening(covariance[np.ix_(seen, seen)], int(seen.sum())) @ root
+        return root, 0.0
 
     # Both ---------------------------------------------------------------------------------------
 

@@ -17,6 +17,42 @@ from dynid.files import write_text
 
 STEP_S = 0.005
 """Physics step that the delay is counted in; the file says how to change it."""
+_CONFIGURATIONS = """# Isaac Sim 5.0 and later: friction in N m
+DELAYED_PD = DelayedPDActuatorCfg(
+    joint_names_expr=JOINTS,
+    stiffness=STIFFNESS,
+    damping=DAMPING,
+    armature=ARMATURE,
+    friction=COULOMB,
+    dynamic_friction=COULOMB,
+    viscous_friction=VISCOUS,
+    effort_limit=EFFORT_LIMIT or None,
+    min_delay=DELAY_STEPS[0],
+    max_delay=DELAY_STEPS[1],
+)
+
+# without delay, integrated with the physics
+IMPLICIT = ImplicitActuatorCfg(
+    joint_names_expr=JOINTS,
+    stiffness=STIFFNESS,
+    damping=DAMPING,
+    armature=ARMATURE,
+    friction=COULOMB,
+    dynamic_friction=COULOMB,
+    viscous_friction=VISCOUS,
+    effort_limit_sim=EFFORT_LIMIT or None,
+)
+
+# Isaac Sim before 5.0: joint friction is a unitless coefficient there, so dry friction is left out
+BEFORE_5 = ImplicitActuatorCfg(
+    joint_names_expr=JOINTS,
+    stiffness=STIFFNESS,
+    damping={name: DAMPING[name] + VISCOUS[name] for name in JOINTS},
+    armature=ARMATURE,
+    effort_limit_sim=EFFORT_LIMIT or None,
+)
+"""
+"""Configurations of the tables above them."""
 
 
 def write_isaac(robot: str, actuators: tuple[JointActuator, ...], path: Path, step_s: float = STEP_S) -> Path:
@@ -52,39 +88,5 @@ JOINTS = {names}
 OFFSET = {table(offsets)}
 DELAY_STEPS = ({ticks[0]}, {ticks[-1]})  # smallest and largest over the joints, {1e3 * actuators[0].delay_s:.2f} ms
 
-# Isaac Sim 5.0 and later: friction in N m
-DELAYED_PD = DelayedPDActuatorCfg(
-    joint_names_expr=JOINTS,
-    stiffness=STIFFNESS,
-    damping=DAMPING,
-    armature=ARMATURE,
-    friction=COULOMB,
-    dynamic_friction=COULOMB,
-    viscous_friction=VISCOUS,
-    effort_limit=EFFORT_LIMIT or None,
-    min_delay=DELAY_STEPS[0],
-    max_delay=DELAY_STEPS[1],
-)
-
-# without delay, integrated with the physics
-IMPLICIT = ImplicitActuatorCfg(
-    joint_names_expr=JOINTS,
-    stiffness=STIFFNESS,
-    damping=DAMPING,
-    armature=ARMATURE,
-    friction=COULOMB,
-    dynamic_friction=COULOMB,
-    viscous_friction=VISCOUS,
-    effort_limit_sim=EFFORT_LIMIT or None,
-)
-
-# Isaac Sim before 5.0: joint friction is a unitless coefficient there, so dry friction is left out
-BEFORE_5 = ImplicitActuatorCfg(
-    joint_names_expr=JOINTS,
-    stiffness=STIFFNESS,
-    damping={{name: DAMPING[name] + VISCOUS[name] for name in JOINTS}},
-    armature=ARMATURE,
-    effort_limit_sim=EFFORT_LIMIT or None,
-)
-'''
+{_CONFIGURATIONS}'''
     return write_text(path, text)

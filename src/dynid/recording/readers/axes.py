@@ -51,16 +51,9 @@ def _inertia_square(columns: LogColumns, n: int) -> tuple[Slot, ...] | None:
 
 
 def _inertia_entries(columns: LogColumns, n: int) -> tuple[Slot, ...] | None:
-    found: dict[tuple[int, int], Slot] = {}
-    outside = 0
-    for name, shape in columns.shapes.items():
-        if shape != ():
-            continue
-        entry = _matrix_entry(name, n)
-        if entry is not None:
-            found[entry] = Slot(name)
-        elif _MATRIX_ENTRY.fullmatch(name.strip()):
-            outside += 1
+    entries = {name: _matrix_entry(name, n) for name, shape in columns.shapes.items() if shape == ()}
+    found = {entry: Slot(name) for name, entry in entries.items() if entry is not None}
+    outside = sum(entry is None and _MATRIX_ENTRY.fullmatch(name.strip()) is not None for name, entry in entries.items())
     if not found:
         return None
     square = {(i, j): found.get((i, j), found.get((j, i))) for i in range(n) for j in range(n)}

@@ -162,21 +162,18 @@ class JointColumns:
     def by_mapping(self, quantity: str, columns: str | Sequence[str] | Mapping[str, str]) -> Match:
         """The columns that a mapping names: a pattern or list column, columns in joint order, or a table by joint."""
         if isinstance(columns, str):
-            turned = columns.startswith("-") and columns not in self.shapes
-            match = self.by_pattern([columns[1:].strip() if turned else columns])
-            if match is not None and turned:
-                slots = {k: replace(slot, negated=True) for k, slot in match.slots.items()}
-                return replace(match, slots=slots)
+            pattern, turned = self._without_sign(columns)
+            match = self.by_pattern([pattern])
             if match is None:
                 raise InputError(
                     f"{self.where}: no column fits the mapping '{columns}' of {quantity}; found {listed(self.shapes)}"
                 )
-            return match
+            slots = {k: replace(slot, negated=True) for k, slot in match.slots.items()}
+            return replace(match, slots=slots) if turned else match
         named = dict(columns) if isinstance(columns, Mapping) else dict(enumerate(columns))
         named_slots: dict[int, Slot] = {}
         for key, text in named.items():
-            negated = text.startswith("-") and text not in self.shapes
-            column = text[1:].strip() if negated else text
+            column, negated = self._without_sign(text)
             if column not in self.shapes:
                 raise UnknownNameError(f"{quantity} column", column, self.shapes, self.where)
             if self.shapes[column] != ():
@@ -185,6 +182,11 @@ class JointColumns:
                 raise UnknownNameError("joint", key, self.names, f"the mapping of {quantity}")
             named_slots[self.names.index(key) if isinstance(key, str) else key] = Slot(column, negated=negated)
         return self._to_joints(Match("mapping", named_slots, by_number=not isinstance(columns, Mapping)))
+
+    def _without_sign(self, text: str) -> tuple[str, bool]:
+        """A column, and whether a minus before it turns it round; a column may also be called so."""
+        turned = text.startswith("-") and text not in self.shapes
+        return text[1:].strip() if turned else text, turned
 
     def complete(self, match: Match) -> bool:
         """Whether a match has one column for each joint to read and, by number, no other column."""

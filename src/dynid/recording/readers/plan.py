@@ -232,15 +232,20 @@ class _Planner:
         for name in COLUMN_OF_BODY_MOTION:
             if name in self.layout.columns:
                 slots[name] = mapped_axes(self.columns.columns, name, self.layout.columns[name])
-        taken = {slot.column for group in slots.values() for slot in group}
+        slots |= self._joints_beside({slot.column for group in slots.values() for slot in group})
+        return ColumnPlan("wrench", self.columns.names, time, slots, notes)
+
+    def _joints_beside(self, taken: set[str]) -> dict[str, tuple[Slot, ...]]:
+        """Motion of the joints that move a sensor, in columns that are not its own; none without positions."""
+        found: dict[str, tuple[Slot, ...]] = {}
         for name in ("position", "velocity", "acceleration") if self.columns.names else ():
             match = self.match(name)
             if name in self.layout.options.ignore or match is None or not self.columns.complete(match):
                 continue
             group = tuple(match.slots[k] for k in range(len(self.columns.names)))
-            if not taken & {slot.column for slot in group} and ("position" in slots or name == "position"):
-                slots[name] = group
-        return ColumnPlan("wrench", self.columns.names, time, slots, notes)
+            if not taken & {slot.column for slot in group} and ("position" in found or name == "position"):
+                found[name] = group
+        return found
 
     def beside(self, match: Match | None) -> OtherJoints:
         return OtherJoints({}, (), ()) if match is None else other_joints(self.columns, match)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.arrays import Array, BoolArray, all_finite
+from dynid.arrays import Array, BoolArray, IntArray, all_finite
 from dynid.errors import InputError
 from dynid.recording.readers.rows import Decoder
 
@@ -61,12 +61,8 @@ def tidy(
     """Rows without NaN, with stamps that increase and, in a stream, come after ``after``."""
     streaming = after is not None
     after = -math.inf if after is None else after
-    if all_finite(time) and all(all_finite(array) for array in values.values()):
-        keep, n_nan = np.arange(time.size), 0
-    else:
-        _refuse_infinite(decoder, time, values)
-        whole = whole_rows(time, values)
-        keep, n_nan = np.flatnonzero(whole), int(whole.size - np.count_nonzero(whole))
+    keep = _rows_without_nan(decoder, time, values)
+    n_nan = time.size - keep.size
     if n_nan == time.size and n_nan and not streaming:
         raise InputError(f"{decoder.where}: each of the {n_nan} rows has a NaN in {', '.join(['time', *values])}")
     keep, clock, n_sorted = _in_order(decoder.where, keep, time[keep] if n_nan else time)
@@ -84,6 +80,14 @@ def tidy(
     for array in values.values():
         array.flags.writeable = False
     return clock, values, Counts(n_nan, n_repeated, n_sorted)
+
+
+def _rows_without_nan(decoder: Decoder, time: Array, values: dict[str, Array]) -> IntArray:
+    """Places of the rows in which every number is one; infinite ones are refused."""
+    if all_finite(time) and all(all_finite(array) for array in values.values()):
+        return np.arange(time.size)
+    _refuse_infinite(decoder, time, values)
+    return np.flatnonzero(whole_rows(time, values))
 
 
 def tidy_batches(decoder: Decoder, batch_rows: int, first: int = 0) -> Iterator[tuple[Array, dict[str, Array], int]]:

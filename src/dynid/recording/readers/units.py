@@ -97,9 +97,7 @@ def make_scales(
 ) -> Scales:
     """Factors of the quantities in a log, from their units and the side of the gearbox they were measured at."""
     _refuse_unknown(units, side)
-    gear = None if gear_ratios is None else per_joint("gear ratios", gear_ratios, joint_names)
-    if gear is not None and np.any(gear == 0.0):
-        raise InputError(f"gear ratios are {gear.tolist()}, expected none to be zero")
+    gear = None if gear_ratios is None else _gear(gear_ratios, joint_names)
     n = len(joint_names)
     scaled = [name for name in quantities if name in UNITS]
     per_joint_units = {name: _units_of(name, units[name], n) for name in scaled if name in units}
@@ -108,21 +106,38 @@ def make_scales(
         raise InputError(
             f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; leave one out of the mapping (--mapping FILE)"
         )
-    factors: dict[str, Array] = {}
+    found: dict[str, Array] = {}
     if "wrench" in quantities:
-        six = np.concatenate([[UNITS[name][unit] for unit in _units_of(name, units.get(name), 3)] for name in _WRENCH])
-        if np.any(six != 1.0):
-            factors["wrench"] = six
+        found["wrench"] = np.concatenate([_in_si(name, _units_of(name, units.get(name), 3)) for name in _WRENCH])
     for name in scaled:
-        scale = np.array([UNITS[name][unit] for unit in per_joint_units.get(name, ())] or np.ones(n))
+        scale = _in_si(name, per_joint_units[name]) if name in units else np.ones(n)
         # Current is that of the motor in any case: the gearbox is part of the drive gain.
-        if side.get(name) == "motor" and name in _GEAR_POWER and not (name == "torque" and torque_is_current):
-            if gear is None:
-                raise InputError(f"{where}: {name} is measured at the motor, expected gear ratios")
-            scale = scale * gear ** float(_GEAR_POWER[name])
-        if np.any(scale != 1.0):
-            factors[name] = scale
+        at_joint = side.get(name) != "motor" or (name == "torque" and torque_is_current)
+        found[name] = scale if at_joint else scale * _to_joint(name, gear, where)
+    factors = {name: scale for name, scale in found.items() if np.any(scale != 1.0)}
     return Scales(factors, torque_is_current, _held_scale(units.get("position"), side.get("position")))
+
+
+def _gear(given: Any, joint_names: Sequence[str]) -> Array:
+    gear = per_joint("gear ratios", given, joint_names)
+    if np.any(gear == 0.0):
+        raise InputError(f"gear ratios are {gear.tolist()}, expected none to be zero")
+    return gear
+
+
+def _to_joint(name: str, gear: Array | None, where: str) -> Array | float:
+    """What brings a quantity from the motor's side of the gearbox to the joint's."""
+    if name not in _GEAR_POWER:
+        return 1.0
+    if gear is None:
+        raise InputError(f"{where}: {name} is measured at the motor, expected gear ratios")
+    powered: Array = gear ** float(_GEAR_POWER[name])
+    return powered
+
+
+def _in_si(name: str, units: Sequence[str]) -> Array:
+    """What numbers of a quantity in these units are multiplied by."""
+    return np.array([UNITS[name][unit] for unit in units])
 
 
 def _are_amperes(torque_units: Sequence[str]) -> bool:

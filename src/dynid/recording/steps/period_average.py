@@ -61,12 +61,9 @@ class PeriodAverage:
         """Read everything, yield one period."""
         n = self.rows or _rows_of(upstream, self.period_s)
         resampling = Resample(period_s=self.period_s / n, method=self.method)
-        total: dict[str, Array] = {}
-        square: dict[str, Array] = {}
-        reference: dict[str, Array] = {}
-        first: Signals | None = None
+        sums: _Sums | None = None
         rest: Signals | None = None
-        periods = seen = 0
+        seen = 0
         for piece in resampling.over(upstream, tally):
             if piece.segment != 0:
                 raise InputError("PeriodAverage needs a log without interruption; average its parts one by one")
@@ -76,29 +73,48 @@ class PeriodAverage:
             seen += whole
             for p in range(drop, whole):
                 period = rest.cut(slice(p * n, (p + 1) * n))
-                if first is None:
-                    first, reference = period, dict(period.values)
-                    total = {name: np.zeros_like(array) for name, array in reference.items()}
-                    square = {name: np.zeros_like(array) for name, array in reference.items()}
-                # About the first period, so that squares of small differences keep their digits.
-                for name, array in period.values.items():
-                    total[name] += array - reference[name]
-                    square[name] += (array - reference[name]) ** 2
-                periods += 1
+                sums = _Sums(period) if sums is None else sums
+                sums.add(period)
             rest = rest.cut(slice(whole * n, None))
-        if first is None:
+        if sums is None:
             length = (0 if rest is None else len(rest)) + seen * n
             raise InputError(
                 f"log holds {length / n:.3g} periods of {self.period_s:g} s, expected at least {self.skip + 1} whole ones"
             )
-        mean = {name: reference[name] + total[name] / periods for name in reference}
-        tally.say(f"mean of {periods} periods of {self.period_s:g} s, {n} rows each, raw torque too")
+        mean = sums.mean()
+        tally.say(f"mean of {sums.periods} periods of {self.period_s:g} s, {n} rows each, raw torque too")
         tally.count("{n} resampled rows beyond the last whole period left out", 0 if rest is None else len(rest))
-        if periods > 1 and "torque" in mean:
-            variance = (square["torque"] - total["torque"] ** 2 / periods).sum(axis=0) / (periods - 1) / n
-            spread = ", ".join(f"{value:.3g}" for value in np.sqrt(np.maximum(variance, 0.0)))
+        if sums.periods > 1 and "torque" in mean:
+            spread = ", ".join(f"{value:.3g}" for value in sums.deviation("torque"))
             tally.say(f"torque differs from period to period by a standard deviation of {spread} by joint")
-        yield replace(first, values=mean, first_row=0, start_s=float(first.time[0]), periodic=True)
+        yield replace(sums.first, values=mean, first_row=0, start_s=float(sums.first.time[0]), periodic=True)
+
+
+class _Sums:
+    """Sums over periods, about the first one, so that squares of small differences keep their digits."""
+
+    def __init__(self, first: Signals) -> None:
+        self.first, self.periods = first, 0
+        self._total = {name: np.zeros_like(array) for name, array in first.values.items()}
+        self._square = {name: np.zeros_like(array) for name, array in first.values.items()}
+
+    def add(self, period: Signals) -> None:
+        """One period more."""
+        for name, array in period.values.items():
+            difference = array - self.first.values[name]
+            self._total[name] += difference
+            self._square[name] += difference**2
+        self.periods += 1
+
+    def mean(self) -> dict[str, Array]:
+        """Of every signal, row by row."""
+        return {name: array + self._total[name] / self.periods for name, array in self.first.values.items()}
+
+    def deviation(self, name: str) -> Array:
+        """How much a signal differs from period to period, by joint."""
+        total, square, periods = self._total[name], self._square[name], self.periods
+        variance = (square - total**2 / periods).sum(axis=0) / (periods - 1) / len(total)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _rows_of(upstream: Upstream, period_s: float) -> int:

@@ -10,35 +10,40 @@ from dynid.recording.finding import DataCheck, Finding
 from dynid.report.data_plots import lag_figure, step_figure
 from dynid.report.page import Folded, Item, Items, Level, Part, Section, Table
 from dynid.report.shown import MOST_LOGS, Shown, name_at
+from dynid.run.record import Run
 
 
 def data_section(shown: Shown) -> Section | None:
     """What was found wrong with the logs."""
     run = shown.run
-    recordings, checks = run.recordings, run.checks
-    notes = tuple(Item("note", note) for note in run.notes)
-    parts: list[Part] = []
     names = [Path(path).name for path, _ in run.logs]
-    for place, check in enumerate(checks):
-        items = tuple(_finding_item(finding) for finding in check.findings)
-        if not items:
-            items = (Item("good", f"Nothing is wrong with {name_at(names, place)}."),)
-        parts.append(Items(items))
-        parts.append(Folded(f"Facts about {name_at(names, place)}", (_fact_table(check),)))
-    clocks = [(name_at(run.windows or names, i), recording.time) for i, recording in enumerate(recordings)][:MOST_LOGS]
-    steps = step_figure(clocks)
-    lags = next((figure for figure in (lag_figure(check.facts) for check in checks) if figure is not None), None)
-    parts += [figure for figure in (steps, lags) if figure is not None]
-    if notes:
-        parts.append(Folded("Notes of the run", (Items(notes),)))
-    if not parts:
-        return None
-    text = "" if checks else "The logs of this run were not checked."
+    parts: list[Part] = []
+    for place, check in enumerate(run.checks):
+        parts.extend(_check_parts(check, name_at(names, place)))
+    clocks = [(name_at(run.windows or names, i), recording.time) for i, recording in enumerate(run.recordings)]
+    lag = next((figure for figure in (lag_figure(check.facts) for check in run.checks) if figure is not None), None)
+    parts += [figure for figure in (step_figure(clocks[:MOST_LOGS]), lag) if figure is not None]
+    if run.notes:
+        parts.append(Folded("Notes of the run", (Items(tuple(Item("note", note) for note in run.notes)),)))
+    return Section("Data check", _unchecked(run), tuple(parts), "Data") if parts else None
+
+
+def _check_parts(check: DataCheck, name: str) -> tuple[Part, ...]:
+    """What was found in one log, and the facts about it."""
+    items = tuple(_finding_item(finding) for finding in check.findings)
+    return (
+        Items(items or (Item("good", f"Nothing is wrong with {name}."),)),
+        Folded(f"Facts about {name}", (_fact_table(check),)),
+    )
+
+
+def _unchecked(run: Run) -> str:
+    """Why no log was checked; empty where logs were."""
     if run.from_coefficients:
-        text = "The parameters come from given coefficients; no log was checked."
-    elif run.filter is None:
-        text = "A table of poses has no clock and no signals to check."
-    return Section("Data check", text, tuple(parts), "Data")
+        return "The parameters come from given coefficients; no log was checked."
+    if run.filter is None:
+        return "A table of poses has no clock and no signals to check."
+    return "" if run.checks else "The logs of this run were not checked."
 
 
 def _finding_item(finding: Finding) -> Item:

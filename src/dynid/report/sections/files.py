@@ -17,21 +17,8 @@ def export_section(exported: Sequence[Exported], page: Path, refusals: Sequence[
         return None
     wrong = tuple(f"{item.format}: {item.warning}" for item in exported if item.warning)
     missing = tuple(Item("warning", f"{text[:1].upper()}{text[1:]}.") for text in (*refusals, *wrong))
-    rows = tuple(
-        (
-            os.path.relpath(file, page.parent),
-            item.format if file == item.path else "",
-            _proof(item) if file == item.path else "",
-        )
-        for item in exported
-        for file in item.files
-    )
-    notes = tuple(
-        Item("note", f"{item.format}: {note}.")
-        for item in exported
-        for note in (*item.notes, *([item.lacks()] if item.lacks() else []))
-        if note != item.warning
-    )
+    rows = tuple(row for item in exported for row in _file_rows(item, page.parent))
+    notes = tuple(Item("note", f"{item.format}: {note}.") for item in exported for note in _notes(item))
     parts = (
         *((Items(missing),) if missing else ()),
         *((Table(("file", "format", "torque difference after reloading"), rows, numeric=(2,), links=(0,)),) if rows else ()),
@@ -43,6 +30,18 @@ def export_section(exported: Sequence[Exported], page: Path, refusals: Sequence[
         "it has no place for is named below: take it from the JSON or the C file."
     )
     return Section("The model as files", text if rows else "", parts, "Files")
+
+
+def _file_rows(item: Exported, folder: Path) -> list[tuple[str, str, str]]:
+    """The files of one format; format and proof stand beside the first."""
+    names = [os.path.relpath(file, folder) for file in item.files]
+    return [(names[0], item.format, _proof(item)), *((name, "", "") for name in names[1:])]
+
+
+def _notes(item: Exported) -> list[str]:
+    """What is to be told of a format beside its warning, last what it has no place for."""
+    lacks = item.lacks()
+    return [note for note in (*item.notes, *([lacks] if lacks else [])) if note != item.warning]
 
 
 def _proof(item: Exported) -> str:

@@ -7,11 +7,11 @@ order of names may change from message to message. ``geometry_msgs/WrenchStamped
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,6 +186,25 @@ def _clock(header_ns: list[int], logged_ns: list[int]) -> tuple[NDArray[np.int64
     return np.array(logged_ns, dtype=np.int64), ("header stamps are zero: the recorder's clock is used",)
 
 
+_Group: TypeAlias = tuple[list[int], dict[str, list[Any]]]
+"""Rows of messages with the same list of joint names, and their values by field."""
+
+
+def _filled(
+    groups: Mapping[tuple[str, ...], _Group], n_rows: int, fields: Sequence[str]
+) -> tuple[list[str], dict[str, Array]]:
+    """All joint names, and the values of every field by row and joint."""
+    every = list(dict.fromkeys(name for names in groups for name in names))
+    place = {name: k for k, name in enumerate(every)}
+    values = {name: np.full((n_rows, len(every)), np.nan) for name in fields}
+    for names, (rows, columns) in groups.items():
+        if names:
+            target = np.ix_(rows, [place[name] for name in names])
+            for name in fields:
+                values[name][target] = np.asarray(columns[name], dtype=np.float64)
+    return every, values
+
+
 @dataclass
 class _JointStates:
     """Joint states of a topic as (messages, joints) arrays, NaN where a message has no value."""
@@ -201,7 +220,7 @@ class _JointStates:
         header_ns: list[int] = []
         logged_ns: list[int] = []
         # Messages with the same list of names are filled in together.
-        groups: dict[tuple[str, ...], tuple[list[int], dict[str, list[Any]]]] = {}
+        groups: dict[tuple[str, ...], _Group] = {}
         for row, (logged, message) in enumerate(messages):
             names = tuple(str(name) for name in message.name)
             header_ns.append(_stamp_ns(message.header))
@@ -212,17 +231,10 @@ class _JointStates:
                 columns[name].append(_field(f"{where}: message {row} of '{topic}'", message, name, len(names)))
         if not header_ns:
             raise InputError(f"{where}: topic '{topic}' holds no messages")
-        every = list(dict.fromkeys(name for names in groups for name in names))
-        place = {name: k for k, name in enumerate(every)}
-        values = {name: np.full((len(header_ns), len(every)), np.nan) for name in fields}
-        for names, (rows, columns) in groups.items():
+        for names in groups:
             if len(set(names)) != len(names):
                 raise InputError(f"{where}: a message of '{topic}' names a joint twice: {', '.join(names)}")
-            if not names:
-                continue
-            target = np.ix_(rows, [place[name] for name in names])
-            for name in fields:
-                values[name][target] = np.asarray(columns[name], dtype=np.float64)
+        every, values = _filled(groups, len(header_ns), fields)
         stamps, notes = _clock(header_ns, logged_ns)
         notes = (f"topic '{topic}'", *notes)
         if len(groups) > 1:

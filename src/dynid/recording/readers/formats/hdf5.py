@@ -103,16 +103,21 @@ def _arrays(h5py: Any, group: Any, where: str) -> dict[str, NDArray[Any]]:
                 raise InputError(f"{where}: array '{place}' lies in another file, expected arrays in the file itself")
             size += int(item.size) * 8
             packed += max(int(item.id.get_storage_size()), 1)
-            if size > HARMLESS_BYTES and size > MOST_PACKING * packed:
-                raise InputError(
-                    f"{where}: unpacks from {packed} to {size} bytes, expected at most {MOST_PACKING:.0f} times as many"
-                )
-            if size > MOST_BYTES or len(found) >= MOST_ARRAYS:
-                raise InputError(
-                    f"{where}: holds more than {MOST_BYTES >> 30} GiB or {MOST_ARRAYS} arrays; write longer logs as parquet"
-                )
+            _refuse_larger(where, size, packed, len(found))
             found[place] = np.asarray(item, dtype=np.float64 if item.dtype.kind == "f" else None)
     return found
+
+
+def _refuse_larger(where: str, size: int, packed: int, n_arrays: int) -> None:
+    """Refuse what would unpack to more than a log holds."""
+    if size > HARMLESS_BYTES and size > MOST_PACKING * packed:
+        raise InputError(
+            f"{where}: unpacks from {packed} to {size} bytes, expected at most {MOST_PACKING:.0f} times as many"
+        )
+    if size > MOST_BYTES or n_arrays >= MOST_ARRAYS:
+        raise InputError(
+            f"{where}: holds more than {MOST_BYTES >> 30} GiB or {MOST_ARRAYS} arrays; write longer logs as parquet"
+        )
 
 
 def _joint_names(file: Any) -> tuple[str, ...] | None:
@@ -129,9 +134,7 @@ def _joint_names(file: Any) -> tuple[str, ...] | None:
 def _table(
     where: str, numbers: list[int], parts: list[dict[str, NDArray[Any]]], names: tuple[str, ...] | None
 ) -> ArrayTable:
-    shared = [path for path in parts[0] if all(path in part for part in parts)] if parts else []
-    rows = [max((len(part[path]) for path in shared), default=0) for part in parts]
-    whole = [path for path in shared if all(len(part[path]) == n for part, n in zip(parts, rows, strict=True))]
+    rows, whole, shorter = _of_one_length(parts)
     if not whole or not sum(rows):
         raise InputError(
             f"{where}: holds no arrays of numbers of one length, expected time, positions and commands or torque"
@@ -140,9 +143,17 @@ def _table(
     columns = {called[path]: np.concatenate([part[path] for part in parts]) for path in whole}
     if len(parts) > 1:
         columns["episode_index"] = np.repeat(numbers, rows)
-    notes = tuple(f"array '{path}' has another length and is ignored" for path in shared if path not in whole)
+    notes = tuple(f"array '{path}' has another length and is ignored" for path in shorter)
     wide = {name: names for name, array in columns.items() if names is not None and array.shape[1:] == (len(names),)}
     return ArrayTable("hdf5", columns, wide, notes=notes)
+
+
+def _of_one_length(parts: list[dict[str, NDArray[Any]]]) -> tuple[list[int], list[str], list[str]]:
+    """Rows of every part, the arrays that all parts have with as many rows, and those that all have with fewer."""
+    shared = [path for path in parts[0] if all(path in part for part in parts)] if parts else []
+    rows = [max((len(part[path]) for path in shared), default=0) for part in parts]
+    whole = [path for path in shared if all(len(part[path]) == n for part, n in zip(parts, rows, strict=True))]
+    return rows, whole, [path for path in shared if path not in whole]
 
 
 def _called(paths: list[str]) -> dict[str, str]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import pickletools
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,6 @@ _MARK: Any = object()
 _PLAIN = {
     "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "UNICODE", "INT", "FLOAT",
 }  # fmt: skip
-_CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 
 
 class TorchFormat:
@@ -91,6 +91,20 @@ def _table(where: str, content: Any) -> ArrayTable:
         raise InputError(
             f"{where}: holds a {type(content).__name__}, expected a dictionary of tensors such as time, dof_pos, des_dof_pos"
         )
+    arrays, names = _tensors_and_names(content)
+    if not arrays:
+        raise InputError(f"{where}: the dictionary holds no tensors ({', '.join(map(str, content)) or 'it is empty'})")
+    if "t" in arrays:
+        arrays["t"] = arrays["t"].reshape(-1)
+        arrays = {name: array for name, array in arrays.items() if len(array) == len(arrays["t"])}
+    elements = {name: names for name, array in arrays.items() if names and array.shape[1:] == (len(names),)}
+    notes = ("tensors were read without PyTorch; no code of the file was run",)
+    table = ArrayTable.of(where, "pt", arrays)
+    return ArrayTable("pt", table.arrays, elements, notes=notes)
+
+
+def _tensors_and_names(content: dict[Any, Any]) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+    """The tensors of a dictionary as arrays of one or two axes, by column name, and its list of joint names."""
     arrays: dict[str, NDArray[Any]] = {}
     names: tuple[str, ...] = ()
     for name, value in content.items():
@@ -99,16 +113,7 @@ def _table(where: str, content: Any) -> ArrayTable:
             arrays[_NAMES.get(str(name), str(name))] = made if made.dtype.kind in "iu" else made.astype(np.float64)
         elif isinstance(value, list | tuple) and value and all(isinstance(one, str) for one in value):
             names = tuple(value)
-    if not arrays:
-        raise InputError(f"{where}: the dictionary holds no tensors ({', '.join(map(str, content)) or 'it is empty'})")
-    if "t" in arrays:
-        arrays["t"] = arrays["t"].reshape(-1)
-        kept = {name: array for name, array in arrays.items() if len(array) == len(arrays["t"])}
-        arrays = kept
-    elements = {name: names for name, array in arrays.items() if names and array.shape[1:] == (len(names),)}
-    notes = ("tensors were read without PyTorch; no code of the file was run",)
-    table = ArrayTable.of(where, "pt", arrays)
-    return ArrayTable("pt", table.arrays, elements, notes=notes)
+    return arrays, names
 
 
 @dataclass
@@ -129,53 +134,64 @@ class _Machine:
         raise InputError(f"{self.where}: its pickle has no end")
 
     def _step(self, name: str, argument: Any) -> None:
-        stack = self.stack
-        if name in ("PROTO", "FRAME"):
-            return
-        if name in _PLAIN:
-            stack.append(argument)
-        elif name in _CONSTANTS:
-            stack.append(_CONSTANTS[name])
-        elif name in ("EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE"):
-            stack.append({"EMPTY_DICT": {}, "EMPTY_LIST": [], "EMPTY_TUPLE": ()}[name])
-        elif name == "MARK":
-            stack.append(_MARK)
-        elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
-            self.memo[argument] = stack[-1]
-        elif name == "MEMOIZE":
-            self.memo[len(self.memo)] = stack[-1]
-        elif name in ("BINGET", "LONG_BINGET", "GET"):
-            stack.append(self.memo[argument])
-        elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
-            n = int(name[-1])
-            stack[-n:] = [tuple(stack[-n:])]
-        elif name == "TUPLE":
-            stack.append(tuple(self._marked()))
-        elif name == "LIST":
-            stack.append(self._marked())
-        elif name == "APPEND":
-            value = stack.pop()
-            stack[-1].append(value)
-        elif name == "APPENDS":
-            values = self._marked()
-            stack[-1].extend(values)
-        elif name == "SETITEM":
-            value, key = stack.pop(), stack.pop()
-            stack[-1][key] = value
-        elif name == "SETITEMS":
-            pairs = self._marked()
-            stack[-1].update(zip(pairs[::2], pairs[1::2], strict=True))
-        elif name in ("GLOBAL", "STACK_GLOBAL"):
-            stack.append(self._named(name, argument))
-        elif name == "BINPERSID":
-            stack.append(self._storage(stack.pop()))
-        elif name == "REDUCE":
-            arguments, made = stack.pop(), stack.pop()
-            stack.append(self._made(made, arguments))
-        else:
+        step = _STEPS.get(name)
+        if step is None:
             raise InputError(
                 f"{self.where}: its pickle uses '{name}', expected tensors, text and numbers alone; it was not run"
             )
+        step(self, argument)
+
+    def ignore(self, argument: Any) -> None:
+        """Version and length of what follows say nothing of tensors."""
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def keep(self, place: int | None) -> None:
+        self.memo[len(self.memo) if place is None else place] = self.stack[-1]
+
+    def recall(self, place: int) -> None:
+        self.stack.append(self.memo[place])
+
+    def join(self, n: int) -> None:
+        self.stack[-n:] = [tuple(self.stack[-n:])]
+
+    def make_tuple(self, _: Any) -> None:
+        self.stack.append(tuple(self._marked()))
+
+    def make_list(self, _: Any) -> None:
+        self.stack.append(self._marked())
+
+    def append(self, _: Any) -> None:
+        value = self.stack.pop()
+        self.stack[-1].append(value)
+
+    def extend(self, _: Any) -> None:
+        values = self._marked()
+        self.stack[-1].extend(values)
+
+    def set_item(self, _: Any) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self.stack[-1][key] = value
+
+    def set_items(self, _: Any) -> None:
+        pairs = self._marked()
+        self.stack[-1].update(zip(pairs[::2], pairs[1::2], strict=True))
+
+    def name_in_text(self, text: Any) -> None:
+        module, name = str(text).split(" ", 1)
+        self.stack.append(self._known(module, name))
+
+    def name_on_stack(self, _: Any) -> None:
+        name, module = self.stack.pop(), self.stack.pop()
+        self.stack.append(self._known(module, name))
+
+    def take_storage(self, _: Any) -> None:
+        self.stack.append(self._storage(self.stack.pop()))
+
+    def build(self, _: Any) -> None:
+        arguments, made = self.stack.pop(), self.stack.pop()
+        self.stack.append(self._made(made, arguments))
 
     def _marked(self) -> list[Any]:
         place = max(k for k, value in enumerate(self.stack) if value is _MARK)
@@ -183,11 +199,8 @@ class _Machine:
         del self.stack[place:]
         return values
 
-    def _named(self, opcode: str, argument: Any) -> tuple[str, str]:
-        if opcode == "GLOBAL":
-            module, name = str(argument).split(" ", 1)
-        else:
-            name, module = self.stack.pop(), self.stack.pop()
+    def _known(self, module: str, name: str) -> tuple[str, str]:
+        """A name that means a tensor, a storage or a dictionary; any other is refused."""
         if (module, name) in _TENSOR | _DICTIONARY or (module == "torch" and name in _TYPES):
             return module, name
         raise InputError(f"{self.where}: its pickle names {module}.{name}, expected tensors alone; it was not run")
@@ -213,3 +226,45 @@ class _Machine:
         size = storage.dtype.itemsize
         view = np.lib.stride_tricks.as_strided(storage[int(offset) :], shape, [s * size for s in strides], writeable=False)
         return np.array(view, dtype=storage.dtype.newbyteorder("="))
+
+
+_Step: TypeAlias = Callable[[_Machine, Any], None]
+
+
+def _pushing(make: Callable[[], Any]) -> _Step:
+    """The step that puts a new value onto the stack."""
+    return lambda machine, _: machine.push(make())
+
+
+def _joining(n: int) -> _Step:
+    """The step that makes one tuple of the last values."""
+    return lambda machine, _: machine.join(n)
+
+
+_STEPS: dict[str, _Step] = {
+    **dict.fromkeys(("PROTO", "FRAME"), _Machine.ignore),
+    **dict.fromkeys(_PLAIN, _Machine.push),
+    "NONE": _pushing(lambda: None),
+    "NEWTRUE": _pushing(lambda: True),
+    "NEWFALSE": _pushing(lambda: False),
+    "EMPTY_DICT": _pushing(dict),
+    "EMPTY_LIST": _pushing(list),
+    "EMPTY_TUPLE": _pushing(tuple),
+    "MARK": _pushing(lambda: _MARK),
+    **dict.fromkeys(("BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"), _Machine.keep),
+    **dict.fromkeys(("BINGET", "LONG_BINGET", "GET"), _Machine.recall),
+    "TUPLE1": _joining(1),
+    "TUPLE2": _joining(2),
+    "TUPLE3": _joining(3),
+    "TUPLE": _Machine.make_tuple,
+    "LIST": _Machine.make_list,
+    "APPEND": _Machine.append,
+    "APPENDS": _Machine.extend,
+    "SETITEM": _Machine.set_item,
+    "SETITEMS": _Machine.set_items,
+    "GLOBAL": _Machine.name_in_text,
+    "STACK_GLOBAL": _Machine.name_on_stack,
+    "BINPERSID": _Machine.take_storage,
+    "REDUCE": _Machine.build,
+}
+"""What every opcode that is understood does; nothing else is run."""
