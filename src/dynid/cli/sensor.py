@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from dynid.cli.console import Stages, percent, say, show, show_json, show_table
+from dynid.cli.console import Stages, percent, say, show, show_failure, show_json, show_table
 from dynid.cli.verbs.payload import show_sensor
 from dynid.errors import InputError
 from dynid.run.options import Settings
@@ -164,5 +164,5 @@ def export_sensor_folder(folder: Path, output: Path, formats: Sequence[str], all
 
 def _refuse_above(error: float, at_most: float | None) -> None:
     if at_most is not None and not error <= at_most:
-        say(f"dynid: the error is {percent(error)}, more than the {percent(at_most)} allowed")
+        show_failure(f"the error is {percent(error)}, more than the {percent(at_most)} allowed")
         raise typer.Exit(1)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.console import Stages, percent, show, show_json, show_table
+from dynid.cli.console import Stages, percent, show, show_json, show_note, show_table
 from dynid.cli.options import (
     AsJson,
     ConstraintsFile,
@@ -85,6 +85,6 @@ def compare(
             show(f"{one.method}: {one.sentence}")
     less = compared_without(chosen, settings)
     if less:
-        show(f"note: {less}")
+        show_note(less)
     if run.filter is not None:
         show(f"errors against filtered torque; {run.filter.describe()}")

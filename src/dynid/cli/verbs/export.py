@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.console import show, show_json
+from dynid.cli.console import show, show_failure, show_json, show_note
 from dynid.cli.options import AsJson
 
 
@@ -32,12 +32,14 @@ def export(
     urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c is inverse dynamics, inertia
     matrix, gravity, Coriolis and friction as C99 without dependencies; json holds all parameters, friction, base parameters
     and (in an npz beside it) their covariance. The body on a force/torque sensor is written as urdf, mjcf, json or in a vendor's form
-    (franka, ur, kuka, abb, fanuc, yaskawa). Ends with 1 where a file, read again, does not have the identified torque.
+    (franka, ur, kuka, abb, fanuc, yaskawa). Ends with 1 where a file, read again, does not have the identified torque; with 2 where a
+    format cannot hold the model, the others being written.
 
     Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
     from dynid.cli.sensor import export_sensor_folder
-    from dynid.run.export import export_run
+    from dynid.errors import InconsistentModelError, InputError
+    from dynid.run.export import Exported, export_run, known_formats
     from dynid.run.sensor_store import is_sensor_run
     from dynid.run.store import load_run
 
@@ -45,7 +47,15 @@ def export(
         export_sensor_folder(run, output or run, to.split(","), allow_inconsistent, json)
         return
     known = load_run(run, with_samples=True)
-    written = export_run(known, output or run, to.split(","), allow_inconsistent=allow_inconsistent)
+    written: list[Exported] = []
+    refusals: list[str] = []
+    for format in known_formats(to.split(",")):
+        try:
+            written += export_run(known, output or run, [format], allow_inconsistent=allow_inconsistent)
+        except (InputError, InconsistentModelError) as error:  # what one format cannot hold, another may
+            refusals.append(f"{format} was not written: {error}")
+    if not written:
+        raise InputError("; ".join(refusals))
     if json:
         show_json(
             {
@@ -55,12 +65,16 @@ def export(
                 "total_torque": {item.format: [one.as_dict() for one in item.lacking] for item in written},
                 "proven": all(item.proven for item in written),
                 "notes": [note for item in written for note in item.notes],
+                "refusals": refusals,
             }
         )
     else:
         for item in written:
             for note in item.notes:
-                show(f"{'warning' if note == item.warning else 'note'}: {note}")
+                if note == item.warning:
+                    show(f"warning: {note}")
+                else:
+                    show_note(note)
             held = "rigid bodies" if item.format == "urdf" else "what the format holds"
             proof = (
                 ""
@@ -70,5 +84,9 @@ def export(
             show(f"{', '.join(map(str, item.files))}{proof}")
             if item.lacks():
                 show(f"{item.path.name}: {item.lacks()}")
+    for refusal in refusals:
+        show_failure(refusal)
+    if refusals:
+        raise typer.Exit(2)
     if any(item.failed for item in written):
         raise typer.Exit(1)

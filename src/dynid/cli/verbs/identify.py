@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import Stages, percent, say, show, show_json, show_table
+from dynid.cli.console import Stages, percent, say, show, show_failure, show_json, show_note, show_table
 from dynid.cli.options import (
     AsJson,
     ConstraintsFile,
@@ -121,7 +121,7 @@ def identify(
     _end_without_answer(run)
     error = run.judged_error
     if at_most is not None and not error <= at_most:
-        say(f"dynid: the error is {percent(error)}, more than the {percent(at_most)} allowed")
+        show_failure(f"the error is {percent(error)}, more than the {percent(at_most)} allowed")
         raise typer.Exit(1)
 
 
@@ -130,7 +130,7 @@ def _show_published(published: Published) -> None:
         show(f"note: {refusal}")
     for item in published.exported:
         for note in item.notes:
-            show(f"note on {item.format}: {note}")
+            show_note(f"{item.format}: {note}")
     for path in published.files:
         show(f"written: {path}")
 
@@ -138,7 +138,7 @@ def _show_published(published: Published) -> None:
 def _end_without_answer(run: Run) -> None:
     """Exit code 1 where a constrained method found no parameters that keep its constraints."""
     if not run.estimate.outcome.usable:
-        say(f"dynid: {run.estimate.method} found no answer: {run.estimate.outcome.value}")
+        show_failure(f"{run.estimate.method} found no answer: {run.estimate.outcome.value}")
         raise typer.Exit(1)
 
 
@@ -148,7 +148,7 @@ def show_run(run: Run) -> None:
 
     found = run.estimate
     for note in run.notes:
-        show(f"note: {note}")
+        show_note(note)
     rows = [
         (text, f"{value:.5g}", spread, origin)
         for text, value, spread, origin in zip(
