@@ -275,6 +275,16 @@ def test_negative_friction_is_not_handed_to_simulators(arm, tmp_path):
     assert '<dynamics damping="0.0" friction="0.5"/>' in written.path.read_text()
 
 
+def test_nothing_is_said_to_be_written_that_has_no_place(arm, tmp_path):
+    robot = read_robot(arm, effects=ALL).with_parameters({"Ia1": -0.2})
+    for written in (
+        write_urdf(robot, tmp_path / "patched.urdf"),
+        write_urdf(replace(robot, source=Source()), tmp_path / "new.urdf"),
+    ):
+        assert any("no place for rotor inertia" in note for note in written.notes)
+        assert not any("written as 0" in note and "Ia1" in note for note in written.notes)
+
+
 def test_rotor_inertia_that_a_file_states_is_kept_up_to_date(tmp_path):
     source = tmp_path / "arm.urdf"
     source.write_text(ARM_URDF.replace('damping="0.4"', 'damping="0.4" armature="0.05"'))
@@ -293,8 +303,10 @@ def test_inconsistent_links_are_refused_by_name(arm, tmp_path):
     assert torque_parity(robot, target) < 1e-12
 
 
-def test_first_moments_without_mass_cannot_be_written(arm, tmp_path):
-    robot = read_robot(arm).with_parameters({"m2": 0.0, "mx2": 0.3})
+@pytest.mark.parametrize("mass", [0.0, -1.4e-14])
+def test_first_moments_without_mass_cannot_be_written(arm, tmp_path, mass):
+    """Nor where the mass is what rounding left of zero, as in least squares of a robot without nominal masses."""
+    robot = read_robot(arm).with_parameters({"m2": mass, "mx2": 0.3})
     with pytest.raises(InputError, match=facts("URDF", "moment", "mass")):
         write_urdf(robot, tmp_path / "bad.urdf", allow_inconsistent=True)
 

@@ -104,6 +104,21 @@ def test_a_failed_proof_is_told(impossible: Path, tmp_path: Path) -> None:
     assert all("NOT proven" not in item.text for item in notes.items)
 
 
+def test_a_format_that_refuses_takes_nothing_from_the_others(impossible: Path, tmp_path: Path) -> None:
+    words = ["export", str(impossible), "-o", str(tmp_path), "--allow-inconsistent", "--to", "mjcf,sdf,json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "dynid: mjcf was not written: " in done.stderr
+    assert "'dynid repair RUN -o FILE.xml'" in done.stderr
+    assert {item.format for item in read_exports(tmp_path)} == {"sdf", "json"}
+    told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert [text.split()[0] for text in told["refusals"]] == ["mjcf"]
+    # what the refusal advises
+    repaired = CliRunner().invoke(app, ["repair", str(impossible), "-o", str(tmp_path / "fixed.xml")])
+    assert repaired.exit_code == 0
+    assert (tmp_path / "fixed.xml").is_file()
+
+
 def test_the_command_line_ends_with_one_where_a_proof_failed(impossible: Path, tmp_path: Path) -> None:
     arguments = ["export", str(impossible), "-o", str(tmp_path), "--allow-inconsistent", "--to"]
     done = CliRunner().invoke(app, [*arguments, "urdf,sdf", "--json"])

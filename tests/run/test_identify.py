@@ -20,6 +20,7 @@ from dynid.run.identify import identify
 from dynid.run.options import Settings
 from dynid.run.store import load_run, save_run
 from dynid.run.unseen import validate_run
+from dynid.simulation.builtin import demo_recording
 
 
 @pytest.fixture(scope="module")
@@ -215,3 +216,17 @@ def test_a_run_says_that_friction_of_a_long_chain_was_found_in_turn(
     folder = save_run(found, tmp_path / "run")
     assert note in json.loads((folder / "run.json").read_text())["result"]["notes"]
     assert note in load_run(folder).notes
+
+
+def test_the_residual_of_a_misread_log_is_not_blamed_on_springs(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A base that leans loads the first joint by its position, as a cable would: the check names the base, and that is all."""
+    asked: list[str] = []
+    monkeypatch.setattr("dynid.run.motion.advise", lambda robot, *_args, **_options: asked.append(robot.name) or ())
+    settings = Settings(method="ols", cutoff_hz=10.0, friction="linear")
+    for gravity, told in (((0.0, 0.0, -9.81), False), ((1.2, 0.0, -9.736), True)):
+        log = write_recording(demo_recording(bench.truth.with_gravity(gravity), torque_noise=0.01), tmp_path / "log.parquet")
+        asked.clear()
+        tilted = any("base is likely tilted" in note for note in identify(bench.urdf, log, settings).notes)
+        assert (tilted, bool(asked)) == (told, not told)

@@ -66,7 +66,16 @@ def test_a_mirrored_joint_is_named(robot: Robot, log: Recording, joint: int) -> 
     assert (finding.code, finding.joints) == ("mirrored_joint", (robot.joint_names[joint],))
 
 
-@pytest.mark.parametrize(("degrees", "axis"), [(5.0, (1.0, 0.0, 0.0)), (-4.0, (0.0, 1.0, 0.0)), (90.0, (0.0, 1.0, 0.0))])
+@pytest.mark.parametrize(
+    ("degrees", "axis"),
+    [
+        (5.0, (1.0, 0.0, 0.0)),
+        (-4.0, (0.0, 1.0, 0.0)),
+        (30.0, (1.0, 0.0, 0.0)),
+        (-30.0, (1.0, 0.0, 0.0)),
+        (90.0, (0.0, 1.0, 0.0)),
+    ],
+)
 def test_a_tilted_base_is_measured(robot: Robot, degrees: float, axis: tuple[float, ...]) -> None:
     """The base is turned by R, so gravity in its frame is R^T g; the description knows nothing of it."""
     R = rotation_exponential(np.deg2rad(degrees) * np.array(axis))
@@ -82,3 +91,17 @@ def test_a_tilted_base_is_measured(robot: Robot, degrees: float, axis: tuple[flo
     np.testing.assert_allclose(told, gravity, atol=0.12)
     # what the remedy says takes the finding away
     assert findings(tilted, wrong_masses(robot).with_gravity(told)) == []
+
+
+def test_a_robot_that_hangs_has_no_wrong_sign(robot: Robot) -> None:
+    """Gravity is turned round in every joint and inertia in none."""
+    hanging = dynid.demo_recording(robot.with_gravity((0.0, 0.0, 9.81)), torque_noise=0.02)
+    finding = only(hanging, wrong_masses(robot))
+    assert finding.code == "tilted_base"
+    assert finding.values["degrees"] == pytest.approx(180.0, abs=1.0)
+    np.testing.assert_allclose(finding.values["gravity"], (0.0, 0.0, 9.81), atol=0.15)
+
+
+def test_torque_of_the_other_sign_is_no_other_mounting(robot: Robot, log: Recording) -> None:
+    assert log.torque is not None
+    assert only(log.with_(torque=-log.torque), wrong_masses(robot)).code == "torque_sign"

@@ -6,7 +6,7 @@ import math
 
 import typer
 
-from dynid.cli.console import percent, say
+from dynid.cli.console import percent, show_failure
 from dynid.errors import InputError
 
 
@@ -19,5 +19,5 @@ def check_at_most(at_most: float | None, expected: str = "a fraction such as 0.0
 def end_above(error: float, at_most: float | None) -> None:
     """Exit code 1 where the error is larger than allowed, or is no number."""
     if at_most is not None and not error <= at_most:
-        say(f"dynid: the error is {percent(error)}, more than the {percent(at_most)} allowed")
+        show_failure(f"the error is {percent(error)}, more than the {percent(at_most)} allowed")
         raise typer.Exit(1)

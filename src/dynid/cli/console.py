@@ -33,6 +33,22 @@ def show(text: str = "") -> None:
     sys.stdout.write(text + "\n")
 
 
+def show_note(text: str) -> None:
+    """A remark beside the result, on stdout."""
+    if not _Manner.quiet:
+        sys.stdout.write(f"note: {text}\n")
+
+
+def show_failure(text: str) -> None:
+    """Why a command ends with a code other than zero though it wrote its result; on stderr, as errors are."""
+    sys.stderr.write(f"dynid: {text}\n")
+
+
+def show_warning(text: str) -> None:
+    """What makes a result doubtful; on stderr, however quiet the command."""
+    sys.stderr.write(f"warning: {text}\n")
+
+
 def show_json(result: Mapping[str, Any]) -> None:
     """The one JSON object of a verb."""
     from dynid.files import to_json

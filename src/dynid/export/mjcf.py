@@ -54,7 +54,7 @@ def write_mjcf(
     if bad:
         raise InconsistentModelError(
             f"{those_of(robot, bad)}; MuJoCo compiles no such bodies, allowed or not: choose a method that keeps links "
-            "consistent, or 'dynid repair' the model"
+            "consistent, or have the nearest model written whose links are ('dynid repair RUN -o FILE.xml')"
         )
     refuse_lumped(robot)
     notes = left_out(robot, "MJCF", PLACES, gravity=False)

@@ -24,7 +24,7 @@ from dynid.export.escaping import escape, quoteattr
 from dynid.export.proof import largest_gap
 from dynid.export.simulator_joint import FRICTION, as_held, joint_dynamics, left_out
 from dynid.export.urdf import rpy_from_rotation
-from dynid.export.written import WrittenModel, number, refuse_inconsistent, untied, vector
+from dynid.export.written import WrittenModel, number, refuse_inconsistent, refuse_moments_without_mass, untied, vector
 from dynid.files import write_text
 from dynid.inertia import mass_com_inertia
 from dynid.regression.closed_motion import closures_of
@@ -182,8 +182,7 @@ def _link_names(robot: Robot, notes: list[str]) -> dict[str, str]:
 def _link_lines(name: str, parent: str, placement: Array, phi: Array, notes: list[str]) -> list[str]:
     relative = f" relative_to={quoteattr(parent)}" if parent else ""
     lines = [f"    <link name={quoteattr(name)}>", f"      <pose{relative}>{_pose(placement)}</pose>"]
-    if phi[0] == 0.0 and np.any(phi[1:4]):
-        raise InputError(f"link '{name}' has first moments {phi[1:4].tolist()} but no mass; SDF cannot hold that")
+    refuse_moments_without_mass(name, phi, "SDF")
     mass, com, tensor = mass_com_inertia(phi)
     if not phi.any():
         # without an inertial SDF would give the link 1 kg
@@ -222,7 +221,7 @@ def _joint_lines(robot: Robot, i: int, parent: str, child: str, notes: list[str]
     ):
         lines.append(f"          <{tag}>{number(value if math.isfinite(value) else none)}</{tag}>")
     lines.append("        </limit>")
-    friction = {name: value for name, value in joint_dynamics(robot, i, notes).items() if name in FRICTION}
+    friction = joint_dynamics(robot, i, notes, FRICTION)
     if any(friction.values()):
         lines += [
             "        <dynamics>",

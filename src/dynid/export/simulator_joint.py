@@ -24,8 +24,8 @@ _NEAREST: dict[Place, str] = {
 }
 
 
-def joint_dynamics(robot: Robot, i: int, notes: list[str]) -> dict[Place, float]:
-    """Viscous and dry friction and rotor inertia of a joint, where the robot or its description has them.
+def joint_dynamics(robot: Robot, i: int, notes: list[str], places: Collection[Place] = PLACES) -> dict[Place, float]:
+    """Viscous and dry friction and rotor inertia of a joint, as far as a format has places, where the robot or its description has them.
 
     A robot with friction among its effects has none of its description's. Simulators want numbers that are not negative, so
     such ones become zero.
@@ -35,7 +35,7 @@ def joint_dynamics(robot: Robot, i: int, notes: list[str]) -> dict[Place, float]
     own_friction = bool(set(FRICTION) & total.keys())
     k = robot.effect_joints.index(i) if i in robot.effect_joints else -1  # passive joints of a closed robot have none
     values: dict[Place, float] = {}
-    for place in PLACES:
+    for place in places:
         if place in total and k >= 0:
             value = float(total[place][k])
         elif SYMBOL[place] in joint.nominal:

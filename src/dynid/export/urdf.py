@@ -26,11 +26,11 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.export.escaping import quoteattr
 from dynid.export.loops import refuse_lumped, write_side_file
 from dynid.export.simulator_joint import FRICTION, joint_dynamics, left_out
-from dynid.export.written import WrittenModel, number, refuse_inconsistent, untied, vector
+from dynid.export.written import WrittenModel, number, refuse_inconsistent, refuse_moments_without_mass, untied, vector
 from dynid.export.xml_text import ElementSpan, XmlText
 from dynid.files import write_bytes
 from dynid.inertia import change_of_frame, mass_com_inertia
-from dynid.robot.effects import Place
+from dynid.robot.effects import PLACES, Place
 from dynid.robot.files import read_description
 from dynid.robot.joint import Joint
 from dynid.robot.links_apart import links_taken_apart, own_inertials
@@ -89,8 +89,7 @@ def write_urdf(
 def _refuse_unwritable(robot: Robot) -> None:
     """A mass of zero cannot carry first moments in URDF, whatever is allowed."""
     for link, phi in zip(robot.links, robot.parameters.inertials, strict=True):
-        if phi[0] == 0.0 and np.any(phi[1:4]):
-            raise InputError(f"link '{link}' has first moments {phi[1:4].tolist()} but no mass; URDF cannot hold that")
+        refuse_moments_without_mass(link, phi, "URDF")
 
 
 def _source_content(robot: Robot, source: str | os.PathLike[str] | None, notes: list[str]) -> tuple[bytes, str] | None:
@@ -134,7 +133,10 @@ def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> byte
             continue
         if joint.name not in joints:
             raise UnknownNameError("joint", joint.name, joints, where)
-        _patch_dynamics(text, joints[joint.name], joint_dynamics(robot, i, notes))
+        span = joints[joint.name]
+        stated = span.child("dynamics")
+        places = PLACES if stated is not None and "armature" in stated.attributes else FRICTION
+        _patch_dynamics(text, span, joint_dynamics(robot, i, notes, places))
     return text.edited()
 
 
@@ -324,7 +326,7 @@ def _joint_lines(robot: Robot, i: int, parent: str, origin: Array, notes: list[s
         if kind == "prismatic" and not bounded:
             notes.append(f"joint '{joint.name}' has no position limits; URDF demands some, written as {UNBOUNDED:g}")
         lines.append("    <limit " + " ".join(f'{name}="{number(value)}"' for name, value in limits.items()) + "/>")
-    friction = {name: value for name, value in joint_dynamics(robot, i, notes).items() if name in FRICTION}
+    friction = joint_dynamics(robot, i, notes, FRICTION)
     if any(friction.values()):
         attributes = " ".join(f'{name}="{number(value)}"' for name, value in friction.items())
         lines.append(f"    <dynamics {attributes}/>")

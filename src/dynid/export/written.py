@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import InconsistentModelError
+from dynid.errors import InconsistentModelError, InputError
 from dynid.inertia import is_consistent
 from dynid.robot.model import Robot
 
@@ -47,6 +47,20 @@ def refuse_inconsistent(robot: Robot, allow_inconsistent: bool) -> tuple[str, ..
 def those_of(robot: Robot, bad: Sequence[str]) -> str:
     """How many links are inconsistent, and which."""
     return f"robot '{robot.name}' has {len(bad)} of {robot.n_bodies} links that no physical body could be: {', '.join(bad)}"
+
+
+FARTHEST_CENTRE = 1e5
+"""Metres: a mass whose centre would be farther away is a rounding error of none, and moments written about it are lost."""
+
+
+def refuse_moments_without_mass(link: str, phi: Array, format: str) -> None:
+    """Formats that state a centre of mass cannot hold first moments of a link that has no mass."""
+    moment, mass = float(np.linalg.norm(phi[1:4])), float(phi[0])
+    if moment > FARTHEST_CENTRE * abs(mass):
+        raise InputError(
+            f"link '{link}' has first moments {', '.join(f'{value:.4g}' for value in phi[1:4])} kg m but no mass ({mass:.2g} kg); "
+            f"{format} cannot hold that: C source and JSON can, and 'dynid repair RUN -o FILE' gives every link a mass"
+        )
 
 
 def untied(robot: Robot) -> list[str]:

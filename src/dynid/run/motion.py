@@ -165,13 +165,21 @@ def identify_motion(logs: Logs, settings: Settings, validate_on: list[Path], tel
         result = choice.inner.widen(result)
     result, verdict = judged(result, robot, settings)
     tell("looking for what the residual follows")
-    advice = advise(
-        robot,
-        loaded,
-        filtered.row_filter,
-        motor_side=(settings.side or (robot.coupling.side if robot.coupling else None)) == "motor",
-        drive_gains=settings.drive_gains,
-        known=regression.sources,
+    # what the residual of a misread log follows is the misreading, which the check has named
+    misread = any(
+        finding.severity == "error" or finding.code == "tilted_base" for check in checks for finding in check.findings
+    )
+    advice = (
+        ()
+        if misread
+        else advise(
+            robot,
+            loaded,
+            filtered.row_filter,
+            motor_side=(settings.side or (robot.coupling.side if robot.coupling else None)) == "motor",
+            drive_gains=settings.drive_gains,
+            known=regression.sources,
+        )
     )
     return assembled(
         Run(

@@ -95,5 +95,9 @@ def _judged(recording: Recording, robot: Robot, fit: ModelFit) -> list[Finding]:
         return [*scale, *torque_lag(recording, robot, fit, "motor current")]
     # Without gravity in it the scale of the torque cannot be judged.
     scale = absent_gravity(recording, fit) or [*torque_sign(recording, fit, "torque"), *torque_scale(recording, fit)]
-    tilt = [] if scale else tilted_base(recording, robot)
+    # Gravity may be turned round where inertia is not: the robot hangs, and no sign is wrong.
+    hangs = bool(np.any((fit.gravity < 0.0) & (fit.inertia > 0.0)))
+    tilt = tilted_base(recording, robot, hangs=hangs) if hangs or not scale else []
+    if hangs and tilt:
+        scale = []
     return [*scale, *tilt, *counterbalance(recording, fit), *torque_lag(recording, robot, fit, "torque")]

@@ -68,6 +68,15 @@ def test_a_ground_link_without_mass_gets_one_of_the_usual_radius_of_gyration():
     assert 0.5 * np.trace(inertia) / mass == pytest.approx(usual, rel=1e-3)
 
 
+def test_a_mass_that_rounding_left_is_none():
+    """Least squares of a robot without nominal masses: first moments that motion shows, with masses of 1e-14 kg."""
+    robot = demo_arm()
+    lost = {f"m{k}": sign * 1e-14 for k, sign in ((1, 1.0), (2, -1.0), (3, 1.0))}
+    found = repair(robot.with_parameters(lost))
+    assert found.feasible_after
+    assert found.torque_change < 0.05
+
+
 def test_what_motion_shows_stays_though_the_mass_turns_positive():
     """The first link of an arm with an upright first axis: only Izz shows, and that is kept."""
     robot = demo_arm()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import Stages, show, show_json, show_table
+from dynid.cli.console import Stages, show, show_json, show_note, show_table
 from dynid.cli.options import AsJson, LogFiles, RobotFile, UnseenLogs
 from dynid.cli.schema import takes_options
 from dynid.run.actuator_options import Asked, Control
@@ -60,7 +60,7 @@ def actuators(
             f"MuJoCo with the written file: {proof['rms']:.5f} rad RMS from the log, {proof['difference']:.5f} rad from the rollout above"
         )
     for note in written.get("export_notes", ()):
-        show(f"note: {note}")
+        show_note(note)
     for name in written["files"]:
         show(f"written: {name}")
 
@@ -122,5 +122,5 @@ def _show(run: ActuatorRun) -> None:
         if ours is not None:
             show(f"rollout, {part}: position error {ours:.5f} rad RMS, with the description {theirs:.5f} rad")
     for note in run.notes:
-        show(f"note: {note}")
+        show_note(note)
     show(f"{run.seconds:.1f} s")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.console import show, show_json, show_table
+from dynid.cli.console import show, show_json, show_note, show_table
 from dynid.cli.options import DEFAULT_EFFECTS, AsJson, Effects, Gravity, Lock, RobotFile, parsed_gravity, parsed_lock
 
 
@@ -42,7 +42,7 @@ def base(
         )
         return
     for note in notes:
-        show(f"note: {note}")
+        show_note(note)
     units = dict(zip(model.parameters.names, model.parameters.units, strict=True))
     rows = [(str(i + 1), item["expression"], units[item["name"]]) for i, item in enumerate(reduction.as_list())]
     show_table(("#", "base parameter", "unit"), rows, text=(1, 2))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.console import exponent, show, show_json, show_table
+from dynid.cli.console import exponent, show, show_json, show_note, show_table
 from dynid.cli.options import DEFAULT_EFFECTS, AsJson, ConstraintsFile, Effects, constraints_table
 from dynid.errors import InputError
 
@@ -180,7 +180,7 @@ def _show_base(found: BaseCheck, name: str) -> None:
     if found.nearest is not None and closest is not None:
         show(f"closest feasible values: distance {exponent(found.distance)}, none is nearer than {exponent(found.bound)}")
     for note in found.notes:
-        show(f"note: {note}")
+        show_note(note)
     if verdict.inertia_matrix:
         show(verdict.inertia_matrix)
 

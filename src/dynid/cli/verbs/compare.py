@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import Stages, percent, show, show_json, show_table
+from dynid.cli.console import Stages, percent, show, show_json, show_note, show_table
 from dynid.cli.job import Job, job_of
 from dynid.cli.options import (
     AsJson,
@@ -80,6 +80,6 @@ def _compare_on_robot(job: Job, methods: Sequence[str] | None, json: bool) -> No
             show(f"{one.method}: {one.sentence}")
     less = compared_without(chosen, job.settings)
     if less:
-        show(f"note: {less}")
+        show_note(less)
     if run.filter is not None:
         show(f"errors against filtered torque; {run.filter.describe()}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import show, show_json
+from dynid.cli.console import show, show_json, show_note
 from dynid.cli.options import AsJson, LogFiles
 from dynid.cli.schema import takes_options
 from dynid.run.options import Model, Reading
@@ -77,7 +77,7 @@ def _show(log: Path, recording: Recording | WrenchRecording, check: DataCheck) -
     )
     for note in recording.source.notes:
         if not any(note in finding.sentence for finding in check.findings):  # said there already
-            show(f"note: {note}")
+            show_note(note)
     for finding in check.findings:
         show(f"{finding.severity}: {finding.sentence}")
         show(f"    {finding.fix}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from dynid.cli.console import percent, say, show, show_json, show_table
+from dynid.cli.console import percent, say, show, show_json, show_note, show_table
 from dynid.cli.options import AsJson, Output, Seed
 
 
@@ -38,7 +38,7 @@ def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = Fal
     show_table(("joint", "viscous, true", "found", "Coulomb, true", "found"), rows, "Friction (simulated)")
     show()
     for note in result.run.notes:
-        show(f"note: {note}")
+        show_note(note)
     unseen = result.run.validation
     assert unseen is not None
     show(f"{found.rank} of {found.base.n_base} base parameters determined, condition number {found.condition_number:.4g}")

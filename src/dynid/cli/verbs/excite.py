@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import ProgressBar, percent, show, show_json
+from dynid.cli.console import ProgressBar, percent, show, show_json, show_note
 from dynid.cli.options import AsJson, RobotFile
 from dynid.cli.schema import takes_options
 from dynid.run.excite_options import GROUPS, ExciteSettings
@@ -71,7 +71,7 @@ def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
     if nearest is not None:
         show(f"smallest clearance: {1e3 * nearest['distance_m']:.3g} mm ({nearest['pair']} at {nearest['time_s']:.3f} s)")
     for note in found.notes:
-        show(f"note: {note}")
+        show_note(note)
     for name in files:
         show(f"written: {name}")
 

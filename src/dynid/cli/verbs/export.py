@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import show, show_json
+from dynid.cli.console import show, show_failure, show_json, show_note
 from dynid.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -36,12 +36,14 @@ def export(
     urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c is inverse dynamics, inertia
     matrix, gravity, Coriolis and friction as C99 without dependencies; json holds all parameters, friction, base parameters
     and (in an npz beside it) their covariance. The body on a force/torque sensor is written as urdf, mjcf, json or in a vendor's form
-    (franka, ur, kuka, abb, fanuc, yaskawa). Ends with 1 where a file, read again, does not have the identified torque.
+    (franka, ur, kuka, abb, fanuc, yaskawa). Ends with 1 where a file, read again, does not have the identified torque; with 2 where a
+    format cannot hold the model, the others being written.
 
     Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
     from dynid.cli.sensor import export_sensor_folder
-    from dynid.run.export import export_run
+    from dynid.errors import InconsistentModelError, InputError
+    from dynid.run.export import export_run, known_formats
     from dynid.run.sensor_store import is_sensor_run
     from dynid.run.store import load_run
 
@@ -49,12 +51,24 @@ def export(
         export_sensor_folder(run, output or run, to.split(","), allow_inconsistent, json)
         return
     known = load_run(run, with_samples=True)
-    written = export_run(known, output or run, to.split(","), allow_inconsistent=allow_inconsistent)
+    written: list[Exported] = []
+    refusals: list[str] = []
+    for format in known_formats(to.split(",")):
+        try:
+            written += export_run(known, output or run, [format], allow_inconsistent=allow_inconsistent)
+        except (InputError, InconsistentModelError) as error:  # what one format cannot hold, another may
+            refusals.append(f"{format} was not written: {error}")
+    if not written:
+        raise InputError("; ".join(refusals))
     if json:
-        show_json(_as_dict(written))
+        show_json(_as_dict(written) | {"refusals": refusals})
     else:
         for item in written:
             _show_written(item)
+    for refusal in refusals:
+        show_failure(refusal)
+    if refusals:
+        raise typer.Exit(2)
     if any(item.failed for item in written):
         raise typer.Exit(1)
 
@@ -74,7 +88,10 @@ def _as_dict(written: Sequence[Exported]) -> dict[str, Any]:
 def _show_written(item: Exported) -> None:
     """The files of one format, how well they were proven and what the format has no place for."""
     for note in item.notes:
-        show(f"{'warning' if note == item.warning else 'note'}: {note}")
+        if note == item.warning:
+            show(f"warning: {note}")
+        else:
+            show_note(note)
     held = "rigid bodies" if item.format == "urdf" else "what the format holds"
     proof = "" if math.isnan(item.parity) else f": torque of {held} differs by {item.parity:.1e} (relative) after reloading"
     show(f"{', '.join(map(str, item.files))}{proof}")

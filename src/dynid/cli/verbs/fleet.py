@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.at_most import check_at_most
-from dynid.cli.console import Stages, percent, say, show, show_json, show_table
+from dynid.cli.console import Stages, percent, say, show, show_failure, show_json, show_table
 from dynid.cli.options import AsJson
 from dynid.cli.schema import takes_options
 from dynid.cli.verbs.store import FromDay, Robots, StoreFolder, ToDay, Where
@@ -73,8 +73,8 @@ def fleet(
         _show_alarms(found)
         show(f"written: {page}")
     if at_most is not None and found.exceeds(at_most):
-        say(
-            f"dynid: an alarm makes up {percent(found.largest_share)} of a joint's torque, more than the {percent(at_most)} allowed"
+        show_failure(
+            f"an alarm makes up {percent(found.largest_share)} of a joint's torque, more than the {percent(at_most)} allowed"
         )
         raise typer.Exit(1)
 

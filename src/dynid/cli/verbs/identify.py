@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.at_most import check_at_most, end_above
-from dynid.cli.console import Stages, percent, say, show, show_json, show_table
+from dynid.cli.console import Stages, percent, say, show, show_failure, show_json, show_note, show_table
 from dynid.cli.job import Job, job_of
 from dynid.cli.options import (
     AsJson,
@@ -132,7 +132,7 @@ def _show_published(published: Published) -> None:
         show(f"note: {refusal}")
     for item in published.exported:
         for note in item.notes:
-            show(f"note on {item.format}: {note}")
+            show_note(f"{item.format}: {note}")
     for path in published.files:
         show(f"written: {path}")
 
@@ -140,7 +140,7 @@ def _show_published(published: Published) -> None:
 def _end_without_answer(run: Run) -> None:
     """Exit code 1 where a constrained method found no parameters that keep its constraints."""
     if not run.estimate.outcome.usable:
-        say(f"dynid: {run.estimate.method} found no answer: {run.estimate.outcome.value}")
+        show_failure(f"{run.estimate.method} found no answer: {run.estimate.outcome.value}")
         raise typer.Exit(1)
 
 
@@ -150,7 +150,7 @@ def show_run(run: Run) -> None:
 
     found = run.estimate
     for note in run.notes:
-        show(f"note: {note}")
+        show_note(note)
     _show_values(run)
     if run.filter is not None:
         show(f"filter: {run.filter.describe()}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import percent, say, show, show_json, show_table
+from dynid.cli.console import percent, say, show, show_json, show_table, show_warning
 from dynid.cli.options import AsJson
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError, UnknownNameError
@@ -196,7 +196,7 @@ def _show_load(found: Payload, where: str) -> None:
         f"{percent(found.relative_error_with)} with it"
     )
     for warning in found.warnings:
-        say(f"warning: {warning}")
+        show_warning(warning)
 
 
 def _show_online(states: Iterator[OnlineBodyState], json: bool) -> None:
@@ -247,7 +247,11 @@ def show_sensor(found: SensorBody) -> None:
     for note in found.notes:
         say(f"note: {note}")
     for finding in found.findings:
-        say(f"{finding.severity}: {finding.sentence}; {finding.fix}")
+        text = f"{finding.sentence}; {finding.fix}"
+        if finding.severity == "warning":
+            show_warning(text)
+        else:
+            say(f"{finding.severity}: {text}")
 
 
 def numbers_text(values: Any, digits: int) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.console import percent, show, show_json
+from dynid.cli.console import percent, show, show_json, show_note
 from dynid.cli.options import AsJson, ConstraintsFile, constraints_table
 
 
@@ -51,7 +51,7 @@ def repair(
         )
     else:
         for note in notes:
-            show(f"note: {note}")
+            show_note(note)
         if result.feasible_before:
             kept = " and every constraint was kept" if constraints is not None else ""
             show(f"every link was consistent{kept}; nothing was changed")

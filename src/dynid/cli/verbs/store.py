@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from dynid.cli.console import Stages, percent, say, show, show_json, show_table
+from dynid.cli.console import Stages, percent, say, show, show_failure, show_json, show_table
 from dynid.cli.options import AsJson, LogFiles, RobotFile
 from dynid.cli.schema import takes_options, takes_quiet
 from dynid.errors import InputError
@@ -162,7 +162,7 @@ def identify(
             show(f"written: {path}")
     failed = [one.id for one in found.robots if not one.run.estimate.outcome.usable]
     if failed:
-        say(f"dynid: no answer for {', '.join(failed)}")
+        show_failure(f"no answer for {', '.join(failed)}")
         raise typer.Exit(1)
 
 

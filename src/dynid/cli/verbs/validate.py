@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.at_most import check_at_most, end_above
-from dynid.cli.console import percent, show, show_json, show_table
+from dynid.cli.console import percent, show, show_json, show_note, show_table
 from dynid.cli.options import AsJson, LogFiles
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
@@ -155,7 +155,7 @@ def show_replay(name: str, found: Replay) -> None:
     title = f"{name} replayed ({found.engine}), {found.n_windows} windows of {1e3 * found.window_s:.0f} ms"
     show_table(("joint", "mean torque error, N m or N", "drift, mrad or mm"), rows, title)
     for note in found.notes:
-        show(f"note: {note}")
+        show_note(note)
     ends = found.end_effector_position[:, -1], found.end_effector_orientation[:, -1]
     show(
         f"link {found.frame} at the end of a window: off by {1e3 * ends[0].mean():.3g} mm and "

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.console import say, show, show_table
+from dynid.cli.console import say, show, show_failure, show_table
 from dynid.cli.options import AsJson, RobotFile
 from dynid.cli.schema import own_options, takes_options
 from dynid.run.options import Model, Reading, Rows
@@ -94,7 +94,7 @@ def watch(
             readers.tell(report)
             last = report
     if last is None:
-        say(f"dynid: no row was read; {watcher.n_malformed} lines were malformed{_reasons(watcher.malformed)}")
+        show_failure(f"no row was read; {watcher.n_malformed} lines were malformed{_reasons(watcher.malformed)}")
     elif not json:
         _show_last(last, watcher.malformed)
 

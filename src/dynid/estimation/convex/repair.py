@@ -13,8 +13,9 @@ The nearest body to one without a positive mass would be one without mass, but w
 rules keep what motion does not decide (all of a link that stands on the ground, most of the first link) in proportion.
 
 - What changes is counted from a body of positive mass: ``|m|`` with the centre and the inertia there as they were; where the
-  mass is zero, the mass that gives the link the median radius of gyration of the consistent ones. Of that body only the part
-  that no motion shows is taken, the rest is the old one's: ``min ||phi* - phi_sensible||`` with ``K phi* = K phi``.
+  mass is zero, or a rounding error of it, the mass that gives the link the median radius of gyration of the consistent ones. Of
+  that body only the part that no motion shows is taken, the rest is the old one's: ``min ||phi* - phi_sensible||`` with
+  ``K phi* = K phi``.
 - The mass of a link that changes lies in a ball of radius ``R`` around its frame, so that ``tr(I) / 2 <= m R^2``. ``R`` is the
   robot's own size: its longest chain of joints or, where larger, the radius of gyration of a consistent link about its frame.
   It weighs no more than the whole robot did, with the masses of the first rule. Where no model that moves alike is so, this
@@ -65,6 +66,8 @@ PULLS = tuple(10.0**power for power in range(-6, 4))
 """Weights of the relative change of parameters beside that of torque, in units of the least torque change."""
 NEAR = 1.05
 """How many times the least torque change is given for parameters that change less."""
+FARTHEST = 1e3
+"""A mass whose centre would be farther away than this many times the size of the robot is a rounding error of none."""
 SAME_BASE = 1e-9
 """Relative error up to which base parameters count as kept."""
 
@@ -221,9 +224,11 @@ def _sensible(phi: Array, good: BoolArray, radius: float) -> Array:
     second = consistency(solid).second_moments.sum(axis=1) / solid[:, 0] if len(solid) else np.zeros(0)
     usual = float(np.sqrt(np.median(second))) if len(second) else 0.0
     usual = usual if usual > 0.0 else 0.25 * radius
-    for i in np.flatnonzero(~good & (phi[:, 0] <= 0.0)):
-        if phi[i, 0] == 0.0:
-            moment = float(np.linalg.norm(phi[i, 1:4]))
+    moments = np.linalg.norm(phi[:, 1:4], axis=1)
+    none = np.abs(phi[:, 0]) * FARTHEST * radius <= moments
+    for i in np.flatnonzero(~good & ((phi[:, 0] <= 0.0) | none)):
+        if none[i]:
+            moment = float(moments[i])
             new[i, 0] = max(0.5 * float(np.abs(phi[i, [4, 6, 9]]).sum()) / usual**2, moment / usual)
             continue
         mass, com, inertia = mass_com_inertia(phi[i])

@@ -37,19 +37,25 @@ _RIDGE = 1e-12  # of scaled columns, for directions that the motion does not sho
 _DEPENDENT = 10.0  # filtered rows that count as one
 
 
-def tilted_base(recording: Recording, robot: Robot) -> list[Finding]:
-    """A tilt of the base that explains the torque clearly better than the described gravity."""
+def tilted_base(recording: Recording, robot: Robot, *, hangs: bool = False) -> list[Finding]:
+    """A tilt of the base that explains the torque clearly better than the described gravity.
+
+    ``hangs``: gravity acts the other way round in some joint, so that gravities opposite to those found are tried, too.
+    """
     gravity = np.asarray(robot.gravity, dtype=np.float64)
     if recording.torque is None or robot.loops or robot.coupling is not None or not gravity.any():
         return []
     model = fitted_model(robot)
     problem = _Problem.of(model, few_rows(smooth_samples(longest_part(recording)), model))
     described = problem.unexplained(gravity)
-    start = gravity
-    if described > _UNEXPLAINED * len(problem.y):
+    found = problem.gravity_from(gravity) if described > 0.0 else None
+    if described > _UNEXPLAINED * len(problem.y) and (found is None or found[2] > _OTHER_MOUNTING * described):
         size = float(np.linalg.norm(gravity))
-        start = min((gravity, *(size * axis for axis in (*np.eye(3), *-np.eye(3)))), key=problem.unexplained)
-    found = problem.gravity_from(start) if described > 0.0 else None
+        start = min((size * axis for axis in (*np.eye(3), *-np.eye(3))), key=problem.unexplained)
+        found = _better(found, problem.gravity_from(start))
+    if hangs and found is not None:
+        # negative masses under the opposite gravity weigh the same: only their inertia tells the two apart
+        found = _better(found, problem.gravity_from(-found[0]))
     if found is None:
         return []
     true, error, left = found
@@ -70,6 +76,17 @@ def tilted_base(recording: Recording, robot: Robot) -> list[Finding]:
             values={"gravity": true, "degrees": degrees, "error_degrees": float(np.rad2deg(error))},
         )
     ]
+
+
+_Found = tuple[Array, float, float]
+"""A gravity, the standard error of its direction, and the sum of squares left under it."""
+
+
+def _better(one: _Found | None, other: _Found | None) -> _Found | None:
+    """The one that leaves less."""
+    if one is None or other is None:
+        return one or other
+    return min(one, other, key=lambda found: found[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +139,7 @@ class _Problem:
             self.last = np.array(robot.gravity), _Fitted(base, W, Q, R)
         return self.last[1]
 
-    def gravity_from(self, start: Array) -> tuple[Array, float, float] | None:
+    def gravity_from(self, start: Array) -> _Found | None:
         """Gravity that explains the torque best, the standard error of its direction, and the sum of squares left.
 
         None where the motion does not show some tilt.
