@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,28 @@ def test_four_processes_and_one_killed_in_the_middle(four: Dask, tmp_path: Path,
     assert disturbed.n_samples == calm.n_samples
     for one, other in zip(calm.factors, disturbed.factors, strict=True):
         assert np.array_equal(one.blocks, other.blocks)
+
+
+def _memory_and_profile() -> tuple[str | None, bool]:
+    from dask import config
+
+    return os.environ.get("MALLOC_TRIM_THRESHOLD_"), config.get("distributed.worker.profile.enabled")
+
+
+@pytest.mark.slow
+def test_own_workers_keep_memory_and_are_not_watched_even_if_started_again(
+    four: Dask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    client = dask.connected(None, 4)
+    before = client.run(os.getpid)
+    os.kill(next(iter(before.values())), signal.SIGKILL)
+    deadline = time.monotonic() + 60.0
+    while len(now := client.run(os.getpid, on_error="ignore")) < 4 or set(now.values()) == set(before.values()):
+        assert time.monotonic() < deadline, "the worker was not started again"
+        time.sleep(0.1)
+    assert set(client.run(_memory_and_profile).values()) == {(None, False)}
+    assert _memory_and_profile()[1], "only workers of this process have other settings"
 
 
 @pytest.mark.slow

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dynid
@@ -187,6 +190,41 @@ def test_a_part_of_a_stream_is_read_from_where_it_lies(tmp_path: Path) -> None:
     np.testing.assert_array_equal(part.position, log.position[inside])
     with pytest.raises(dynid.InputError, match="no sample between"):
         long.stream.within(100.0, 101.0).read()
+
+
+def _untidy_log(path: Path, rows: int = 80_000) -> None:
+    """Rows that come up to 900 places late, and others without a number."""
+    rng = np.random.default_rng(0)
+    places = np.arange(rows)
+    late = rng.choice(rows, rows // 50, replace=False)
+    order = np.argsort(places + np.where(np.isin(places, late), rng.uniform(0.0, 900.0, rows), 0.0), kind="stable")
+    q = np.sin(1e-3 * places)
+    q[np.concatenate([np.arange(100, 3100), rng.choice(rows, 500, replace=False)])] = np.nan
+    table = pa.table({"t": 1e-3 * places[order], "q1": q[order], "tau1": places[order].astype(float)})
+    pq.write_table(table, path, row_group_size=7000)
+
+
+def test_a_part_of_an_untidy_log_has_its_rows_and_little_before_them_is_read(tmp_path: Path) -> None:
+    _untidy_log(tmp_path / "log.parquet")
+    stream = dynid.open_recording(tmp_path / "log.parquet", ["elbow"])
+    long = LongLog.of(stream, survey(stream))
+    whole = Recording.concatenate(list(stream.as_read()))
+    begun: list[int] = []
+
+    def noted(rows: int, first: int) -> Iterator[tuple[Recording | None, int]]:
+        begun.append(first)
+        assert long.stream.read_from is not None
+        return long.stream.read_from(rows, first)
+
+    for start in np.linspace(25.0, 75.0, 41):
+        part = replace(long.stream, read_from=noted).within(30.0 if start > 30.0 else start, 79.0).within(start, start + 4.0)
+        inside = (whole.time >= start) & (whole.time < start + 4.0)
+        found = part.read()
+        np.testing.assert_array_equal(found.time, whole.time[inside])
+        np.testing.assert_array_equal(found.torque, whole.torque[inside])
+        assert 1000.0 * start - 25_000 < begun[-1] < 1000.0 * start  # a piece of 16,384 rows, and rows that may come late
+        assert len(part.index) <= 2
+    assert len(begun) == 41
 
 
 def test_long_logs_stream_by_themselves_and_say_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Self
 
 import numpy as np
@@ -150,14 +152,19 @@ class RecordingStream:
                 return
 
     def _read(self) -> Iterator[tuple[Recording | None, int]]:
-        before = [row for time, row in self.index if time < self.start_s]
+        before = self._places_before(self.start_s)
         if self.read_from is None or not before:
             return self.read_pieces(self.chunk_rows)
-        return self.read_from(self.chunk_rows, max(0, before[-1] - _LATE_ROWS))
+        return self.read_from(self.chunk_rows, max(0, self.index[before - 1][1] - _LATE_ROWS))
+
+    def _places_before(self, time_s: float) -> int:
+        return bisect_left(self.index, time_s, key=itemgetter(0))
 
     def within(self, start_s: float = -np.inf, stop_s: float = np.inf) -> Self:
-        """The part with ``start_s <= time < stop_s``, read when it is walked through."""
-        return replace(self, start_s=max(self.start_s, start_s), stop_s=min(self.stop_s, stop_s))
+        """The part with ``start_s <= time < stop_s``, read when it is walked through; it knows the places of its own rows alone."""
+        start_s, stop_s = max(self.start_s, start_s), min(self.stop_s, stop_s)
+        places = self.index[max(0, self._places_before(start_s) - 1) : self._places_before(stop_s)]
+        return replace(self, start_s=start_s, stop_s=stop_s, index=places)
 
     def read(self) -> Recording:
         """The whole log in memory."""

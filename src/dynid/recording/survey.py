@@ -24,8 +24,8 @@ LEAST_GAP_S, GAP_STEPS = 0.1, 10.0
 """Rows that are missing for longer than both, the second in steps of the clock, interrupt a log."""
 ABOUT_A_TURN = 0.5
 """rad by which a jump of the position may differ from a whole turn."""
-INDEX_ROWS = 100_000
-"""Rows of the file between places where reading may begin."""
+INDEX_ROWS = 10_000
+"""Rows of the file between places where reading may begin, or those of a piece where that is longer."""
 
 
 @dataclass(frozen=True, eq=False)
