@@ -15,6 +15,8 @@ from dynid.report.panel import Axis, Curve, Mark, Panel, Role
 from dynid.robot.model import Robot
 
 _SURE, _VAGUE = 0.01, 1000.0  # percent: shown between these
+FLAT = 1e-4
+"""Share of the smallest second moment below which a link is a plate, too little for a bar to be seen."""
 _ORIGINS: tuple[tuple[str, Role, str], ...] = (
     ("data", "data", "from the data"),
     ("mixed", "mixed", "from data and prior together"),
@@ -126,6 +128,11 @@ def consistency_figure(robot: Robot, identified: Robot) -> Figure:
         (Mark("x", 0.0, "boundary", "limit"),),
     )
     caption = "A sphere has a third, a plate zero; below zero no distribution of mass has these parameters."
+    flat = [link for link, one, bare in zip(identified.links, share, empty, strict=True) if not bare and 0.0 <= one < FLAT]
+    if flat:
+        caption += (
+            f" On the boundary, as flat as a plate: {', '.join(flat)}; their thickness is a limit of the fit, not measured."
+        )
     return Figure("consistency", "Physical consistency of every link", caption, (panel,), "grid", 200, columns=1)
 
 
