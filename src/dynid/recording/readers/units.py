@@ -102,10 +102,8 @@ def make_scales(
     scaled = [name for name in quantities if name in UNITS]
     per_joint_units = {name: _units_of(name, units[name], n) for name in scaled if name in units}
     torque_is_current = _are_amperes(per_joint_units.get("torque", ()))
-    if torque_is_current and "current" in quantities:
-        raise InputError(
-            f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; leave one out of the mapping (--mapping FILE)"
-        )
+    if torque_is_current:
+        _refuse_current_twice(where, quantities, units)
     found: dict[str, Array] = {}
     if "wrench" in quantities:
         found["wrench"] = np.concatenate([_in_si(name, _units_of(name, units.get(name), 3)) for name in _WRENCH])
@@ -116,6 +114,14 @@ def make_scales(
         found[name] = scale if at_joint else scale * _to_joint(name, gear, where)
     factors = {name: scale for name, scale in found.items() if np.any(scale != 1.0)}
     return Scales(factors, torque_is_current, _held_scale(units.get("position"), side.get("position")))
+
+
+def _refuse_current_twice(where: str, quantities: Collection[str], units: Mapping[str, Any]) -> None:
+    """Amperes stand under torque or under current, not under both."""
+    if "current" in quantities:
+        raise InputError(
+            f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; leave one out of the mapping (--mapping FILE)"
+        )
 
 
 def _gear(given: Any, joint_names: Sequence[str]) -> Array:
