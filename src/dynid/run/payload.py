@@ -31,7 +31,6 @@ from dynid.estimation.online_body import OnlineBody, OnlineBodyState
 from dynid.estimation.result import Estimate
 from dynid.files import read_json
 from dynid.parameters import Parameters, inertial_columns
-from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.factor import matrix_regression
 from dynid.regression.memory import with_memory
@@ -43,7 +42,7 @@ from dynid.robot.model import Robot
 from dynid.run.known_load import known_load
 from dynid.run.log_part import refuse_same
 from dynid.run.log_paths import log_paths
-from dynid.run.logs import read_logs
+from dynid.run.logs import read_motion_logs
 from dynid.run.motion import under_load
 from dynid.run.options import Reading, Settings
 from dynid.run.payload_options import PayloadSettings
@@ -206,9 +205,7 @@ def _loaded_samples(run: Run, logs: Sequence[str | Path], settings: Settings) ->
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter and no friction for a loaded log")
     files = log_paths(logs)
-    found = read_logs(run.robot, files, settings)
-    if isinstance(found, StaticRecording):
-        raise InputError(f"{files[0]} is a table of poses, expected a motion log with the load")
+    found = read_motion_logs(run.robot, files, settings, "a motion log with the load")
     refuse_same(files, found.hashes, seen=run.logs)
     samples = [to_samples(recording, run.filter, settings.max_rows) for recording in found.recordings]
     from_current = any(recording.current is not None for recording in found.recordings) or settings.drive_gains is not None

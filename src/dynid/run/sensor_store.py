@@ -27,9 +27,11 @@ from dynid.run.robot_files import copy_description, load_robot, robot_record
 from dynid.run.runfile import write_run_file
 from dynid.run.sealed import FORMAT, SENSOR, claim, is_run, name_changed_files, read_record, write_record
 from dynid.run.sensor import SensorBody
-from dynid.run.sensor_run import SensorRun, WrenchError, first_parts, moved, places, read_parts
+from dynid.run.sensor_logs import first_parts, read_parts
+from dynid.run.sensor_run import SensorRun, moved, places
 from dynid.run.sensor_signals import SensorFilter
 from dynid.run.store import RUN_FILE, clear_run, logs_record, recorded_logs, versions
+from dynid.run.wrench_error import WrenchError
 
 
 def is_sensor_run(folder: str | Path) -> bool:
