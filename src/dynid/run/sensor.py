@@ -129,6 +129,13 @@ class SensorBody:
         """``||wrench - prediction|| / ||wrench||`` of the answer, each axis in units of its noise."""
         return self.best.estimate.relative_error
 
+    def samples_of(self, log: WrenchRecording, robot: Robot | None, imu: Array | None) -> WrenchSamples:
+        """Samples of a log under the filter and the gravity that were found; ``imu`` is the pose of the IMU in the sensor."""
+        samples, _ = self.filter.samples(log, robot, self.place, imu)
+        if robot is None or log.position is None or self.gravity is None:
+            return samples
+        return samples.moved_by(robot, self.place, self.gravity)[0]
+
     def as_dict(self) -> dict[str, Any]:
         """What ``dynid payload --sensor --json`` prints."""
         best = self.best.as_dict()

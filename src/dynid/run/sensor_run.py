@@ -7,35 +7,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dynid.adapters.blas import one_blas_thread
-from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.estimation.body import METHODS
 from dynid.progress import Tell, silent
 from dynid.recording.recording import WrenchRecording
-from dynid.recording.wrench_samples import WrenchSamples
 from dynid.regression.wrench_rows import AXES
-from dynid.robot.frames import Frame, frame_named, pose_from
 from dynid.robot.model import Robot
-from dynid.run.known_load import known_load
 from dynid.run.log_part import refuse_same
-from dynid.run.option import flag_of
-from dynid.run.options import Sensor, Settings, command_line
+from dynid.run.options import Settings, command_line
 from dynid.run.reason import Reason, RunVerdict
-from dynid.run.sensor import SensorBody, SensorOptions, identify_sensor_body
-from dynid.run.sensor_logs import READ, first_parts, read_parts
-from dynid.run.sensor_signals import SensorFilter, sensor_filter
+from dynid.run.sensor import SensorBody, identify_sensor_body
+from dynid.run.sensor_logs import first_parts, read_parts
+from dynid.run.sensor_settings import filter_of, places, refuse_other_options, sensor_options
 from dynid.run.wrench_error import WrenchError, wrench_errors
 
-TAKEN = {
-    "gravity", "lock", "from_s", "to_s", *READ, "rows", "window", "filter", "signals", "cutoff_hz", "filter_order", "method", "split",
-    *(one.name for one in fields(Sensor)),
-}  # fmt: skip
-"""Options of a run that mean something for a sensor log; others are refused where they are given."""
 UNEXPLAINED = 0.05
 """Share of the wrench, in units of its noise, above which a body that leaves it unexplained is doubted."""
 
@@ -224,7 +214,7 @@ def identify_sensor(
         options = sensor_options(chosen)
         found = identify_sensor_body(known, model, place, filtered=filter_of(chosen), imu=imu, options=options)
         tell("predicting the wrench")
-        samples = [moved(found, log, model, imu) for log in unseen]
+        samples = [found.samples_of(log, model, imu) for log in unseen]
         return SensorRun(
             chosen,
             model,
@@ -235,17 +225,6 @@ def identify_sensor(
             tuple((str(path), log.source.sha256) for path, log in zip(others, unseen, strict=False)),  # none after a split
             time.perf_counter() - started,
         )
-
-
-def sensor_options(settings: Settings) -> SensorOptions:
-    """How the body is identified, from the options of a run."""
-    return SensorOptions(
-        drift=settings.drift,
-        tilt=settings.tilt,
-        static=settings.static,
-        constraints=known_load(settings.mass, settings.shape),
-        answer=settings.method,
-    )
 
 
 def validate_sensor(
@@ -263,59 +242,6 @@ def validate_sensor(
     recordings, model = read_parts(files, run.robot, settings)
     refuse_same(files, [log.source.sha256 for log in recordings], seen=run.logs)
     _, imu = places(model, settings)
-    samples = [moved(run.found, log, model, imu) for log in recordings]
+    samples = [run.found.samples_of(log, model, imu) for log in recordings]
     method = run.method
     return wrench_errors(run.found, samples)[method], tuple(wrench_errors(run.found, [one])[method] for one in samples)
-
-
-def refuse_other_options(settings: Settings) -> None:
-    """Refuse what means nothing for a sensor log, rather than leave it without effect."""
-    from dynid.run.options import all_options
-
-    changed = settings.changed()
-    for one in all_options():
-        if one.name in changed and one.name not in TAKEN:
-            raise InputError(
-                f"{flag_of(one)} belongs to logs of joint torque; the logs given are of a force/torque sensor: leave it out"
-            )
-    if settings.method not in METHODS:
-        raise InputError(
-            f"--method is '{settings.method}', expected one of {', '.join(METHODS)} for the body on a force/torque sensor"
-        )
-
-
-def filter_of(settings: Settings) -> SensorFilter | str:
-    """The filter that the options of a run ask for; ``auto`` where they leave it open."""
-    if settings.filter != "butterworth":
-        return sensor_filter(settings.filter)
-    if settings.rows == "polynomial":
-        if settings.window == "auto":
-            raise InputError("--rows polynomial of a force/torque-sensor log needs its window: give --window SECONDS")
-        return SensorFilter("polynomial", window_s=float(settings.window))
-    if settings.rows != "torque":
-        raise InputError(
-            f"--rows {settings.rows} is a statement on joint torque, expected polynomial or nothing for a force/torque-sensor log"
-        )
-    if settings.cutoff_hz == "auto":
-        return "auto"
-    return SensorFilter(
-        "butterworth" if settings.signals else "rows", order=settings.filter_order, band_hz=float(settings.cutoff_hz)
-    )
-
-
-def places(robot: Robot | None, settings: Settings) -> tuple[str | Frame | None, Array | None]:
-    """Frame of the sensor on the robot, and pose of the IMU in it."""
-    place: str | Frame | None = settings.frame
-    if settings.frame_pose is not None:
-        if robot is None:
-            raise InputError("--frame-pose is a pose in a frame of the robot, expected a robot before the log")
-        place = frame_named(robot, settings.frame).moved(pose_from(settings.frame_pose), "sensor")
-    return place, None if settings.imu_pose is None else pose_from(settings.imu_pose)
-
-
-def moved(found: SensorBody, log: WrenchRecording, robot: Robot | None, imu: Array | None) -> WrenchSamples:
-    """Samples of a log under the filter and the gravity of what was found."""
-    samples, _ = found.filter.samples(log, robot, found.place, imu)
-    if robot is None or log.position is None or found.gravity is None:
-        return samples
-    return samples.moved_by(robot, found.place, found.gravity)[0]
