@@ -63,9 +63,19 @@ def _unseen(robot: Robot, paths: Sequence[Path], read: Logs | StaticRecording, s
     return found
 
 
-def read_motion_logs(robot: Robot, paths: Sequence[Path], settings: Reading, expected: str, *, torque: bool = True) -> Logs:
+def read_motion_logs(
+    robot: Robot,
+    paths: Sequence[Path],
+    settings: Reading,
+    expected: str,
+    *,
+    torque: bool = True,
+    seen: Iterable[tuple[str, str]] = (),
+) -> Logs:
     """:func:`read_logs` where a table of poses is refused; ``expected`` says in its message what a log must be."""
-    return _motion_alone(read_logs(robot, paths, settings, torque=torque), paths, expected)
+    found = _motion_alone(read_logs(robot, paths, settings, torque=torque), paths, expected)
+    refuse_same(paths, found.hashes, seen=seen)
+    return found
 
 
 def _motion_alone(found: Logs | StaticRecording, paths: Sequence[Path], expected: str) -> Logs:
@@ -224,6 +234,12 @@ def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) ->
             notes.append(missing.note(path.name))
             return _read(cut, file, settings), cut
     return found, _cut_to(robot, found.joint_names, notes)
+
+
+def read_any_log(path: Path, robot: Robot, settings: Reading) -> Recording | StaticRecording | WrenchRecording:
+    """One log of whatever kind, whole."""
+    with LogFile(log_part(path).path) as file:
+        return read_log(file, robot, _options(settings))
 
 
 def _read(robot: Robot, file: LogFile, settings: Reading) -> Recording | StaticRecording:

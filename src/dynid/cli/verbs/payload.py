@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.bodies import numbers_text, show_body, show_sensor
-from dynid.cli.console import percent, say, show, show_json
+from dynid.cli.bodies import numbers_text, show_load, show_sensor
+from dynid.cli.console import say, show, show_json
 from dynid.cli.options import AsJson
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError, UnknownNameError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dynid.estimation.online_body import OnlineBodyState
     from dynid.export.vendors import VendorText
     from dynid.robot.model import Robot
-    from dynid.run.payload import Payload
 
 _SENSOR = "Body on a force/torque sensor"
 
@@ -156,7 +155,7 @@ def _on_sensor(logs: list[str], robot: Path | None, settings: PayloadSettings, t
 
 
 def _on_run(folder: Path, logs: list[str], settings: PayloadSettings, told: _Told) -> None:
-    from dynid.run.payload import loads_of, online_loads_of
+    from dynid.run.loads import loads_of, online_loads_of
     from dynid.run.store import load_run
 
     settings.for_run()
@@ -179,23 +178,10 @@ def _on_run(folder: Path, logs: list[str], settings: PayloadSettings, told: _Tol
         show_json(records[0] | ({"loads": logged} if settings.each else {}))
         return
     for (paths, one), vendor in zip(found, vendors, strict=True):
-        _show_load(one, f", from {paths[0].name}" if settings.each else "")
+        show_load(one, f", from {paths[0].name}" if settings.each else "")
         _show_vendor(vendor)
     if told.page is not None:
         show(f"report written to {told.page}")
-
-
-def _show_load(found: Payload, where: str) -> None:
-    show(f"load on '{found.link}', in its frame{where}")
-    show_body(found.body)
-    if found.gain_sigma:
-        show(f"the intervals include {100.0 * found.gain_sigma:g} % for the drive gains (--gain-percent)")
-    show(
-        f"torque error on the loaded logs: {percent(found.relative_error_without)} without the load, "
-        f"{percent(found.relative_error_with)} with it"
-    )
-    for warning in found.warnings:
-        say(f"warning: {warning}")
 
 
 def _show_online(states: Iterator[OnlineBodyState], json: bool) -> None:
