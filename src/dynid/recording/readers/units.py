@@ -100,7 +100,7 @@ def make_scales(
     gear = None if gear_ratios is None else _gear(gear_ratios, joint_names)
     n = len(joint_names)
     scaled = [name for name in quantities if name in UNITS]
-    per_joint_units = {name: _units_of(name, units[name], n) for name in scaled if name in units}
+    per_joint_units = {name: _units_of(name, units.get(name), n) for name in scaled}
     torque_is_current = _are_amperes(per_joint_units.get("torque", ()))
     if torque_is_current:
         _refuse_current_twice(where, quantities, units)
@@ -108,7 +108,7 @@ def make_scales(
     if "wrench" in quantities:
         found["wrench"] = np.concatenate([_in_si(name, _units_of(name, units.get(name), 3)) for name in _WRENCH])
     for name in scaled:
-        scale = _in_si(name, per_joint_units[name]) if name in units else np.ones(n)
+        scale = _in_si(name, per_joint_units[name])
         # Current is that of the motor in any case: the gearbox is part of the drive gain.
         at_joint = side.get(name) != "motor" or (name == "torque" and torque_is_current)
         found[name] = scale if at_joint else scale * _to_joint(name, gear, where)
