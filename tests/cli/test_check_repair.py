@@ -21,7 +21,7 @@ from bench import Bench
 from dynid.cli import main
 from dynid.excitation.fourier import random_fourier, write_trajectory
 from dynid.export.mjcf import mjcf_parity
-from dynid.export.sdf import sdf_parity
+from dynid.export.sdf_proof import sdf_parity
 from dynid.regression.random_states import random_states_within_limits
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.builtin import demo_description

@@ -10,7 +10,8 @@ from dynid.errors import InputError
 from dynid.export.c_source import write_c
 from dynid.export.mjcf import mjcf_parity, write_mjcf
 from dynid.export.proof import torque_parity
-from dynid.export.sdf import sdf_parity, write_sdf
+from dynid.export.sdf import write_sdf
+from dynid.export.sdf_proof import sdf_parity
 from dynid.export.sidecar import robot_from_sidecar, write_sidecar
 from dynid.export.urdf import write_urdf
 from dynid.regression.torque import inverse_dynamics

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
-from dynid.export.sdf import sdf_parity, write_sdf
+from dynid.export.sdf import write_sdf
+from dynid.export.sdf_proof import sdf_parity
 from dynid.regression.torque import inverse_dynamics
 from dynid.robot.effects import effects_from_names
 from dynid.robot.read import read_robot

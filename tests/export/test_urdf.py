@@ -12,7 +12,8 @@ import pytest
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.export.proof import PARITY, largest_gap, torque_parity, why_unequal
-from dynid.export.urdf import rpy_from_rotation, write_urdf
+from dynid.export.urdf import write_urdf
+from dynid.export.urdf_new import rpy_from_rotation
 from dynid.inertia import is_consistent, phi_from_mass_com_inertia, phi_from_principal, principal_form
 from dynid.robot.links import links_of
 from dynid.robot.model import Source

@@ -258,7 +258,7 @@ def read_log(path: Path) -> object:
 
 
 def read_sensor(path: Path) -> object:
-    from dynid.run.sensor import read_sensor_logs
+    from dynid.run.sensor_logs import read_sensor_logs
 
     return read_sensor_logs([path], _two())
 

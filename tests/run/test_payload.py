@@ -23,8 +23,9 @@ from dynid.robot.frames import Frame, frame_named, pose_from
 from dynid.robot.model import make_robot
 from dynid.run.identify import identify
 from dynid.run.known_load import known_load
+from dynid.run.loads import loads_of, online_loads_of
 from dynid.run.options import Settings
-from dynid.run.payload import _warnings, identify_payload, loads_of, online_loads_of
+from dynid.run.payload import _warnings, identify_payload
 from dynid.run.payload_options import PayloadSettings
 from dynid.run.store import save_run
 from dynid.simulation import simulate

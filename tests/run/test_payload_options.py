@@ -12,7 +12,7 @@ from cli_program import dynid
 from dynid.cli.app import app
 from dynid.errors import InputError, UnknownNameError
 from dynid.run.excite_options import ExciteSettings
-from dynid.run.gains import gains_of
+from dynid.run.gains_asked import gains_of
 from dynid.run.gains_options import GainsSettings
 from dynid.run.option import flag_of, kind_of, same_option
 from dynid.run.options import Fit, Sensor

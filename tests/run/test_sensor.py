@@ -14,7 +14,8 @@ from dynid.recording.wrench import WrenchRecording
 from dynid.robot.frames import frame_named, pose_from
 from dynid.robot.read import read_robot
 from dynid.run.known_load import known_load
-from dynid.run.sensor import SensorOptions, identify_sensor_body, read_sensor_logs
+from dynid.run.sensor import SensorOptions, identify_sensor_body
+from dynid.run.sensor_logs import read_sensor_logs
 from messages import facts
 from sensor_logs import (
     BODY,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dynid.cli.at_most import end_above
+from dynid.cli.bodies import show_sensor
 from dynid.cli.console import Stages, percent, say, show, show_json, show_table
 from dynid.cli.job import Job
-from dynid.cli.verbs.payload import show_sensor
 from dynid.errors import InputError
 
 

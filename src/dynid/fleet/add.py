@@ -11,26 +11,18 @@ from typing import Any
 
 from dynid.adapters.blas import one_blas_thread
 from dynid.adapters.urls import UrlPath
-from dynid.engine import Serial, engine_from
 from dynid.errors import InputError
-from dynid.fleet.entry import Entry, Key, make_entry
+from dynid.fleet.entry import Key
 from dynid.fleet.fixed import reading_of, refuse_other_robot
-from dynid.fleet.made import CutRows, Made, cut_of, made_by, made_here
 from dynid.fleet.store import Store, create_store, open_store
+from dynid.fleet.triangles import entry_of
 from dynid.progress import Tell, silent
 from dynid.recording.readers.log_file import LogFile
-from dynid.recording.samples import SampleStream
 from dynid.robot.model import Robot
 from dynid.run.identify import identify
 from dynid.run.log_paths import log_paths
-from dynid.run.logs import Logs, open_unseen
-from dynid.run.long_logs import Changed, UnderLoad, standing_joints, with_interval
-from dynid.run.motion import rows_of, under_load
 from dynid.run.options import Settings
-from dynid.run.partitions import partitioned
 from dynid.run.record import Run
-from dynid.run.signals import hold_still, to_samples
-from dynid.run.stream_estimate import HeldUnderLoad, refuse_load
 
 
 @dataclass(frozen=True)
@@ -126,7 +118,7 @@ def add_to_store(
             assert opened is not None
             return Added(place, key, None, (), skipped, (), False, time.perf_counter() - started)
         tell("making triangles")
-        entry, channels, notes = _entry(run, new, key, settings)
+        entry, channels, notes = entry_of(run, new, key, settings)
         if opened is None:
             opened = create_store(place, run, channels)
         elif not all(own.matches(other) for own, other in zip(opened.channels, channels, strict=True)):
@@ -148,51 +140,6 @@ def _first_run(robot: Robot | str | Path, paths: list[Path], place: Path, option
     if run.filter is None:
         raise InputError(f"{paths[0]} is a table of poses, expected a motion log: a store keeps motion")
     return run
-
-
-def _entry(run: Run, paths: Sequence[Path], key: Key, settings: Settings) -> tuple[Entry, Any, tuple[str, ...]]:
-    """The logs filtered as the store's run was, as an entry; with the channels of its triangles and notes on the logs."""
-    found = open_unseen(run.robot, paths, settings)
-    made = _made_of_streams(run, found, settings) if found.long else _made_in_memory(run, found, settings)
-    logs = [(path.name, digest) for path, digest in zip(paths, found.hashes, strict=True)]
-    channels = [factor.channel for factor in made.regression.factors]
-    return make_entry(key, logs, made, run.estimate.base), channels, found.notes
-
-
-def _made_in_memory(run: Run, found: Logs, settings: Settings) -> Made:
-    assert run.filter is not None
-    samples = hold_still([to_samples(recording, run.filter, settings.max_rows) for recording in found.recordings])
-    rows = rows_of(run.rows, run.robot, under_load(run, samples), found.recordings)
-    cuts = [cut_of(float(one.time[0]), float(one.time[-1])) for one in found.recordings]
-    engine = engine_from(settings.engine)
-    if isinstance(engine, Serial):
-        return made_here(rows, cuts)
-    return made_by(
-        engine, [CutRows(log, k, cut) for k, (log, cut) in enumerate(zip(rows.by_log(), cuts, strict=True))], rows
-    )
-
-
-def _made_of_streams(run: Run, found: Logs, settings: Settings) -> Made:
-    """Logs that are read piece by piece; an engine works on partitions of them."""
-    assert run.filter is not None
-    logs, robot, filtered = found.long, run.robot, run.filter
-    streams: list[SampleStream] = [log.samples(filtered, settings.max_rows) for log in logs]
-    change = HeldUnderLoad(standing_joints(logs, streams), UnderLoad(run.identified))
-    plan = with_interval(run.rows, robot, logs)
-    if plan.of_recorded:
-        refuse_load(robot)
-        streams = [log.raw_samples() for log in logs]
-    rows = plan.source(robot, [Changed(stream, change) for stream in streams])
-    cuts = [cut_of(log.start_s, log.end_s) for log in logs]
-    engine = engine_from(settings.engine)
-    if isinstance(engine, Serial):
-        return made_here(rows, cuts)
-    parts = [
-        CutRows(part, k, cuts[k])
-        for k, (log, stream) in enumerate(zip(logs, streams, strict=True))
-        for part in partitioned(plan, robot, [log], [stream], filtered, change)
-    ]
-    return made_by(engine, parts, rows)
 
 
 def _sorted_out(store: Store | None, paths: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:

@@ -12,7 +12,8 @@ from dynid.estimation.actuators.separability import UNDETERMINED
 from dynid.files import write_text
 from dynid.report.actuator_plots import horizon_figure, response_figure, rollout_figure, separability_figure
 from dynid.report.page import Code, Folded, Item, Items, Part, Section, Table, Tile, Verdict, page
-from dynid.run.actuators import SYMBOL_OF, ActuatorRun
+from dynid.run.actuator_problem import SYMBOL_OF
+from dynid.run.actuators import ActuatorRun
 
 
 def report_actuators(run: ActuatorRun, path: Path, *, command: str = "", files: Sequence[str] = ()) -> Path:

@@ -15,30 +15,17 @@ there is nothing to show), registered once:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from dynid.errors import InputError
 from dynid.files import write_bytes, write_text
 from dynid.folders import changed_folder
 from dynid.report.page import Section, figures_of, page
 from dynid.report.png import can_draw_text, png_of
-from dynid.report.sections.advice import advice_section
-from dynid.report.sections.comparison import comparison_section
-from dynid.report.sections.consistency import consistency_section
-from dynid.report.sections.data import data_section
-from dynid.report.sections.excitation import excitation_section
 from dynid.report.sections.files import export_section
-from dynid.report.sections.filtering import filtering_section
-from dynid.report.sections.friction import friction_section
-from dynid.report.sections.parameters import parameters_section
+from dynid.report.sections.order import IN_ORDER, SectionMaker
 from dynid.report.sections.repeat import repeat_section
-from dynid.report.sections.replay import replay_section
-from dynid.report.sections.residual import residual_section
-from dynid.report.sections.retrieval import retrieval_section
-from dynid.report.sections.robot import robot_section
-from dynid.report.sections.torque import torque_section
 from dynid.report.shown import Shown
 from dynid.report.svg import figure_svg
 from dynid.report.verdict import verdict_of
@@ -48,24 +35,9 @@ from dynid.run.sealed import add_files
 
 REPORT = "report.html"
 FIGURES = "figures"
-SectionMaker: TypeAlias = Callable[[Shown], Section | None]
 
-_MAKERS: list[SectionMaker] = [
-    robot_section,
-    torque_section,
-    replay_section,
-    parameters_section,
-    consistency_section,
-    retrieval_section,
-    friction_section,
-    residual_section,
-    advice_section,
-    excitation_section,
-    filtering_section,
-    comparison_section,
-    data_section,
-]
-"""What the page shows below the verdict, in order."""
+_MAKERS: list[SectionMaker] = list(IN_ORDER)
+"""What the page shows below the verdict, with the sections that were registered."""
 
 
 def register_section(make: SectionMaker) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,29 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.estimation.actuators.linear import LinearActuators, actuator_robot, instrumental_actuators, linear_actuators
-from dynid.estimation.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem, unknowns_of
+from dynid.estimation.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem
 from dynid.estimation.actuators.output_error import OutputError, output_error
 from dynid.estimation.actuators.rollout import Rollout, roll_out, total_rms
 from dynid.estimation.actuators.separability import Separability, separability, typical_sizes
 from dynid.parameters import INERTIAL_SYMBOLS
 from dynid.progress import Tell, silent
-from dynid.recording.checks.commands import command_problem, still_joints
-from dynid.recording.commands import Command, PositionControl
-from dynid.recording.recording import Recording, StaticRecording
+from dynid.recording.checks.commands import still_joints
+from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.robot.read import read_robot
 from dynid.run.actuator_notes import answer_notes, limit_notes, separated_notes, still_notes
 from dynid.run.actuator_options import ActuatorSettings
+from dynid.run.actuator_problem import (
+    SYMBOL_OF,
+    actuator_logs,
+    actuator_problem,
+    freed_bodies,
+    gain_symbols,
+    read_command_logs,
+)
 from dynid.run.actuator_profile import Profile, profiled
 from dynid.run.log_paths import log_paths
-from dynid.run.logs import read_logs
 
-SYMBOL_OF = {"armature": "Ia", "viscous": "fv", "coulomb": "fc", "offset": "fo", "kp": "kp", "kd": "kd"}
 BODY_SPREAD = 0.3
 """Deviation of a freed body's parameters before the data speak, as a share of the body's own size."""
 PRIOR_SIZES = 3.0
@@ -188,14 +192,14 @@ def identify_actuators(
         raise InputError("a split and validation logs were both given, expected one of the two")
     described = _described(robot, chosen)
     tell("reading the logs")
-    cut, recordings, notes = _recordings(described, paths, chosen)
+    cut, recordings, notes = read_command_logs(described, paths, chosen)
     unseen_paths = log_paths(validate_on)
-    _, unseen, more = _recordings(cut, unseen_paths, chosen) if unseen_paths else (cut, (), ())
+    _, unseen, more = read_command_logs(cut, unseen_paths, chosen) if unseen_paths else (cut, (), ())
     still = set.intersection(*(set(still_joints(r)) for r in recordings))
     chosen, profiles = _profiled_drive(cut, recordings, chosen, still, tell)
-    made, later = _logs(cut, recordings, unseen, chosen)
+    made, later = actuator_logs(cut, recordings, unseen, chosen)
     notes = (*notes, *more, *still_notes(cut, still), *limit_notes(cut, made))
-    problem = _problem(actuator_robot(cut), made, chosen, still)
+    problem = actuator_problem(actuator_robot(cut), made, chosen, still)
     tell("linear estimate from command rows")
     problem, linear, guess = _linear(problem, chosen)
     later = [_with_gains(log, guess) for log in later]
@@ -212,7 +216,7 @@ def identify_actuators(
     notes = (
         *notes,
         *(one.sentence() for one in profiles),
-        *answer_notes(problem, final, refined, _freed(problem.robot, chosen)),
+        *answer_notes(problem, final, refined, freed_bodies(problem.robot, chosen)),
     )
     notes = (*notes, *separated_notes(problem, apart))
     return ActuatorRun(
@@ -253,7 +257,7 @@ def _linear(
     """
     start = ActuatorModel.described(problem.robot, delay_s=0.0 if isinstance(settings.delay, str) else settings.delay)
     linear = linear_actuators(problem, start)
-    values = {name: linear.model.values[name] for name in _gain_symbols(settings) if getattr(settings, name) == "auto"}
+    values = {name: linear.model.values[name] for name in gain_symbols(settings) if getattr(settings, name) == "auto"}
     if not values:
         return problem, linear, {}
     guess = {name: np.maximum(value, 1e-3 * value.max() + 1e-6) for name, value in values.items()}
@@ -302,141 +306,15 @@ def _profile(
     model = actuator_robot(robot)
 
     def logs(value: float) -> list[ActuatorLog]:
-        return _logs(robot, recordings, (), _with_drive(settings, name, value))[0]
+        return actuator_logs(robot, recordings, (), _with_drive(settings, name, value))[0]
 
     def fit(value: float) -> OutputError:
-        problem, linear, _ = _linear(_problem(model, logs(value), settings, still), settings)
+        problem, linear, _ = _linear(actuator_problem(model, logs(value), settings, still), settings)
         refined = _estimated(problem, linear, settings, silent)[0]
         assert refined is not None
         return refined
 
     return profiled(name, fit, sum(len(log.time) for log in logs(0.0)), tell)
-
-
-# Reading ------------------------------------------------------------------------------------------
-
-
-def _recordings(
-    robot: Robot, paths: Sequence[Path], settings: ActuatorSettings
-) -> tuple[Robot, tuple[Recording, ...], tuple[str, ...]]:
-    found = read_logs(robot, paths, settings, torque=False)
-    if isinstance(found, StaticRecording):
-        raise InputError(f"{paths[0]} is a table of poses, expected a motion log with commands")
-    for recording in found.recordings:
-        problem = command_problem(recording, velocity=settings.control == "velocity")
-        if problem:
-            raise InputError(problem)
-    return found.robot, found.recordings, found.notes
-
-
-def _controls(robot: Robot, settings: ActuatorSettings, n_logs: int) -> list[PositionControl]:
-    """The controller of every log."""
-    limit = robot.limits("tau_max") if settings.limit is None else _per_joint(robot, settings.limit, "--limit")
-
-    def gains(name: str) -> list[Array]:
-        given = getattr(settings, name)
-        if given == "auto":
-            return [np.ones(robot.n_joints)] * n_logs
-        if len(given) not in (1, n_logs):
-            raise InputError(
-                f"--{name} has gains of {len(given)} logs, {n_logs} logs were given; expected one set, or one per log"
-            )
-        return [_per_joint(robot, one, f"--{name}") for one in (given * n_logs if len(given) == 1 else given)]
-
-    stall, fastest = (
-        None if values is None else _per_joint(robot, values, flag)
-        for values, flag in ((settings.stall_torque, "--stall-torque"), (settings.no_load_speed, "--no-load-speed"))
-    )
-    follows_speed = settings.control == "velocity"
-    return [
-        PositionControl(
-            np.zeros_like(kd) if follows_speed else kp,
-            kd,
-            limit,
-            settings.command_rate,
-            float(settings.dead_band),
-            velocity=follows_speed,
-            stall=stall,
-            no_load_speed=fastest,
-            lag_s=float(settings.lag),
-        )
-        for kp, kd in zip(gains("kp"), gains("kd"), strict=True)
-    ]
-
-
-def _gain_symbols(settings: ActuatorSettings) -> tuple[str, ...]:
-    """Gains that the controller has."""
-    return ("kd",) if settings.control == "velocity" else ("kp", "kd")
-
-
-def _per_joint(robot: Robot, values: Sequence[float], flag: str) -> Array:
-    if len(values) not in (1, robot.n_joints):
-        raise InputError(
-            f"{flag} has {len(values)} numbers, expected 1, or {robot.n_joints}: one per joint ({', '.join(robot.joint_names)})"
-        )
-    return np.broadcast_to(np.asarray(values, dtype=float), (robot.n_joints,)).copy()
-
-
-def _logs(
-    robot: Robot, recordings: Sequence[Recording], unseen: Sequence[Recording], settings: ActuatorSettings
-) -> tuple[list[ActuatorLog], list[ActuatorLog]]:
-    """Logs to identify on, and logs to roll out: unseen ones, or the rest of the first after a split."""
-    control = _controls(robot, settings, len(recordings))
-    made = [_log(r, c, settings) for r, c in zip(recordings, control, strict=True)]
-    if settings.split is None:
-        return made, [_log(r, control[0], settings) for r in unseen]
-    cuts = [(log, round(settings.split * len(log.time))) for log in made]
-    return [log.part(0, edge) for log, edge in cuts], [log.part(edge, len(log.time)) for log, edge in cuts]
-
-
-def _log(recording: Recording, control: PositionControl, settings: ActuatorSettings) -> ActuatorLog:
-    sent = recording.reference_velocity if settings.control == "velocity" else recording.reference_position
-    assert sent is not None
-    command = Command(recording.time, sent, settings.command)
-    return ActuatorLog(recording.place, recording.time, recording.position, command, control)
-
-
-# Asking -------------------------------------------------------------------------------------------
-
-
-def _problem(robot: Robot, logs: Sequence[ActuatorLog], settings: ActuatorSettings, still: set[int]) -> ActuatorProblem:
-    gains = tuple(s for s in _gain_symbols(settings) if getattr(settings, s) == "auto" or settings.gains == "scale")
-    delay = {"auto": "shared", "joint": "joint"}.get(str(settings.delay), "known")
-    unknowns = unknowns_of(
-        robot.n_joints,
-        [SYMBOL_OF[name] for name in settings.effects],
-        gains=gains,
-        delay=delay,
-        bodies=_freed(robot, settings),
-        still=sorted(still),
-    )
-    tick_s = None if settings.control_hz is None else 1.0 / settings.control_hz
-    return ActuatorProblem(robot, tuple(logs), unknowns, tick_s)
-
-
-def _freed(robot: Robot, settings: ActuatorSettings) -> list[int]:
-    """Bodies that are identified: those that are not held, and those that are freed by name."""
-    held = _named(robot, settings.hold, "--hold")
-    return sorted((set(range(robot.n_joints)) - held) | _named(robot, settings.free, "--free"))
-
-
-def _named(robot: Robot, patterns: Sequence[str], flag: str) -> set[int]:
-    found: set[int] = set()
-    for pattern in patterns:
-        if pattern == "all":
-            return set(range(robot.n_joints))
-        if pattern == "none":
-            continue
-        wanted = pattern if any(sign in pattern for sign in "*?[") else f"*{pattern}*"
-        matching = {
-            i for i in range(robot.n_joints) if any(fnmatch(name, wanted) for name in (robot.links[i], robot.joint_names[i]))
-        }
-        if not matching:
-            raise InputError(
-                f"{flag} names '{pattern}', which no link or joint is called; available: {', '.join(robot.links)}"
-            )
-        found |= matching
-    return found
 
 
 # Answering ----------------------------------------------------------------------------------------

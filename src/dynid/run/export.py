@@ -116,7 +116,7 @@ def _write_sdf(run: Run, held: Robot, path: Path, allow: bool) -> WrittenModel:
 
 
 def _prove_sdf(robot: Robot, path: Path) -> float:
-    from dynid.export.sdf import sdf_parity
+    from dynid.export.sdf_proof import sdf_parity
 
     return sdf_parity(robot, path)
 

@@ -9,15 +9,12 @@ from dynid.adapters.urls import log_path
 from dynid.errors import InputError
 from dynid.recording.finding import DataCheck, Finding
 from dynid.recording.readers.joints import MissingJointsError
-from dynid.recording.readers.log_file import LogFile
-from dynid.recording.readers.options import ReadOptions
-from dynid.recording.readers.read import read_log
 from dynid.recording.recording import Recording, WrenchRecording
 from dynid.robot.frames import frame_named
 from dynid.robot.model import Robot
 from dynid.run.described import described_robot
 from dynid.run.log_part import log_part
-from dynid.run.logs import READ_NAMES, part_of, read_first
+from dynid.run.logs import part_of, read_any_log, read_first
 from dynid.run.options import Settings
 from dynid.run.sensor_signals import SensorFilter
 from dynid.validation.data_check import check_recording
@@ -30,12 +27,10 @@ def inspect_any(
     """The recording of a motion or sensor log and all findings on it; ``frame`` is that of the sensor."""
     settings = Settings(**reading)
     model = described_robot(robot, settings)
-    options = ReadOptions(**{name: getattr(settings, name) for name in READ_NAMES})
-    with LogFile(log_part(log).path) as file:
-        try:
-            found = read_log(file, model, options)
-        except MissingJointsError:
-            found = None  # a motion log of some joints; sensor logs need none
+    try:
+        found = read_any_log(log_path(log), model, settings)
+    except MissingJointsError:
+        found = None  # a motion log of some joints; sensor logs need none
     if not isinstance(found, WrenchRecording):
         return inspect_log(log, robot, **reading)
     return found, check_wrench(found, model, frame)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,22 +44,43 @@ class Logs:
     """Logs that are read piece by piece; there are no recordings then."""
 
 
-def open_unseen(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs:
+def open_unseen(robot: Robot, paths: Sequence[Path], settings: Reading, *, seen: Iterable[tuple[str, str]] = ()) -> Logs:
     """:func:`read_unseen`, long logs piece by piece."""
-    return _with_every_joint(robot, paths, open_logs(robot, paths, settings))
+    return _unseen(robot, paths, open_logs(robot, paths, settings), seen)
 
 
-def read_unseen(robot: Robot, paths: Sequence[Path], settings: Reading) -> Logs:
-    """Motion logs that have every joint of a robot that was identified."""
-    return _with_every_joint(robot, paths, read_logs(robot, paths, settings))
+def read_unseen(robot: Robot, paths: Sequence[Path], settings: Reading, *, seen: Iterable[tuple[str, str]] = ()) -> Logs:
+    """Motion logs that have every joint of a robot that was identified; ``seen`` are those that it was identified on."""
+    return _unseen(robot, paths, read_logs(robot, paths, settings), seen)
 
 
-def _with_every_joint(robot: Robot, paths: Sequence[Path], found: Logs | StaticRecording) -> Logs:
-    if isinstance(found, StaticRecording):
-        raise InputError(f"{paths[0]} is a table of poses, expected a motion log to validate on")
+def _unseen(robot: Robot, paths: Sequence[Path], read: Logs | StaticRecording, seen: Iterable[tuple[str, str]] = ()) -> Logs:
+    found = _motion_alone(read, paths, "a motion log to validate on")
     missing = [name for name in robot.joint_names if name not in found.robot.joint_names]
     if missing:
         raise InputError(f"{paths[0]} lacks joint {', '.join(missing)}, which was identified; expected all {robot.n_joints}")
+    refuse_same(paths, found.hashes, seen=seen)
+    return found
+
+
+def read_motion_logs(
+    robot: Robot,
+    paths: Sequence[Path],
+    settings: Reading,
+    expected: str,
+    *,
+    torque: bool = True,
+    seen: Iterable[tuple[str, str]] = (),
+) -> Logs:
+    """:func:`read_logs` where a table of poses is refused; ``expected`` says in its message what a log must be."""
+    found = _motion_alone(read_logs(robot, paths, settings, torque=torque), paths, expected)
+    refuse_same(paths, found.hashes, seen=seen)
+    return found
+
+
+def _motion_alone(found: Logs | StaticRecording, paths: Sequence[Path], expected: str) -> Logs:
+    if isinstance(found, StaticRecording):
+        raise InputError(f"{paths[0]} is a table of poses, expected {expected}")
     return found
 
 
@@ -213,6 +234,12 @@ def read_first(robot: Robot, path: Path, settings: Reading, notes: list[str]) ->
             notes.append(missing.note(path.name))
             return _read(cut, file, settings), cut
     return found, _cut_to(robot, found.joint_names, notes)
+
+
+def read_any_log(path: Path, robot: Robot, settings: Reading) -> Recording | StaticRecording | WrenchRecording:
+    """One log of whatever kind, whole."""
+    with LogFile(log_part(path).path) as file:
+        return read_log(file, robot, _options(settings))
 
 
 def _read(robot: Robot, file: LogFile, settings: Reading) -> Recording | StaticRecording:

@@ -17,21 +17,16 @@ from dynid.arrays import Array, IntArray
 from dynid.errors import InputError
 from dynid.estimation.friction.fit import with_transmitted_load
 from dynid.recording.finding import DataCheck
-from dynid.recording.motion import Recording
 from dynid.recording.process import ProcessedStream, process
+from dynid.recording.recording import Recording, RecordingStream
 from dynid.recording.samples import Samples, SampleStream
 from dynid.recording.source import TimePart
-from dynid.recording.steps.differentiate import Differentiate
-from dynid.recording.steps.gaps import SplitAtGaps
-from dynid.recording.steps.resample import Resample
 from dynid.recording.steps.step import Step
-from dynid.recording.steps.unwrap import Unwrap
-from dynid.recording.stream import RecordingStream
 from dynid.recording.survey import Survey, survey
 from dynid.robot.model import Robot
 from dynid.run.log_part import MARGIN_S, THRESHOLD, standstill_note
 from dynid.run.rows import RowPlan
-from dynid.run.signals import STILL, Filter, Standing
+from dynid.run.signals import STILL, Filter, Standing, as_recorded, repairing
 from dynid.validation.data_check import check_recording
 
 WINDOWS = 8
@@ -115,8 +110,7 @@ class LongLog:
 
     def repairs(self) -> list[Step]:
         """What must be set right before any filter."""
-        steps: list[Step] = [SplitAtGaps(self.survey.gap_s)] if self.survey.gaps else []
-        return [*steps, Unwrap(self.survey.wrapped)] if self.survey.wrapped else steps
+        return repairing(self.survey.gap_s if self.survey.gaps else None, self.survey.wrapped)
 
     def samples(self, filtered: Filter, max_rows: int) -> ProcessedStream:
         """Filtered and differentiated, while it is read."""
@@ -126,7 +120,7 @@ class LongLog:
 
     def raw_samples(self) -> ProcessedStream:
         """On a uniform clock and otherwise as recorded, for rows that differentiate no signal."""
-        return process(self.stream, [*self.repairs(), Resample(), Differentiate(velocity="position")])
+        return process(self.stream, as_recorded(self.repairs()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,12 +227,8 @@ def held_stream(stream: SampleStream, standing: Standing) -> SampleStream:
 
 def with_interval(plan: RowPlan, robot: Robot, logs: Sequence[LongLog]) -> RowPlan:
     """The plan with the length of the intervals of energy rows, which follows from that of the logs."""
-    if plan.kind != "energy" or plan.interval_s is not None or plan.knots_s is not None:
-        return plan
     durations, periods = [log.duration_s for log in logs], [1.0 / log.survey.rate_hz for log in logs]
-    from dynid.regression.energy_rows import chosen_interval_s
-
-    return replace(plan, interval_s=chosen_interval_s(len(robot.parameters), durations, periods))
+    return plan.with_interval(robot, durations, periods)
 
 
 def window_name(recording: Recording) -> str:

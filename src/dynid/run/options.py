@@ -404,6 +404,8 @@ POLYNOMIAL = ("window", "null_hz", "order", "product_order", "composition", "alp
 """Options of --rows polynomial."""
 ROW_OPTIONS = ("rows", "intervals", *POLYNOMIAL)
 """Options that say which physical statement the rows make."""
+OF_ONE_LOG = (*(one.name for one in options_of(Reading, Rows) if one.name != "rows"), "split")
+"""Options that another log may have of its own, beside a model that stays."""
 
 GROUPS: Mapping[str, type] = {
     "model": Model,

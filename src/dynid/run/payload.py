@@ -14,7 +14,7 @@ gains scales the load as it scales the model: ``(sigma_K / K)^2 phi phi^T``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -23,33 +23,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, freeze, matrix
+from dynid.arrays import Array, freeze
 from dynid.errors import InputError
 from dynid.estimation.body import BodyEstimate, estimate_body, known_mass
 from dynid.estimation.constraints.constraints import Constraint
-from dynid.estimation.online_body import OnlineBody, OnlineBodyState
 from dynid.estimation.result import Estimate
-from dynid.files import read_json
-from dynid.parameters import Parameters, inertial_columns
-from dynid.recording.recording import StaticRecording
 from dynid.recording.samples import Samples
 from dynid.regression.factor import matrix_regression
-from dynid.regression.memory import with_memory
-from dynid.regression.source import Chunk
-from dynid.regression.torque import torque_regressor
-from dynid.regression.wrench_rows import GUESS
 from dynid.robot.frames import Frame, frame_named
-from dynid.robot.model import Robot
-from dynid.run.known_load import known_load
-from dynid.run.log_part import refuse_same
+from dynid.run.load_rows import LoadRows, load_parameters, load_rows
 from dynid.run.log_paths import log_paths
-from dynid.run.logs import read_logs
+from dynid.run.logs import read_motion_logs
 from dynid.run.motion import under_load
-from dynid.run.options import Reading, Settings
-from dynid.run.payload_options import PayloadSettings
+from dynid.run.options import Settings
 from dynid.run.record import Run
-from dynid.run.signals import Filter, to_samples
-from dynid.validation.torque import predict
+from dynid.run.signals import to_samples
 
 GAIN_SIGMA = 0.1
 """Relative standard deviation of drive gains of which nothing is said: estimates of one robot's gains differ by that and more."""
@@ -159,57 +147,19 @@ def identify_payload(
         True
     """
     place = frame_named(run.robot, link)
-    samples, from_current = _loaded_samples(run, logs, settings or run.settings)
+    samples, from_current = loaded_samples(run, logs, settings or run.settings)
     spread = (GAIN_SIGMA if from_current else 0.0) if gain_sigma is None else float(gain_sigma)
     if not (np.isfinite(spread) and spread >= 0.0):
         raise InputError(f"uncertainty of the gains is {spread:g}, expected zero or a positive share")
     return payload_from_samples(run, samples, place, constraints, tool, spread)
 
 
-def loads_of(run: Run, logs: Sequence[str | Path], settings: PayloadSettings) -> list[tuple[list[Path], Payload]]:
-    """The loads that ``dynid payload RUN LOG...`` finds, each with its logs: one of all of them, or one of each.
-
-    Args:
-        run: identified without the load.
-        logs: logs with the load: files, folders, patterns, URLs.
-        settings: frame, what is known of the load, how the logs are read.
-    """
-    chosen: dict[str, Any] = {
-        "constraints": known_load(settings.mass, settings.shape),
-        "tool": _tool(settings.tool),
-        "gain_sigma": None if settings.gain_percent is None else settings.gain_percent / 100.0,
-        "settings": replace(run.settings, **settings.changed(Reading)),
-    }
-    paths = log_paths(logs)
-    groups = [[log] for log in paths] if settings.each else [paths]
-    return [(group, identify_payload(run, group, settings.frame, **chosen)) for group in groups]
-
-
-def online_loads_of(run: Run, logs: Sequence[str | Path], settings: PayloadSettings) -> Iterator[OnlineBodyState]:
-    """The same block by block, as if the logs came in now."""
-    reading = replace(run.settings, **settings.changed(Reading))
-    return online_payload(run, logs, settings.frame, tool=_tool(settings.tool), settings=reading)
-
-
-def _tool(path: str | None) -> list[float] | None:
-    """Ten parameters of a tool from the JSON that an earlier payload printed."""
-    if path is None:
-        return None
-    phi = read_json(Path(path), "file of --tool").get("phi")
-    if not isinstance(phi, list) or len(phi) != 10 or not all(isinstance(value, int | float) for value in phi):
-        raise InputError(f"'{path}' has no ten numbers under 'phi', expected what 'dynid payload ... --json' prints")
-    return [float(value) for value in phi]
-
-
-def _loaded_samples(run: Run, logs: Sequence[str | Path], settings: Settings) -> tuple[tuple[Samples, ...], bool]:
+def loaded_samples(run: Run, logs: Sequence[str | Path], settings: Settings) -> tuple[tuple[Samples, ...], bool]:
     """Samples of loaded logs, filtered as the run was, and whether their torque is made of motor current."""
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter and no friction for a loaded log")
     files = log_paths(logs)
-    found = read_logs(run.robot, files, settings)
-    if isinstance(found, StaticRecording):
-        raise InputError(f"{files[0]} is a table of poses, expected a motion log with the load")
-    refuse_same(files, found.hashes, seen=run.logs)
+    found = read_motion_logs(run.robot, files, settings, "a motion log with the load", seen=run.logs)
     samples = [to_samples(recording, run.filter, settings.max_rows) for recording in found.recordings]
     from_current = any(recording.current is not None for recording in found.recordings) or settings.drive_gains is not None
     return under_load(run, samples), from_current
@@ -227,7 +177,7 @@ def payload_from_samples(
     robot = run.robot
     place = Frame(robot.links[place], place, np.eye(4)) if isinstance(place, int) else place
     parameters = load_parameters(run.robot, place)
-    logs = [_rows(run, one, place, tool) for one in samples]
+    logs = [load_rows(run, one, place, tool) for one in samples]
     parts = [matrix_regression(parameters, robot.dof_names, log.rows, timed=True) for log in logs]
     (body,) = estimate_body(reduce(operator.add, parts), ("sdp",), constraints)
     mass_known = known_mass(constraints) is not None
@@ -247,74 +197,7 @@ def payload_from_samples(
     return Payload(place, body, without, within, gain_sigma, _warnings(run, body, without, within), residuals)
 
 
-def online_payload(
-    run: Run,
-    logs: Sequence[str | Path],
-    link: str | Frame | None = None,
-    *,
-    tool: ArrayLike | None = None,
-    block_s: float = 1.0,
-    settings: Settings | None = None,
-) -> Iterator[OnlineBodyState]:
-    """The load block by block, as if the logs came in now; rows are counted by the noise of each joint in the run.
-
-    Args:
-        run: identified without the load.
-        logs: logs with the load.
-        link: frame that carries it.
-        tool: ten parameters in the same frame of what is not in the run either.
-        block_s: length of a block, s.
-        settings: how the logs are read; by default as those of the run were.
-    """
-    if not (np.isfinite(block_s) and block_s > 0.0):
-        raise InputError(f"a block of {block_s:g} s was asked for, expected a positive length")
-    place = frame_named(run.robot, link)
-    online = OnlineBody(load_parameters(run.robot, place), np.maximum(run.estimate.residual_rms, 1e-9))
-    for one in _loaded_samples(run, logs, settings or run.settings)[0]:
-        log = _rows(run, one, place, tool)
-        period_s = float(np.median(np.diff(log.time)))
-        step = max(1, round(block_s / period_s))
-        for start in range(0, len(log.time), step):
-            part = slice(start, start + step)
-            yield online.update_rows([block[part] for block in log.rows], float(log.time[part][-1]))
-
-
-@dataclass(frozen=True, eq=False)
-class _LoadRows:
-    """``[Y_F, Y_f, rest]`` of every joint over one log, and its torque, all filtered as the run's rows."""
-
-    time: Array
-    rows: tuple[Array, ...]
-    torque: Array
-    model: tuple[Array, ...]
-    """Columns of the run's base parameters."""
-
-
-def load_parameters(robot: Robot, place: Frame) -> Parameters:
-    """Ten parameters of the load and the change of every friction coefficient."""
-    changes = tuple(column for column in robot.parameters.columns if column.kind == "friction")
-    return Parameters(
-        (*inertial_columns(1, place.name), *changes), np.concatenate([np.array(GUESS), np.zeros(len(changes))])
-    )
-
-
-def _rows(run: Run, one: Samples, place: Frame, tool: ArrayLike | None) -> _LoadRows:
-    robot = run.robot
-    one = with_memory(robot, one)
-    assert one.torque is not None
-    held = np.zeros(10) if tool is None else matrix("tool", tool, (10,))
-    friction = [i for i, column in enumerate(robot.parameters.columns) if column.kind == "friction"]
-    Y = torque_regressor(robot, one.position, one.velocity, one.acceleration, one.load, travel=one.travel)
-    of_load = Y[:, :, 10 * place.body : 10 * place.body + 10] @ place.into_body
-    rest = one.torque - predict(robot, run.estimate.standard, one) - of_load @ held
-    n, lift = robot.n_dof, run.estimate.base.lift
-    blocks = [np.column_stack([of_load[:, j], Y[:, j, friction], rest[:, j]]) for j in range(n)]
-    model = [Y[:, j] @ lift for j in range(n)]
-    *rows, beside = _filtered([*blocks, *model, np.column_stack([one.torque, one.time])], one.time, run.filter)
-    return _LoadRows(beside[:, -1], tuple(rows[:n]), beside[:, :-1], tuple(rows[n:]))
-
-
-def _with_run(body: BodyEstimate, run: Run, logs: Sequence[_LoadRows], mass_known: bool) -> BodyEstimate:
+def _with_run(body: BodyEstimate, run: Run, logs: Sequence[LoadRows], mass_known: bool) -> BodyEstimate:
     """The covariance with the share of what the run is unsure of; base values that it never saw are those of its prior."""
     free = np.arange(1 if mass_known else 0, logs[0].rows[0].shape[1] - 1)
     weights = 1.0 / np.maximum(body.estimate.residual_rms, 1e-12)
@@ -368,12 +251,3 @@ def _warnings(run: Run, body: BodyEstimate, without: float, within: float) -> tu
             f"{100.0 * without:.2f} to {100.0 * within:.2f} %"
         )
     return tuple(found)
-
-
-def _filtered(blocks: list[Array], time: Array, filtered: Filter | None) -> list[Array]:
-    """Rows as the run's rows were filtered; as they are where its signals were."""
-    row_filter = None if filtered is None else filtered.row_filter
-    if row_filter is None:
-        return blocks
-    chunks = list(row_filter.over(iter([Chunk([np.asfortranarray(block) for block in blocks], time)])))
-    return [np.concatenate(parts) for parts in zip(*(chunk.blocks for chunk in chunks), strict=True)]

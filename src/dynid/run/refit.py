@@ -15,23 +15,18 @@ from typing import Any
 from dynid.errors import InputError
 from dynid.estimation.friction.choice import friction_alone
 from dynid.progress import Tell, silent
-from dynid.recording.recording import StaticRecording
 from dynid.robot.effects import friction_effects
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.run.judged import judged
 from dynid.run.log_paths import log_paths
-from dynid.run.logs import read_logs
+from dynid.run.logs import read_motion_logs
 from dynid.run.motion import assembled, chosen_filter, filter_memory_s, parts_of
-from dynid.run.option import options_of
-from dynid.run.options import Reading, Rows, Settings
+from dynid.run.options import OF_ONE_LOG, Settings
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan
 from dynid.run.signals import FILTERING, hold_still, to_samples, with_dead_zone
 from dynid.run.store import load_run
-
-CHANGEABLE = (*(one.name for one in options_of(Reading, Rows) if one.name not in ("rows",)), "split")
-"""Settings that another log may have of its own."""
 
 
 def refit_from_settings(
@@ -69,9 +64,7 @@ def refit_friction(
     settings = _changed_settings(run.settings, model, asked)
     paths = log_paths(logs)
     tell("reading the logs")
-    found = read_logs(run.identified, paths, settings)
-    if isinstance(found, StaticRecording):
-        raise InputError(f"{paths[0]} is a table of poses, expected a motion log to identify friction on")
+    found = read_motion_logs(run.identified, paths, settings, "a motion log to identify friction on")
     bodies = found.robot
     if bodies.joint_names != run.robot.joint_names:
         raise InputError(
@@ -115,10 +108,10 @@ def refit_friction(
 
 def _changed_settings(settings: Settings, friction: str, asked: Mapping[str, Any]) -> Settings:
     """The settings of a run for other logs: these are used whole unless asked otherwise."""
-    refused = [name for name in asked if name not in CHANGEABLE]
+    refused = [name for name in asked if name not in OF_ONE_LOG]
     if refused:
         raise InputError(
             f"setting '{refused[0]}' is that of the run whose bodies are kept and cannot be changed; expected one of "
-            + ", ".join(CHANGEABLE)
+            + ", ".join(OF_ONE_LOG)
         )
     return replace(settings, **{"friction": friction, "split": None, "from_s": None, "to_s": None, **asked})

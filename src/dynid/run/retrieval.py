@@ -22,7 +22,6 @@ from dynid.regression.base import reduce_to_base
 from dynid.robot.model import Robot
 from dynid.run.gate import consistency_notes
 from dynid.run.judged import judged
-from dynid.run.log_part import refuse_same
 from dynid.run.logs import Logs, read_unseen
 from dynid.run.motion import chosen_filter, method_of, under_load
 from dynid.run.options import Settings
@@ -165,9 +164,8 @@ def _without_data(run: Run) -> Run:
 def _validated(run: Run, paths: Sequence[Path], earlier: Run | None, tell: Tell) -> Run:
     """The run with its error on logs that it has not seen."""
     tell("reading the logs")
-    logs = read_unseen(run.robot, paths, run.settings)
     seen = () if earlier is None else (*earlier.logs, *earlier.validation_logs)
-    refuse_same(paths, logs.hashes, seen=seen)
+    logs = read_unseen(run.robot, paths, run.settings, seen=seen)
     filtered = _filter(run, logs, earlier)
     if earlier is None:
         run = replace(run, robot=with_dead_zone(run.robot, logs.recordings, filtered, run.settings))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -60,6 +60,14 @@ class RowPlan:
         """Whether the rows are made of signals as recorded, not of filtered ones."""
         return kind_named(self.kind).of_recorded
 
+    def with_interval(self, robot: Robot, durations_s: Sequence[float], periods_s: Sequence[float]) -> RowPlan:
+        """With the length of the intervals of energy rows, where it is left open: it follows from that of the logs."""
+        if self.kind != "energy" or self.interval_s is not None or self.knots_s is not None:
+            return self
+        from dynid.regression.energy_rows import chosen_interval_s
+
+        return replace(self, interval_s=chosen_interval_s(len(robot.parameters), durations_s, periods_s))
+
     def as_dict(self) -> dict[str, Any]:
         plain = asdict(self)
         return {name: value for name, value in plain.items() if value is not None}
@@ -94,13 +102,12 @@ def _torque(plan: RowPlan, robot: Robot, samples: Sequence[Samples | SampleStrea
 
 
 def _energy(plan: RowPlan, robot: Robot, samples: Sequence[Any]) -> RowSource:
-    from dynid.regression.energy_rows import EnergyRows, chosen_interval_s
+    from dynid.regression.energy_rows import EnergyRows
 
-    interval_s = plan.interval_s
-    if interval_s is None and plan.knots_s is None:
+    if plan.interval_s is None and plan.knots_s is None:
         periods = [one.duration_s / max(len(one) - 1, 1) for one in samples]
-        interval_s = chosen_interval_s(len(robot.parameters), [one.duration_s for one in samples], periods)
-    return EnergyRows(robot, tuple(samples), interval_s, plan.knots_s)
+        plan = plan.with_interval(robot, [one.duration_s for one in samples], periods)
+    return EnergyRows(robot, tuple(samples), plan.interval_s, plan.knots_s)
 
 
 def _polynomial(plan: RowPlan, robot: Robot, samples: Sequence[Samples | SampleStream]) -> RowSource:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,24 +21,19 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.body import METHODS, TEN, BodyEstimate, estimate_body, finite, known_mass
 from dynid.estimation.constraints.constraints import Constraint
 from dynid.estimation.online_body import OnlineBody, OnlineBodyState
-from dynid.parameters import Column, Parameters
 from dynid.recording.finding import Finding
 from dynid.recording.wrench import WrenchRecording
 from dynid.recording.wrench_samples import WrenchSamples
-from dynid.regression.body import proper_body_regressor
-from dynid.regression.factor import Regression, factorise, matrix_regression
+from dynid.regression.factor import Regression, factorise
 from dynid.regression.wrench_rows import AXES, WrenchRows
 from dynid.robot.frames import Frame, frame_named
 from dynid.robot.model import Robot
-from dynid.robot.motion import LinkMotion
-from dynid.run.log_paths import log_paths
 from dynid.run.sensor_signals import SensorFilter, chosen_sensor_filter, sensor_filter
+from dynid.run.sensor_tilt import levelled
 from dynid.validation.sensor_check import check_sensor
 
 STILL_RAD_S = 0.02
 """A body that never turns faster is weighed as standing still, rad/s."""
-TILTS = 8
-"""Most steps of the search for the direction of gravity; it settles in three or four."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +129,13 @@ class SensorBody:
         """``||wrench - prediction|| / ||wrench||`` of the answer, each axis in units of its noise."""
         return self.best.estimate.relative_error
 
+    def samples_of(self, log: WrenchRecording, robot: Robot | None, imu: Array | None) -> WrenchSamples:
+        """Samples of a log under the filter and the gravity that were found; ``imu`` is the pose of the IMU in the sensor."""
+        samples, _ = self.filter.samples(log, robot, self.place, imu)
+        if robot is None or log.position is None or self.gravity is None:
+            return samples
+        return samples.moved_by(robot, self.place, self.gravity)[0]
+
     def as_dict(self) -> dict[str, Any]:
         """What ``dynid payload --sensor --json`` prints."""
         best = self.best.as_dict()
@@ -199,14 +201,14 @@ def identify_sensor_body(
     samples, motions = tuple(one for one, _ in moved), [motion for _, motion in moved]
     turning = max(float(np.quantile(np.linalg.norm(_velocity(one), axis=1), 0.99)) for one in samples)
     static = turning < STILL_RAD_S if chosen.static is None else chosen.static
+    rows_of = partial(WrenchRows, offsets=chosen.offsets, drift=chosen.drift, static=static)
     gravity = None if robot is None else robot.gravity
     findings = _passed(check_sensor(samples, motions, gravity))
     notes = [note for one in samples for note in one.notes]
     if chosen.tilt:
-        gravity, samples, tilted = _levelled(samples, motions, robot, place, chosen, static)
+        gravity, samples, tilted = levelled(samples, motions, robot, place, rows_of)
         notes.append(tilted)
-    rows = WrenchRows(samples, chosen.offsets, chosen.drift, static)
-    regression = factorise(how.rows(rows))
+    regression = factorise(how.rows(rows_of(samples)))
     bodies = estimate_body(regression, chosen.methods, chosen.constraints)
     findings = (*findings, *_against_known_mass(bodies, chosen.constraints, samples[0].place))
     found = SensorBody(
@@ -301,67 +303,6 @@ def _notes(found: SensorBody, turning: float) -> list[str]:
         )
         notes.append(f"this motion does not determine {', '.join(unknown)}: {advice}")
     return notes
-
-
-def _levelled(
-    samples: Sequence[WrenchSamples],
-    motions: Sequence[LinkMotion | None],
-    robot: Robot | None,
-    place: Frame | None,
-    options: SensorOptions,
-    static: bool,
-) -> tuple[Array, tuple[WrenchSamples, ...], str]:
-    """The direction of gravity that explains the wrench best, and the samples under it."""
-    if robot is None or any(motion is None for motion in motions):
-        raise InputError("the direction of gravity needs the sensor's pose, expected --robot and joint positions in the log")
-    g = robot.gravity.copy()
-    size = float(np.linalg.norm(g))
-    logs = tuple(samples)
-    for _ in range(TILTS):
-        across = np.linalg.svd(g[None])[2][1:]  # two directions that turn gravity and keep its size
-        step, scale = _tilt_step(logs, motions, across, options, static)
-        g = g + step @ across
-        g *= size / np.linalg.norm(g)
-        logs = tuple(one.moved_by(robot, place, g)[0] for one in samples)
-        if float(np.linalg.norm(step)) < 1e-9 * scale:
-            break
-    angle = float(np.degrees(np.arccos(np.clip(g @ robot.gravity / size**2, -1.0, 1.0))))
-    direction = ",".join(f"{value:.5g}" for value in g)
-    return g, logs, f"gravity in the base frame is turned by {angle:.2f} degrees: --gravity={direction}"
-
-
-def _tilt_step(
-    logs: Sequence[WrenchSamples], motions: Sequence[LinkMotion | None], across: Array, options: SensorOptions, static: bool
-) -> tuple[Array, float]:
-    """Change of gravity along two directions, estimated with the body."""
-    rows = WrenchRows(logs, options.offsets, options.drift, static)
-    phi = estimate_body(factorise(rows), ("wls",))[0].phi
-    columns = tuple(Column(f"tilt{k + 1}", 1, "actuator", "m/s^2", "gravity") for k in range(2))
-    parameters = Parameters((*rows.parameters.columns, *columns), np.concatenate([rows.parameters.values, np.zeros(2)]))
-    parts = []
-    for log, motion in zip(logs, motions, strict=True):
-        assert motion is not None
-        fall = -np.einsum("nji,kj->nki", motion.rotation, across)  # change of the proper acceleration
-        still = np.zeros((len(log), 3))
-        change = np.stack([proper_body_regressor(fall[:, k], still, still) @ phi for k in range(2)], axis=-1)
-        blocks = [np.concatenate([chunk.blocks[i] for chunk in replace(rows, recording=log).passes()]) for i in range(6)]
-        parts.append([np.hstack([block[:, :-1], change[:, i], block[:, -1:]]) for i, block in enumerate(blocks)])
-    stacked = [np.concatenate(blocks) for blocks in zip(*parts, strict=True)]
-    found = estimate_body(matrix_regression(parameters, AXES, stacked), ("wls",))[0].estimate
-    return found.base_values[-2:], float(np.linalg.norm(across[0])) * 9.81
-
-
-def read_sensor_logs(paths: Sequence[str | Path], robot: Robot | None, **reading: Any) -> tuple[WrenchRecording, ...]:
-    """Logs of a force/torque sensor; ``reading`` are options of how they are read."""
-    from dynid.recording.readers.read import read_recording
-
-    found = []
-    for path in log_paths(paths):
-        options = {name: value for name, value in reading.items() if value is not None}
-        recording = read_recording(path, () if robot is None else robot, kind="wrench", **options)
-        assert isinstance(recording, WrenchRecording)
-        found.append(recording)
-    return tuple(found)
 
 
 SENSOR_NOISE = (0.5, 0.5, 0.5, 0.03, 0.03, 0.03)

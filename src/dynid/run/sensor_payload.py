@@ -16,7 +16,8 @@ from dynid.run.log_paths import log_paths
 from dynid.run.options import Settings
 from dynid.run.payload_options import PayloadSettings
 from dynid.run.sensor import SensorBody, SensorOptions, identify_sensor_body, online_sensor_body
-from dynid.run.sensor_run import filter_of, places, read_parts, refuse_other_options
+from dynid.run.sensor_logs import read_parts
+from dynid.run.sensor_settings import filter_of, places, refuse_other_options
 from dynid.run.sensor_signals import sensor_filter
 
 ONLINE_FILTER = "savgol:21,2"

@@ -7,77 +7,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dynid.adapters.blas import one_blas_thread
-from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.body import METHODS, BodyEstimate
+from dynid.estimation.body import METHODS
 from dynid.progress import Tell, silent
 from dynid.recording.recording import WrenchRecording
-from dynid.recording.wrench_samples import WrenchSamples
-from dynid.regression.wrench_rows import AXES, WrenchRows
-from dynid.robot.frames import Frame, frame_named, pose_from
+from dynid.regression.wrench_rows import AXES
 from dynid.robot.model import Robot
-from dynid.run.described import described_robot
-from dynid.run.known_load import known_load
-from dynid.run.log_part import log_part, refuse_same
-from dynid.run.option import flag_of
-from dynid.run.options import Sensor, Settings, command_line
+from dynid.run.log_part import refuse_same
+from dynid.run.options import Settings, command_line
 from dynid.run.reason import Reason, RunVerdict
-from dynid.run.sensor import SensorBody, SensorOptions, identify_sensor_body, read_sensor_logs
-from dynid.run.sensor_signals import SensorFilter, sensor_filter
+from dynid.run.sensor import SensorBody, identify_sensor_body
+from dynid.run.sensor_logs import first_parts, read_parts
+from dynid.run.sensor_settings import filter_of, places, refuse_other_options, sensor_options
+from dynid.run.wrench_error import WrenchError, wrench_errors
 
-READ = ("mapping", "preset", "joints", "rate_hz", "episode", "topic")
-"""Options of a run that the reader of a sensor log takes as they are."""
-TAKEN = {
-    "gravity", "lock", "from_s", "to_s", *READ, "rows", "window", "filter", "signals", "cutoff_hz", "filter_order", "method", "split",
-    *(one.name for one in fields(Sensor)),
-}  # fmt: skip
-"""Options of a run that mean something for a sensor log; others are refused where they are given."""
 UNEXPLAINED = 0.05
 """Share of the wrench, in units of its noise, above which a body that leaves it unexplained is doubted."""
-
-
-@dataclass(frozen=True, eq=False)
-class WrenchError:
-    """How well a body predicts the wrench of some logs.
-
-    Args:
-        relative_error: ``||w - w_hat|| / ||w||`` of the filtered wrench, every axis in units of its noise.
-        relative_error_raw: the same against the wrench as recorded; None where the samples do not have it.
-        rmse: of the six axes, N and N m, filtered.
-        n_samples: number of samples.
-    """
-
-    relative_error: float
-    relative_error_raw: float | None
-    rmse: Array
-    n_samples: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain numbers."""
-        return {
-            "relative_error": self.relative_error,
-            "relative_error_raw": self.relative_error_raw,
-            "rmse": self.rmse.tolist(),
-            "n_samples": self.n_samples,
-        }
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> WrenchError:
-        """What :meth:`as_dict` gave."""
-        raw = record["relative_error_raw"]
-        return cls(
-            float(record["relative_error"]),
-            None if raw is None else float(raw),
-            freeze([float(value) for value in record["rmse"]]),
-            int(record["n_samples"]),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,36 +214,17 @@ def identify_sensor(
         options = sensor_options(chosen)
         found = identify_sensor_body(known, model, place, filtered=filter_of(chosen), imu=imu, options=options)
         tell("predicting the wrench")
-        samples = [moved(found, log, model, imu) for log in unseen]
+        samples = [found.samples_of(log, model, imu) for log in unseen]
         return SensorRun(
             chosen,
             model,
             found,
-            errors(found, found.samples),
-            errors(found, samples) if samples else {},
+            wrench_errors(found, found.samples),
+            wrench_errors(found, samples) if samples else {},
             read,
             tuple((str(path), log.source.sha256) for path, log in zip(others, unseen, strict=False)),  # none after a split
             time.perf_counter() - started,
         )
-
-
-def first_parts(
-    logs: Sequence[WrenchRecording], split: float
-) -> tuple[tuple[WrenchRecording, ...], tuple[WrenchRecording, ...]]:
-    """The first share of every log, and the rest of it."""
-    cuts = [(log, max(1, round(split * log.n_samples))) for log in logs]
-    return tuple(log.rows(0, cut) for log, cut in cuts), tuple(log.rows(cut, log.n_samples) for log, cut in cuts)
-
-
-def sensor_options(settings: Settings) -> SensorOptions:
-    """How the body is identified, from the options of a run."""
-    return SensorOptions(
-        drift=settings.drift,
-        tilt=settings.tilt,
-        static=settings.static,
-        constraints=known_load(settings.mass, settings.shape),
-        answer=settings.method,
-    )
 
 
 def validate_sensor(
@@ -311,111 +242,6 @@ def validate_sensor(
     recordings, model = read_parts(files, run.robot, settings)
     refuse_same(files, [log.source.sha256 for log in recordings], seen=run.logs)
     _, imu = places(model, settings)
-    samples = [moved(run.found, log, model, imu) for log in recordings]
+    samples = [run.found.samples_of(log, model, imu) for log in recordings]
     method = run.method
-    return errors(run.found, samples)[method], tuple(errors(run.found, [one])[method] for one in samples)
-
-
-def refuse_other_options(settings: Settings) -> None:
-    """Refuse what means nothing for a sensor log, rather than leave it without effect."""
-    from dynid.run.options import all_options
-
-    changed = settings.changed()
-    for one in all_options():
-        if one.name in changed and one.name not in TAKEN:
-            raise InputError(
-                f"{flag_of(one)} belongs to logs of joint torque; the logs given are of a force/torque sensor: leave it out"
-            )
-    if settings.method not in METHODS:
-        raise InputError(
-            f"--method is '{settings.method}', expected one of {', '.join(METHODS)} for the body on a force/torque sensor"
-        )
-
-
-def filter_of(settings: Settings) -> SensorFilter | str:
-    """The filter that the options of a run ask for; ``auto`` where they leave it open."""
-    if settings.filter != "butterworth":
-        return sensor_filter(settings.filter)
-    if settings.rows == "polynomial":
-        if settings.window == "auto":
-            raise InputError("--rows polynomial of a force/torque-sensor log needs its window: give --window SECONDS")
-        return SensorFilter("polynomial", window_s=float(settings.window))
-    if settings.rows != "torque":
-        raise InputError(
-            f"--rows {settings.rows} is a statement on joint torque, expected polynomial or nothing for a force/torque-sensor log"
-        )
-    if settings.cutoff_hz == "auto":
-        return "auto"
-    return SensorFilter(
-        "butterworth" if settings.signals else "rows", order=settings.filter_order, band_hz=float(settings.cutoff_hz)
-    )
-
-
-def read_parts(
-    paths: Sequence[Path], robot: Robot | str | Path | None, settings: Settings
-) -> tuple[tuple[WrenchRecording, ...], Robot | None]:
-    """The parts of sensor logs that are used, and the robot cut to the joints that they have."""
-    model = None if robot is None else described_robot(robot, replace(settings, effects=()))
-    parts = [log_part(path) for path in paths]
-    recordings = read_sensor_logs([part.path for part in parts], model, **{name: getattr(settings, name) for name in READ})
-    if model is not None and recordings[0].position is not None:
-        model = model if recordings[0].joint_names == model.joint_names else model.only(recordings[0].joint_names)
-    cut = [
-        log.between(part.from_s, part.to_s) if part.named else log.between(settings.from_s, settings.to_s)
-        for log, part in zip(recordings, parts, strict=True)
-    ]
-    return tuple(cut), model
-
-
-def places(robot: Robot | None, settings: Settings) -> tuple[str | Frame | None, Array | None]:
-    """Frame of the sensor on the robot, and pose of the IMU in it."""
-    place: str | Frame | None = settings.frame
-    if settings.frame_pose is not None:
-        if robot is None:
-            raise InputError("--frame-pose is a pose in a frame of the robot, expected a robot before the log")
-        place = frame_named(robot, settings.frame).moved(pose_from(settings.frame_pose), "sensor")
-    return place, None if settings.imu_pose is None else pose_from(settings.imu_pose)
-
-
-def moved(found: SensorBody, log: WrenchRecording, robot: Robot | None, imu: Array | None) -> WrenchSamples:
-    """Samples of a log under the filter and the gravity of what was found."""
-    samples, _ = found.filter.samples(log, robot, found.place, imu)
-    if robot is None or log.position is None or found.gravity is None:
-        return samples
-    return samples.moved_by(robot, found.place, found.gravity)[0]
-
-
-def errors(found: SensorBody, samples: Sequence[WrenchSamples]) -> dict[str, WrenchError]:
-    """How well the body of every method, with the offsets found, predicts the wrench."""
-    values = found.best.estimate.standard.values
-    source = WrenchRows(tuple(samples), len(values) > 10, len(values) > 16, found.static)
-    blocks = _stacked(found.filter.rows(source))
-    raw = None if any(one.raw_wrench is None for one in samples) else _raw(source)
-    return {body.method: _error(body, blocks, raw, sum(map(len, samples))) for body in found.bodies}
-
-
-def _stacked(rows: Any) -> list[Array]:
-    return [np.concatenate(parts) for parts in zip(*(chunk.blocks for chunk in rows.passes()), strict=True)]
-
-
-def _raw(source: WrenchRows) -> list[Array]:
-    """The rows with the wrench as it was recorded."""
-    parts = []
-    for log in source.samples:
-        assert log.raw_wrench is not None
-        parts.append(replace(log, wrench=log.raw_wrench))
-    return _stacked(source.with_samples(parts))
-
-
-def _error(body: BodyEstimate, blocks: Sequence[Array], raw: Sequence[Array] | None, n: int) -> WrenchError:
-    values = body.estimate.standard.values
-    sigma = np.maximum(body.estimate.residual_rms, 1e-12 * max(float(body.estimate.residual_rms.max()), 1e-300))
-
-    def relative(rows: Sequence[Array]) -> tuple[float, Array]:
-        left = np.array([np.linalg.norm(block[:, -1] - block[:, :-1] @ values) for block in rows])
-        size = np.array([np.linalg.norm(block[:, -1]) for block in rows])
-        counts = np.array([max(len(block), 1) for block in rows])
-        return float(np.linalg.norm(left / sigma) / max(float(np.linalg.norm(size / sigma)), 1e-300)), left / np.sqrt(counts)
-
-    filtered, rmse = relative(blocks)
-    return WrenchError(filtered, None if raw is None else relative(raw)[0], freeze(rmse), n)
+    return wrench_errors(run.found, samples)[method], tuple(wrench_errors(run.found, [one])[method] for one in samples)

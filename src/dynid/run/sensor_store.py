@@ -20,16 +20,18 @@ from dynid.regression.wrench_rows import wrench_parameters
 from dynid.robot.frames import frame_named
 from dynid.robot.model import Robot
 from dynid.run.estimate_files import read_estimate, write_estimate
-from dynid.run.known_load import known_load
 from dynid.run.logs import unchanged
 from dynid.run.options import Settings
 from dynid.run.robot_files import copy_description, load_robot, robot_record
 from dynid.run.runfile import write_run_file
 from dynid.run.sealed import FORMAT, SENSOR, claim, is_run, name_changed_files, read_record, write_record
 from dynid.run.sensor import SensorBody
-from dynid.run.sensor_run import SensorRun, WrenchError, first_parts, moved, places, read_parts
+from dynid.run.sensor_logs import first_parts, read_parts
+from dynid.run.sensor_run import SensorRun
+from dynid.run.sensor_settings import places, sensor_options
 from dynid.run.sensor_signals import SensorFilter
 from dynid.run.store import RUN_FILE, clear_run, logs_record, recorded_logs, versions
+from dynid.run.wrench_error import WrenchError
 
 
 def is_sensor_run(folder: str | Path) -> bool:
@@ -135,7 +137,7 @@ def _run_of(source: Path, record: Mapping[str, Any]) -> SensorRun:
 def _body(source: Path, record: Mapping[str, Any], settings: Settings, robot: Robot | None) -> SensorBody:
     parameters = wrench_parameters(True, settings.drift)
     answer = str(record["answer"])
-    mass = known_mass(known_load(settings.mass, settings.shape))
+    mass = known_mass(sensor_options(settings).constraints)
     bodies = []
     for item in record["methods"]:
         name = str(item["method"])
@@ -168,5 +170,5 @@ def with_sensor_logs(run: SensorRun) -> SensorRun:
     if run.settings.split is not None:
         recordings = first_parts(recordings, run.settings.split)[0]
     _, imu = places(robot, run.settings)
-    samples = tuple(moved(run.found, log, robot, imu) for log in recordings)
+    samples = tuple(run.found.samples_of(log, robot, imu) for log in recordings)
     return replace(run, found=replace(run.found, samples=samples))

@@ -118,14 +118,19 @@ def savgol_band_hz(window: int, order: int, rate_hz: float) -> float:
 
 def repairs(recording: Recording) -> list[Step]:
     """What must be set right before any filter: nothing is invented in long gaps, and angles do not jump by a turn."""
-    steps: list[Step] = []
     gap_s = _gap_s(recording)
-    if (np.diff(recording.time) > gap_s).any():
-        steps.append(SplitAtGaps(gap_s))
-    wrapped = _wrapped(recording)
-    if wrapped:
-        steps.append(Unwrap(wrapped))
-    return steps
+    return repairing(gap_s if (np.diff(recording.time) > gap_s).any() else None, _wrapped(recording))
+
+
+def repairing(gap_s: float | None, wrapped: tuple[int, ...]) -> list[Step]:
+    """The steps for a log with gaps longer than ``gap_s``, or without gaps, in which these joints jump by a turn."""
+    steps: list[Step] = [] if gap_s is None else [SplitAtGaps(gap_s)]
+    return [*steps, Unwrap(wrapped)] if wrapped else steps
+
+
+def as_recorded(repaired: Sequence[Step], velocity: Literal["logged", "position"] = "position") -> list[Step]:
+    """The steps to a uniform clock after what repairs a log; everything else stays as recorded."""
+    return [*repaired, Resample(), Differentiate(velocity=velocity)]
 
 
 def repair_notes(recording: Recording) -> list[str]:
@@ -208,7 +213,7 @@ def velocity_noise(recording: Recording, filtered: Filter) -> Array:
 
     What the filter removed is taken as white; the share of its band that passes is what stays.
     """
-    samples = process(recording, [*repairs(recording), Resample(), Differentiate(velocity=filtered.velocity)])
+    samples = process(recording, as_recorded(repairs(recording), filtered.velocity))
     smooth = process(recording, filtered.steps(recording, recording.n_samples))
     raw = np.column_stack([np.interp(smooth.time, samples.time, column) for column in samples.velocity.T])
     removed = np.std(raw - smooth.velocity, axis=0)
@@ -247,7 +252,7 @@ def raw_samples(recording: Recording, like: Samples | None = None) -> Samples:
 
     Its velocity and acceleration are plain differences, which such rows do not use. With ``like`` it carries that set's load.
     """
-    samples = process(recording, [*repairs(recording), Resample(), Differentiate(velocity="position")])
+    samples = process(recording, as_recorded(repairs(recording)))
     if like is None or like.load is None:
         return samples
     return samples.with_load(np.column_stack([np.interp(samples.time, like.time, column) for column in like.load.T]))

@@ -28,6 +28,7 @@ from dynid.run.log_part import log_part
 from dynid.run.options import Settings
 from dynid.run.reason import RunVerdict
 from dynid.run.record import Run
+from dynid.run.reload import with_logs
 from dynid.run.robot_files import copy_description, load_robot, robot_record
 from dynid.run.rows import RowPlan
 from dynid.run.runfile import write_run_file
@@ -45,7 +46,6 @@ from dynid.run.sealed import (
 )
 from dynid.run.signals import Filter
 from dynid.run.tune import Trial
-from dynid.run.unseen import with_logs
 from dynid.validation.rows import RowError
 from dynid.validation.torque import TorqueError, Validation
 

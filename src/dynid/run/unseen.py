@@ -1,4 +1,4 @@
-"""Prediction of logs that a run has not seen, and the samples of a loaded run from its own logs."""
+"""Prediction of logs that a run has not seen."""
 
 from __future__ import annotations
 
@@ -7,30 +7,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dynid.adapters.urls import log_path
 from dynid.engine import engine_from
 from dynid.errors import InputError
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples, SampleStream
-from dynid.regression.factor import factorise
 from dynid.run.errors import judged_streams
-from dynid.run.log_part import refuse_same
 from dynid.run.log_paths import log_paths
-from dynid.run.logs import Logs, open_logs, open_unseen, read_logs, unchanged
+from dynid.run.logs import open_unseen
 from dynid.run.long_logs import (
     Changed,
     UnderLoad,
     chosen_windows,
-    held_stream,
-    standing_joints,
-    window_name,
     with_interval,
 )
-from dynid.run.motion import assembled, chosen_filter, parts_of, rows_of, under_load
+from dynid.run.motion import chosen_filter, rows_of, under_load
 from dynid.run.options import ROW_OPTIONS, Settings
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan, plan_rows, row_kinds
-from dynid.run.signals import FILTERING, Filter, hold_still, split_recording, to_samples
+from dynid.run.signals import FILTERING, Filter, to_samples
 from dynid.validation.rows import RowError, row_error
 from dynid.validation.torque import Validation, validate
 
@@ -92,8 +86,7 @@ def unseen_logs(run: Run, paths: Sequence[str | Path], **changes: Any) -> Unseen
     """
     files = log_paths(paths)
     settings = replace(run.settings, **({"from_s": None, "to_s": None, "engine": "serial"} | changes))
-    found = open_unseen(run.robot, files, settings)
-    refuse_same(files, found.hashes, seen=run.logs)
+    found = open_unseen(run.robot, files, settings, seen=run.logs)
     recordings = found.recordings or (tuple(recording for _, recording in chosen_windows(found.long)) if found.long else ())
     filtered = filter_for(run, recordings, settings)
     samples = under_load(run, [to_samples(recording, filtered, settings.max_rows) for recording in recordings])
@@ -131,64 +124,3 @@ def filter_for(run: Run, recordings: Sequence[Recording], settings: Settings) ->
             "for a motion log: give --cutoff-hz F"
         )
     return chosen_filter(run.robot, recordings, settings)[0]
-
-
-def with_logs(run: Run) -> Run:
-    """A loaded run with its samples and regression made again from its logs; as it is where a log is gone or has changed."""
-    files = [*run.logs, *run.validation_logs]
-    if run.filter is None or not all(unchanged(log_path(path), digest) for path, digest in files):
-        return run
-    if run.logs and run.settings.stream != "off":
-        found = open_logs(run.robot, [log_path(path) for path, _ in run.logs], run.settings)
-        if isinstance(found, Logs) and found.long:
-            return _with_long_logs(run, found)
-    unseen = _recordings(run, [path for path, _ in run.validation_logs]) if run.validation_logs else ()
-    if not run.logs:  # retrieved from coefficients: there is nothing to validate on but these
-        others = [to_samples(recording, run.filter, run.settings.max_rows) for recording in unseen]
-        return replace(run, unseen=under_load(run, others))
-    return _with_short_logs(run, run.filter, unseen)
-
-
-def _with_short_logs(run: Run, filtered: Filter, unseen: Sequence[Recording]) -> Run:
-    """A loaded run with all samples of its logs, judged anew on the rest of them or on ``unseen``."""
-    whole = known = _recordings(run, [path for path, _ in run.logs])
-    if run.settings.split is not None:
-        parts = [split_recording(recording, run.settings.split) for recording in known]
-        known, unseen = tuple(first for first, _ in parts), tuple(rest for _, rest in parts)
-    most = run.settings.max_rows
-    samples = under_load(run, hold_still([to_samples(recording, filtered, most) for recording in known]))
-    regression = factorise(rows_of(run.rows, run.robot, samples, known))
-    notes = run.notes
-    made = assembled(
-        replace(run, samples=samples, recordings=whole, regression=regression),
-        [to_samples(recording, filtered, most) for recording in unseen],
-        unseen,
-    )
-    return replace(made, notes=notes)
-
-
-def _with_long_logs(run: Run, found: Logs) -> Run:
-    """A loaded run with windows of its logs and the streams themselves; its errors stay as they were found."""
-    assert run.filter is not None
-    settings = run.settings
-    parts = parts_of(found, run.robot, settings, [log_path(path) for path, _ in run.validation_logs])
-    samples = [to_samples(recording, run.filter, settings.max_rows) for recording in parts.known]
-    streams = tuple(log.samples(run.filter, settings.max_rows) for log in parts.long)
-    standing = standing_joints(parts.long, streams)
-    unseen = [to_samples(recording, run.filter, settings.max_rows) for recording in parts.unseen]
-    return replace(
-        run,
-        recordings=parts.known,
-        samples=under_load(run, hold_still(samples, standing)),
-        unseen=under_load(run, unseen),
-        streams=tuple(held_stream(stream, standing) for stream in streams),
-        unseen_streams=tuple(log.samples(run.filter, settings.max_rows) for log in parts.long_unseen),
-        windows=tuple(window_name(recording) for recording in parts.known),
-        unseen_windows=tuple(window_name(recording) for recording in parts.unseen),
-    )
-
-
-def _recordings(run: Run, paths: Sequence[str]) -> tuple[Recording, ...]:
-    found = read_logs(run.robot, [log_path(path) for path in paths], run.settings)
-    assert isinstance(found, Logs)
-    return found.recordings

@@ -20,7 +20,7 @@ from dynid.regression.channels import Channel, torque_channels
 from dynid.regression.torque_rows import typical_torque_rows
 from dynid.robot.frames import Frame
 from dynid.robot.model import Robot
-from dynid.run.payload import load_parameters
+from dynid.run.load_rows import load_parameters
 from dynid.watch.triangles import JointTriangles
 
 SETTLED, MOST_ROUNDS = 1e-9, 20

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.estimation.actuators.linear import command_samples, linear_actuators
+from dynid.estimation.actuators.command_samples import command_samples
+from dynid.estimation.actuators.linear import linear_actuators
 from dynid.estimation.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem, unknowns_of
 from dynid.estimation.actuators.output_error import output_error
 from dynid.recording.commands import Command, PositionControl

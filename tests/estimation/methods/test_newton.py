@@ -8,15 +8,9 @@ from scipy.optimize import minimize
 
 from consistent_problems import linear_problem, noisy_tree
 from dynid.errors import InputError
+from dynid.estimation.methods.consistent_descent import consistent_start, lifted
 from dynid.estimation.methods.manifold import Manifold
-from dynid.estimation.methods.newton import (
-    GRADIENT_MATRIX,
-    _block_diagonal,
-    _bounded_step,
-    _derivatives,
-    consistent_start,
-    lifted,
-)
+from dynid.estimation.methods.newton import GRADIENT_MATRIX, _block_diagonal, _bounded_step, _derivatives
 from dynid.inertia import PSEUDO_BASIS, pseudo_inertia
 from messages import facts
 

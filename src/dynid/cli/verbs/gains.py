@@ -43,7 +43,7 @@ def gains(
 
     Example: [bold]dynid gains unloaded.parquet loaded.parquet --robot arm.urdf --mass 2.8[/bold]
     """
-    from dynid.run.gains import gains_of
+    from dynid.run.gains_asked import gains_of
 
     own, rest = own_options(given, GainsSettings)
     asked = GainsSettings(**own)

@@ -15,16 +15,12 @@ import scipy.optimize
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
-from dynid.estimation.actuators.model import WIDTH, ActuatorLog, ActuatorModel, ActuatorProblem, first_state
+from dynid.estimation.actuators.command_samples import command_samples
+from dynid.estimation.actuators.model import WIDTH, ActuatorModel, ActuatorProblem, first_state
 from dynid.estimation.methods.weighted import WeightedLeastSquares
 from dynid.estimation.result import Estimate
-from dynid.recording.motion import Recording
-from dynid.recording.process import process
-from dynid.recording.steps.differentiate import Differentiate
-from dynid.recording.steps.lowpass import LowPass
-from dynid.recording.steps.resample import Resample
 from dynid.regression.base import BaseReduction
-from dynid.regression.command_rows import CommandRows, CommandSamples
+from dynid.regression.command_rows import CommandRows
 from dynid.regression.factor import Regression, factorise
 from dynid.regression.row_filter import FilterAndDecimate, FilteredRows
 from dynid.robot.effects import Armature, Offset, SmoothCoulomb, Viscous
@@ -38,9 +34,9 @@ WIDTHS = (0.005, 0.01, 0.02, 0.05, 0.1)
 """Speeds over which friction may turn that the linear fit compares, rad/s."""
 SHARED = 1e-2
 """Weight that keeps a start small where columns are nearly dependent; well-determined values change by its square."""
-SIGNAL_SHARE, ROW_SHARE = 0.3, 0.2
-"""Bands of signals and of rows, as shares of the sampling rate, at most those below."""
-SIGNAL_HZ, ROW_HZ = 40.0, 20.0
+ROW_SHARE = 0.2
+"""Band of the rows, as a share of the sampling rate, at most that below."""
+ROW_HZ = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,18 +56,6 @@ def actuator_robot(robot: Robot, width: float | Sequence[float] = WIDTH) -> Robo
     return robot.with_effects([Armature(), Viscous(), SmoothCoulomb(smooth_width=turned), Offset()])
 
 
-def command_samples(log: ActuatorLog, joint_names: Sequence[str]) -> CommandSamples:
-    """Lightly filtered motion of a log on an even clock, with its commands."""
-    rate_hz = 1.0 / log.period_s
-    recording = Recording(log.time, log.position, tuple(joint_names))
-    steps = [
-        Resample(method="cubic"),
-        LowPass(cutoff_hz=min(SIGNAL_SHARE * rate_hz, SIGNAL_HZ)),
-        Differentiate(velocity="position"),
-    ]
-    return CommandSamples(process(recording, steps), log.command, log.control)
-
-
 def linear_actuators(problem: ActuatorProblem, start: ActuatorModel) -> LinearActuators:
     """Friction, rotor inertia and gains from rows, with delay and width that leave the least residual."""
     samples = tuple(command_samples(log, problem.robot.joint_names) for log in problem.logs)
@@ -80,14 +64,7 @@ def linear_actuators(problem: ActuatorProblem, start: ActuatorModel) -> LinearAc
 
     def regression(delay: Array, width: Array) -> Regression:
         robot = actuator_robot(start.robot, tuple(width.tolist()))
-        robot = robot.with_parameters(
-            {
-                f"{symbol}{j + 1}": float(start.values[symbol][j])
-                for symbol in ("Ia", "fv", "fc", "fo")
-                for j in range(robot.n_joints)
-            }
-        )
-        rows = CommandRows(robot, samples, delay, problem.free)
+        rows = CommandRows(_with_values(robot, start), samples, delay, problem.free)
         return factorise(FilteredRows(rows, row_filter))
 
     def residuals(delay: Array, width: Array) -> Array:
@@ -112,6 +89,16 @@ def linear_actuators(problem: ActuatorProblem, start: ActuatorModel) -> LinearAc
     chosen = [(u, values[n]) for n, u in zip(problem.names, problem.unknowns, strict=True) if n in values]
     model = model.with_values([u for u, _ in chosen], np.array([x for _, x in chosen]))
     return LinearActuators(model, estimate, sigma, tuple(scan), found)
+
+
+def _with_values(robot: Robot, model: ActuatorModel) -> Robot:
+    """The robot with the friction and rotor inertia of a model."""
+    values = {
+        f"{symbol}{j + 1}": float(model.values[symbol][j])
+        for symbol in ("Ia", "fv", "fc", "fo")
+        for j in range(robot.n_joints)
+    }
+    return robot.with_parameters(values)
 
 
 def _row_filter(periods_s: Sequence[float]) -> FilterAndDecimate:

@@ -25,8 +25,7 @@ from dynid.errors import InputError
 from dynid.estimation.constraints.constraints import Constraint
 from dynid.estimation.convex.asked import Asked, reference_point, with_exact_base
 from dynid.estimation.convex.closest import ClosestFeasible, closest_feasible
-from dynid.estimation.convex.conic import Deepest, deepest_in
-from dynid.estimation.convex.consistent_set import MARGIN, ConsistentSet
+from dynid.estimation.convex.conic import MARGIN, ConsistentSet, Deepest, blamed, deepest_in
 from dynid.estimation.convex.decision import Decision
 from dynid.estimation.convex.extended import extended_base, standard_from_extended
 from dynid.estimation.convex.metrics import (
@@ -37,7 +36,6 @@ from dynid.estimation.convex.metrics import (
     positive_definite_share,
     torque_metric,
 )
-from dynid.estimation.convex.multipliers import blamed
 from dynid.estimation.convex.nearest import Below, Nearest, nearest
 from dynid.estimation.convex.proof import REACH, Proof, exactly_consistent
 from dynid.estimation.convex.question import Question

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.methods.newton import ConsistentDescent
+from dynid.estimation.methods.consistent_descent import ConsistentDescent
 from dynid.log_cholesky import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
 
 # theta = [alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3]: where each sits in U

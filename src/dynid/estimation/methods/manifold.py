@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.methods.newton import ConsistentDescent
+from dynid.estimation.methods.consistent_descent import ConsistentDescent
 from dynid.inertia import phi_from_principal, principal_form, principal_jacobian
 
 EQUAL_MOMENTS = 1e-9

@@ -57,11 +57,6 @@ BEFORE_5 = ImplicitActuatorCfg(
 
 def write_isaac(robot: str, actuators: tuple[JointActuator, ...], path: Path, step_s: float = STEP_S) -> Path:
     """Write actuator configurations for Isaac Lab."""
-
-    def table(values: dict[str, float]) -> str:
-        lines = "".join(f"    {json.dumps(name)}: {value!r},\n" for name, value in values.items())
-        return "{\n" + lines + "}" if values else "{}"
-
     limits = {one.joint: limit for one in actuators if (limit := finite_limit(one)) is not None}
     tables = {
         "STIFFNESS": {one.joint: one.kp for one in actuators},
@@ -73,7 +68,7 @@ def write_isaac(robot: str, actuators: tuple[JointActuator, ...], path: Path, st
     }
     ticks = sorted(one.ticks(step_s) for one in actuators)
     names = json.dumps([one.joint for one in actuators])
-    parts = "\n".join(f"{name} = {table(values)}" for name, values in tables.items())
+    parts = "\n".join(f"{name} = {_table(values)}" for name, values in tables.items())
     offsets = {one.joint: one.offset for one in actuators if one.offset != 0.0}
     text = f'''"""Actuators of {robot}, identified by dynid from commands and positions.
 
@@ -85,8 +80,14 @@ from isaaclab.actuators import DelayedPDActuatorCfg, ImplicitActuatorCfg
 
 JOINTS = {names}
 {parts}
-OFFSET = {table(offsets)}
+OFFSET = {_table(offsets)}
 DELAY_STEPS = ({ticks[0]}, {ticks[-1]})  # smallest and largest over the joints, {1e3 * actuators[0].delay_s:.2f} ms
 
 {_CONFIGURATIONS}'''
     return write_text(path, text)
+
+
+def _table(values: dict[str, float]) -> str:
+    """A dictionary of joints as Python source."""
+    lines = "".join(f"    {json.dumps(name)}: {value!r},\n" for name, value in values.items())
+    return "{\n" + lines + "}" if values else "{}"

@@ -51,9 +51,7 @@ def _inertia_square(columns: LogColumns, n: int) -> tuple[Slot, ...] | None:
 
 
 def _inertia_entries(columns: LogColumns, n: int) -> tuple[Slot, ...] | None:
-    entries = {name: _matrix_entry(name, n) for name, shape in columns.shapes.items() if shape == ()}
-    found = {entry: Slot(name) for name, entry in entries.items() if entry is not None}
-    outside = sum(entry is None and _MATRIX_ENTRY.fullmatch(name.strip()) is not None for name, entry in entries.items())
+    found, outside = _named_entries(columns, n)
     if not found:
         return None
     square = {(i, j): found.get((i, j), found.get((j, i))) for i in range(n) for j in range(n)}
@@ -65,6 +63,14 @@ def _inertia_entries(columns: LogColumns, n: int) -> tuple[Slot, ...] | None:
             f"{columns.where}: log has {have} inertia columns, robot with {n} joints needs {n * (n + 1) // 2}{hint}"
         )
     return tuple(slot for slot in square.values() if slot is not None)
+
+
+def _named_entries(columns: LogColumns, n: int) -> tuple[dict[tuple[int, int], Slot], int]:
+    """Columns of single entries by their place in the matrix, and how many others are named like one."""
+    entries = {name: _matrix_entry(name, n) for name, shape in columns.shapes.items() if shape == ()}
+    found = {entry: Slot(name) for name, entry in entries.items() if entry is not None}
+    other = [name for name, entry in entries.items() if entry is None and _MATRIX_ENTRY.fullmatch(name.strip())]
+    return found, len(other)
 
 
 def _matrix_entry(name: str, n: int) -> tuple[int, int] | None:

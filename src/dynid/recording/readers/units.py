@@ -100,22 +100,28 @@ def make_scales(
     gear = None if gear_ratios is None else _gear(gear_ratios, joint_names)
     n = len(joint_names)
     scaled = [name for name in quantities if name in UNITS]
-    per_joint_units = {name: _units_of(name, units[name], n) for name in scaled if name in units}
+    per_joint_units = {name: _units_of(name, units.get(name), n) for name in scaled}
     torque_is_current = _are_amperes(per_joint_units.get("torque", ()))
-    if torque_is_current and "current" in quantities:
-        raise InputError(
-            f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; leave one out of the mapping (--mapping FILE)"
-        )
+    if torque_is_current:
+        _refuse_current_twice(where, quantities, units)
     found: dict[str, Array] = {}
     if "wrench" in quantities:
         found["wrench"] = np.concatenate([_in_si(name, _units_of(name, units.get(name), 3)) for name in _WRENCH])
     for name in scaled:
-        scale = _in_si(name, per_joint_units[name]) if name in units else np.ones(n)
+        scale = _in_si(name, per_joint_units[name])
         # Current is that of the motor in any case: the gearbox is part of the drive gain.
         at_joint = side.get(name) != "motor" or (name == "torque" and torque_is_current)
         found[name] = scale if at_joint else scale * _to_joint(name, gear, where)
     factors = {name: scale for name, scale in found.items() if np.any(scale != 1.0)}
     return Scales(factors, torque_is_current, _held_scale(units.get("position"), side.get("position")))
+
+
+def _refuse_current_twice(where: str, quantities: Collection[str], units: Mapping[str, Any]) -> None:
+    """Amperes stand under torque or under current, not under both."""
+    if "current" in quantities:
+        raise InputError(
+            f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; leave one out of the mapping (--mapping FILE)"
+        )
 
 
 def _gear(given: Any, joint_names: Sequence[str]) -> Array:

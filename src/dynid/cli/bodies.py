@@ -1,0 +1,80 @@
+"""Bodies on the terminal: mass, centre and inertia with their intervals, and what a sensor measured of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynid.cli.console import percent, say, show, show_table, show_warning
+
+if TYPE_CHECKING:
+    from dynid.estimation.body import BodyEstimate
+    from dynid.run.payload import Payload
+    from dynid.run.sensor import SensorBody
+
+
+def show_sensor(found: SensorBody) -> None:
+    """The body on a sensor by every method, and the offsets."""
+    best = found.best
+    show(f"body on the sensor, in frame '{found.frame}'; {found.filter.describe()}")
+    show_body(best)
+    force, moment = found.offsets[:3], found.offsets[3:]
+    show(f"offsets of the sensor: {numbers_text(force, 3)} N, {numbers_text(moment, 4)} N m")
+    if found.gravity is not None:
+        show(f"gravity in the base frame: {numbers_text(found.gravity, 4)} m/s^2")
+    show()
+    rows = [
+        (
+            body.method,
+            f"{body.mass:.4f} +- {1.96 * body.sigma[0]:.4f}",
+            numbers_text(1e3 * body.com, 1),
+            numbers_text(1e3 * body.inertia.diagonal(), 2),
+            "yes" if body.feasible else "no",
+        )
+        for body in found.bodies
+    ]
+    show_table(("method", "mass, kg (95 %)", "centre, mm", "inertia about it, g m^2: xx, yy, zz", "consistent"), rows)
+    for note in found.notes:
+        say(f"note: {note}")
+    for finding in found.findings:
+        text = f"{finding.sentence}; {finding.fix}"
+        if finding.severity == "warning":
+            show_warning(text)
+        else:
+            say(f"{finding.severity}: {text}")
+
+
+def numbers_text(values: Any, digits: int) -> str:
+    """Three numbers in a row."""
+    return ", ".join(f"{value:.{digits}f}" for value in values)
+
+
+def _spread_text(values: Any) -> str:
+    """Half widths of intervals, with as many digits as they mean."""
+    return ", ".join(f"{value:.2g}" for value in values)
+
+
+def show_body(body: BodyEstimate) -> None:
+    """Mass, centre and inertia of a body with their 95 % intervals."""
+    show(f"mass {body.mass:.4f} +- {1.96 * body.sigma[0]:.4f} kg (95 %)")
+    show(f"centre of mass [{numbers_text(body.com, 5)}] +- [{_spread_text(1.96 * body.com_sigma)}] m")
+    for row, spread in zip(body.inertia, body.inertia_sigma, strict=True):
+        show(
+            "inertia about it " + "  ".join(f"{value: .5f}" for value in row) + f"  +- {_spread_text(1.96 * spread)} kg m^2"
+        )
+    show(f"physically consistent: {'yes' if body.feasible else 'no'}")
+    if body.unknown:
+        show(f"not determined by these data: {', '.join(body.unknown)}")
+
+
+def show_load(found: Payload, where: str) -> None:
+    """A load, and what it explains of the torque; ``where`` names its log."""
+    show(f"load on '{found.link}', in its frame{where}")
+    show_body(found.body)
+    if found.gain_sigma:
+        show(f"the intervals include {100.0 * found.gain_sigma:g} % for the drive gains (--gain-percent)")
+    show(
+        f"torque error on the loaded logs: {percent(found.relative_error_without)} without the load, "
+        f"{percent(found.relative_error_with)} with it"
+    )
+    for warning in found.warnings:
+        show_warning(warning)
