@@ -9,7 +9,7 @@ random bodies at 100 Hz) with its inverse-dynamics torque, smooth Coulomb fricti
 whole command, from the start of Python to the written report and models; ``peak_mb`` its largest resident memory.
 ``rows_per_second`` is rows divided by that time. ``marginal_rows_per_second`` is what one more row costs: the difference of the longest and
 the shortest log of ``growth``. Dask: triangles of 64 partitions on a ``LocalCluster`` of single-thread processes against the same
-on one; ``dask_speedup`` is a ratio of wall-clock times and needs two idle cores.
+on one; ``dask_speedup`` (two workers) and ``dask_speedup_4`` are ratios of wall-clock times and need two idle cores.
 """
 
 from __future__ import annotations
@@ -180,8 +180,9 @@ def on_a_cluster(folder: Path, rows: int, workers: tuple[int, ...]) -> dict[str,
             for a, b in zip(serial.factors, together.factors, strict=True)
         )
         connected(None, n).close()
-    if {1, 2} <= set(workers):
-        found["dask_speedup"] = found["dask_wall_s_1"] / found["dask_wall_s_2"]
+    for n, name in ((2, "dask_speedup"), (4, "dask_speedup_4")):
+        if {1, n} <= set(workers):
+            found[name] = found["dask_wall_s_1"] / found[f"dask_wall_s_{n}"]
     return found
 
 

@@ -234,15 +234,19 @@ class Dask(Engine):
         from dynid.adapters.dask import done_of, dropped
 
         client, futures = self._submitted(function, items)
+        # What nobody holds any more the workers give up, work and result, and do not make again when one of them dies.
+        pending, count = deque(futures), len(futures)
+        futures.clear()
         try:
-            for index, future in enumerate(futures):
-                done_of(client, [future])
-                result = self._result(future, index, len(futures))
+            for index in range(count):
+                done_of(client, [pending[0]])
+                result = self._result(pending[0], index, count)
+                pending.popleft()
                 if progress is not None:
-                    progress(index + 1, len(futures))
+                    progress(index + 1, count)
                 yield result
         finally:
-            dropped(client, futures)
+            dropped(client, list(pending))
 
     def completed(
         self,
@@ -254,20 +258,23 @@ class Dask(Engine):
         from dynid.adapters.dask import done_of, dropped
 
         client, futures = self._submitted(function, items)
-        pending, done = {future.key: (index, future) for index, future in enumerate(futures)}, 0
+        pending, count, done = {future.key: (index, future) for index, future in enumerate(futures)}, len(futures), 0
+        futures.clear()
         try:
             while pending:
-                ready = [pending.pop(one.key) for one in done_of(client, [future for _, future in pending.values()])]
-                for index, future in sorted(ready, key=lambda pair: pair[0]):
-                    result = self._result(future, index, len(futures))
+                ready = {one.key for one in done_of(client, [future for _, future in pending.values()])}
+                for key in [key for key in pending if key in ready]:
+                    index = pending[key][0]
+                    result = self._result(pending[key][1], index, count)
+                    del pending[key]
                     done += 1
                     if progress is not None:
-                        progress(done, len(futures))
+                        progress(done, count)
                     yield index, result
         finally:
             if stop is not None:
                 stop.set()
-            dropped(client, futures)
+            dropped(client, [future for _, future in pending.values()])
 
     def _client(self) -> Any:
         from dynid.adapters.dask import connected

@@ -60,6 +60,20 @@ def test_order_numbers_progress_and_failures(cluster: Any) -> None:
     assert list(engine.map(sixth_of, [])) == []
 
 
+@pytest.mark.parametrize("way", ["map", "completed"])
+def test_workers_give_up_what_was_taken(cluster: Any, way: str) -> None:
+    results = getattr(Dask(cluster.scheduler_address), way)(sixth_of, [1, 2, 3, 6])
+    for _ in range(3):
+        next(results)
+    deadline = time.monotonic() + 20.0
+    while len(cluster.scheduler.tasks) > 1:
+        assert time.monotonic() < deadline, (
+            f"workers still hold {len(cluster.scheduler.tasks)} of 4 pieces of work, 1 is left"
+        )
+        time.sleep(0.01)
+    assert len(list(results)) == 1
+
+
 def test_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "WAIT_S", 0.3)
     with pytest.raises(InputError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1 within 0\.3 s"):
