@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.finding import DataCheck, Finding
 from dynid.recording.process import process
-from dynid.recording.recording import Recording, RecordingStream
+from dynid.recording.readers.read import read_recording
+from dynid.recording.recording import Recording, RecordingStream, write_recording
 from dynid.recording.steps import (
     Differentiate,
     LowPass,
@@ -108,6 +110,22 @@ def test_gear_ratio_or_amperes(robot: Robot, recording: Recording, ratio: float)
     assert check.find("gravity_free") is None
     sizes = finding.values["ratio"]
     np.testing.assert_allclose(sizes[np.isfinite(sizes)], ratio, rtol=0.15)
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1000.0, "Nmm"), (100.0, "Ncm")])
+def test_newton_millimetres_are_an_error_with_a_remedy(
+    robot: Robot, recording: Recording, factor: float, unit: str, tmp_path: Path
+) -> None:
+    """Otherwise links of tons predict unseen torque as well as the true ones, and the verdict has nothing against them."""
+    assert recording.torque is not None
+    wrong = recording.with_(torque=factor * recording.torque)
+    finding = found(check_against_model(wrong, robot), "torque_scale")
+    assert finding.severity == "error"
+    assert f'"{unit}"' in finding.fix
+    log = write_recording(wrong, tmp_path / "log.csv")
+    (tmp_path / "mapping.toml").write_text(f'units = {{torque = "{unit}"}}\n')
+    again = read_recording(log, robot, mapping=tmp_path / "mapping.toml")
+    np.testing.assert_allclose(again.torque, recording.torque, rtol=1e-9)
 
 
 def test_current_suggests_drive_gains(robot: Robot, recording: Recording) -> None:

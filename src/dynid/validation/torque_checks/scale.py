@@ -10,6 +10,8 @@ from dynid.recording.motion import Recording
 from dynid.validation.torque_checks.fit import ModelFit, chosen_joints
 
 _UNLIKE = 1.6  # factor of torque against the nominal model above which it is reported
+_SMALL = 3.0  # times that nominal torque is larger: no description is so far off
+_LARGE = 1.0 / 30.0  # times that it is smaller: placeholders in place of masses may reach ten
 
 
 def torque_sign(recording: Recording, fit: ModelFit, what: str) -> list[Finding]:
@@ -41,22 +43,37 @@ def torque_scale(recording: Recording, fit: ModelFit) -> list[Finding]:
     if not off.any():
         return []
     ratio = float(np.median(1.0 / size[off]))
-    guess = (
-        "it is likely motor current in ampere or torque at the motor side"
-        if ratio > 3.0
-        else "it may be in another unit, or the load is not in the description"
-    )
+    guess, fix = _cause(ratio)
     joints = chosen_joints(recording, off)
     return [
         Finding(
             "torque_scale",
-            "error" if ratio > 3.0 else "warning",
+            "error" if ratio > _SMALL or ratio < _LARGE else "warning",
             f"torque of joint {', '.join(joints)} is {1.0 / ratio:.3g} times the nominal model's: {guess}",
-            f"give --drive-gains, or --gear-ratios with --side motor (the nominal model suggests about {ratio:.3g})",
+            fix,
             joints,
             {**fit.as_values(), "ratio": 1.0 / size},
         )
     ]
+
+
+def _cause(ratio: float) -> tuple[str, str]:
+    """What makes nominal torque ``ratio`` times the recorded one, and what to do about it."""
+    suggested = f"(the nominal model suggests about {ratio:.3g})"
+    if ratio > _SMALL:
+        return (
+            "it is likely motor current in ampere or torque at the motor side",
+            f"give --drive-gains, or --gear-ratios with --side motor {suggested}",
+        )
+    if ratio < _LARGE:
+        return (
+            "it is likely in another unit",
+            f'state it in a mapping file (--mapping FILE): units = {{torque = "Nmm"}}, or "Ncm" {suggested}',
+        )
+    return (
+        "it may be in another unit, or the load is not in the description",
+        f"give --drive-gains, or --gear-ratios with --side motor {suggested}",
+    )
 
 
 def drive_gain_guess(recording: Recording, fit: ModelFit) -> list[Finding]:
