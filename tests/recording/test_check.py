@@ -14,8 +14,10 @@ from dynid.recording.check import check_signals
 from dynid.recording.finding import DataCheck, Finding, dropped_rows
 from dynid.recording.lag import is_difference, lag_between, noise_level, velocity_lag
 from dynid.recording.recording import Recording, RecordingSource
+from dynid.robot.builtin import demo_robot
 from dynid.run.options import Rows
 from dynid.run.signals import velocity_sources
+from dynid.simulation.builtin import demo_recording
 from problems import planar_2r
 
 NAMES = ("shoulder", "elbow")
@@ -147,6 +149,14 @@ def test_saturation() -> None:
     assert finding.values["share"][0] == 0.0
     limited = planar_2r()
     assert check_signals(recording, limited).find("saturation") is None
+
+
+def test_torque_beyond_its_limit_was_not_cut_off_there() -> None:
+    """As where it is in newton millimetres: only the check of limits has something to say."""
+    recording = demo_recording()
+    check = check_signals(recording.with_(torque=1000.0 * recording.torque), demo_robot())
+    assert check.find("saturation") is None
+    assert check.find("torque_limit") is not None
 
 
 @pytest.mark.parametrize(("grain", "severity"), [(2e-4, "note"), (2e-3, "warning")])

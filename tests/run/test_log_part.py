@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import Bench
 from dynid.errors import InputError
 from dynid.recording.motion import Recording
+from dynid.recording.readers.read import read_recording
 from dynid.recording.write import write_recording
 from dynid.regression.torque import inverse_dynamics
 from dynid.run.identify import identify
@@ -16,6 +18,7 @@ from dynid.run.log_part import LogPart, log_part, refuse_same, without_standstil
 from dynid.run.logs import Logs, read_logs
 from dynid.run.options import Settings
 from dynid.run.unseen import validate_run
+from dynid.validation.data_check import check_recording
 from problems import planar_2r
 
 FIXED = Settings(signals=True, effects=("viscous",), cutoff_hz=8.0, method="wls")
@@ -96,3 +99,15 @@ def test_a_run_on_a_part_is_validated_on_another(log: Path) -> None:
     assert again.relative_error == run.validation.relative_error
     with pytest.raises(InputError, match="same content"):
         validate_run(run, [f"{log}@7:12"])
+
+
+def test_a_log_of_commands_is_sent_to_the_verb_for_it(bench: Bench, tmp_path: Path) -> None:
+    """Legged robots and hobby arms log no torque."""
+    log = read_recording(bench.log, bench.truth)
+    for stream in ("off", "on"):
+        path = write_recording(log.with_(torque=None, reference_position=log.position), tmp_path / "commands.parquet")
+        with pytest.raises(InputError, match=r"has no joint torque.*'dynid actuators' finds friction"):
+            identify(bench.urdf, path, Settings(stream=stream))
+    finding = check_recording(read_recording(path, bench.truth), bench.truth).find("no_torque")
+    assert finding is not None
+    assert "'dynid actuators'" in finding.fix

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.recording.finding import DataCheck, Finding
 from dynid.recording.process import process
-from dynid.recording.recording import Recording, RecordingStream
+from dynid.recording.readers.read import read_recording
+from dynid.recording.recording import Recording, RecordingStream, write_recording
 from dynid.recording.steps import (
     Differentiate,
     LowPass,
@@ -31,6 +34,7 @@ from dynid.robot.model import Joint, Robot, make_robot
 from dynid.validation.data_check import check_against_model, check_recording
 from dynid.validation.torque_checks.exchanged import exchanged_joints
 from dynid.validation.torque_checks.fit import fit_nominal
+from dynid.validation.torque_checks.scale import torque_scale, torque_sign
 from problems import demo_arm, planar_2r
 
 
@@ -108,6 +112,35 @@ def test_gear_ratio_or_amperes(robot: Robot, recording: Recording, ratio: float)
     assert check.find("gravity_free") is None
     sizes = finding.values["ratio"]
     np.testing.assert_allclose(sizes[np.isfinite(sizes)], ratio, rtol=0.15)
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1000.0, "Nmm"), (100.0, "Ncm")])
+def test_newton_millimetres_are_an_error_with_a_remedy(
+    robot: Robot, recording: Recording, factor: float, unit: str, tmp_path: Path
+) -> None:
+    """Otherwise links of tons predict unseen torque as well as the true ones, and the verdict has nothing against them."""
+    assert recording.torque is not None
+    wrong = recording.with_(torque=factor * recording.torque)
+    finding = found(check_against_model(wrong, robot), "torque_scale")
+    assert finding.severity == "error"
+    assert f'"{unit}"' in finding.fix
+    log = write_recording(wrong, tmp_path / "log.csv")
+    (tmp_path / "mapping.toml").write_text(f'units = {{torque = "{unit}"}}\n')
+    again = read_recording(log, robot, mapping=tmp_path / "mapping.toml")
+    np.testing.assert_allclose(again.torque, recording.torque, rtol=1e-9)
+
+
+def test_a_load_beside_an_axis_that_carries_nothing_is_no_sign_and_no_unit(robot: Robot, recording: Recording) -> None:
+    """A real log of a UR10e with 2.8 kg: its last joint has -78 times the torque of the description, the others have its own."""
+    fit = fit_nominal(recording, robot)
+    gravity = np.where(np.arange(len(fit.gravity)) == len(fit.gravity) - 1, -78.0, 1.0)
+    loaded = replace(fit, gravity=gravity, explained=np.ones_like(gravity))
+    assert torque_sign(recording, loaded, "torque") == []
+    (scale,) = torque_scale(recording, loaded)
+    assert scale.severity == "warning"
+    assert "the load is not in the description" in scale.sentence
+    turned = replace(loaded, gravity=np.where(gravity < 0.0, -1.2, gravity))
+    assert [finding.code for finding in torque_sign(recording, turned, "torque")] == ["torque_sign"]
 
 
 def test_current_suggests_drive_gains(robot: Robot, recording: Recording) -> None:

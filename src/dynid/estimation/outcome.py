@@ -20,8 +20,8 @@ class Outcome(Enum):
         "determine them"
     )
     NOT_CONVERGED = (
-        "the iteration stopped at its limit before it converged; the result is its last iterate: raise the limit or clean "
-        "the data"
+        "the iteration stopped at its limit before it converged; the result is its last iterate: compare it with that of another "
+        "method (dynid compare), or raise the limit (iterations of the method, in Python)"
     )
     INFEASIBLE = "no physically consistent parameter set meets the constraints; relax the one named in the notes"
     STALLED = "the solver stopped before it reached its tolerance; the result is verified but may not be optimal: loosen the constraints"

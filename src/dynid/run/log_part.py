@@ -92,6 +92,16 @@ def refuse_same(paths: Sequence[str | Path], hashes: Sequence[str], seen: Iterab
         known.append((digest, part, f"'{path}'"))
 
 
+def no_torque(path: str | Path, held: Iterable[str]) -> str:
+    """The sentence on a log without joint torque, with what can be done with the quantities that it holds."""
+    remedies = {
+        "current": " It has motor current: give --drive-gains.",
+        "reference_position": " From commands and positions alone 'dynid actuators' finds friction, rotor inertia and delay.",
+    }
+    hint = next((text for name, text in remedies.items() if name in set(held)), "")
+    return f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}"
+
+
 def refuse_zero_torque(what: str | Path, seen: bool, n_rows: int) -> None:
     """Refuse a log whose torque is zero throughout: any robot without mass and friction would explain it."""
     if not seen:

@@ -18,7 +18,7 @@ from dynid.recording.readers.read import NotMotionError, open_with, read_log
 from dynid.recording.recording import Recording, RecordingStream, StaticRecording, WrenchRecording
 from dynid.recording.survey import survey
 from dynid.robot.model import Robot
-from dynid.run.log_part import LogPart, log_part, refuse_same, refuse_zero_torque, without_standstill
+from dynid.run.log_part import LogPart, log_part, no_torque, refuse_same, refuse_zero_torque, without_standstill
 from dynid.run.long_logs import LongLog, refuse_without_torque, without_long_standstill
 from dynid.run.options import Reading
 from dynid.run.signals import repair_notes
@@ -208,8 +208,8 @@ def read_logs(robot: Robot, paths: Sequence[Path], settings: Reading, *, torque:
 def _check_torque(path: Path, recording: Recording) -> None:
     """Refuse a log without joint torque, or with nothing but zeros for it."""
     if recording.torque is None:
-        hint = " It has motor current: give --drive-gains." if recording.current is not None else ""
-        raise InputError(f"{path} has no joint torque, expected columns tau1.. or one per joint name.{hint}")
+        held = [name for name in ("current", "reference_position") if getattr(recording, name) is not None]
+        raise InputError(no_torque(path, held))
     refuse_zero_torque(path, bool(recording.torque.any()), recording.n_samples)
 
 

@@ -24,7 +24,7 @@ from dynid.recording.source import TimePart
 from dynid.recording.steps.step import Step
 from dynid.recording.survey import Survey, survey
 from dynid.robot.model import Robot
-from dynid.run.log_part import MARGIN_S, THRESHOLD, standstill_note
+from dynid.run.log_part import MARGIN_S, THRESHOLD, no_torque, standstill_note
 from dynid.run.rows import RowPlan
 from dynid.run.signals import STILL, Filter, Standing, as_recorded, repairing
 from dynid.validation.data_check import check_recording
@@ -290,7 +290,4 @@ def _motion_end(log: LongLog, far: Callable[[Recording, Array], IntArray]) -> fl
 def refuse_without_torque(stream: RecordingStream) -> None:
     """Logs without joint torque identify nothing here."""
     if "torque" not in stream.quantities:
-        hint = " It has motor current: give --drive-gains." if "current" in stream.quantities else ""
-        raise InputError(
-            f"{Path(stream.source.path)} has no joint torque, expected columns tau1.. or one per joint name.{hint}"
-        )
+        raise InputError(no_torque(stream.source.path, stream.quantities))

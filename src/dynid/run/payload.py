@@ -34,6 +34,7 @@ from dynid.robot.frames import Frame, frame_named
 from dynid.run.load_rows import LoadRows, load_parameters, load_rows
 from dynid.run.log_paths import log_paths
 from dynid.run.logs import read_motion_logs
+from dynid.run.misread import misread_logs
 from dynid.run.motion import under_load
 from dynid.run.options import Settings
 from dynid.run.record import Run
@@ -147,22 +148,25 @@ def identify_payload(
         True
     """
     place = frame_named(run.robot, link)
-    samples, from_current = loaded_samples(run, logs, settings or run.settings)
+    samples, from_current, misread = loaded_samples(run, logs, settings or run.settings)
     spread = (GAIN_SIGMA if from_current else 0.0) if gain_sigma is None else float(gain_sigma)
     if not (np.isfinite(spread) and spread >= 0.0):
         raise InputError(f"uncertainty of the gains is {spread:g}, expected zero or a positive share")
-    return payload_from_samples(run, samples, place, constraints, tool, spread)
+    found = payload_from_samples(run, samples, place, constraints, tool, spread)
+    return replace(found, warnings=(*misread, *found.warnings))
 
 
-def loaded_samples(run: Run, logs: Sequence[str | Path], settings: Settings) -> tuple[tuple[Samples, ...], bool]:
-    """Samples of loaded logs, filtered as the run was, and whether their torque is made of motor current."""
+def loaded_samples(
+    run: Run, logs: Sequence[str | Path], settings: Settings
+) -> tuple[tuple[Samples, ...], bool, tuple[str, ...]]:
+    """Samples of loaded logs, filtered as the run was, whether their torque is made of motor current, and what was misread."""
     if run.filter is None:
         raise InputError("this run was identified from a table of poses: it has no filter and no friction for a loaded log")
     files = log_paths(logs)
     found = read_motion_logs(run.robot, files, settings, "a motion log with the load", seen=run.logs)
     samples = [to_samples(recording, run.filter, settings.max_rows) for recording in found.recordings]
     from_current = any(recording.current is not None for recording in found.recordings) or settings.drive_gains is not None
-    return under_load(run, samples), from_current
+    return under_load(run, samples), from_current, misread_logs(run, found.recordings, loaded=True)
 
 
 def payload_from_samples(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.at_most import check_at_most, end_above
-from dynid.cli.console import percent, show, show_json, show_note, show_table
+from dynid.cli.console import percent, show, show_json, show_note, show_table, show_warning
 from dynid.cli.options import AsJson, LogFiles
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError
@@ -57,6 +57,7 @@ def validate(
     """
     from dynid.cli.sensor import validate_sensor_logs
     from dynid.run.log_paths import log_paths
+    from dynid.run.misread import misread_logs
     from dynid.run.sensor_store import is_sensor_run
     from dynid.run.store import load_run
     from dynid.run.unseen import unseen_logs
@@ -79,7 +80,7 @@ def validate(
     judged = rows.relative_error if "rows" in asked else verdict.relative_error
     replays = [replay(known.identified, one, window_s=window) for one in unseen.samples] if forward else []
     horizons = [error_over_horizons(known.identified, known.robot, one) for one in unseen.samples] if forward else []
-    found = _Found(paths, verdict, rows, replays, horizons)
+    found = _Found(paths, verdict, rows, replays, horizons, misread_logs(known, unseen.recordings))
     if json:
         show_json(found.as_dict() | {"at_most": at_most})
     else:
@@ -96,6 +97,8 @@ class _Found:
     rows: RowError
     replays: Sequence[Replay]
     horizons: Sequence[Sequence[HorizonError]]
+    warnings: Sequence[str]
+    """What makes the errors those of reading and not of the model."""
 
     def as_dict(self) -> dict[str, Any]:
         """What ``dynid validate --json`` prints."""
@@ -118,6 +121,7 @@ class _Found:
             "rmse": verdict.rmse,
             "rows": self.rows.as_dict(),
             "logs": logs,
+            "warnings": list(self.warnings),
         }
 
     def show(self) -> None:
@@ -136,6 +140,8 @@ class _Found:
             show_horizons(errors)
         show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")
         show(f"{rows.kind} rows: {percent(rows.relative_error)} of {rows.n_rows} rows")
+        for warning in self.warnings:
+            show_warning(warning)
 
 
 def show_horizons(errors: Sequence[HorizonError]) -> None:

@@ -51,4 +51,6 @@ def check_torque_present(recording: Recording, robot: Robot | None = None) -> Da
         "log measured joint torque or motor current; where it is there under another name, a mapping file (--mapping FILE) states it: "
         'torque = "M{number}" for columns M1, M2, ..'
     )
+    if recording.reference_position is not None:
+        fix += "; from commands and positions alone 'dynid actuators' finds friction, rotor inertia and delay"
     return DataCheck((Finding("no_torque", "error", f"the log holds {held}", fix),), {})

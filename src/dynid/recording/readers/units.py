@@ -23,8 +23,8 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "velocity": _SPEED,
     "reference_velocity": _SPEED,
     "acceleration": {f"{unit}/s^2": scale for unit, scale in _ANGLE.items()},
-    "torque": {"Nm": 1.0, "mNm": 1e-3, "kNm": 1e3, "N": 1.0, "A": 1.0, "mA": 1e-3},
-    "external_torque": {"Nm": 1.0, "mNm": 1e-3, "N": 1.0},
+    "torque": {"Nm": 1.0, "mNm": 1e-3, "Nmm": 1e-3, "Ncm": 1e-2, "kNm": 1e3, "N": 1.0, "A": 1.0, "mA": 1e-3},
+    "external_torque": {"Nm": 1.0, "mNm": 1e-3, "Nmm": 1e-3, "Ncm": 1e-2, "N": 1.0},
     "current": {"A": 1.0, "mA": 1e-3},
     "force": {"N": 1.0, "kN": 1e3, "kgf": 9.80665, "lbf": 4.4482216152605},
     "moment": {

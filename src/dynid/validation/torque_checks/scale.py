@@ -10,12 +10,19 @@ from dynid.recording.motion import Recording
 from dynid.validation.torque_checks.fit import ModelFit, chosen_joints
 
 _UNLIKE = 1.6  # factor of torque against the nominal model above which it is reported
+_SMALL = 3.0  # times that nominal torque is larger: no description is so far off
+_LARGE = 1.0 / 30.0  # times that it is smaller: placeholders in place of masses may reach ten
+_ANOTHER_BODY = 10.0  # times the usual factor of joints from which on one has a body that the description lacks
+_UNIT = "it is likely in another unit"
 
 
 def torque_sign(recording: Recording, fit: ModelFit, what: str) -> list[Finding]:
     """Joints whose torque has the opposite sign."""
     factor = _factor(fit)
-    wrong = np.isfinite(factor) & (factor < 0.0) & (fit.explained > 0.5)
+    size = np.abs(factor)
+    usual = float(np.median(size[np.isfinite(size)])) if np.isfinite(size).any() else 0.0
+    # a load beside an axis that the description loads with next to nothing is no sign
+    wrong = np.isfinite(factor) & (factor < 0.0) & (size < _ANOTHER_BODY * usual) & (fit.explained > 0.5)
     if not wrong.any():
         return []
     joints = chosen_joints(recording, wrong)
@@ -41,22 +48,39 @@ def torque_scale(recording: Recording, fit: ModelFit) -> list[Finding]:
     if not off.any():
         return []
     ratio = float(np.median(1.0 / size[off]))
-    guess = (
-        "it is likely motor current in ampere or torque at the motor side"
-        if ratio > 3.0
-        else "it may be in another unit, or the load is not in the description"
-    )
+    # a unit is that of all joints; a single one has a load that the description lacks
+    guess, fix = _cause(ratio, unit=ratio < _LARGE and int(seen.sum()) > 1 and bool((size[seen] > 0.1 / _LARGE).all()))
+    grave = ratio > _SMALL or guess == _UNIT
     joints = chosen_joints(recording, off)
     return [
         Finding(
             "torque_scale",
-            "error" if ratio > 3.0 else "warning",
+            "error" if grave else "warning",
             f"torque of joint {', '.join(joints)} is {1.0 / ratio:.3g} times the nominal model's: {guess}",
-            f"give --drive-gains, or --gear-ratios with --side motor (the nominal model suggests about {ratio:.3g})",
+            fix,
             joints,
             {**fit.as_values(), "ratio": 1.0 / size},
         )
     ]
+
+
+def _cause(ratio: float, *, unit: bool) -> tuple[str, str]:
+    """What makes nominal torque ``ratio`` times the recorded one, and what to do about it."""
+    suggested = f"(the nominal model suggests about {ratio:.3g})"
+    if ratio > _SMALL:
+        return (
+            "it is likely motor current in ampere or torque at the motor side",
+            f"give --drive-gains, or --gear-ratios with --side motor {suggested}",
+        )
+    if unit:
+        return (
+            _UNIT,
+            f'state it in a mapping file (--mapping FILE): units = {{torque = "Nmm"}}, or "Ncm" {suggested}',
+        )
+    return (
+        "it may be in another unit, or the load is not in the description",
+        f"give --drive-gains, or --gear-ratios with --side motor {suggested}",
+    )
 
 
 def drive_gain_guess(recording: Recording, fit: ModelFit) -> list[Finding]:
