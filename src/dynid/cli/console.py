@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 
 class _Manner:
@@ -117,22 +117,22 @@ def exponent(value: float, digits: int = 4) -> str:
     return f"{mantissa}e{int(power)}" if power else mantissa
 
 
-class ProgressBar:
-    """A bar on a terminal, with the best value so far; nothing elsewhere."""
+class _OnTerminal:
+    """Progress in one line of a terminal, taken away at the end; nothing where there is no terminal or nobody wants it."""
 
-    def __init__(self, word: str, quiet: bool) -> None:
+    def __init__(self, quiet: bool) -> None:
         self._progress: Any = None
         self._task: Any = None
-        if not (quiet or _Manner.quiet) and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        self._wanted = not (quiet or _Manner.quiet) and sys.stderr.isatty()
 
-            best, left = TextColumn("{task.fields[best]}"), TimeRemainingColumn()
-            columns = (TextColumn(word), BarColumn(), best, TimeElapsedColumn(), TextColumn("left"), left)
-            self._progress = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-            self._task = self._progress.add_task(word, best="")
+    def _begin(self, columns: Sequence[Any], word: str, **fields: str) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
 
-    def __enter__(self) -> ProgressBar:
+        self._progress = Progress(*columns, console=Console(file=sys.stderr), transient=True)
+        self._task = self._progress.add_task(word, **fields)
+
+    def __enter__(self) -> Self:
         if self._progress is not None:
             self._progress.start()
         return self
@@ -140,6 +140,19 @@ class ProgressBar:
     def __exit__(self, *_: object) -> None:
         if self._progress is not None:
             self._progress.stop()
+
+
+class ProgressBar(_OnTerminal):
+    """A bar on a terminal, with the best value so far; nothing elsewhere."""
+
+    def __init__(self, word: str, quiet: bool) -> None:
+        super().__init__(quiet)
+        if self._wanted:
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            best, left = TextColumn("{task.fields[best]}"), TimeRemainingColumn()
+            columns = (TextColumn(word), BarColumn(), best, TimeElapsedColumn(), TextColumn("left"), left)
+            self._begin(columns, word, best="")
 
     def tell(self, done: int, total: int, best: float) -> None:
         """The piece of work that is done, and the best value so far."""
@@ -147,28 +160,15 @@ class ProgressBar:
             self._progress.update(self._task, completed=done, total=total, best=f"best {best:.4g}")
 
 
-class Stages:
-    """Progress in one line of a terminal with the time spent, replaced as it changes; nothing where there is no terminal."""
+class Stages(_OnTerminal):
+    """The stage of the work with the time spent, replaced as it changes; nothing where there is no terminal."""
 
     def __init__(self, quiet: bool) -> None:
-        self._progress: Any = None
-        self._task: Any = None
-        if not (quiet or _Manner.quiet) and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        super().__init__(quiet)
+        if self._wanted:
+            from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-            columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-            self._progress = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-            self._task = self._progress.add_task("")
-
-    def __enter__(self) -> Stages:
-        if self._progress is not None:
-            self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+            self._begin((SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()), "")
 
     def tell(self, text: str) -> None:
         """The next stage."""

@@ -16,7 +16,8 @@ from dynid.errors import InputError
 from dynid.estimation.convex.verdict import Verdict
 from dynid.estimation.result import Estimate
 from dynid.estimation.retrieval.coefficients import Coefficients, left_out, read_coefficients, retrieve_estimate
-from dynid.estimation.retrieval.retrieve import PenaltyRetrieval, largest_joint_wrench
+from dynid.estimation.retrieval.joint_wrench import largest_joint_wrench
+from dynid.estimation.retrieval.retrieve import PenaltyRetrieval
 from dynid.progress import Tell, silent
 from dynid.regression.base import reduce_to_base
 from dynid.robot.model import Robot

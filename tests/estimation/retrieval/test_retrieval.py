@@ -31,9 +31,9 @@ from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.outcome import Outcome
 from dynid.estimation.retrieval import refinement
 from dynid.estimation.retrieval.annealing import Penalised, box_jacobian, phi_from_box
-from dynid.estimation.retrieval.joint_wrench import joint_wrenches
+from dynid.estimation.retrieval.joint_wrench import joint_wrenches, largest_joint_wrench
 from dynid.estimation.retrieval.problem import PULLS_OF_DATA
-from dynid.estimation.retrieval.retrieve import PenaltyRetrieval, largest_joint_wrench
+from dynid.estimation.retrieval.retrieve import PenaltyRetrieval
 from dynid.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression, matrix_regression

@@ -9,14 +9,22 @@ that no torque shows. Consistent parameters give sane forces, inconsistent ones 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
+from dynid.recording.samples import Samples
 from dynid.regression.body import body_regressor
+from dynid.regression.factor import Regression
 from dynid.regression.torque import checked_motion
 from dynid.robot.model import Robot
+
+Motion: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
+"""Position, velocity and acceleration."""
 
 
 def joint_wrenches(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
@@ -71,3 +79,35 @@ def _bracket(twist: Array, other: Array) -> Array:
     """``ad_v w = (w_v x w_l + v_v x w_w, w_v x w_w)``."""
     v, w = twist[:, :3], twist[:, 3:]
     return np.hstack([np.cross(w, other[:, :3]) + np.cross(v, other[:, 3:]), np.cross(w, other[:, 3:])])
+
+
+def largest_joint_wrench(robot: Robot, motions: Iterable[Motion]) -> list[dict[str, Any]]:
+    """Largest force, N, and moment, N m, that each joint carries along some motions, or in poses with zeros for the rest."""
+    force, moment = np.zeros(robot.n_bodies), np.zeros(robot.n_bodies)
+    for motion in motions:
+        wrench = joint_wrenches(robot, *motion)
+        force = np.maximum(force, np.linalg.norm(wrench[..., :3], axis=-1).max(axis=0))
+        moment = np.maximum(moment, np.linalg.norm(wrench[..., 3:], axis=-1).max(axis=0))
+    return [
+        {"joint": name, "force": float(f), "moment": float(n)}
+        for name, f, n in zip(robot.joint_names, force, moment, strict=True)
+    ]
+
+
+def motions_of(regression: Regression) -> list[Motion]:
+    """The motions that rows were made from, as far as they are kept."""
+    samples = [one for source in regression.sources for one in source.samples if isinstance(one, Samples)]
+    return [(one.position, one.velocity, one.acceleration) for one in samples]
+
+
+def why_no_wrench(robot: Robot | None) -> str:
+    """Why the wrenches of a robot's joints are not known, where its motions do not tell them."""
+    if robot is None:
+        return "these rows (of a table of poses, say) come without the robot and its motion"
+    if robot.floating:
+        return f"robot '{robot.name}' has a floating base"
+    if robot.loops:
+        return (
+            f"motion and torque do not determine the wrenches of single joints in the closed loops of robot '{robot.name}'"
+        )
+    return "the samples of these rows are not kept"
