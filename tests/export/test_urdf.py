@@ -269,6 +269,18 @@ def test_locked_joints_stay_joints_of_the_file(arm, tmp_path):
     assert torque_parity(moved, written.path) > 1e-6
 
 
+def test_a_locked_joint_may_have_the_name_of_a_link(tmp_path):
+    """As the gripper of the SO-100: Pinocchio finds two frames of that name."""
+    source = tmp_path / "arm.urdf"
+    source.write_text(ARM_URDF.replace('name="slide"', 'name="LINK"'))
+    link = read_robot(source).links[0]
+    source.write_text(source.read_text().replace('"LINK"', f'"{link}"'))
+    robot = read_robot(source, joints=["turn", "spin"], lock={link: 0.07})
+    written = write_urdf(robot, tmp_path / "new.urdf")
+    assert torque_parity(robot, written.path) < 1e-12
+    assert why_unequal(robot, written.path) == ""
+
+
 def test_negative_friction_is_not_handed_to_simulators(arm, tmp_path):
     robot = read_robot(arm, effects=ALL).with_parameters({"fv1": -0.2, "fc1": 0.5})
     written = write_urdf(robot, tmp_path / "new.urdf")

@@ -70,4 +70,21 @@ def with_joints_held(model: Any, poses: Mapping[int, Array]) -> Any:
         angle = float(np.asarray(working.joints[i].S).ravel() @ motion.vector)
         start, width = model.joints[i].idx_q, model.joints[i].nq
         held[start : start + width] = [angle] if width == 1 else [np.cos(angle), np.sin(angle)]
-    return pin.buildReducedModel(model, list(poses), held)
+    reduced = pin.buildReducedModel(_with_marked_links(model, _MARK), list(poses), held)
+    for frame in reduced.frames:
+        frame.name = frame.name.removesuffix(_MARK)
+    return reduced
+
+
+_MARK = " (link)"
+"""Behind the names of links while joints are held: Pinocchio looks for a joint's frame by name alone, and a link may have that name."""
+
+
+def _with_marked_links(model: Any, mark: str) -> Any:
+    import pinocchio as pin
+
+    marked = model.copy()
+    for frame in marked.frames:
+        if frame.type == pin.FrameType.BODY:
+            frame.name = f"{frame.name}{mark}"
+    return marked

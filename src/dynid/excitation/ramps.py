@@ -69,7 +69,7 @@ def rest_to_rest(robot: Robot, motion: Trajectory, limits: Limits, periods: int 
         if found is None:
             raise InputError(
                 f"no ramp of up to {LONGEST_S:g} s leads from rest into this motion within the limits of robot '{robot.name}'; "
-                "design one that is itself at rest at its ends (at_rest)"
+                "design one that is itself at rest at its ends (--shape bspline; in Python FourierShape(at_rest=True))"
             )
         into, core, out = found
         whole = SequenceTrajectory((into, *(core,) * (periods if isinstance(core, FourierTrajectory) else 1), out))
