@@ -94,14 +94,12 @@ class CsvTable:
 
     def _blocks(self, size: int) -> Iterator[Any]:
         """Whole lines of the file, about ``size`` bytes at a time; the first block holds all lines before the rows."""
-        import pyarrow as pa
-
         with self.file.reading() as file:
             end = file.seek(0, io.SEEK_END) if self.end is None else self.end
             start, wanted = 0, max(size, _SAMPLE_BYTES)
             while start < end:
                 file.seek(start)
-                block = pa.py_buffer(file.read(min(wanted, end - start)))
+                block = _in_arrow(file.read(min(wanted, end - start)))
                 if start + block.size < end:
                     whole = _last_line_end(block)
                     if not whole:  # a line longer than the block
@@ -115,8 +113,9 @@ class CsvTable:
     def _parse(self, block: Any, places: Mapping[str, str], skip_lines: int) -> tuple[Any, int]:
         """The rows of a block as a table, and how many lines had another number of fields.
 
-        Each block is parsed to its end before the next is read, and by native code alone unless a line is malformed. A
-        streaming reader would go on in threads of its own, which abort the process where they meet Python at its exit.
+        Each block is parsed to its end before the next is read, from memory of Arrow's own and by native code alone unless a line
+        is malformed. Threads of Arrow may outlive the call, and abort the process where they meet Python at its exit: a streaming
+        reader would go on in them, and memory of Python would be given back by them.
         """
         import pyarrow as pa
         import pyarrow.csv as arrow_csv
@@ -152,7 +151,7 @@ class CsvTable:
                 raise
         # Arrow hands a malformed line over as text: one that is none would be told on the terminal and not be counted.
         text = memoryview(block).tobytes().decode("utf-8", "replace").encode()
-        table = parse(text, count_malformed)
+        table = parse(_in_arrow(text), count_malformed)
         return table, malformed
 
     def _type(self, name: str) -> Any:
@@ -184,14 +183,19 @@ def _last_line_end(block: Any) -> int:
     return 1 + max(data.rfind(b"\n"), -1 if b"\n" in data else data.rfind(b"\r"))
 
 
-def _respaced(block: Any) -> Any:
-    """A block of words with any number of blanks between them, with one blank each."""
+def _in_arrow(data: bytes) -> Any:
+    """A copy in memory of Arrow's own, which it gives back without Python."""
     import pyarrow as pa
 
-    text = re.sub(rb"^[ \t]+|[ \t\r]+$", b"", memoryview(block).tobytes(), flags=re.MULTILINE)
     stream = pa.BufferOutputStream()
-    stream.write(re.sub(rb"[ \t]+", b" ", text))
+    stream.write(data)
     return stream.getvalue()
+
+
+def _respaced(block: Any) -> Any:
+    """A block of words with any number of blanks between them, with one blank each."""
+    text = re.sub(rb"^[ \t]+|[ \t\r]+$", b"", memoryview(block).tobytes(), flags=re.MULTILINE)
+    return _in_arrow(re.sub(rb"[ \t]+", b" ", text))
 
 
 def open_csv(log: LogFile, header: Sequence[str] | None = None) -> CsvTable:
