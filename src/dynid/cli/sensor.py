@@ -12,15 +12,26 @@ from dynid.cli.console import Stages, percent, say, show, show_failure, show_jso
 from dynid.cli.verbs.payload import show_sensor
 from dynid.errors import InputError
 from dynid.run.options import Settings
+from dynid.run.runfile import RunFile
 
 DESCRIPTIONS = (".urdf", ".xml", ".mjcf", ".xacro", ".sdf", ".toml")
 
 
-def without_robot(robot: Path | None, logs: Sequence[Path]) -> tuple[Path | None, list[Path]]:
-    """Robot and logs where the first word may be a log: that of a sensor whose own motion is logged needs no robot."""
+def robot_and_logs(robot: Path | None, logs: Sequence[str] | None, file: RunFile) -> tuple[Path | None, list[Path]]:
+    """Robot and logs where the first word may be a log.
+
+    The robot is then that of the run file; without one it is a log of a sensor whose own motion is logged, which needs no robot.
+    """
+    from dynid.run.log_paths import log_paths
+
     if robot is None or robot.suffix.lower() in DESCRIPTIONS or robot.suffix == "" or not robot.is_file():
-        return robot, list(logs)
-    return None, [robot, *logs]
+        return robot or file.robot, log_paths(logs or file.logs)
+    behind = [Path(word) for word in logs or () if Path(word).suffix.lower() in DESCRIPTIONS]
+    if behind:
+        raise InputError(
+            f"'{robot}' is no robot description, and '{behind[0]}' is no log: the robot comes first, then the logs"
+        )
+    return file.robot, [robot, *log_paths(logs or ())]
 
 
 def identify_sensor_logs(

@@ -45,7 +45,7 @@ def compare(
 
     Example: [bold]dynid compare arm.urdf run.parquet --methods ols,wls,sdp[/bold]
     """
-    from dynid.cli.sensor import compare_sensor_logs, without_robot
+    from dynid.cli.sensor import compare_sensor_logs, robot_and_logs
     from dynid.estimation.methods.registry import METHODS
     from dynid.run.compare import compare as compare_methods
     from dynid.run.compare import compared_without
@@ -56,7 +56,7 @@ def compare(
     file = RunFile() if config is None else read_run_file(config)
     known = constraints_table(constraints)
     settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
-    description, recordings = without_robot(robot or file.robot, log_paths(logs or file.logs))
+    description, recordings = robot_and_logs(robot, logs, file)
     unseen = log_paths(validate or file.validate)
     named = None if methods is None else tuple(name.strip() for name in methods.split(","))
     if description is None and recordings:

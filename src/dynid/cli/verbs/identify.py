@@ -73,7 +73,7 @@ def identify(
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
-    from dynid.cli.sensor import identify_sensor_logs, without_robot
+    from dynid.cli.sensor import identify_sensor_logs, robot_and_logs
     from dynid.publish.publish import publish_run, reserved
     from dynid.run.export import known_formats
     from dynid.run.identify import identify as identify_robot
@@ -88,7 +88,7 @@ def identify(
     file = RunFile() if config is None else read_run_file(config)
     known = constraints_table(constraints)
     settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
-    description, recordings = without_robot(robot or file.robot, log_paths(logs or file.logs))
+    description, recordings = robot_and_logs(robot, logs, file)
     target, unseen = output or file.output or Path("run"), log_paths(validate or file.validate)
     if description is None and recordings:
         identify_sensor_logs(None, recordings, settings, unseen, target, formats, at_most, json)
