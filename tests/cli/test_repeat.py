@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bench import Bench
+from bench import PLAIN, Bench
 from dynid.cli.app import app
+from dynid.errors import InputError
 from dynid.excitation.fourier import random_fourier
 from dynid.recording.recording import write_recording
 from dynid.report.run_report import report_page
@@ -166,3 +167,19 @@ def test_a_file_of_intervals_is_found_from_the_run_file(tmp_path: Path, monkeypa
     ):
         place.write_text(f"[rows]\nintervals = {written}\n", encoding="utf-8")
         assert read_run_file(place).settings({}).intervals == meant
+
+
+def test_a_run_file_takes_another_log_for_its_robot(bench: Bench, tmp_path: Path) -> None:
+    """The first word is a log then, not a robot, and nothing of it is a force/torque sensor's."""
+    file = tmp_path / "dynid.toml"
+    assert CliRunner().invoke(app, ["init", str(bench.urdf), str(bench.log), "-o", str(file)]).exit_code == 0
+    words = ["identify", "--config", str(file), str(bench.other_log), "-o", str(tmp_path / "run"), *map(str, PLAIN)]
+    done = CliRunner().invoke(app, [*words, "--method", "ols", "--json"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert [Path(path).name for path, _ in load_run(tmp_path / "run").logs] == [bench.other_log.name]
+
+
+@pytest.mark.parametrize("verb", ["identify", "compare"])
+def test_robot_and_log_the_wrong_way_round_are_told(verb: str, bench: Bench) -> None:
+    with pytest.raises(InputError, match="the robot comes first, then the logs"):
+        CliRunner().invoke(app, [verb, str(bench.log), str(bench.urdf)], catch_exceptions=False)

@@ -3,10 +3,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cli_program import dynid
 from dynid.fleet.simulated import simulated_fleet
+from dynid.recording.readers.read import read_recording
+from dynid.recording.recording import write_recording
+from dynid.robot.read import read_robot
 from small_fleet import Shop, make_shop, small_plan
 
 
@@ -91,3 +95,21 @@ def test_fleet_exits_with_1_where_a_change_is_too_large(shop: Shop, tmp_path: Pa
     other = json.loads(spread.stdout)
     assert other["alarms"] == found["alarms"]
     assert other["robots"] == found["robots"]
+
+
+def test_a_log_in_degrees_is_added_with_a_warning(shop: Shop, tmp_path: Path) -> None:
+    """A store keeps what it was given for years: a unit that was misread must be told at once."""
+    robot = read_robot(shop.urdf)
+    log = read_recording(shop.logs[2], robot)
+    assert log.velocity is not None
+    wrong = log.with_(position=np.rad2deg(log.position), velocity=np.rad2deg(log.velocity))
+    store = tmp_path / "store"
+    good = dynid("store", "add", shop.urdf, shop.logs[0], "--to", store, "--cutoff-hz", 15, "--friction", "linear", "--json")
+    assert json.loads(good.stdout)["warnings"] == []
+    same = dynid("store", "add", shop.urdf, shop.logs[1], "--to", store, "--json")
+    assert json.loads(same.stdout)["warnings"] == []
+    done = dynid("store", "add", shop.urdf, write_recording(wrong, tmp_path / "deg.csv"), "--to", store, "--quiet")
+    assert done.returncode == 0
+    assert "added: deg.csv" in done.stdout
+    assert "warning: deg.csv: position of joint" in done.stderr
+    assert "likely in degrees" in done.stderr

@@ -12,15 +12,26 @@ from dynid.errors import InputError
 
 if TYPE_CHECKING:
     from dynid.run.options import Settings
+    from dynid.run.runfile import RunFile
 
 _DESCRIPTIONS = (".urdf", ".xml", ".mjcf", ".xacro", ".sdf", ".toml")
 
 
-def _without_robot(robot: Path | None, logs: Sequence[Path]) -> tuple[Path | None, list[Path]]:
-    """Robot and logs where the first word may be a log: that of a sensor whose own motion is logged needs no robot."""
+def _robot_and_logs(robot: Path | None, logs: Sequence[str] | None, file: RunFile) -> tuple[Path | None, list[Path]]:
+    """Robot and logs where the first word may be a log.
+
+    The robot is then that of the run file; without one it is a log of a sensor whose own motion is logged, which needs no robot.
+    """
+    from dynid.run.log_paths import log_paths
+
     if robot is None or robot.suffix.lower() in _DESCRIPTIONS or robot.suffix == "" or not robot.is_file():
-        return robot, list(logs)
-    return None, [robot, *logs]
+        return robot or file.robot, log_paths(logs or file.logs)
+    behind = [Path(word) for word in logs or () if Path(word).suffix.lower() in _DESCRIPTIONS]
+    if behind:
+        raise InputError(
+            f"'{robot}' is no robot description, and '{behind[0]}' is no log: the robot comes first, then the logs"
+        )
+    return file.robot, [robot, *log_paths(logs or ())]
 
 
 @dataclass(frozen=True)
@@ -61,5 +72,5 @@ def job_of(
     file = RunFile() if config is None else read_run_file(config)
     known = constraints_table(constraints)
     settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
-    description, recordings = _without_robot(robot or file.robot, log_paths(logs or file.logs))
+    description, recordings = _robot_and_logs(robot, logs, file)
     return Job(description, recordings, log_paths(unseen or file.validate), settings, file.output)

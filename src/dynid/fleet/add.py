@@ -41,6 +41,8 @@ class Added:
     made: bool
     """Whether the store was made by this addition."""
     seconds: float
+    warnings: tuple[str, ...] = ()
+    """What speaks against the logs, though they were added."""
 
     def summary(self) -> dict[str, Any]:
         """What scripts rely on, under fixed names."""
@@ -54,6 +56,7 @@ class Added:
             "file": None if self.file is None else str(self.file),
             "made": self.made,
             "notes": list(self.notes),
+            "warnings": list(self.warnings),
             "seconds": self.seconds,
         }
 
@@ -118,7 +121,7 @@ def add_to_store(
             assert opened is not None
             return Added(place, key, None, (), skipped, (), False, time.perf_counter() - started)
         tell("making triangles")
-        entry, channels, notes = entry_of(run, new, key, settings)
+        entry, channels, notes, warnings = entry_of(run, new, key, settings)
         if opened is None:
             opened = create_store(place, run, channels)
         elif not all(own.matches(other) for own, other in zip(opened.channels, channels, strict=True)):
@@ -127,7 +130,15 @@ def add_to_store(
             )
         file = opened.add(entry)
     return Added(
-        place, key, file, tuple(str(path) for path in new), skipped, notes, not exists, time.perf_counter() - started
+        place,
+        key,
+        file,
+        tuple(str(path) for path in new),
+        skipped,
+        notes,
+        not exists,
+        time.perf_counter() - started,
+        warnings,
     )
 
 

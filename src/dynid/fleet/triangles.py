@@ -12,21 +12,40 @@ from dynid.fleet.made import CutRows, Made, cut_of, made_by, made_here
 from dynid.recording.samples import SampleStream
 from dynid.run.logs import Logs, open_unseen
 from dynid.run.long_logs import Changed, UnderLoad, standing_joints, with_interval
+from dynid.run.misread import misread_logs
 from dynid.run.motion import rows_of, under_load
 from dynid.run.options import Settings
 from dynid.run.partitions import partitioned
 from dynid.run.record import Run
 from dynid.run.signals import hold_still, to_samples
 from dynid.run.stream_estimate import HeldUnderLoad, refuse_load
+from dynid.validation.rows import row_error_of
+
+UNLIKE = 0.3
+"""Part of the torque that the store's run may leave unexplained in logs of another day, robot or tool before they are looked into."""
 
 
-def entry_of(run: Run, paths: Sequence[Path], key: Key, settings: Settings) -> tuple[Entry, Any, tuple[str, ...]]:
-    """The logs filtered as the store's run was, as an entry; with the channels of its triangles and notes on the logs."""
+def entry_of(
+    run: Run, paths: Sequence[Path], key: Key, settings: Settings
+) -> tuple[Entry, Any, tuple[str, ...], tuple[str, ...]]:
+    """The logs filtered as the store's run was, as an entry; with the channels of its triangles, notes and warnings on the logs."""
     found = open_unseen(run.robot, paths, settings)
     made = _made_of_streams(run, found, settings) if found.long else _made_in_memory(run, found, settings)
     logs = [(path.name, digest) for path, digest in zip(paths, found.hashes, strict=True)]
     channels = [factor.channel for factor in made.regression.factors]
-    return make_entry(key, logs, made, run.estimate.base), channels, found.notes
+    return make_entry(key, logs, made, run.estimate.base), channels, found.notes, _warnings(run, found, made)
+
+
+def _warnings(run: Run, found: Logs, made: Made) -> tuple[str, ...]:
+    """What speaks against logs: the triangles show at no cost how far they are from the store's run, and only then they are checked."""
+    error = row_error_of(made.regression, run.estimate).relative_error
+    if error <= UNLIKE:
+        return ()
+    unlike = (
+        f"the run that made the store leaves {100.0 * error:.0f} % of the torque of these logs unexplained: another load, another "
+        "robot or another unit; 'dynid data' with the same flags looks into a log"
+    )
+    return misread_logs(run, found.recordings, loaded=True) or (unlike,)
 
 
 def _made_in_memory(run: Run, found: Logs, settings: Settings) -> Made:

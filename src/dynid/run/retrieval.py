@@ -73,8 +73,8 @@ def retrieve_run(robot: Robot, logs: Sequence[Path], settings: Settings, tell: T
 def _refuse_other_options(settings: Settings) -> None:
     if settings.method != "retrieve":
         raise InputError(
-            f"coefficients '{settings.coefficients}' are for --method retrieve, which finds feasible parameters for them; "
-            f"method '{settings.method}' was given"
+            f"coefficients '{settings.coefficients}' are for --method retrieve, which finds feasible parameters for them, and the "
+            f"method is '{settings.method}': give --method retrieve"
         )
     changed = settings.changed()
     for name in _NOT_WITH:

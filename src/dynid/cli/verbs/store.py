@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from dynid.cli.console import Stages, percent, say, show, show_failure, show_json, show_table
+from dynid.cli.console import Stages, percent, say, show, show_failure, show_json, show_table, show_warning
 from dynid.cli.options import AsJson, LogFiles, RobotFile
 from dynid.cli.schema import takes_options, takes_quiet
 from dynid.errors import InputError
@@ -110,6 +110,8 @@ def add(
         show(f"made: {found.store}")
     if found.file is not None:
         show(f"added: {', '.join(Path(log).name for log in found.logs)} as {found.key.describe()}")
+    for warning in found.warnings:
+        show_warning(warning)
 
 
 @store.command()
