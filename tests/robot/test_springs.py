@@ -162,3 +162,9 @@ def test_tables_make_effects() -> None:
     again = with_springs(robot, [{"joint": 1, "kind": "torsion", "rest_angle": 0.2}], "test.toml")
     assert "kr1" not in again.parameters.names
     assert replace(again.effects[-1], joints=(1,)) == OnJoints(TorsionSpring(0.2), (1,))
+
+
+def test_points_beyond_all_numbers_are_refused() -> None:
+    joint = demo_robot().joints[1]
+    with pytest.raises(InputError, match="farther apart than numbers reach"):
+        spring_geometry(joint, [0.1, 0.0, 0.0], [0.1, 1e300, 1e300])

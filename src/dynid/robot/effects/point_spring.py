@@ -161,7 +161,10 @@ def spring_geometry(joint: Joint, carrying: ArrayLike, moved: ArrayLike) -> tupl
     fixed = matrix(f"point of the spring on the link that carries joint '{joint.name}'", carrying, (3,))
     other = joint.placement[:3, :3].T @ (fixed - joint.placement[:3, 3]) - centre
     (a, a_height), (b, b_height) = ((r - (r @ axis) * axis, float(r @ axis)) for r in (other, own))
-    square = float(a @ a + b @ b + (a_height - b_height) ** 2)
+    height = a_height - b_height
+    square = float(a @ a + b @ b) + height * height  # not a power, which fails where a product is infinite
+    if not np.isfinite(square):
+        raise InputError(f"the points of the spring on joint '{joint.name}' are farther apart than numbers reach")
     reach = 2.0 * float(np.linalg.norm(a) * np.linalg.norm(b))
     if reach < 1e-9 * max(square, 1e-300):
         raise InputError(f"a point of the spring lies on the axis of joint '{joint.name}', where its force has no lever")

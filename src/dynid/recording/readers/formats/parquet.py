@@ -17,10 +17,13 @@ from dynid.recording.finding import Finding
 from dynid.recording.readers.foreign import foreign_errors
 from dynid.recording.readers.formats.format import OpenOptions
 from dynid.recording.readers.formats.npz import HARMLESS_BYTES, MOST_PACKING
+from dynid.recording.readers.formats.parquet_pages import refuse_large_pages
 from dynid.recording.readers.formats.table import Batch
 from dynid.recording.readers.log_file import LogFile
 
 _LONG_ROWS = 1_000_000
+LARGE_FILE_BYTES = 256 << 20
+"""Files from this size on may have large pages."""
 
 
 class ParquetFormat:
@@ -142,6 +145,7 @@ def open_parquet(log: LogFile) -> ParquetTable:
     ):
         schema = file.schema_arrow
         n_rows = file.metadata.num_rows
+        _check_pages(log, file.metadata)
         shapes: dict[str, tuple[int, ...]] = {}
         units: dict[str, str] = {}
         for entry in schema:
@@ -174,6 +178,14 @@ def _check_packing(path: Path, unpacked: int) -> None:
             f"{path}: unpacks from {packed} to {unpacked} bytes ({unpacked / packed:.0f} times), "
             f"expected at most {MOST_PACKING:.0f} times"
         )
+
+
+def _check_pages(log: LogFile, metadata: Any) -> None:
+    """Refuse pages that ask for more memory than their column has; of files behind URLs and of large ones they are not read twice."""
+    if isinstance(log.path, UrlPath) or log.path.stat().st_size > LARGE_FILE_BYTES:
+        return
+    with log.reading() as file:
+        refuse_large_pages(str(log.path), file, metadata, HARMLESS_BYTES)
 
 
 def _is_number(kind: Any) -> bool:
