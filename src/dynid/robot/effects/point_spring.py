@@ -162,7 +162,8 @@ def spring_geometry(joint: Joint, carrying: ArrayLike, moved: ArrayLike) -> tupl
     other = joint.placement[:3, :3].T @ (fixed - joint.placement[:3, 3]) - centre
     (a, a_height), (b, b_height) = ((r - (r @ axis) * axis, float(r @ axis)) for r in (other, own))
     height = a_height - b_height
-    square = float(a @ a + b @ b) + height * height  # not a power, which fails where a product is infinite
+    with np.errstate(over="ignore"):
+        square = float(a @ a + b @ b) + height * height  # not a power, which fails where a product is infinite
     if not np.isfinite(square):
         raise InputError(f"the points of the spring on joint '{joint.name}' are farther apart than numbers reach")
     reach = 2.0 * float(np.linalg.norm(a) * np.linalg.norm(b))
