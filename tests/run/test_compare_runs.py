@@ -96,3 +96,10 @@ def test_a_run_in_ten_lines(first: Run) -> None:
     assert len(lines) <= 10
     assert first.robot.name in lines[0]
     assert any(f"{first.estimate.rank} of {first.estimate.base.n_base}" in line for line in lines)
+
+
+def test_runs_of_robots_without_a_common_joint_are_refused(first: Run) -> None:
+    joints = [replace(joint, name=f"other_{joint.name}") for joint in first.robot.joints]
+    stranger = replace(first, robot=replace(first.robot, joints=tuple(joints)))
+    with pytest.raises(InputError, match="without a joint in common"):
+        compare_runs(first, stranger)

@@ -60,3 +60,11 @@ def test_a_load_is_no_unit_and_no_sign(run, bench: Bench, loaded: bool) -> None:
     values = bench.truth.parameters
     heavy = bench.truth.with_parameters({"m4": values["m4"] + 3.0, "mx4": values["mx4"] - 1.5, "my4": values["my4"] + 0.9})
     assert misread_logs(run, [demo_recording(heavy, torque_noise=0.01)], loaded=loaded) == ()
+
+
+def test_unseen_logs_of_an_identification_are_looked_into_where_they_are_not_predicted(degrees: Path, bench: Bench) -> None:
+    settings = Settings(method="wls", cutoff_hz=10.0, friction="linear")
+    wrong = identify(bench.urdf, bench.log, settings, validate_on=[degrees])
+    assert any("degrees.csv: position of joint" in note for note in wrong.notes)
+    right = identify(bench.urdf, bench.log, settings, validate_on=[bench.other_log])
+    assert not any(bench.other_log.name in note for note in right.notes)

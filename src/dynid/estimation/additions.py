@@ -120,7 +120,7 @@ def _gains(held: HeldOut, drive_gains: Sequence[float] | None) -> Iterator[Addit
             share = float(predicted[j] @ held.torque[j]) * held.weights[j] / float(held.torque[j] @ held.torque[j])
             gains = [f"{gain * (share if k == j else 1.0):.4g}" for k, gain in enumerate(drive_gains)]
             option = f"--drive-gains {','.join(gains)}"
-        cause = f"the residual of {joint.name} follows its torque: the gain of its drive or sensor differs from that of the others"
+        cause = f"the residual of {joint.name} follows its torque, as if the gain of its drive or sensor differed from the others"
         yield Addition((j,), cause, option, {j: predicted[j][:, None]})
 
 

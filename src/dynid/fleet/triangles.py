@@ -12,7 +12,7 @@ from dynid.fleet.made import CutRows, Made, cut_of, made_by, made_here
 from dynid.recording.samples import SampleStream
 from dynid.run.logs import Logs, open_unseen
 from dynid.run.long_logs import Changed, UnderLoad, standing_joints, with_interval
-from dynid.run.misread import misread_logs
+from dynid.run.misread import UNLIKE, misread_logs
 from dynid.run.motion import rows_of, under_load
 from dynid.run.options import Settings
 from dynid.run.partitions import partitioned
@@ -20,9 +20,6 @@ from dynid.run.record import Run
 from dynid.run.signals import hold_still, to_samples
 from dynid.run.stream_estimate import HeldUnderLoad, refuse_load
 from dynid.validation.rows import row_error_of
-
-UNLIKE = 0.3
-"""Part of the torque that the store's run may leave unexplained in logs of another day, robot or tool before they are looked into."""
 
 
 def entry_of(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dynid.errors import InputError
 from dynid.estimation.result import Estimate
 from dynid.run.record import Run
 from dynid.run.unseen import unseen_logs
@@ -137,6 +138,11 @@ def compare_runs(first: Run, second: Run, logs: Sequence[str | Path] = ()) -> Co
         >>> [what for what, *_ in found.changes], found.n_compared > 0
         (['method'], True)
     """
+    if set(first.robot.joint_names).isdisjoint(second.robot.joint_names):
+        raise InputError(
+            f"the runs are of robots without a joint in common, '{first.robot.name}' with {', '.join(first.robot.joint_names)} and "
+            f"'{second.robot.name}' with {', '.join(second.robot.joint_names)}: their values cannot be compared"
+        )
     return ComparedRuns(_changes(first, second), _values(first.estimate, second.estimate), _errors(first, second, logs))
 
 

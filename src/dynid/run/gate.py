@@ -58,6 +58,18 @@ def consistency_notes(result: Estimate, robot: Robot, verdict: Verdict | None) -
     return notes
 
 
+def sharp_friction_notes(robot: Robot, velocity_is_filtered: bool) -> list[str]:
+    """That intervals leave out what filtering a velocity does to a friction which is its sign."""
+    sharp = [effect.label for effect in robot.effects if effect.is_friction and effect.is_sharp]
+    if not (velocity_is_filtered and sharp):
+        return []
+    note = (
+        f"friction ({', '.join(sharp)}) is the sign of a velocity that was filtered before, which shifts it by some percent; the intervals "
+        "leave this out and are too narrow for friction: torque rows without --signals have no such error"
+    )
+    return [note]
+
+
 def motion_range(samples: Sequence[Samples]) -> MotionRange | None:
     """How far and how fast joints moved in all samples together; None without any."""
     found: MotionRange | None = None

@@ -12,6 +12,8 @@ from dynid.recording.recording import Recording
 from dynid.run.record import Run
 from dynid.validation.data_check import check_recording
 
+UNLIKE = 0.3
+"""Part of the torque of a log that the model of a run may leave unexplained before the log is looked into."""
 _OF_LOADS = ("torque_sign", "exchanged_torque", "exchanged_joints", "mirrored_joint")
 """What a load that the model lacks may look like."""
 

@@ -35,8 +35,8 @@ from dynid.robot.effects import friction_effects
 from dynid.robot.friction import with_friction
 from dynid.robot.model import Robot
 from dynid.run.bands import BandTrial, choose_bands
-from dynid.run.errors import torque_errors
-from dynid.run.gate import gate
+from dynid.run.errors import Errors, torque_errors
+from dynid.run.gate import gate, sharp_friction_notes
 from dynid.run.judged import judged
 from dynid.run.log_part import refuse_same, refuse_zero_torque
 from dynid.run.logs import Logs, open_unseen, read_unseen
@@ -53,6 +53,7 @@ from dynid.run.long_logs import (
     window_note,
     with_interval,
 )
+from dynid.run.misread import UNLIKE, misread_logs
 from dynid.run.options import Settings
 from dynid.run.record import Run
 from dynid.run.rows import RowPlan, plan_rows
@@ -267,14 +268,27 @@ def assembled(run: Run, unseen: Sequence[Samples], recordings: Sequence[Recordin
         row_validation = row_error(rows_of(run.rows, run.robot, others, recordings), run.estimate)
     run = replace(run, unseen=others)
     errors = torque_errors(run, run.estimate, engine_from(run.settings.engine))
+    filtered_before = run.rows.kind == "polynomial" or (run.filter is not None and run.filter.row_band_hz is None)
     return replace(
         run,
         identification=None if errors.known is None else errors.known.total,
         validation=errors.unseen,
         row_error=None if run.regression is None else row_error_of(run.regression, run.estimate, run.rows.kind),
         row_validation=row_validation,
-        notes=(*run.notes, *gate(run.estimate, run.robot, errors.motion, run.feasibility)),
+        notes=(
+            *run.notes,
+            *gate(run.estimate, run.robot, errors.motion, run.feasibility),
+            *sharp_friction_notes(run.robot, filtered_before),
+            *_misread(run, errors, recordings),
+        ),
     )
+
+
+def _misread(run: Run, errors: Errors, recordings: Sequence[Recording]) -> tuple[str, ...]:
+    """What was likely read wrongly in unseen logs that the model does not predict at all."""
+    if errors.unseen is None or not errors.unseen.relative_error > UNLIKE:
+        return ()
+    return misread_logs(run, recordings)
 
 
 def stream_row_error(run: Run) -> RowError:
