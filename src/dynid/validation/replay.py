@@ -31,7 +31,7 @@ from dynid.robot.model import Robot
 from dynid.robot.rotors import rotor_matrix
 from dynid.validation.free_run import Engine, check_free_run, even_windows, free_run, friction_of, smooth_signs
 
-MOST_WINDOWS = 64
+MOST_WINDOWS = 32
 """Windows beyond this many are thinned out evenly: more would hardly change a mean."""
 LEAST_WINDOWS, MANY_JOINTS = 4, 20
 """Windows that are always replayed, and joints from which these are fewer."""
