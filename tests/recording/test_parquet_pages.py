@@ -11,7 +11,7 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.recording.readers.formats.parquet import open_parquet
-from dynid.recording.readers.formats.parquet_pages import _page_sizes, refuse_large_pages
+from dynid.recording.readers.formats.parquet_pages import _columns, _page_sizes, refuse_large_pages
 from dynid.recording.readers.log_file import LogFile
 
 
@@ -35,17 +35,17 @@ def written(path: Path, **options: object) -> Path:
 def test_pages_add_up_to_what_the_footer_says(options: dict, tmp_path: Path) -> None:
     path = written(tmp_path / "log.parquet", **options)
     metadata = pq.read_metadata(path)
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    known = [group.column(k) for group in groups for k in range(metadata.num_columns)]
     with path.open("rb") as file:
-        refuse_large_pages(str(path), file, metadata, 0)
-        for group in range(metadata.num_row_groups):
-            for number in range(metadata.num_columns):
-                column = metadata.row_group(group).column(number)
-                sizes = _page_sizes(file, column)
-                for known, stated in zip(
-                    (column.total_compressed_size, column.total_uncompressed_size), zip(*sizes, strict=True), strict=True
-                ):
-                    # the footer counts headers too, a few dozen bytes a page
-                    assert 0 <= known - sum(stated) <= 200 * len(sizes)
+        refuse_large_pages(str(path), file, 0)
+        for column, other in zip(_columns(file), known, strict=True):
+            assert (column.name, column.packed) == (other.path_in_schema, other.total_compressed_size)
+            assert column.unpacked == other.total_uncompressed_size
+            sizes = _page_sizes(file, column)
+            for whole, stated in zip((column.packed, column.unpacked), zip(*sizes, strict=True), strict=True):
+                # the footer counts headers too, a few dozen bytes a page
+                assert 0 <= whole - sum(stated) <= 200 * len(sizes)
     assert open_parquet(LogFile(path)).n_rows == 50_000
 
 

@@ -138,6 +138,7 @@ def open_parquet(log: LogFile) -> ParquetTable:
     import pyarrow.parquet as arrow_parquet
 
     where = str(log.path)
+    _check_pages(log)
     with (
         foreign_errors(where, "cannot be read as parquet (the file may be truncated)"),
         _source(log) as source,
@@ -145,7 +146,6 @@ def open_parquet(log: LogFile) -> ParquetTable:
     ):
         schema = file.schema_arrow
         n_rows = file.metadata.num_rows
-        _check_pages(log, file.metadata)
         shapes: dict[str, tuple[int, ...]] = {}
         units: dict[str, str] = {}
         for entry in schema:
@@ -180,12 +180,12 @@ def _check_packing(path: Path, unpacked: int) -> None:
         )
 
 
-def _check_pages(log: LogFile, metadata: Any) -> None:
+def _check_pages(log: LogFile) -> None:
     """Refuse pages that ask for more memory than their column has; of files behind URLs and of large ones they are not read twice."""
     if isinstance(log.path, UrlPath) or log.path.stat().st_size > LARGE_FILE_BYTES:
         return
-    with log.reading() as file:
-        refuse_large_pages(str(log.path), file, metadata, HARMLESS_BYTES)
+    with foreign_errors(str(log.path), "cannot be read"), log.reading() as file:
+        refuse_large_pages(str(log.path), file, HARMLESS_BYTES)
 
 
 def _is_number(kind: Any) -> bool:
