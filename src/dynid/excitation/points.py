@@ -41,6 +41,7 @@ from dynid.excitation.points_problem import (
 )
 from dynid.excitation.points_trajectory import Pieces, PointsTrajectory, shortest_times
 from dynid.excitation.search import Progress
+from dynid.recording.steps.lowpass import EDGE_S
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.robot.effects import Armature
 from dynid.robot.model import Robot, neutral_position
@@ -57,6 +58,9 @@ __all__ = [
 
 SHRINKS = ((1.0, 1.0), (0.6, 0.97), (0.45, 0.95), (0.36, 0.94), (0.28, 0.92), (0.2, 0.9), (0.1, 0.8))
 """Shares of the position range and of the velocity limits that points may use, tried one after another."""
+
+ENDS_S = EDGE_S + 0.05
+"""Ways from rest to the first point and back last longer than what identification drops at the ends of a log: no row is lost."""
 
 FEWEST_ROWS = 30
 """Rows of the energy model where no number is given: Gautier and Khalil's, or more for a robot of more parameters."""
@@ -287,7 +291,9 @@ class _Search:
         path_v = np.vstack([still, v, still])
         rng = np.random.default_rng([problem.seed, *item, 1])
         path_q = _draw_positions(np.vstack([self.home, q, self.home]), path_v, problem, rng)
-        u_f = shortest_times(path_q, path_v, limits, self.tick_s)
+        ends = np.zeros(len(path_q) - 1)
+        ends[[0, -1]] = ENDS_S
+        u_f = shortest_times(path_q, path_v, limits, self.tick_s, ends)
         if np.isnan(u_f).any():
             return None
         trajectory = PointsTrajectory(np.concatenate([[0.0], np.cumsum(u_f)]), path_q, path_v)

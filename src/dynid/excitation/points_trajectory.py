@@ -89,16 +89,19 @@ class PointsTrajectory(Trajectory):
         }
 
 
-def shortest_times(position: Array, velocity: Array, limits: Limits, tick_s: float | None = None) -> Array:
+def shortest_times(
+    position: Array, velocity: Array, limits: Limits, tick_s: float | None = None, least_s: ArrayLike = 0.0
+) -> Array:
     """Shortest time between successive points within velocity and acceleration limits; NaN where there is none.
 
-    With ``tick_s`` times are rounded up to multiples of it that fit.
+    With ``tick_s`` times are rounded up to multiples of it that fit; ``least_s`` is the least for every pair.
     """
     pieces = Pieces(position[:-1], position[1:], velocity[:-1], velocity[1:])
     u_f = pieces.shortest(limits)
+    longer = np.maximum(u_f, least_s)
     if tick_s is None:
-        return u_f
-    ticks = np.ceil(np.nan_to_num(u_f, nan=1.0) / tick_s - 1e-9) + np.arange(400)[:, None]
+        return np.where(pieces.fit(longer[None], limits)[0], longer, np.where(longer > u_f, np.nan, u_f))
+    ticks = np.ceil(np.nan_to_num(longer, nan=1.0) / tick_s - 1e-9) + np.arange(400)[:, None]
     good = pieces.fit(np.asarray(ticks * tick_s, dtype=np.float64), limits)
     rounded = np.take_along_axis(ticks, good.argmax(axis=0)[None], axis=0)[0] * tick_s
     return np.where(np.isnan(u_f) | ~good.any(axis=0), np.nan, rounded)
