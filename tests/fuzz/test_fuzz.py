@@ -216,6 +216,17 @@ def test_a_run_with_numbers_of_another_type_is_refused_even_with_right_hashes(tm
         (folder / "estimate.json").write_text(json.dumps(record))
 
 
+def test_a_run_with_a_log_whose_name_no_file_can_have_is_loaded_without_it(tmp_path: Path) -> None:
+    from fuzz.targets import reseal_run
+
+    folder = make_run(tmp_path)
+    record = json.loads((folder / "run.json").read_text())
+    record["logs"][0] = "a" * 5000 if isinstance(record["logs"][0], str) else record["logs"][0] | {"path": "a" * 5000}
+    (folder / "run.json").write_text(json.dumps(record))
+    reseal_run(tmp_path)
+    assert not dynid.load_run(folder, with_samples=True).samples
+
+
 def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     for name, read in (("log.csv", read_log), ("hull.stl", read_mesh), ("b.toml", read_bounds), ("r.urdf", read_and_use)):
         os.mkfifo(tmp_path / name)

@@ -218,6 +218,8 @@ def unchanged(path: Path, digest: str) -> bool:
     place = log_part(path).path
     try:
         return place.is_file() and LogFile(place).sha256 == digest
+    except OSError:  # a name that no file can have
+        return False
     except InputError:
         if isinstance(place, UrlPath):  # no server answers, or the stored URL lacks the key that it had
             return False

@@ -170,7 +170,14 @@ def _found_log(log: str, source: Path) -> str:
     if is_url(log):
         return log
     beside = source.resolve().parent / log
-    return str(beside) if not log_part(log).path.exists() and log_part(beside).path.exists() else log
+    return str(beside) if not _is_there(log) and _is_there(beside) else log
+
+
+def _is_there(log: str | Path) -> bool:
+    try:
+        return log_part(log).path.exists()
+    except OSError:  # a name that no file can have
+        return False
 
 
 def _run_of(source: Path, record: Mapping[str, Any]) -> Run:
