@@ -193,11 +193,11 @@ def test_placements_that_are_no_rotations_are_refused(tmp_path: Path) -> None:
             read_sidecar(path)
 
 
-@pytest.mark.parametrize("empty", [[], [[]], [[0.1, 0.2]]])
-def test_numbers_inside_friction_are_one_or_one_per_joint(empty: list, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", [[], [[]], [[0.1, 0.2]], "0.1", ["0.1", "0.2"], True])
+def test_numbers_inside_friction_are_one_or_one_per_joint(wrong: object, tmp_path: Path) -> None:
     path = make_sidecar(tmp_path)
     known = json.loads(path.read_text())
-    next(effect for effect in known["effects"] if "smooth_width" in effect["options"])["options"]["smooth_width"] = empty
+    next(effect for effect in known["effects"] if "smooth_width" in effect["options"])["options"]["smooth_width"] = wrong
     path.write_text(json.dumps(known))
     with pytest.raises(InputError, match=r"smooth_width is .*, expected a number, or one per joint"):
         read_sidecar(path)

@@ -129,8 +129,8 @@ class JointwiseEffect(Effect):
     def __post_init__(self) -> None:
         for number in self.inner:
             given = getattr(self, number.name)
-            values = np.atleast_1d(np.asarray(given, dtype=np.float64))
-            if values.ndim > 1 or not values.size:
+            values = np.atleast_1d(np.asarray(given))
+            if values.ndim > 1 or not values.size or values.dtype.kind not in "iuf":  # NumPy would take text for a number
                 raise InputError(f"{type(self).__name__} {number.name} is {given}, expected a number, or one per joint")
             fine = {"positive": values > 0.0, "nonnegative": values >= 0.0, "any": np.isfinite(values)}[number.sign]
             if not (np.isfinite(values).all() and fine.all()):
