@@ -10,10 +10,11 @@ WORKERS ?= auto
 SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 TEST_ARGS ?=
 BENCH_ARGS ?=
-BENCHMARKS = $(filter-out benchmarks/measure.py,$(sort $(wildcard benchmarks/*.py)))
+# What other benchmarks import is no benchmark of its own.
+BENCHMARKS = $(filter-out benchmarks/measure.py benchmarks/truth_%.py,$(sort $(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-kernels test-alone test-laws fuzz mutants check format-check lint types imports bench docs format clean
+.PHONY: help setup demo test test-slow test-kernels test-alone test-laws fuzz mutants check format-check lint types imports house golden bench docs format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,7 +59,7 @@ test-slow: $(VENV)/.dev-stamp ## the slow tests alone
 KERNELS ?= Haswell Prescott $(shell grep -qsw avx512f /proc/cpuinfo && echo SkylakeX)
 test-kernels: $(VENV)/.dev-stamp ## estimation, regression and papers again with other kernels of the linear algebra
 	@set -e; for kernel in $(KERNELS); do echo "== OPENBLAS_CORETYPE=$$kernel"; \
-	  OPENBLAS_CORETYPE=$$kernel $(PYTEST) $(SPREAD) $(TEST_ARGS) tests/estimation tests/regression tests/papers; done
+	  OPENBLAS_CORETYPE=$$kernel $(PYTEST) $(SPREAD) $(TEST_ARGS) tests/estimation tests/regression tests/dynamics tests/papers; done
 
 test-alone: $(VENV)/.dev-stamp ## the papers' tables without any recording beside the clone
 	DYNID_SHARED_DATA=/nonexistent $(PYTEST) $(SPREAD) $(TEST_ARGS) tests/papers
@@ -76,7 +77,7 @@ fuzz: $(VENV)/.dev-stamp ## mutated files for every reader (CASES=1000000), and 
 mutants: $(VENV)/.dev-stamp ## one fault at a time put into the core: do the tests notice? (MUTANTS="--module inertia --every 8")
 	$(BIN)/python tests/mutation/campaign.py $(MUTANTS)
 
-check: format-check lint types imports test ## the gate: formatter, linter, types, import contract, tests
+check: format-check lint types imports house test ## the gate: formatter, linter, types, import contract, size, tests
 
 format-check: $(VENV)/.dev-stamp
 	$(BIN)/ruff format --check .
@@ -89,6 +90,12 @@ types: $(VENV)/.dev-stamp
 
 imports: $(VENV)/.dev-stamp
 	$(BIN)/lint-imports
+
+house: $(VENV)/.dev-stamp ## the source has not outgrown the counts recorded in benchmarks/house.json
+	$(BIN)/python benchmarks/house.py --check
+
+golden: $(VENV)/.dev-stamp ## keep the results of commands, public names and flags anew, after a change that is meant
+	$(BIN)/python tests/golden/make.py
 
 format: $(VENV)/.dev-stamp ## write the code as the formatter likes it
 	$(BIN)/ruff check --fix --select I .

@@ -26,13 +26,13 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from dynid.adapters.mujoco import mjcf_text
+from dynid.apps.actuators.identify import ActuatorRun, identify_actuators
+from dynid.apps.actuators.options import ActuatorSettings
 from dynid.arrays import Array
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
-from dynid.run.actuator_options import ActuatorSettings
-from dynid.run.actuators import ActuatorRun, identify_actuators
+from dynid.io.demo import demo_robot
+from dynid.io.robots.mjcf_new import mjcf_text
+from dynid.io.robots.read import read_robot
+from dynid.model.robot import Robot
 
 DELAY_S, RATE_HZ, STEP_S, COUNT = 0.012, 200.0, 2.5e-4, 2.0 * np.pi / 2**14
 WIDTH = 0.02

@@ -21,12 +21,11 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from dynid.adapters.mujoco_rollout import roll_out_controls
-from dynid.estimation.actuators.model import first_state
-from dynid.estimation.actuators.output_error import windows_of
-from dynid.run.actuator_export import export_actuators
-from dynid.run.actuator_options import ActuatorSettings
-from dynid.run.actuators import ActuatorRun, identify_actuators
+from dynid.apps.actuators.export import export_actuators, roll_out_controls
+from dynid.apps.actuators.identify import ActuatorRun, identify_actuators
+from dynid.apps.actuators.model import first_state
+from dynid.apps.actuators.options import ActuatorSettings
+from dynid.apps.actuators.output_error import windows_of
 
 KP, KD, STEP_S = 20.0, 1.5, 0.002
 
@@ -81,12 +80,11 @@ def theirs(run: ActuatorRun, robot: Path, most: int | None) -> tuple[float, floa
             )
         )
     states, controls, sensors, labels = [], [], [], []
-    for index, window in enumerate(windows_of(run.problem.logs[0])):
-        log = window.log
+    for index, (log, first) in enumerate(windows_of(run.problem.logs[0])):
         steps = np.arange(round((log.time[-1] - log.time[0]) / STEP_S) + 1) * STEP_S
         control = log.command.at(log.time[0] + steps, np.zeros(len(names)))
         measured = np.column_stack([np.interp(steps[1:], log.time - log.time[0], q) for q in log.position.T])
-        states.append(sysid.create_initial_state(model, *window.first))
+        states.append(sysid.create_initial_state(model, *first))
         controls.append(sysid.TimeSeries(steps, control))
         sensors.append(sysid.TimeSeries.from_names(steps[1:], measured, model))
         labels.append(f"window{index}")
@@ -151,7 +149,7 @@ def main() -> None:
         {
             "seconds": seconds,
             "rollout_ratio": found["rollout"]["validation"] / described,
-            "rollout_ratio_exported_mjcf": (exported.mujoco_rms or np.nan) / described,
+            "rollout_ratio_exported_mjcf": exported["mujoco_rollout"]["rms"] / described,
             "rollout_rms_rad": found["rollout"]["validation"],
             "rollout_rms_description_rad": described,
             "mujoco_sysid_seconds": other[0] if other else None,

@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from dynid.adapters.pinocchio import to_pinocchio_position
 from dynid.arrays import Array
-from dynid.export.c_source import compile_c, write_c
-from dynid.export.proof import largest_gap
-from dynid.export.symbolic import SymbolicRobot
-from dynid.export.urdf import write_urdf
-from dynid.regression.random_states import random_states_within_limits
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
-from dynid.robot.rotors import rotor_matrix
+from dynid.dynamics.inverse_dynamics import random_states_within_limits
+from dynid.dynamics.joint_effects import rotor_matrix
+from dynid.dynamics.pinocchio_model import to_pinocchio_position
+from dynid.io.code.c import compile_c, write_c
+from dynid.io.code.equations import SymbolicRobot
+from dynid.io.demo import demo_robot
+from dynid.io.robots.proof import largest_gap
+from dynid.io.robots.read import read_robot
+from dynid.io.robots.urdf_write import write_urdf
+from dynid.model.robot import Robot
 
 OPTIONS = ("-O2",)
 

@@ -23,13 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from dynid.excitation.design import Excitation, base_regressor, design_excitation
-from dynid.excitation.fourier import FourierShape, random_fourier
+from dynid.excitation.excitation_result import Excitation, base_regressor
+from dynid.excitation.limits import limits_of
 from dynid.excitation.points import design_points
+from dynid.excitation.search import search_excitation
+from dynid.excitation.shapes import FourierShape, random_fourier
+from dynid.io.demo import demo_robot
+from dynid.io.robots.read import read_robot
+from dynid.model.robot import Robot
 from dynid.regression.base import reduce_to_base
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
 
 
 def shared_root() -> Path | None:
@@ -54,7 +56,16 @@ def periodic(
     """Design a Fourier motion and judge it."""
     began = time.perf_counter()
     shape = FourierShape(period_s, harmonics)
-    found = design_excitation(robot, reduce_to_base(robot), shape, criterion=criterion, seconds=seconds, starts=starts)
+    found = search_excitation(
+        robot,
+        reduce_to_base(robot),
+        shape,
+        criterion=criterion,
+        seconds=seconds,
+        starts=starts,
+        limits=limits_of(robot),
+        rest=False,
+    )
     spent = time.perf_counter() - began
     return {
         name: found.condition_number,
@@ -81,10 +92,9 @@ def points(robot: Robot, smoke: bool) -> dict[str, Any]:
 def sweep(robot: Robot, path: Path) -> None:
     """Table 2: condition number over the number of rows, of random sequences and of designed ones, as an SVG file."""
     from dynid.excitation.criteria import condition_number
-    from dynid.excitation.points import energy_rows_of
-    from dynid.report.figure import Figure
+    from dynid.excitation.points_problem import energy_rows_of
+    from dynid.report.figure import Figure, figure_svg
     from dynid.report.panel import Axis, Curve, Panel
-    from dynid.report.svg import figure_svg
 
     base = reduce_to_base(robot)
     counts = np.array([15.0, 20.0, 30.0, 50.0, 100.0, 200.0])

@@ -26,27 +26,24 @@ from dataclasses import dataclass
 import cvxpy
 import numpy as np
 
-from dynid.estimation.completion import parameter_scale
-from dynid.estimation.constraints.constraints import (
-    CentreOfMassInBox,
-    CentreOfMassInSphere,
-    Constraint,
-    MassBounds,
-    TotalMass,
-)
-from dynid.estimation.convex.consistent_set import MARGIN
-from dynid.estimation.convex.feasibility import closest_feasible, feasibility
-from dynid.estimation.convex.layout import Layout
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.estimation.consistency.consistent_set import MARGIN
+from dynid.estimation.consistency.correction import closest_feasible
+from dynid.estimation.consistency.feasibility import feasibility
+from dynid.estimation.constraints.base import Constraint, Layout
+from dynid.estimation.constraints.bodies import CentreOfMassInBox, CentreOfMassInSphere, MassBounds, TotalMass
+from dynid.estimation.linear import parameter_scale
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.sdp import FeasibleSDP
-from dynid.estimation.outcome import Outcome
-from dynid.inertia import PLAIN_BASIS, PSEUDO_BASIS, phi_from_principal
-from dynid.recording.samples import Samples
+from dynid.estimation.result import Outcome
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.inertia import PLAIN_BASIS, PSEUDO_BASIS, phi_from_principal
+from dynid.model.joint import Joint, JointKind
+from dynid.model.robot import Robot, make_robot
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import Regression, build_regression
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
-from dynid.robot.model import Joint, JointKind, Robot, make_robot
+from dynid.signals.samples import Samples
 
 CVXPY_COUNTS = ("cvxpy_sure", "contradicted", "boundary_where_cvxpy_is_sure")
 KINDS: tuple[JointKind, ...] = ("revolute", "continuous", "prismatic")

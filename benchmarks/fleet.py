@@ -35,13 +35,23 @@ from typing import Any
 
 import numpy as np
 
+from dynid.apps.fleet.add import add_to_store
+from dynid.apps.fleet.entry import Entry, Key
+from dynid.apps.fleet.identify import identify_store
+from dynid.apps.fleet.judge import Fleet, assess, judge_fleet
+from dynid.apps.fleet.store import Store, open_store
 from dynid.arrays import Array
-from dynid.export.urdf import write_urdf
-from dynid.fleet.add import add_to_store
-from dynid.fleet.entry import Entry, Key
-from dynid.fleet.identify import identify_store
-from dynid.fleet.judge import Fleet, assess, judge_fleet
-from dynid.fleet.simulated import (
+from dynid.dynamics.regressors import torque_regressor
+from dynid.io.demo import demo_recording, demo_robot, demo_samples
+from dynid.io.logs.read import write_recording
+from dynid.io.robots.urdf_write import write_urdf
+from dynid.model.robot import Robot
+from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.channels import torque_channels
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from fleet_simulation import (
     FIRST_DAY,
     FleetPlan,
     robot_name,
@@ -50,14 +60,6 @@ from dynid.fleet.simulated import (
     simulated_torques,
     usual_events,
 )
-from dynid.fleet.store import Store, open_store
-from dynid.recording.recording import write_recording
-from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.channels import torque_channels
-from dynid.regression.torque import torque_regressor
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.simulation.builtin import demo_recording, demo_samples
 
 OPTIONS = {"friction": "linear", "cutoff_hz": 20.0, "velocity": "logged"}
 
@@ -222,7 +224,7 @@ class _QuickMotion:
         self._n_base = base.n_base
 
     def entry(self, key: Key, torque: Array) -> Entry:
-        """What :func:`dynid.fleet.entry.make_entry` keeps, of torque with white noise."""
+        """What :func:`dynid.apps.fleet.entry.make_entry` keeps, of torque with white noise."""
         n, n_joints = torque.shape
         weighted = (torque / self._sigma).T.ravel()
         left = (weighted - self._fit @ (self._fit.T @ weighted)).reshape(n_joints, n)

@@ -25,14 +25,16 @@ from typing import Any
 
 import numpy as np
 
+from dynid.apps.gains.gains import identify_gains
+from dynid.apps.gains.options import METHODS
 from dynid.arrays import Array
-from dynid.excitation.fourier import random_fourier
-from dynid.inertia import phi_from_mass_com_inertia
-from dynid.recording.recording import Recording, write_recording
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.run.gains import METHODS, identify_gains
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.excitation.shapes import random_fourier
+from dynid.io.demo import demo_robot
+from dynid.io.logs.read import write_recording
+from dynid.model.inertia import phi_from_mass_com_inertia
+from dynid.model.robot import Robot
+from dynid.signals.recording import Recording
 
 KINDS = ("current", "motion", "both", "friction", "warm")
 MASS, RATE_HZ, COUNT = 3.0, 250.0, 2.0 * np.pi / 2**14

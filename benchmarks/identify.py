@@ -19,18 +19,21 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.export.urdf import write_urdf
-from dynid.inertia import phi_from_principal
-from dynid.recording.recording import Recording
-from dynid.recording.samples import Samples
-from dynid.recording.write import write_recording
+from dynid.io.logs.read import write_recording
+from dynid.io.robots.urdf_write import write_urdf
+from dynid.model.effects.dry_friction import Coulomb, SmoothCoulomb
+from dynid.model.effects.effect import Effect
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.inertia import phi_from_principal
+from dynid.model.joint import Joint
+from dynid.model.robot import Robot, make_robot
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import Armature, Coulomb, Effect, Offset, SmoothCoulomb, Viscous
-from dynid.robot.model import Joint, Robot, make_robot
+from dynid.signals.recording import Recording
+from dynid.signals.samples import Samples
 
 EIGHT_ROWS, EIGHT_HZ = 5_870, 100.0
 SIXTY_SAMPLES = 2_000

@@ -19,23 +19,23 @@ from functools import partial
 
 import numpy as np
 
+from dynid.dynamics.simulate import exact_motion
 from dynid.engine import engine_from
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.instrumental import InstrumentalVariables
-from dynid.estimation.methods.weighted import WeightedLeastSquares
+from dynid.estimation.methods.least_squares import WeightedLeastSquares
 from dynid.estimation.result import Method
-from dynid.excitation.fourier import random_fourier
-from dynid.recording.process import process
-from dynid.recording.recording import Recording
-from dynid.recording.steps.differentiate import Differentiate
-from dynid.recording.steps.lowpass import LowPass
+from dynid.excitation.shapes import random_fourier
+from dynid.io.demo import demo_robot
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.robot import Robot
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.row_filter import BandLimit
-from dynid.robot.builtin import demo_robot
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
-from dynid.robot.model import Robot
-from dynid.simulation import exact_motion
+from dynid.signals.process import process
+from dynid.signals.recording import Recording
+from dynid.signals.steps.filters import Differentiate, LowPass
 
 COUNTS = (14, 17)
 SECONDS, RATE_HZ, HARMONICS = 5.0, 200.0, 5

@@ -9,7 +9,10 @@ without further options; the other log is that of the next seed, unseen.
 An interval is ``value +- 1.96 sigma`` of a base value. The reference is 95 %: 90 to 98 % is asked for, a median error of
 friction and rotor inertia of 0.1 % and an unseen error of 0.25 % with 2^20 counts. ``z`` is the error in units of sigma; its
 mean square would be 1, and the mean over logs of every value's own z shows a bias (``bias_z``, root mean square over values;
-by chance ``1 / sqrt(logs)``). ``--set method=iv`` measures a run with another option, ``--joints 3`` the first joints of the arm
+by chance ``1 / sqrt(logs)``). ``curve`` is the same for the friction torque, offset included, at eight speeds of every
+joint: it has a truth whatever model of friction was chosen.
+
+``--set method=iv`` measures a run with another option, ``--joints 3`` the first joints of the arm
 alone, with the others fixed.
 """
 
@@ -30,23 +33,29 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.regressors import torque_regressor
+from dynid.dynamics.simulate import simulate
 from dynid.engine import engine_from
-from dynid.excitation.design import design_excitation
-from dynid.export.urdf import write_urdf
-from dynid.publish.demo import RATE_HZ, drawn_robot, true_base_values
-from dynid.recording.recording import write_recording
-from dynid.recording.samples import Samples
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.run.identify import identify
-from dynid.run.options import Settings
-from dynid.simulation import simulate
+from dynid.excitation.limits import limits_of
+from dynid.excitation.search import search_excitation
+from dynid.io.demo import demo_robot
+from dynid.io.logs.read import write_recording
+from dynid.io.robots.urdf_write import write_urdf
+from dynid.model.robot import Robot
+from dynid.pipeline.demo import RATE_HZ, drawn_robot, true_base_values
+from dynid.pipeline.identify import identify
+from dynid.pipeline.options import Settings
+from dynid.pipeline.result import IdentificationResult
+from dynid.signals.samples import Samples
 
 COUNTS = (14, 17, 20)
 KINDS = {"fv": "viscous", "fc": "coulomb", "fo": "offset", "Ia": "armature"}
 STARTS, BUDGET_S = 2, 600.0
 """Random starts of a design, and a time that they do not reach: a seed gives the same motion on every machine."""
 WITHIN = 1.96
+SPEEDS = np.array([-0.95, -0.7, -0.4, -0.15, 0.15, 0.4, 0.7, 0.95])
+"""Where friction curves are compared, in parts of the largest speed of the log."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,8 @@ class Found:
     true: tuple[float, ...]
     value: tuple[float, ...]
     sigma: tuple[float, ...]
+    curve_z: tuple[float, ...]
+    """Errors of the friction torque in units of its sigma, at every speed and joint."""
     unseen: float
     """Relative error of filtered torque on the unseen log."""
     friction: str
@@ -98,7 +109,10 @@ def record(folder: Path, truth: Robot, counts: Sequence[int], seed: int) -> None
     """Design the motion of a seed and record it with every encoder; logs that are there already stay."""
     if all(log_path(folder, bits, seed).exists() for bits in counts):
         return
-    design = design_excitation(drawn_robot(truth, 0), seconds=BUDGET_S, starts=STARTS, seed=seed, engine="serial")
+    drawn = drawn_robot(truth, 0)
+    design = search_excitation(
+        drawn, limits=limits_of(drawn), rest=False, seconds=BUDGET_S, starts=STARTS, seed=seed, engine="serial"
+    )
     motion: Samples = design.playable.samples(RATE_HZ)
     for bits in counts:
         if not log_path(folder, bits, seed).exists():
@@ -122,11 +136,26 @@ def identified(folder: Path, truth: Robot, n_logs: int, settings: Settings, job:
         tuple(true_base_values(truth, run).tolist()),
         tuple(base.base_values(run.estimate.standard).tolist()),
         tuple(run.estimate.sigma.tolist()),
+        tuple(curve_errors(truth, run).ravel().tolist()),
         float(run.validation.relative_error),
-        "" if run.friction is None else run.friction.model,
+        "" if run.friction_choice is None else run.friction_choice.model,
         run.filter.describe(),
         time.process_time() - began,
     )
+
+
+def curve_errors(truth: Robot, run: IdentificationResult) -> np.ndarray:
+    """Errors of the friction torque, ``(speeds, joints)``, in units of its standard deviation."""
+    v = SPEEDS[:, None] * np.max([np.abs(one.velocity).max(axis=0) for one in run.samples], axis=0)
+    still = np.zeros_like(v)
+    rubs = np.array([name.startswith("f") for name in run.robot.parameters.names])
+    Y = np.array(torque_regressor(run.robot, still, v, still, load=still))
+    Y[:, :, ~rubs] = 0.0
+    Y = Y @ np.linalg.pinv(np.asarray(run.estimate.base.K))
+    bare = truth.with_effects([effect for effect in truth.effects if not effect.is_friction])
+    true = inverse_dynamics(truth, still, v, still) - inverse_dynamics(bare, still, v, still)
+    sigma = np.sqrt(np.maximum(np.einsum("sjb,bc,sjc->sj", Y, run.covariance, Y), 1e-300))
+    return np.asarray((Y @ run.estimate.base_values - true) / sigma)
 
 
 def measured(found: Sequence[Found], bits: int) -> dict[str, object]:
@@ -150,6 +179,9 @@ def measured(found: Sequence[Found], bits: int) -> dict[str, object]:
         result[f"{kind}_{bits}"] = float(np.mean(np.abs(z) <= WITHIN))
         result[f"{kind}_z_{bits}"] = float(np.sqrt(np.mean(z**2)))
         result[f"{kind}_bias_z_{bits}"] = float(np.sqrt(np.mean(np.square(biases[kind]))))
+    curve = np.concatenate([np.array(one.curve_z) for one in logs])
+    result[f"curve_{bits}"] = float(np.mean(np.abs(curve) <= WITHIN))
+    result[f"curve_z_{bits}"] = float(np.sqrt(np.mean(curve**2)))
     actuator = ("viscous", "coulomb", "armature")
     errors = [e for one in logs for name, e in zip(one.names, one.errors, strict=True) if kind_of(name) in actuator]
     result[f"friction_error_median_{bits}"] = float(np.median(errors))

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
 from dynid.arrays import Array
-from dynid.recording.samples import Samples
-from dynid.regression.closed_motion import closures_of, feasible_positions, tree_motion
+from dynid.dynamics.closed_chains import closures_of, feasible_positions, tree_motion
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.pinocchio_model import pinocchio_model, to_pinocchio_position
+from dynid.io.robots.read import read_robot
+from dynid.model.robot import Robot
 from dynid.regression.factor import factorise
-from dynid.regression.torque import inverse_dynamics
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
+from dynid.signals.samples import Samples
 
 ROBOT = Path(__file__).parents[1] / "examples" / "robots" / "delta_rl5.toml"
 

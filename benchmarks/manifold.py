@@ -13,15 +13,15 @@ import measure
 import numpy as np
 from scipy.optimize import minimize
 
-from dynid.estimation.convex.whitened import WhitenedFit
+from dynid.dynamics.regressors import body_regressor
+from dynid.estimation.consistency.fit_problem import ConsistentFit, solve_whitened
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.log_cholesky import LogCholesky
 from dynid.estimation.methods.manifold import Manifold
-from dynid.estimation.methods.sdp import FeasibleSDP, solve_whitened
-from dynid.inertia import phi_from_principal, phi_from_pseudo_inertia
-from dynid.parameters import Parameters, inertial_columns
+from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.model.inertia import phi_from_principal, phi_from_pseudo_inertia
+from dynid.model.parameters import Parameters, inertial_columns
 from dynid.regression.base import BaseReduction
-from dynid.regression.body import body_regressor
 from dynid.regression.factor import matrix_regression
 from sdp import arm, linear_problem
 
@@ -54,7 +54,7 @@ def matrix_of_quaternion(q: np.ndarray) -> np.ndarray:
     )
 
 
-def by_slsqp(fit: WhitenedFit, form: str) -> tuple[float, int]:
+def by_slsqp(fit: ConsistentFit, form: str) -> tuple[float, int]:
     """Value and iterations of SLSQP with the rotation in one of the forms."""
     quaternion = form == "quaternion"
     turn = np.array([1.0, 0.0, 0.0, 0.0]) if quaternion else np.eye(3).ravel()
@@ -107,7 +107,7 @@ def main() -> None:
             )
             result[f"{method.name}_above_{prior}"] = (end.value - best) / (0.5 + best)
             result[f"{method.name}_iterations_{prior}"] = end.iterations
-    body = Manifold(margin=0.0, pull=0.0).whiten(body_problem())
+    body = Manifold(margin=0.0, regularization=0.0).whiten(body_problem())
     x, _, _, _ = solve_whitened(body)
     assert x is not None
     best = body.value(x)

@@ -20,22 +20,20 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.excitation.fourier import random_fourier
-from dynid.recording.kernel_filter import approximate_derivatives
-from dynid.recording.polynomial import PolynomialApproximation
-from dynid.recording.process import process
-from dynid.recording.recording import Recording
-from dynid.recording.samples import Samples
-from dynid.recording.steps.differentiate import Differentiate
-from dynid.recording.steps.lowpass import LowPass
-from dynid.recording.steps.savitzky_golay import SavitzkyGolay
+from dynid.dynamics.regressors import torque_regressor
+from dynid.dynamics.simulate import simulate
+from dynid.excitation.shapes import random_fourier
+from dynid.io.demo import demo_robot
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import Regression, build_regression
 from dynid.regression.polynomial_rows import Composition, polynomial_regression
-from dynid.regression.torque import torque_regressor
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.simulation import simulate
+from dynid.signals.kernel_filter import approximate_derivatives
+from dynid.signals.polynomial_kernels import PolynomialApproximation
+from dynid.signals.process import process
+from dynid.signals.recording import Recording
+from dynid.signals.samples import Samples
+from dynid.signals.steps.filters import Differentiate, LowPass, SavitzkyGolay
 
 SAMPLE_S = 0.004
 PERIOD_S = 10.0

@@ -6,7 +6,7 @@
 - LWR4+: log 2 predicts log 3, 5 Hz. UR10: the first 65 % of a ROS 2 bag predict the rest, 5 Hz.
 
 Figures are ``||tau - tau_hat|| / ||tau||`` over all joints on the unseen part. The references, in the same metric: linear
-friction; filtered signals instead of filtered rows (``--signals``), as papers do; no prior (``--prior none``); and without the
+friction; filtered signals instead of filtered rows (``--filter-on signals``), as papers do; no prior (``--prior none``); and without the
 demand of physical consistency (``--method ols``).
 """
 
@@ -29,7 +29,7 @@ from pathlib import Path
 IDENTIFICATION = "20_02_10_30sec_12harm"
 POINT_TO_POINT, FOURTEEN = "20_01_17_ptp_10_points", "20_02_19_14harm50sec"
 UR10E_BAND_HZ = "9.4"
-LINEAR, SIGNALS = ("--friction", "linear"), ("--signals", "--friction", "linear")
+LINEAR, SIGNALS = ("--friction", "linear"), ("--filter-on", "signals", "--friction", "linear")
 NO_PRIOR, FREE = ("--prior", "none"), ("--method", "ols")
 
 

@@ -15,15 +15,15 @@ import time
 
 import numpy as np
 
-from dynid.estimation.methods.recursive import OnlineEstimator, RecursiveLeastSquares
-from dynid.excitation.fourier import random_fourier
-from dynid.recording.samples import Samples
+from dynid.dynamics.simulate import exact_motion
+from dynid.estimation.methods.recursive import RecursiveLeastSquares, SampleEstimator
+from dynid.excitation.shapes import random_fourier
+from dynid.io.demo import demo_robot
 from dynid.regression.base import reduce_to_base
-from dynid.robot.builtin import demo_robot
-from dynid.simulation import exact_motion
+from dynid.signals.samples import Samples
 
 
-def update_times(online: OnlineEstimator, motion: Samples, n_updates: int) -> np.ndarray:
+def update_times(online: SampleEstimator, motion: Samples, n_updates: int) -> np.ndarray:
     """Seconds of every update, one sample each: wall-clock and processor time of the thread, ``(2, updates)``."""
     assert motion.torque is not None
     seconds = np.empty((2, n_updates))

@@ -31,15 +31,16 @@ import numpy as np
 import pinocchio as pin
 import scipy.signal
 
-from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
-from dynid.recording.samples import Samples
+from dynid.dynamics.inverse_dynamics import effect_signals, inverse_dynamics
+from dynid.dynamics.pinocchio_model import pinocchio_model, to_pinocchio_position
+from dynid.dynamics.regressors import torque_regressor
+from dynid.dynamics.structure import forget_structures
+from dynid.io.demo import demo_robot
+from dynid.io.robots.read import read_robot
+from dynid.model.robot import Robot
 from dynid.regression.factor import build_regression
 from dynid.regression.row_filter import BandLimit
-from dynid.regression.structure import forget_structures
-from dynid.regression.torque import effect_signals, inverse_dynamics, torque_regressor
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
+from dynid.signals.samples import Samples
 
 HUMANOID = "talos_data/robots/talos_reduced.urdf"
 EFFECTS = ["viscous", "coulomb", "offset", "armature"]

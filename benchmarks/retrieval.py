@@ -21,21 +21,23 @@ from typing import Any
 import cvxpy
 import numpy as np
 
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.estimation.constraints.bounds import Bounds
 from dynid.estimation.estimate import estimate
+from dynid.estimation.methods.retrieval import PenaltyRetrieval
+from dynid.estimation.methods.retrieval_search import Retrieval
 from dynid.estimation.methods.sdp import FeasibleSDP
-from dynid.estimation.retrieval.retrieve import PenaltyRetrieval, Retrieval
-from dynid.inertia import PSEUDO_BASIS, gaz_from_phi, phi_from_gaz
-from dynid.recording.process import process
-from dynid.recording.readers.read import read_recording
-from dynid.recording.recording import Recording, StaticRecording
-from dynid.recording.samples import Samples
-from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
+from dynid.io.logs.read import read_recording
+from dynid.io.robots.read import read_robot
+from dynid.model.inertia import PSEUDO_BASIS, gaz_from_phi, phi_from_gaz
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import build_regression
 from dynid.regression.static_rows import pose_regression
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.read import read_robot
+from dynid.signals.process import process
+from dynid.signals.recording import Recording, StaticRecording
+from dynid.signals.samples import Samples
+from dynid.signals.steps.clock import Decimate, Resample
+from dynid.signals.steps.filters import Differentiate, LowPass
 
 MARGIN = 1e-7
 

@@ -37,16 +37,17 @@ DASK_TURNS = 3
 
 def arm() -> Any:
     """The demonstration arm with friction that no sampled sign can spoil."""
-    from dynid.robot.builtin import demo_robot
-    from dynid.robot.effects import Armature, Offset, SmoothCoulomb, Viscous
+    from dynid.io.demo import demo_robot
+    from dynid.model.effects.dry_friction import SmoothCoulomb
+    from dynid.model.effects.linear import Armature, Offset, Viscous
 
     return demo_robot([Viscous(), SmoothCoulomb(smooth_width=0.02), Offset(), Armature()])
 
 
 def period_of(robot: Any, seed: int = 1) -> np.ndarray:
     """Position, velocity and torque of one period, side by side."""
-    from dynid.excitation.fourier import random_fourier
-    from dynid.regression.torque import inverse_dynamics
+    from dynid.dynamics.inverse_dynamics import inverse_dynamics
+    from dynid.excitation.shapes import random_fourier
 
     motion = random_fourier(robot, PERIOD_S, 5, seed=seed).samples(RATE_HZ)[: int(PERIOD_S * RATE_HZ)]
     torque = inverse_dynamics(robot, motion.position, motion.velocity, motion.acceleration)
@@ -104,7 +105,7 @@ def identified(robot: Path, logs: list[str], folder: Path, *options: str) -> dic
 
 def long_log(folder: Path, rows: int, options: list[str]) -> dict[str, Any]:
     """One log of 7 joints."""
-    from dynid.robot.builtin import demo_description
+    from dynid.io.demo import demo_description
 
     robot, log = folder / "arm.toml", folder / f"log_{rows}.parquet"
     robot.write_text(demo_description())
@@ -118,7 +119,7 @@ def long_log(folder: Path, rows: int, options: list[str]) -> dict[str, Any]:
 
 def many_logs(folder: Path, n_logs: int, rows: int, options: list[str]) -> dict[str, Any]:
     """Logs of 20 s by one pattern."""
-    from dynid.robot.builtin import demo_description
+    from dynid.io.demo import demo_description
 
     robot, logs = folder / "arm.toml", folder / "logs"
     robot.write_text(demo_description())
@@ -132,9 +133,10 @@ def many_logs(folder: Path, n_logs: int, rows: int, options: list[str]) -> dict[
 
 def many_joints(folder: Path, n_joints: int, rows: int, options: list[str]) -> dict[str, Any]:
     """One log of a long chain."""
-    from dynid.export.urdf import write_urdf
-    from dynid.regression.torque import inverse_dynamics
-    from dynid.robot.effects import Armature, Offset, SmoothCoulomb, Viscous
+    from dynid.dynamics.inverse_dynamics import inverse_dynamics
+    from dynid.io.robots.urdf_write import write_urdf
+    from dynid.model.effects.dry_friction import SmoothCoulomb
+    from dynid.model.effects.linear import Armature, Offset, Viscous
     from identify import chain, motion
 
     robot = chain(n_joints, [Viscous(), SmoothCoulomb(smooth_width=0.02), Offset(), Armature()])
@@ -147,28 +149,25 @@ def many_joints(folder: Path, n_joints: int, rows: int, options: list[str]) -> d
 
 def on_a_cluster(folder: Path, rows: int, workers: tuple[int, ...]) -> dict[str, Any]:
     """Triangles of 64 partitions, made by one Dask worker, by two and by four, and here."""
-    from dynid.adapters.dask import connected
     from dynid.engine import Dask
+    from dynid.engine_dask import connected
+    from dynid.io.demo import demo_robot
+    from dynid.pipeline import partitions
+    from dynid.pipeline.data import open_logs
+    from dynid.pipeline.options import Settings
+    from dynid.pipeline.row_plan import RowPlan
+    from dynid.pipeline.signal_filter import Filter
     from dynid.regression.factor import factorise
-    from dynid.regression.merged import merged, one_block
-    from dynid.robot.builtin import demo_robot
-    from dynid.run import partitions
-    from dynid.run.logs import open_logs
-    from dynid.run.options import Settings
-    from dynid.run.rows import RowPlan
-    from dynid.run.signals import Filter, Standing
-    from dynid.run.stream_estimate import HeldUnderLoad
+    from dynid.regression.partitions import merged, one_block
 
     log = folder / "log.parquet"
     sys.stderr.write(f"writing a simulated log of {rows} rows\n")
     write_log(log, rows, period_of(arm()))
     partitions.PARTITION_ROWS = rows // 64
-    logs = open_logs(demo_robot(), [log], Settings(stream="on")).long  # type: ignore[union-attr]
+    logs = open_logs(demo_robot(), [log], Settings(stream="on"))
     filtered, plan = Filter(24.0, 12.0, 4, "logged", row_band_hz=12.0), RowPlan("torque", 12.0)
-    streams = [one.samples(filtered, rows) for one in logs]
-    change = HeldUnderLoad(Standing(np.zeros(7, dtype=bool), np.zeros(7)))
-    parts = partitions.partitioned(plan, demo_robot(), logs, streams, filtered, change)
-    whole = plan.source(demo_robot(), streams)
+    whole = plan.source(demo_robot(), logs.filtered(filtered, rows, still=True).samples)  # type: ignore[union-attr]
+    parts = [part for own in partitions.partitioned(whole) for part in own]
     serial = factorise(whole)
     found: dict[str, Any] = {"partitions": len(parts), "bytes_per_partition": bytes_moved(parts[0])}
     found["dask_difference"] = 0.0
@@ -201,7 +200,7 @@ def bytes_moved(part: Any) -> int:
     """What travels for one partition: the work to the worker and its triangles back, as Dask writes them."""
     from distributed.protocol import serialize
 
-    from dynid.estimation.spectrum import one_block_with_cells
+    from dynid.estimation.residuals import one_block_with_cells
 
     return sum(memoryview(frame).nbytes for value in (part, one_block_with_cells(part)) for frame in serialize(value)[1])
 

@@ -30,16 +30,18 @@ import cvxpy
 import numpy as np
 import scipy.linalg
 
-from dynid.estimation.convex.whitened import WhitenedFit
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.estimation.consistency.fit_problem import ConsistentFit, solve_whitened
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.methods.sdp import FeasibleSDP, solve_whitened
-from dynid.inertia import PLAIN_BASIS, PSEUDO_BASIS, phi_from_principal
-from dynid.recording.samples import Samples
+from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.inertia import PLAIN_BASIS, PSEUDO_BASIS, phi_from_principal
+from dynid.model.joint import Joint
+from dynid.model.robot import Robot, make_robot
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
-from dynid.robot.model import Joint, Robot, make_robot
+from dynid.signals.samples import Samples
 
 POSITIVE = ("Ia", "fv", "fc")
 
@@ -73,7 +75,7 @@ def linear_problem(robot: Robot, noise: float, seed: int = 0) -> LinearProblem:
     return LinearProblem.of(build_regression(robot, samples), reduce_to_base(robot), robot.parameters)
 
 
-def in_cvxpy(fit: WhitenedFit, form: str, condition: str = "full", tolerance: float | None = None) -> float:
+def in_cvxpy(fit: ConsistentFit, form: str, condition: str = "full", tolerance: float | None = None) -> float:
     """The value of the same program written in cvxpy."""
     layout, n = fit.consistent.layout, fit.consistent.n
     basis = PSEUDO_BASIS if condition == "full" else PLAIN_BASIS
@@ -118,7 +120,7 @@ def in_turns(calls: Mapping[str, Callable[[], object]], repeats: int, clock: Clo
     return {name: statistics.median(times[name] for times in rounds) for name in calls}
 
 
-def solved(fit: WhitenedFit) -> np.ndarray:
+def solved(fit: ConsistentFit) -> np.ndarray:
     """Our answer to the program."""
     x, _, _, outcome = solve_whitened(fit)
     assert x is not None
@@ -126,7 +128,7 @@ def solved(fit: WhitenedFit) -> np.ndarray:
     return x
 
 
-def floor(fit: WhitenedFit, n_links: int, clock: Clock) -> float:
+def floor(fit: ConsistentFit, n_links: int, clock: Clock) -> float:
     """Seconds of the Cholesky factors alone, one per iteration of our solve."""
     iterations = solve_whitened(fit)[1]["iterations"]
     A = np.random.default_rng(0).normal(size=(10 * n_links, 10 * n_links))
@@ -140,7 +142,7 @@ def floor(fit: WhitenedFit, n_links: int, clock: Clock) -> float:
     return iterations * measure.median_time(factors, 5, 1, clock) / repeats
 
 
-def percentiles(fit: WhitenedFit, solves: int, clock: Clock) -> dict[str, float]:
+def percentiles(fit: ConsistentFit, solves: int, clock: Clock) -> dict[str, float]:
     """Median and 99.9th percentile of the time of one solve."""
     times = [measure.median_time(lambda: solved(fit), 1, 0, clock) for _ in range(solves)]
     return {

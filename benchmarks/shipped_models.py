@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from dynid.errors import DynidError
-from dynid.estimation.convex.repair import repair
-from dynid.inertia import consistency, is_consistent
-from dynid.robot.links import links_of
-from dynid.robot.read import read_robot
+from dynid.estimation.consistency.repair import repair
+from dynid.io.robots.read import read_robot
+from dynid.model.inertia import consistency, is_consistent
+from dynid.model.links import links_of
 
 
 def urdf_files() -> list[Path]:

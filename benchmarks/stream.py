@@ -18,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from dynid.io.logs.read import open_recording
+
 CHUNK_ROWS = 50_000
 
 
@@ -27,9 +29,9 @@ def write_log(path: Path, rows: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from dynid.excitation.fourier import random_fourier
-    from dynid.robot.builtin import demo_robot
-    from dynid.simulation import exact_motion
+    from dynid.dynamics.simulate import exact_motion
+    from dynid.excitation.shapes import random_fourier
+    from dynid.io.demo import demo_robot
 
     robot = demo_robot()
     period = exact_motion(robot, random_fourier(robot, 20.0, 5, seed=1).samples(1000.0)[:20_000])
@@ -49,15 +51,15 @@ def write_log(path: Path, rows: int) -> None:
 def run(path: str, streamed: bool) -> dict[str, float]:
     """Factor the log and say how long it took and how much memory this process ever held."""
     import dynid
-    from dynid.robot.builtin import demo_robot
+    from dynid.io.demo import demo_robot
 
     robot = demo_robot()
     steps = [dynid.LowPass(cutoff_hz=40.0, signals=("position", "velocity")), dynid.Differentiate()]
-    band = dynid.rows.BandLimit(10.0)
-    warm = dynid.open_recording(path, robot, chunk_rows=2_000)
+    band = dynid.BandLimit(10.0)
+    warm = open_recording(path, robot, chunk_rows=2_000)
     dynid.build_regression(robot, dynid.process(next(iter(warm)), steps), row_filter=band)
     started = time.perf_counter()
-    source = dynid.open_recording(path, robot, chunk_rows=CHUNK_ROWS) if streamed else dynid.read_recording(path, robot)
+    source = open_recording(path, robot, chunk_rows=CHUNK_ROWS) if streamed else dynid.read_recording(path, robot)
     regression = dynid.build_regression(robot, dynid.process(source, steps), row_filter=band)
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0

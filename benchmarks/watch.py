@@ -1,7 +1,8 @@
 """A stream of 1 kHz from a socket into ``dynid watch`` beside its own page: rows lost, latency, memory, and the batch result.
 
 The program is started as a user starts it, with one reader of its page's events, and a sender writes one line a millisecond of a simulated
-seven-joint arm. ``median_ms`` and ``p999_ms`` run from the arrival of a line to the state that it changes, on the wall clock, and feel
+seven-joint arm. ``median_ms`` and ``p999_ms`` run from the arrival of the first of the lines that are handed over together (those of 5 ms)
+to the state that a line changes, on the wall clock, and feel
 everything else that the machine does, a sender that was held up and then sends a heap of lines, too (``sender_late_p999_ms``: how late
 lines were sent); ``median_cpu_ms`` and ``p999_cpu_ms`` are processor time of the thread for the same work, which other
 work does not lengthen; ``cpu_share`` is the processor time of the whole process over the time of the stream. ``batch_difference`` is the
@@ -29,21 +30,21 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.apps.online.rows import RowOptions
+from dynid.dynamics.simulate import exact_motion
 from dynid.estimation.estimate import estimate
-from dynid.estimation.methods.weighted import WeightedLeastSquares
-from dynid.excitation.fourier import random_fourier
-from dynid.export.urdf import write_urdf
-from dynid.recording.process import process
-from dynid.recording.recording import Recording
-from dynid.recording.steps.savitzky_golay import SavitzkyGolay
+from dynid.estimation.methods.least_squares import WeightedLeastSquares
+from dynid.excitation.shapes import random_fourier
+from dynid.io.demo import demo_robot
+from dynid.io.robots.read import read_robot
+from dynid.io.robots.urdf_write import write_urdf
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
 from dynid.regression.row_filter import BandLimit, FilteredRows
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.builtin import demo_robot
-from dynid.robot.read import read_robot
-from dynid.simulation import exact_motion
-from dynid.watch.rows import RowOptions
+from dynid.signals.process import process
+from dynid.signals.recording import Recording
+from dynid.signals.steps.filters import SavitzkyGolay
 
 RATE_HZ = 1000.0
 PERIOD_S = 20.0
@@ -138,7 +139,7 @@ def main() -> None:
             "dynid",
             "watch",
             str(urdf),
-            "--from",
+            "--source",
             "tcp://127.0.0.1:0",
             "--once",
             "--page",

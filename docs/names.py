@@ -1,7 +1,7 @@
 """Hook of MkDocs: names of the Python interface become their entries.
 
 A marker ``<!-- names: read_robot effects.Viscous -->`` in a page is replaced by the documentation of ``dynid.read_robot`` and
-``dynid.effects.Viscous``, taken from where they are defined; a name that does not exist ends the build.
+``dynid.Viscous``, taken from where they are defined; a name that does not exist ends the build.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynid.excitation.fourier import random_fourier, write_trajectory
-from dynid.export.urdf import write_urdf
-from dynid.recording.recording import write_recording
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.simulation import simulate
+from dynid.dynamics.simulate import simulate
+from dynid.excitation.motion_files import write_motion
+from dynid.excitation.shapes import random_fourier
+from dynid.io.demo import demo_robot
+from dynid.io.logs.read import write_recording
+from dynid.io.robots.urdf_write import write_urdf
+from dynid.model.robot import Robot
 
 PLAIN: tuple[object, ...] = ("--cutoff-hz", 10, "--friction", "linear", "--export", "json")
 """Options of a run whose bands, friction and exports are not what is tested."""
@@ -36,5 +37,5 @@ def make_bench(folder: Path) -> Bench:
         reference = random_fourier(truth, 6.0, 4, seed=seed).samples(250.0)
         result = simulate(truth, reference, rate_hz=250.0, seed=seed)
         logs.append(Path(write_recording(result.recording, folder / f"log{seed}.parquet")))
-    motion = Path(write_trajectory(random_fourier(truth, 3.0, 3, seed=3).samples(100.0), folder / "motion.csv"))
+    motion = Path(write_motion(random_fourier(truth, 3.0, 3, seed=3).samples(100.0), folder / "motion.csv"))
     return Bench(truth, urdf, logs[0], logs[1], motion)

@@ -9,6 +9,10 @@ import sys
 from dataclasses import dataclass
 
 from dynid.cli import main
+from dynid.cli.program import program
+
+app = program()
+"""Every verb, for tests that look at all of them."""
 
 
 @dataclass(frozen=True)

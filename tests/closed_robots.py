@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
 from dynid.arrays import Array
-from dynid.regression.closed_motion import closures_of, feasible_positions, tree_motion
-from dynid.robot.loops import COMPONENTS
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
+from dynid.dynamics.closed_chains import closures_of, feasible_positions, tree_motion
+from dynid.dynamics.pinocchio_model import pinocchio_model, to_pinocchio_position
+from dynid.io.robots.read import read_robot
+from dynid.model.loops import COMPONENTS
+from dynid.model.robot import Robot
 
 FOLDER = Path(__file__).parents[1] / "examples" / "robots"
 MECHANISMS = ("four_bar", "parallelogram_arm", "five_bar", "delta_rl5")

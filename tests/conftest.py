@@ -26,7 +26,7 @@ settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomiz
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
-HEAVY_ROOMS = ("cli", "run", "estimation", "laws", "docs", "papers", "contract")
+HEAVY_ROOMS = ("cli", "golden", "pipeline", "matrix", "estimation", "laws", "docs", "papers", "contract")
 """Rooms whose files take long go first, so that what is left for the last worker is short."""
 
 
@@ -56,19 +56,19 @@ def quick_machinery() -> Iterator[None]:
     """The flags of all verbs are built once, and files are not forced to the disk, which no test can see.
 
     Runs give memory back between their steps in a process that has much of it. One with all test files always has: an
-    ``identify`` of one second would take up to four. ``tests/adapters/test_memory.py`` asks for it whatever the size.
+    ``identify`` of one second would take up to four. ``tests/test_engine_memory.py`` asks for it whatever the size.
     """
     import typer.main
     import typer.testing
 
-    import dynid.adapters.memory
+    import dynid.engine
 
     once = functools.cache(typer.main.get_command)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(typer.main, "get_command", once)
         patched.setattr(typer.testing, "_get_command", once)
         patched.setattr(os, "fsync", lambda _: None)
-        patched.setattr(dynid.adapters.memory, "_resident", lambda: 0)
+        patched.setattr(dynid.engine, "_resident", lambda: 0)
         yield
 
 
@@ -76,20 +76,21 @@ def quick_machinery() -> Iterator[None]:
 def short_free_runs(request: pytest.FixtureRequest) -> Iterator[None]:
     """Reports of commands and runs let the model run free for 0.2 s instead of 2 s, a fifth of what such a test takes.
 
-    The table they fill is tested in ``tests/validation`` and ``tests/report``, which do not shorten it.
+    The table they fill is tested in ``tests/validation`` and ``tests/pipeline/test_report.py``, which do not shorten it.
     """
-    if request.path.relative_to(Path(__file__).parent).parts[0] not in ("cli", "run", "laws"):
+    room = request.path.relative_to(Path(__file__).parent).parts[0]
+    if room not in ("cli", "pipeline", "apps", "laws") or request.path.name == "test_report.py":
         yield
         return
-    from dynid.recording.samples import Samples
-    from dynid.report.sections import replay
-    from dynid.robot.model import Robot
-    from dynid.validation.horizons import HorizonError, error_over_horizons
+    from dynid.model.robot import Robot
+    from dynid.pipeline.sections import torque
+    from dynid.signals.samples import Samples
+    from dynid.validation.replay import HorizonError, error_over_horizons
 
     def short(identified: Robot, description: Robot, samples: Samples, most_windows: int) -> tuple[HorizonError, ...]:
         beginning = samples[: int(samples.time.searchsorted(samples.time[0] + 0.5))]
         return error_over_horizons(identified, description, beginning, most_windows)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(replay, "error_over_horizons", short)
+        patched.setattr(torque, "error_over_horizons", short)
         yield

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.recording.recording import Recording
+from dynid.signals.recording import Recording
 
 ARM = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint")
 N = 40

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import signal
 
 from dynid.arrays import Array
-from dynid.excitation.fourier import random_fourier
-from dynid.recording.samples import Samples
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.simulation import exact_motion
+from dynid.dynamics.simulate import exact_motion
+from dynid.excitation.shapes import random_fourier
+from dynid.io.demo import demo_robot
+from dynid.model.robot import Robot
+from dynid.signals.samples import Samples
 
 
 @lru_cache(maxsize=1)

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.apps.actuators.linear import actuator_robot
+from dynid.apps.actuators.model import ActuatorLog, ActuatorModel
 from dynid.arrays import Array
-from dynid.estimation.actuators.linear import actuator_robot
-from dynid.estimation.actuators.model import ActuatorLog, ActuatorModel
-from dynid.recording.commands import Command, PositionControl
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.simulation.position_loop import simulate_commands
+from dynid.dynamics.position_loop import simulate_commands
+from dynid.io.demo import demo_robot
+from dynid.model.robot import Robot
+from dynid.signals.commands import Command, PositionControl
 
 DELAY_S = 0.012
 TRUTH = {"Ia": [0.4, 0.3, 0.2], "fv": [4.0, 3.0, 2.5], "fc": [5.0, 4.0, 3.0], "fo": [0.4, -0.3, 0.0], "width": [0.02] * 3}

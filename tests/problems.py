@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.inertia import phi_from_mass_com_inertia
-from dynid.robot.builtin import demo_robot
-from dynid.robot.effects import Effect
-from dynid.robot.model import Joint, JointKind, Robot, make_robot
+from dynid.io.demo import demo_robot
+from dynid.model.effects.effect import Effect
+from dynid.model.inertia import phi_from_mass_com_inertia
+from dynid.model.joint import Joint, JointKind
+from dynid.model.robot import Robot, make_robot
 
 ALL_KINDS: tuple[JointKind, ...] = ("revolute", "prismatic", "continuous")
 
@@ -193,3 +194,21 @@ ARM_MJCF = """<mujoco model="arm">
   <keyframe><key qpos="0 0 0 0"/></keyframe>
 </mujoco>
 """
+
+
+def arm_with_hand_urdf(effort: float = 90.0, shapes: bool = False) -> str:
+    """A pan and a lift joint 0.3 m above the base, a hand with a finger, a wheel, and a joint that follows the finger."""
+    box = '<collision><origin xyz="0.3 0 0"/><geometry><box size="0.6 0.06 0.06"/></geometry></collision>' if shapes else ""
+    body, light = inertial_urdf(2.0, "0.3 0 0", moments="0.004 0.06 0.06"), inertial_urdf(0.05, moments="1e-4 1e-4 1e-4")
+    limit = f'<limit effort="{effort}" velocity="2" lower="-2.5" upper="2.5"/>'
+    return f"""<robot name="arm"><link name="base"/><link name="pan">{inertial_urdf(1.0)}</link><link name="lift">{body}{box}</link>
+    <link name="f1">{light}</link><link name="f2">{light}</link><link name="w">{light}</link>
+    <joint name="pan_joint" type="revolute"><origin xyz="0 0 0.3"/><parent link="base"/><child link="pan"/><axis xyz="0 0 1"/>
+      {limit}</joint>
+    <joint name="lift_joint" type="revolute"><parent link="pan"/><child link="lift"/><axis xyz="0 1 0"/>{limit}</joint>
+    <joint name="finger_1" type="prismatic"><origin xyz="0.6 0 0"/><parent link="lift"/><child link="f1"/><axis xyz="0 1 0"/>
+      <limit effort="9" velocity="1" lower="0.01" upper="0.04"/></joint>
+    <joint name="claw" type="prismatic"><origin xyz="0.6 0 0"/><parent link="lift"/><child link="f2"/><axis xyz="0 1 0"/>
+      <limit effort="9" velocity="1" lower="0" upper="0.04"/><mimic joint="finger_1"/></joint>
+    <joint name="left_wheel" type="continuous"><origin xyz="0 0.2 0.1"/><parent link="base"/><child link="w"/><axis xyz="0 1 0"/>
+      <limit effort="9" velocity="9"/></joint></robot>"""

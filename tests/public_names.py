@@ -4,57 +4,48 @@ from __future__ import annotations
 
 import ast
 import doctest
-import importlib
 import inspect
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import dynid
 
+LINE_LENGTH = 125
+START, END = "    # isort: off", "    # isort: on"
+
 
 def public_names() -> dict[str, Any]:
-    """Every name of the top and of the families, once, under the shortest path that leads to it."""
-    found = {f"dynid.{name}": getattr(dynid, name) for name in dynid.__all__ if name != "__version__"}
-    held = {id(value) for value in found.values()}
-    for family in dynid.FAMILIES:
-        module = importlib.import_module(f"dynid.{family}")
-        for name in module.__all__:
-            value = getattr(module, name)
-            if id(value) not in held:
-                held.add(id(value))
-                found[f"dynid.{family}.{name}"] = value
-    return found
+    """Every public name with what it stands for."""
+    return {f"dynid.{name}": getattr(dynid, name) for name in dynid.__all__}
 
 
-def family_texts(name: str) -> list[str]:
-    """The part of a family's docstring that is about a name: a paragraph that begins with it, up to the next such one."""
-    found = []
-    for family in dynid.FAMILIES:
-        text = inspect.getdoc(importlib.import_module(f"dynid.{family}")) or ""
-        parts = re.split(r"^(?=``\w+``: )", text, flags=re.MULTILINE)
-        found += [part for part in parts if part.startswith(f"``{name}``: ")]
-    return found
-
-
-def texts(path: str, value: Any) -> list[str]:
-    """The docstring of a name, and what its family says of it."""
-    return [inspect.getdoc(value) or "", *family_texts(path.rsplit(".", 1)[1])]
+def type_checking_block(modules: Mapping[str, Sequence[str]]) -> str:
+    """What ``if TYPE_CHECKING`` of the package holds for this table of names; ``python tests/public_names.py`` puts it there."""
+    lines = []
+    for module, names in modules.items():
+        line = f"    from {module} import {', '.join(f'{name} as {name}' for name in names)}"
+        whole = len(line) <= LINE_LENGTH
+        lines += (
+            [line] if whole else [f"    from {module} import (", *(f"        {one} as {one}," for one in names), "    )"]
+        )
+    return "\n".join([START, *lines, END])
 
 
 def has_example(path: str, value: Any) -> bool:
     """Whether a doctest shows the name at work."""
     name = path.rsplit(".", 1)[1]
-    return any(re.search(rf"\b{name}\b", example.source) for text in texts(path, value) for example in examples_of(text))
+    return any(re.search(rf"\b{name}\b", example.source) for example in examples_of(inspect.getdoc(value) or ""))
 
 
 def examples_of(text: str) -> list[doctest.Example]:
     return doctest.DocTestParser().get_examples(text)
 
 
-def undocumented_arguments(path: str, value: Any) -> list[str]:
+def undocumented_arguments(value: Any) -> list[str]:
     """Parameters that no text explains: by name in the docstring, or by a text of their own below a field."""
     if not callable(value) or _is_abstract(value):
         return []
@@ -62,8 +53,7 @@ def undocumented_arguments(path: str, value: Any) -> list[str]:
         parameters = list(inspect.signature(value).parameters)
     except (TypeError, ValueError):
         return []
-    said = " ".join(texts(path, value))
-    said = re.sub(r">>>.*|\.\.\. .*", "", said)
+    said = re.sub(r">>>.*|\.\.\. .*", "", inspect.getdoc(value) or "")
     fields = _fields_with_text(value) if inspect.isclass(value) else set()
     return [name for name in parameters if name not in fields and not re.search(rf"\b{re.escape(name)}\b", said)]
 
@@ -103,3 +93,9 @@ def _definitions(module: str) -> dict[str, ast.ClassDef]:
     if file is None or not file.endswith(".py"):
         return {}
     return {node.name: node for node in ast.parse(Path(file).read_text("utf-8")).body if isinstance(node, ast.ClassDef)}
+
+
+if __name__ == "__main__":
+    front = Path(dynid.__file__)
+    head, _, rest = front.read_text("utf-8").partition(START)
+    front.write_text(head + type_checking_block(dynid._MODULES) + rest.partition(END)[2], "utf-8")

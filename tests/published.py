@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.inertia import phi_from_mass_com_inertia
+from dynid.io.robots.read import read_robot
+from dynid.model.inertia import phi_from_mass_com_inertia
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
 
 _PAPERS = Path(__file__).resolve().parent / "papers"
 

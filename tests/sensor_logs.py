@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.inertia import phi_from_mass_com_inertia, spatial_inertia
-from dynid.recording.wrench import WrenchRecording
-from dynid.recording.write import write_recording
+from dynid.io.logs.read import write_recording
+from dynid.model.inertia import phi_from_mass_com_inertia, spatial_inertia
+from dynid.signals.recording import WrenchRecording
 
 RATE_HZ, DURATION_S = 100.0, 60.0
 WINDOWS = {10.0: 499, 5.0: 41, 2.0: 21, 1.0: 9, 0.5: 7}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MODULES = ("barrier", "design", "judged", "points", "points_problem", "problem", "search")
+MODULES = ("barrier", "design_problem", "excitation_result", "points", "points_problem", "search")
 
 
 class SimulatedClock:

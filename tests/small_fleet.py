@@ -6,14 +6,13 @@ import datetime
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynid.export.urdf import write_urdf
-from dynid.fleet.add import add_to_store
-from dynid.fleet.simulated import Event, FleetPlan
-from dynid.fleet.store import Store, open_store
-from dynid.recording.recording import write_recording
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
-from dynid.simulation.builtin import demo_recording
+from dynid.apps.fleet.add import add_to_store
+from dynid.apps.fleet.store import Store, open_store
+from dynid.io.demo import demo_recording, demo_robot
+from dynid.io.logs.read import write_recording
+from dynid.io.robots.urdf_write import write_urdf
+from dynid.model.robot import Robot
+from fleet_simulation import Event, FleetPlan
 
 OPTIONS = {"effects": ("viscous", "coulomb", "offset"), "friction": None, "velocity": "logged", "cutoff_hz": 15.0}
 DAY = datetime.date(2026, 3, 1)

@@ -10,12 +10,13 @@ import time
 import numpy as np
 import pytest
 
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.engine import Engine, Processes, Serial, Threads, engine_from, usable_cores
 from dynid.errors import InputError, UnknownNameError
-from dynid.recording.samples import Samples
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Viscous
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import Armature, Coulomb, Viscous
+from dynid.signals.samples import Samples
 from engine_work import process_of, sixth_of
 from messages import facts
 from problems import random_tree

@@ -97,7 +97,7 @@ def test_a_kill_before_any_step_leaves_the_old_or_the_new(tmp_path: Path, where:
                 os._exit(0)
         _, status = os.waitpid(child, 0)
         if where == "inside":
-            complete(place)  # as load_run does
+            complete(place)  # as load_result does
         found = content(place)
         assert found in (OLD, NEW), (number, found)
         outcomes.add(found == NEW)

@@ -42,7 +42,7 @@ def test_python_example_runs(bench: Bench, tmp_path: Path, monkeypatch: pytest.M
 def test_every_verb_and_option_shown_exists() -> None:
     from typer.main import get_command
 
-    from dynid.cli.app import app
+    from cli_program import app
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
     lines = re.findall(r"^dynid (.*)$", README.read_text(encoding="utf-8"), flags=re.M)

@@ -9,8 +9,10 @@ import numpy as np
 
 import dynid
 from dynid.arrays import Array
-from dynid.excitation.points import PointsDesign, energy_rows_of, scaling_of
-from dynid.robot.dh import robot_from_table
+from dynid.excitation.criteria import scaling_of
+from dynid.excitation.points import PointsDesign, design_points
+from dynid.excitation.points_problem import energy_rows_of
+from dynid.io.robots.dh import robot_from_table
 from tables_of import markdown
 
 # Table 1: d, alpha, r, which are a, alpha, d here. Limits are not printed; these allow optima as good as the published ones.
@@ -86,7 +88,7 @@ def _arm(speed: float = 2.0) -> tuple[dynid.Robot, dynid.BaseReduction]:
 
 @cache
 def _design(r: int, lambda2: float = 0.0, speed: float = 2.0) -> PointsDesign:
-    design: PointsDesign = dynid.design_points(_arm(speed)[0], rows=r, lambda2=lambda2)
+    design: PointsDesign = design_points(_arm(speed)[0], rows=r, lambda2=lambda2)
     return design
 
 

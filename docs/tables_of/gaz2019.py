@@ -11,14 +11,15 @@ import numpy as np
 
 import dynid
 from dynid.arrays import Array
+from dynid.dynamics.joint_wrench import joint_wrenches
 from dynid.estimation.constraints.bounds import Bounds
 from dynid.estimation.constraints.conditions import Condition
-from dynid.estimation.retrieval.joint_wrench import joint_wrenches
-from dynid.estimation.retrieval.retrieve import Retrieval
-from dynid.inertia import mass_com_inertia, phi_from_gaz, phi_from_mass_com_inertia
-from dynid.recording.recording import Recording, StaticRecording
+from dynid.estimation.methods.retrieval_search import Retrieval
+from dynid.io.robots.dh import robot_from_table
+from dynid.model.inertia import mass_com_inertia, phi_from_gaz, phi_from_mass_com_inertia
 from dynid.regression.static_rows import pose_regression
-from dynid.robot.dh import robot_from_table
+from dynid.signals.recording import Recording, StaticRecording
+from dynid.signals.steps.clock import Decimate
 from tables_of import markdown, shared, yes
 
 _IN_CVXPY = {"bounds_repo_csv": "3.7259e-4", "bounds": "3.8597e-4"}
@@ -52,7 +53,7 @@ def static_set() -> str:
     poses = dynid.read_recording(shared("panda_gaz/static_mg.parquet"), _robot())
     assert isinstance(poses, StaticRecording)
     regression = pose_regression(_robot(), poses.position, poses.inertia, poses.gravity)
-    found = dynid.estimate(regression, _grouping(_expected()["coefficients"]))
+    found = dynid.estimate(regression, _grouping(_expected()["coefficients"]), dynid.OrdinaryLeastSquares())
     ours = dynid.reduce_to_base(_robot())
     printed = np.array([row["pi_RE"] for row in _expected()["coefficients"]], dtype=float)
     digits = np.array([row["pi_RE_7digits"] for row in _expected()["coefficients"]], dtype=float)
@@ -107,7 +108,7 @@ def torque() -> str:
         dynid.Resample(period_s=1e-3),
         dynid.LowPass(cutoff_hz=5.0, order=4),
         dynid.Differentiate(velocity="logged"),
-        dynid.Decimate(every=4),
+        Decimate(every=4),
     ]
     samples = dynid.process(recording, steps, edge_s=0.3)
     phi1, phi2, phi3 = (np.array(_expected()["friction_sigmoid"][f"phi{i}"]) for i in (1, 2, 3))

@@ -12,12 +12,15 @@ from scipy.signal import savgol_coeffs
 
 import dynid
 from dynid.arrays import Array
-from dynid.excitation.fourier import random_fourier
-from dynid.recording.kernel_filter import SampledKernel, approximate_derivatives, sample_kernel
+from dynid.excitation.shapes import random_fourier
+from dynid.regression.polynomial_rows import polynomial_regression
+from dynid.regression.row_filter import FilterAndDecimate
+from dynid.signals.kernel_filter import SampledKernel, approximate_derivatives, sample_kernel
+from dynid.signals.polynomial_kernels import PolynomialApproximation
 from tables_of import markdown
 
 _SAMPLE_S = 0.004
-_PAPER = dynid.PolynomialApproximation(order=1, product_order=2, window_s=0.044, alpha=3.0, beta=3.0)
+_PAPER = PolynomialApproximation(order=1, product_order=2, window_s=0.044, alpha=3.0, beta=3.0)
 _LONG = replace(_PAPER, window_s=0.084)
 _PERIOD_S, _HARMONICS = 10.0, 15
 _ENCODERS = {"2^20": 2**20, "2^14": 2**14}
@@ -49,12 +52,10 @@ def section_7() -> str:
     """Torque error of the estimated parameters on an unseen motion, medians over a few logs."""
     methods: dict[str, _Rows] = {
         "Savitzky-Golay 11, order 2": _savitzky_golay,
-        "product rule, `N* = 2`": lambda robot, log: dynid.polynomial_regression(robot, log, _PAPER, composition="product"),
-        "pointwise rows": lambda robot, log: dynid.polynomial_regression(robot, log, _PAPER, composition="pointwise"),
+        "product rule, `N* = 2`": lambda robot, log: polynomial_regression(robot, log, _PAPER, composition="product"),
+        "pointwise rows": lambda robot, log: polynomial_regression(robot, log, _PAPER, composition="pointwise"),
         "`Y(q_hat, v_hat, a_hat)`": _differentiated,
-        "product rule, `T = 84 ms`": lambda robot, log: dynid.polynomial_regression(
-            robot, log, _LONG, composition="product"
-        ),
+        "product rule, `T = 84 ms`": lambda robot, log: polynomial_regression(robot, log, _LONG, composition="product"),
     }
     columns = [
         np.median([_torque_errors(counts, seed, list(methods.values())) for seed in range(_SEEDS)], axis=0)
@@ -70,9 +71,9 @@ def delta() -> str:
     base = dynid.reduce_to_base(robot)
     truth = base.base_values(robot.parameters)
     plain = dynid.OrdinaryLeastSquares(covariance="classical")
-    approximated = dynid.polynomial_regression(robot, log, _PAPER, composition="product")
+    approximated = polynomial_regression(robot, log, _PAPER, composition="product")
     rough = dynid.process(log, [dynid.LowPass(cutoff_hz=24.0), dynid.Differentiate(velocity="position")])
-    rows = dynid.build_regression(robot, rough, row_filter=dynid.FilterAndDecimate(every=8, cutoff_hz=12.0))
+    rows = dynid.build_regression(robot, rough, row_filter=FilterAndDecimate(every=8, cutoff_hz=12.0))
     found = {
         "OLS filtered": dynid.estimate(_savitzky_golay(robot, log), base, plain),
         "OLS with PA": dynid.estimate(approximated, base, plain),

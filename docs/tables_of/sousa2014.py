@@ -10,7 +10,9 @@ import numpy as np
 
 import dynid
 from dynid.arrays import Array
-from dynid.estimation.constraints.constraints import CentreOfMassInBox, Constraint, TotalMass
+from dynid.estimation.constraints.base import Constraint
+from dynid.estimation.constraints.bodies import CentreOfMassInBox, TotalMass
+from dynid.excitation.trajectories import FourierTrajectory
 from tables_of import markdown, shared
 
 # Table 1: combination; beta_t1, beta_t2 and the corrected beta_t2 as printed.
@@ -104,7 +106,7 @@ def condition_numbers() -> str:
     """Unscaled and with columns of length one; the same motion under another grouping."""
     robot, base = _wam()
     printed = json.loads(shared("tables/sousa2014_table5.json").read_text())
-    two_decimals = dynid.FourierTrajectory(20.0, *(np.array(printed[key]) for key in ("a", "b", "q0")))
+    two_decimals = FourierTrajectory(20.0, *(np.array(printed[key]) for key in ("a", "b", "q0")))
     rows = [("Table 5, two decimals", "", *_condition(robot, base, two_decimals))]
     for name, trajectory in _MOTIONS.items():
         rows.append((f"{name}, full precision", f"{_TABLE_8[name][1]}", *_condition(robot, base, _trajectory(trajectory))))
@@ -150,7 +152,7 @@ def growing_masses() -> str:
     data = _regression("traj1", np.random.default_rng(0))
     rows = []
     for pull in (1e-2, 1e-4, 1e-6, 1e-8, 0.0):
-        found = dynid.estimate(data, base, _method(pull=pull))
+        found = dynid.estimate(data, base, _method(pull))
         masses = found.standard.inertials[:, 0]
         error = 100.0 * _relative_error(data, base, found.base_values)
         rows.append((f"pull {pull:g}", f"{error:.5f}", *(f"{mass:.1f}" for mass in masses[:4]), f"{masses.sum():.1f}"))
@@ -188,13 +190,13 @@ def _our_name(name: str) -> str:
     return {"L": "I", "l": "m"}.get(symbol, symbol) + rest[1:] + rest[0]
 
 
-def _trajectory(name: str) -> dynid.FourierTrajectory:
+def _trajectory(name: str) -> FourierTrajectory:
     """A published motion: (78) is the series that dynid uses too."""
     record = json.loads(shared("wam7/fourier.json").read_text())["trajectories"][name]
-    return dynid.FourierTrajectory(record["period_s"], *(np.array(record[key]) for key in ("a", "b", "q0")))
+    return FourierTrajectory(record["period_s"], *(np.array(record[key]) for key in ("a", "b", "q0")))
 
 
-def _condition(robot: dynid.Robot, base: dynid.BaseReduction, motion: dynid.FourierTrajectory) -> tuple[str, str]:
+def _condition(robot: dynid.Robot, base: dynid.BaseReduction, motion: FourierTrajectory) -> tuple[str, str]:
     samples = motion.samples(100.0)
     Y = dynid.torque_regressor(robot, samples.position, samples.velocity, samples.acceleration)
     W = Y.reshape(-1, base.n_parameters) @ base.lift
@@ -216,7 +218,12 @@ def _regression(name: str, rng: np.random.Generator) -> dynid.Regression:
 def _method(pull: float = 1e-4, constraints: tuple[Constraint, ...] = ()) -> dynid.FeasibleSDP:
     """FBPE-OLS as in the paper: plain condition, margin 1e-6 in SI units."""
     return dynid.FeasibleSDP(
-        condition="plain", margin=_MARGIN, absolute=True, pull=pull, constraints=constraints, covariance="classical"
+        condition="plain",
+        margin=_MARGIN,
+        absolute=True,
+        regularization=pull,
+        constraints=constraints,
+        covariance="classical",
     )
 
 

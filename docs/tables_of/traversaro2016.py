@@ -10,10 +10,9 @@ from scipy.signal import savgol_filter
 
 import dynid
 from dynid.arrays import Array
-from dynid.bodies import cuboid_of, phi_of_cuboid
-from dynid.estimation.constraints.constraints import Linear
-from dynid.inertia import phi_from_mass_com_inertia, phi_from_principal, principal_form, reorder
-from dynid.parameters import Parameters, inertial_columns
+from dynid.estimation.constraints.parameters import Linear
+from dynid.model.inertia import consistency, phi_from_mass_com_inertia, phi_from_principal, principal_form, reorder
+from dynid.model.parameters import Parameters, inertial_columns
 from dynid.regression.factor import matrix_regression
 from tables_of import markdown, yes
 
@@ -49,7 +48,7 @@ def table_1() -> str:
     base = dynid.BaseReduction.from_matrix(np.eye(10), _names())
     for (speed, method), printed in _TABLE_1.items():
         phi = reorder(printed, "idyntree")
-        report = dynid.consistency(phi)
+        report = consistency(phi)
         digits = [Linear({n: 1.0}, v - _HALF_DIGIT, v + _HALF_DIGIT) for n, v in zip(_names(), phi, strict=True)]
         inside = dynid.closest_feasible(base, phi, "full", constraints=digits, margin=0.0)
         distance = dynid.closest_feasible(base, phi, "full", margin=0.0).distance
@@ -100,15 +99,15 @@ def bodies() -> str:
     rows = []
     for name, phi in chosen.items():
         m, c, Q, L = principal_form(phi)
-        box = cuboid_of(phi)
-        back = [phi_from_principal(m, c, Q, L), phi_of_cuboid(box.mass, box.half_lengths, box.center, box.rotation)]
+        half_lengths = np.sqrt(3.0 * L / m)  # (27)
+        back = [phi_from_principal(m, c, Q, moments) for moments in (L, m * half_lengths**2 / 3.0)]
         rows.append(
             (
                 name,
                 f"{m:.3f}",
                 ", ".join(f"{1e3 * value:.1f}" for value in c),
                 ", ".join(f"{1e3 * value:.3f}" for value in L),
-                " x ".join(f"{2e3 * value:.1f}" for value in box.half_lengths),
+                " x ".join(f"{2e3 * value:.1f}" for value in half_lengths),
                 f"{max(np.abs(other - phi).max() for other in back):.0e}",
             )
         )

@@ -1,4 +1,15 @@
-"""Where work runs: this process, threads, processes, or the workers of a Dask cluster.
+"""How many threads BLAS uses.
+
+Many small matrix products, one after another or in several threads of ours, are slowed down by BLAS threads that wait for one
+another: a design of a motion by a factor of ten.
+
+Memory that was freed, given back to the system.
+
+Allocators keep what a step has freed for the next one. Steps of a run need it in other sizes, so that what each has freed would add up.
+
+Progress of long work: functions report their steps to a callback of the caller.
+
+Where work runs: this process, threads, processes, or the workers of a Dask cluster.
 
     engine = engine_from("threads:4")
     regression = build_regression(robot, samples, map_over=engine.map)
@@ -15,25 +26,98 @@ to them, so the function must be one that a fresh process can import by name.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import signal
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing import get_context
+from pathlib import Path
 from threading import Event
 from typing import Any, TypeAlias, TypeVar
 
 from dynid.errors import InputError, UnknownNameError
 
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Inside, products run in the thread that asks for them; afterwards everything is as it was."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
+
+
+def blas_threads() -> tuple[int, ...]:
+    """Threads of every BLAS that is loaded."""
+    from threadpoolctl import threadpool_info
+
+    return tuple(int(library["num_threads"]) for library in threadpool_info() if library["user_api"] == "blas")
+
+
+MUCH = 400 << 20
+"""Bytes of this process from which looking for what can be given back is worth the time."""
+GROWN = 64 << 20
+"""Bytes by which it must have grown since then: looking through all objects takes a tenth of a second."""
+_left = 0
+
+
+def give_back(much: int = MUCH) -> None:
+    """Give freed memory back, where the allocators can: Arrow's, if it is loaded, and that of the GNU C library.
+
+    Nothing is done in a process that has less than ``much``, that has hardly grown since the last time, or on systems that do
+    not say how much it has.
+    """
+    global _left
+    resident = _resident()
+    _left = min(_left, resident)
+    if resident < max(much, _left + GROWN):
+        return
+    gc.collect()
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+    _left = _resident()
+
+
+def _resident() -> int:
+    """Bytes of this process in memory; zero where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+@lru_cache(maxsize=1)
+def _malloc_trim() -> Callable[[int], int] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    found: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
+    return found
+
+
+Tell: TypeAlias = Callable[[str], None]
+"""Called with a short text before each step."""
+
+
+def silent(text: str) -> None:
+    """Ignore progress."""
+
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress: TypeAlias = Callable[[int, int], None]
 """Told after every item: how many are done, and of how many."""
-
 ENGINES = ("serial", "threads", "processes", "dask")
 
 
@@ -231,7 +315,7 @@ class Dask(Engine):
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
     ) -> Iterator[Result]:
-        from dynid.adapters.dask import done_of, dropped
+        from dynid.engine_dask import done_of, dropped
 
         client, futures = self._submitted(function, items)
         # What nobody holds any more the workers give up, work and result, and do not make again when one of them dies.
@@ -255,7 +339,7 @@ class Dask(Engine):
         progress: Progress | None = None,
         stop: Event | None = None,
     ) -> Iterator[tuple[int, Result]]:
-        from dynid.adapters.dask import done_of, dropped
+        from dynid.engine_dask import done_of, dropped
 
         client, futures = self._submitted(function, items)
         pending, count, done = {future.key: (index, future) for index, future in enumerate(futures)}, len(futures), 0
@@ -277,7 +361,7 @@ class Dask(Engine):
             dropped(client, [future for _, future in pending.values()])
 
     def _client(self) -> Any:
-        from dynid.adapters.dask import connected
+        from dynid.engine_dask import connected
 
         return connected(self.address, 0 if self.address else self.n_workers)
 
@@ -286,7 +370,7 @@ class Dask(Engine):
         return client, [client.submit(function, item, pure=False) for item in items]
 
     def _result(self, future: Any, index: int, count: int) -> Any:
-        from dynid.adapters.dask import lost
+        from dynid.engine_dask import lost
 
         try:
             return future.result()

@@ -6,7 +6,19 @@ command line turns any of them into one sentence and exit code 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+
+
+def listed(names: Collection[str], most: int = 8, *, of: str = "") -> str:
+    """Names for a sentence; of many the first ones and how many more there are, or how many ``of`` a kind there are in all.
+
+    >>> listed(["a", "b", "c"], 2), listed(["a", "b", "c"], 2, of="columns")
+    ('a, b and 1 more', 'a, b, .. (3 columns)')
+    """
+    shown = ", ".join(list(names)[:most])
+    if len(names) <= most:
+        return shown or ("none" if of else "")
+    return f"{shown}, .. ({len(names)} {of})" if of else f"{shown} and {len(names) - most} more"
 
 
 class DynidError(Exception):
@@ -43,8 +55,7 @@ class UnknownNameError(InputError):
         self.name = name
         self.available = tuple(available)
         place = f" in {where}" if where else ""
-        listed = ", ".join(self.available) if self.available else "none"
-        super().__init__(f"unknown {what} '{name}'{place}; available: {listed}")
+        super().__init__(f"unknown {what} '{name}'{place}; available: {', '.join(self.available) or 'none'}")
 
 
 class MissingPackageError(InputError):
@@ -69,6 +80,14 @@ class InconsistentModelError(DynidError):
         ...     print("1 of 7 links" in str(error))
         True
     """
+
+
+def reason_of(error: Exception) -> str:
+    """One line on what went wrong: our own sentences as they are, errors of others with their kind."""
+    text = " ".join(str(error).split())
+    if isinstance(error, DynidError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 class DynidWarning(UserWarning):

@@ -110,8 +110,8 @@ def test_validate(bench: Bench, run_folder: Path) -> None:
     result = json.loads(done.stdout)
     assert len(result["logs"]) == 1
     assert result["logs"][0]["relative_error"] == result["relative_error"]
-    assert dynid("validate", run_folder, bench.other_log, "--at-most", "0.5").returncode == 0
-    assert dynid("validate", run_folder, bench.other_log, "--at-most", "1e-6").returncode == 1
+    assert dynid("validate", run_folder, bench.other_log, "--max-error", "0.5").returncode == 0
+    assert dynid("validate", run_folder, bench.other_log, "--max-error", "1e-6").returncode == 1
 
 
 def test_forward_validation(bench: Bench, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_data_of_a_log(bench: Bench, tmp_path: Path) -> None:
     findings = json.loads(dynid("data", tmp_path / "late.parquet", "--robot", bench.urdf, "--json").stdout)["findings"]
     assert "jitter" in [finding["code"] for finding in findings]
     for finding in findings:
-        assert {"code", "severity", "sentence", "fix"} <= set(finding)
+        assert {"code", "level", "what", "remedy"} <= set(finding)
 
 
 def test_compare_methods_on_the_same_samples(bench: Bench) -> None:
@@ -385,11 +385,11 @@ def test_validation_has_a_window_of_its_own(bench: Bench, tmp_path: Path) -> Non
     whole = json.loads(dynid("validate", folder, bench.other_log, "--json").stdout)["logs"][0]
     part = json.loads(dynid("validate", folder, bench.other_log, "--from", "1", "--to", "4", "--json").stdout)["logs"][0]
     assert part["n_samples"] < 0.7 * whole["n_samples"]
-    failed = dynid("validate", folder, bench.other_log, "--at-most", "1e-6")
+    failed = dynid("validate", folder, bench.other_log, "--max-error", "1e-6")
     assert failed.returncode == 1
     assert "more than the 0.00 % allowed" in failed.stderr
     for wrong in ("nan", "-1"):
-        assert dynid("validate", folder, bench.other_log, f"--at-most={wrong}").returncode == 2
+        assert dynid("validate", folder, bench.other_log, f"--max-error={wrong}").returncode == 2
 
 
 def test_torque_in_amperes_is_said_last_and_aloud(bench: Bench, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from rich.text import Text
 from typer.main import get_command
 
-from dynid.cli.app import app
+from cli_program import app
 
 
 def verbs(group, name=""):

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from bench import Bench
-from dynid.cli.app import app
+from cli_program import app
 from dynid.errors import InputError
-from dynid.recording.readers.read import read_recording
-from dynid.recording.recording import Recording, write_recording
-from dynid.robot.read import read_robot
+from dynid.io.logs.read import read_recording, write_recording
+from dynid.io.robots.read import read_robot
+from dynid.signals.recording import Recording
 
 
 def test_a_robot_remembers_what_was_locked_and_where(bench: Bench) -> None:

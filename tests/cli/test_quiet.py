@@ -9,7 +9,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from bench import PLAIN, Bench
-from dynid.cli.app import app
+from cli_program import app
 from dynid.errors import InputError
 
 
@@ -62,6 +62,6 @@ def test_notes_on_the_result_are_left_out_too(bench: Bench) -> None:
 
 def test_the_reason_of_an_exit_code_is_told_all_the_same(bench: Bench, tmp_path: Path) -> None:
     words = ["identify", str(bench.urdf), str(bench.log), "-o", str(tmp_path / "run"), *map(str, PLAIN), "--method", "ols"]
-    done = CliRunner().invoke(app, [*words, "--at-most", "0", "--quiet"])
+    done = CliRunner().invoke(app, [*words, "--max-error", "0", "--quiet"])
     assert done.exit_code == 1
     assert "more than the 0.00 % allowed" in done.stderr

@@ -11,15 +11,15 @@ import pytest
 from typer.testing import CliRunner
 
 from bench import PLAIN, Bench
-from dynid.cli.app import app
+from cli_program import app
+from dynid.dynamics.simulate import simulate
 from dynid.errors import InputError
-from dynid.excitation.fourier import random_fourier
-from dynid.recording.recording import write_recording
-from dynid.report.run_report import report_page
-from dynid.robot.builtin import demo_robot
-from dynid.run.runfile import read_run_file
-from dynid.run.store import load_run
-from dynid.simulation import simulate
+from dynid.excitation.shapes import random_fourier
+from dynid.io.demo import demo_robot
+from dynid.io.logs.read import write_recording
+from dynid.pipeline.folder import load_result
+from dynid.pipeline.report import report_page
+from dynid.pipeline.run_file import read_run_file
 
 QUICK = ("--cutoff-hz", "12", "--friction", "linear")
 """Most runs need no search for the cut-off and for friction to show that they can be repeated."""
@@ -81,7 +81,8 @@ def repeated(result: Any, folder: Path) -> None:
                 *QUICK,
                 "--velocity",
                 "position",
-                "--signals",
+                "--filter-on",
+                "signals",
                 "--torque-cutoff-hz",
                 "20",
                 "--filter-order",
@@ -107,7 +108,7 @@ def test_unseen_logs_and_the_report(bench: Bench, tmp_path: Path) -> None:
     assert result["relative_error"]["validation"] is not None
     repeated(result, folder)
     command = json.loads((folder / "run.json").read_text(encoding="utf-8"))["command"]
-    for page in ((folder / "report.html").read_text(encoding="utf-8"), report_page(load_run(folder))):
+    for page in ((folder / "report.html").read_text(encoding="utf-8"), report_page(load_result(folder))):
         assert command in page
 
 
@@ -115,7 +116,7 @@ def test_kept_bodies_and_a_split(bench: Bench, tmp_path: Path) -> None:
     first = tmp_path / "first"
     dynid("identify", bench.urdf, bench.log, *QUICK, "-o", first, "--export", "json", "--json")
     folder = tmp_path / "run"
-    flags = ("--keep-bodies", first, "--split", "0.65", "--friction", "sigmoid")
+    flags = ("--fix-bodies", first, "--split", "0.65", "--friction", "sigmoid")
     result = dynid("identify", bench.urdf, bench.other_log, *flags, "-o", folder, "--export", "json", "--json")
     assert result["relative_error"]["validation"] is not None
     repeated(result, folder)
@@ -135,13 +136,13 @@ def test_constraints_of_a_run_file(bench: Bench, tmp_path: Path, monkeypatch: py
     )
     folder = Path("run")
     result = dynid("identify", "--config", "files/dynid.toml", "-o", folder, "--export", "json", "--json")
-    assert 4.0 - 1e-6 <= load_run(folder).estimate.standard["m2"] <= 4.5 + 1e-6
+    assert 4.0 - 1e-6 <= load_result(folder).estimate.standard["m2"] <= 4.5 + 1e-6
     repeated(result, folder)
 
 
 def test_locked_joints_and_named_columns(tmp_path: Path) -> None:
     """A log of three joints without names in its columns, of a robot with seven, one of them locked away from neutral."""
-    from dynid.export.urdf import write_urdf
+    from dynid.io.robots.urdf_write import write_urdf
 
     whole = demo_robot()
     write_urdf(whole, tmp_path / "arm.urdf")
@@ -152,7 +153,7 @@ def test_locked_joints_and_named_columns(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     flags = ("--joints", ",".join(moving), "--lock", f"{whole.joint_names[5]}=0.3", "--method", "ols", *QUICK)
     result = dynid("identify", tmp_path / "arm.urdf", log, *flags, "-o", folder, "--export", "json", "--json")
-    assert load_run(folder).robot.joint_names == tuple(moving)
+    assert load_result(folder).robot.joint_names == tuple(moving)
     repeated(result, folder)
 
 
@@ -176,7 +177,7 @@ def test_a_run_file_takes_another_log_for_its_robot(bench: Bench, tmp_path: Path
     words = ["identify", "--config", str(file), str(bench.other_log), "-o", str(tmp_path / "run"), *map(str, PLAIN)]
     done = CliRunner().invoke(app, [*words, "--method", "ols", "--json"], catch_exceptions=False)
     assert done.exit_code == 0
-    assert [Path(path).name for path, _ in load_run(tmp_path / "run").logs] == [bench.other_log.name]
+    assert [Path(path).name for path, _ in load_result(tmp_path / "run").logs] == [bench.other_log.name]
 
 
 @pytest.mark.parametrize("verb", ["identify", "compare"])

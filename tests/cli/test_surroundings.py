@@ -15,7 +15,8 @@ import dynid
 from cli_program import dynid as run_dynid
 from dynid import files
 from dynid.errors import InputError
-from dynid.methods import method_names
+from dynid.estimation.methods.registry import method_names
+from dynid.pipeline.export import write_result
 from fuzz.targets import URDF, _identified, text_log, writer
 
 PROGRAM = [sys.executable, "-W", "error", "-m", "dynid"]
@@ -163,7 +164,7 @@ def test_a_file_system_that_cannot_be_written_is_named(tmp_path: Path, monkeypat
     assert "Read-only file system" in done.stderr
     assert "Traceback" not in done.stderr
     with pytest.raises(InputError, match="Read-only file system"):
-        dynid.publish_run(run, tmp_path / "run", formats=["json"])
+        write_result(run, tmp_path / "run", formats=["json"])
 
 
 @pytest.fixture(scope="module")

@@ -15,13 +15,11 @@ from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.essential import EssentialParameters
 from dynid.estimation.methods.instrumental import InstrumentalVariables
-from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
 from dynid.estimation.methods.recursive import RecursiveLeastSquares
 from dynid.estimation.methods.ridge import Ridge
 from dynid.estimation.methods.robust import IteratedReweighted
-from dynid.estimation.methods.weighted import WeightedLeastSquares
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.result import Method
+from dynid.estimation.result import Method, Outcome
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from noisy_logs import exact_log, locked, noisy_log, reordered, short_arm

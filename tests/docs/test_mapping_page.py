@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dynid.recording.readers.mapping import KEYS, read_mapping
-from dynid.recording.readers.units import UNITS
+from dynid.io.logs.layout import KEYS, read_mapping
+from dynid.io.logs.units import UNITS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mapping.md").read_text()
 ROWS = dict(re.findall(r"^\| `(\w+)` \| `(.+?)` \|", PAGE, re.MULTILINE))

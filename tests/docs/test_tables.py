@@ -259,7 +259,7 @@ def test_python_of_the_page_runs_and_says_what_it_says(paper):
 def test_commands_of_the_pages_exist():
     from typer.main import get_command
 
-    from dynid.cli.app import app
+    from cli_program import app
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
     lines = [

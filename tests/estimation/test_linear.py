@@ -7,8 +7,8 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.estimation.linear import LinearProblem, condition_number, relative
-from dynid.estimation.outcome import Outcome
-from dynid.parameters import Column, Parameters
+from dynid.estimation.result import Outcome
+from dynid.model.parameters import Column, Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import matrix_regression
 from messages import facts
@@ -111,9 +111,11 @@ def test_finish_says_what_is_known():
 
 
 def test_refusals():
-    empty = problem((np.zeros((10, 4)), np.zeros(10)))
+    empty = problem((np.zeros((10, 4)), np.ones(10)))
     with pytest.raises(InputError, match=facts("4", "base parameters", "zero")):
         empty.solve(np.ones(1))
+    with pytest.raises(InputError, match="no row"):  # rows of zeros say nothing
+        problem((np.zeros((10, 4)), np.zeros(10)))
     short = problem((A1[:2], B1[:2])).estimating(np.ones(4, dtype=bool))
     with pytest.raises(InputError, match=facts("2 rows", "4")):
         short.solve(np.ones(1))

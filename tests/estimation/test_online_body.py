@@ -10,11 +10,10 @@ import pytest
 from cli_program import dynid
 from dynid.errors import InputError
 from dynid.estimation.body import estimate_body
-from dynid.estimation.online_body import OnlineBody
-from dynid.recording.wrench_samples import WrenchSamples
+from dynid.estimation.online import SENSOR_NOISE, online_body, online_sensor_body
 from dynid.regression.factor import factorise
 from dynid.regression.wrench_rows import WrenchRows
-from dynid.run.sensor import SENSOR_NOISE, online_sensor_body
+from dynid.signals.samples import WrenchSamples
 from sensor_logs import BODY, COM, OFFSETS, Path3, moves, sensor_log, sensor_motion, true_wrench, write_log, write_shoulder
 
 
@@ -71,6 +70,6 @@ def test_by_command(tmp_path):
 
 def test_bad_input_is_refused(samples):
     with pytest.raises(InputError, match="positive"):
-        OnlineBody(WrenchRows(samples).parameters, np.zeros(6))
+        online_body(WrenchRows(samples).parameters, np.full(6, -1.0))
     with pytest.raises(InputError, match="-1 s"):
         next(online_sensor_body(samples, -1.0))

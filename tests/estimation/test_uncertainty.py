@@ -8,21 +8,20 @@ from scipy.signal import lfilter
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.estimation import spectrum
+from dynid.estimation import residuals as spectrum
 from dynid.estimation.estimate import estimate
-from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
 from dynid.estimation.methods.robust import IteratedReweighted
-from dynid.estimation.methods.weighted import WeightedLeastSquares
 from dynid.estimation.result import Method
-from dynid.recording.process import process
-from dynid.recording.recording import Recording
-from dynid.recording.samples import Samples
-from dynid.recording.steps import Differentiate, LowPass
+from dynid.io.demo import demo_robot
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.row_filter import BandLimit, FilterAndDecimate
-from dynid.robot.builtin import demo_robot
-from dynid.robot.model import Robot
+from dynid.signals.process import process
+from dynid.signals.recording import Recording
+from dynid.signals.samples import Samples
+from dynid.signals.steps.filters import Differentiate, LowPass
 from messages import facts
 from noisy_logs import exact_log, noisy_log, short_arm
 
@@ -93,7 +92,9 @@ def test_intervals_cover_on_the_seven_joint_arm(cutoff_nyquist: float | None) ->
 def test_claimed_sigma_is_the_spread_of_repeated_logs(cutoff_nyquist: float | None) -> None:
     values, claimed = [], []
     for seed in range(120):
-        found = estimate(build_regression(ARM, noisy_log(exact_log(), SIGMA, seed, cutoff_nyquist)), BASE)
+        found = estimate(
+            build_regression(ARM, noisy_log(exact_log(), SIGMA, seed, cutoff_nyquist)), BASE, OrdinaryLeastSquares()
+        )
         values.append(found.base_values)
         claimed.append(found.sigma)
     ratio = np.mean(claimed, axis=0) / np.std(values, axis=0)
@@ -105,7 +106,7 @@ def test_claimed_sigma_is_the_spread_of_repeated_logs(cutoff_nyquist: float | No
 def test_white_noise_shared_by_all_joints_needs_no_correction() -> None:
     ratios = []
     for seed in range(10):
-        found = estimate(build_regression(ARM, noisy_log(exact_log(None, 20.0), 0.3, seed)), BASE)
+        found = estimate(build_regression(ARM, noisy_log(exact_log(None, 20.0), 0.3, seed)), BASE, OrdinaryLeastSquares())
         ratios.append(found.sigma / np.array(found.details["classical_sigma"]))
     mean = np.mean(ratios, axis=0)
     assert 0.95 < np.median(mean) < 1.05
@@ -117,7 +118,9 @@ def test_an_offset_is_not_certain_because_the_residual_has_no_mean() -> None:
     """The fit removes the mean of the residual; what noise does at that frequency has to come from its neighbours."""
     for cutoff in (None, 0.2):
         spread = [
-            estimate(build_regression(ARM, noisy_log(exact_log(), SIGMA, seed, cutoff)), BASE).sigma[BASE.index("fo1")]
+            estimate(build_regression(ARM, noisy_log(exact_log(), SIGMA, seed, cutoff)), BASE, OrdinaryLeastSquares()).sigma[
+                BASE.index("fo1")
+            ]
             for seed in range(5)
         ]
         assert np.mean(spread) == pytest.approx(0.3 / np.sqrt(len(exact_log())), rel=0.25)
@@ -138,9 +141,9 @@ def test_rows_filtered_and_decimated_are_covered_too() -> None:
 
 def test_several_logs_add_their_information() -> None:
     logs = [noisy_log(exact_log(), SIGMA, seed, 0.2) for seed in range(4)]
-    one, four = (estimate(build_regression(ARM, chosen), BASE) for chosen in (logs[:1], logs))
+    one, four = (estimate(build_regression(ARM, chosen), BASE, OrdinaryLeastSquares()) for chosen in (logs[:1], logs))
     assert np.median(one.sigma / four.sigma) == pytest.approx(2.0, rel=0.15)
-    merged = estimate(build_regression(ARM, logs[:2]) + build_regression(ARM, logs[2:]), BASE)
+    merged = estimate(build_regression(ARM, logs[:2]) + build_regression(ARM, logs[2:]), BASE, OrdinaryLeastSquares())
     assert np.allclose(merged.sigma, four.sigma, rtol=1e-9)
 
 
@@ -203,7 +206,7 @@ def test_the_bootstrap_needs_blocks() -> None:
 
 def test_triangles_alone_have_the_classical_formula() -> None:
     regression = build_regression(ARM, noisy_log(exact_log(), SIGMA, seed=1))
-    found = estimate(regression.without_sources(), BASE)
+    found = estimate(regression.without_sources(), BASE, OrdinaryLeastSquares())
     assert found.details["covariance"] == "classical"
     assert np.array_equal(found.covariance, estimate(regression, BASE, CLASSICAL).covariance)
 

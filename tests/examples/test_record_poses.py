@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.recording.recording import StaticRecording
-from dynid.regression.static import lower_triangle, static_matrix
+from dynid.dynamics.regressors import lower_triangle, static_matrix
+from dynid.signals.recording import StaticRecording
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "examples" / "record" / "franka_poses.cpp"

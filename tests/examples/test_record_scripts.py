@@ -21,10 +21,11 @@ import pytest
 
 import dynid
 from dynid.arrays import Array
-from dynid.excitation.export import write_motion
-from dynid.excitation.fourier import FourierTrajectory, random_fourier
-from dynid.recording.readers.presets import PRESETS
-from dynid.robot.model import Robot
+from dynid.excitation.motion_files import write_motion
+from dynid.excitation.shapes import random_fourier
+from dynid.excitation.trajectories import FourierTrajectory
+from dynid.io.logs.layout import PRESETS
+from dynid.model.robot import Robot
 from messages import facts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,7 +95,7 @@ def say(monkeypatch: pytest.MonkeyPatch, answer: str = "yes\n") -> None:
 
 def assert_units_are_right(recording: dynid.Recording, robot: Robot) -> None:
     check = dynid.check_recording(recording, robot)
-    assert not UNITS & set(check.codes), [finding.sentence for finding in check if finding.code in UNITS]
+    assert not UNITS & set(check.codes), [finding.what for finding in check if finding.code in UNITS]
 
 
 # -- playback ----
@@ -699,8 +700,8 @@ def header_of(preset: str, quantities: dict[str, str]) -> list[str]:
     """Columns of seven joints, each spelled as the preset spells it."""
     names = []
     for quantity, pattern in quantities.items():
-        if quantity in PRESETS[preset].columns:
-            assert pattern in PRESETS[preset].columns[quantity]
+        if quantity in PRESETS[preset].patterns:
+            assert pattern in PRESETS[preset].patterns[quantity]
         names += [pattern.format(index=j) for j in range(7)]
     return names
 
@@ -795,7 +796,7 @@ def test_programs_refuse(
 def test_commands_of_the_page_exist() -> None:
     from typer.main import get_command
 
-    from dynid.cli.app import app
+    from cli_program import app
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
     page = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")

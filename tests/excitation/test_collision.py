@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cli_program import dynid
 from dynid.errors import InputError
 from dynid.excitation.collision import clearance_of
-from dynid.excitation.design import design_excitation
-from dynid.excitation.fourier import FourierShape, random_fourier
 from dynid.excitation.limits import limits_of
-from dynid.robot.read import read_robot
+from dynid.excitation.search import search_excitation
+from dynid.excitation.shapes import FourierShape, random_fourier
+from dynid.io.robots.read import read_robot
 from messages import facts
-from problems import ARM_URDF, demo_arm, inertial_urdf
+from problems import ARM_URDF, arm_with_hand_urdf, demo_arm, inertial_urdf
 
 
 def example_robot(relative):
@@ -124,12 +126,12 @@ def test_a_design_keeps_its_distance(two_links):
     limits = limits_of(two_links, acceleration=20.0)
     shape = FourierShape(5.0, 3)
     clearance = clearance_of(two_links, least_m=0.02, ground_m=-0.1)
-    free = design_excitation(two_links, None, shape, limits=limits, starts=1, engine="serial")
+    free = search_excitation(two_links, None, shape, limits=limits, starts=1, engine="serial", rest=False)
     grid = free.playable.grid(3000)
     assert clearance.closest(free.playable.evaluate(grid)[0])[0].min() < 0.0  # it would hit
     kept = limits_of(two_links, acceleration=20.0, clearance=clearance)
-    held = design_excitation(two_links, None, shape, limits=kept, starts=1, engine="serial")
-    assert held.margins.clearance.value >= 0.0
+    held = search_excitation(two_links, None, shape, limits=kept, starts=1, engine="serial", rest=False)
+    assert held.margins.clearance >= 0.0
     assert clearance.closest(held.playable.evaluate(grid)[0])[0].min() >= 0.02
     assert held.margins.smallest >= 0.0
 
@@ -140,7 +142,7 @@ def test_panda_is_designed_beside_seventy_pairs_of_meshes():
         example_robot("panda_description/urdf/panda.urdf"), lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
     )
     limits = limits_of(robot, tool_speed=1.0, clearance=clearance_of(robot, least_m=0.01))
-    found = design_excitation(robot, limits=limits, rest=True, periods=5, seconds=8.0)
+    found = search_excitation(robot, limits=limits, rest=True, periods=5, seconds=8.0)
     assert found.margins.smallest >= 0.0
     assert found.playable.closed
 
@@ -152,11 +154,13 @@ def test_ur5_does_not_collide_with_itself():
     clearance = clearance_of(robot, least_m=0.01, ground_m=-0.05)
     assert len(clearance.pairs) > 20
     shape = FourierShape(10.0, 5)
-    free = design_excitation(robot, None, shape, limits=limits_of(robot, acceleration=8.0), starts=2, seconds=30.0)
+    free = search_excitation(
+        robot, None, shape, limits=limits_of(robot, acceleration=8.0), starts=2, seconds=30.0, rest=False
+    )
     grid = free.trajectory.grid(4000)
     assert clearance.closest(free.trajectory.evaluate(grid)[0])[0].min() < 0.0
     limits = limits_of(robot, acceleration=8.0, clearance=clearance)
-    held = design_excitation(robot, free.base, shape, limits=limits, starts=3, seconds=60.0, rest=True)
+    held = search_excitation(robot, free.base, shape, limits=limits, starts=3, seconds=60.0, rest=True)
     assert clearance.closest(held.playable.evaluate(held.playable.grid(8000))[0])[0].min() >= 0.01 - 1e-4
     assert held.margins.smallest >= 0.0
     assert held.condition_number < 200.0
@@ -201,3 +205,32 @@ def test_refusals(two_links, tmp_path):
         clearance_of(two_links, ignore=[("head", "base")])
     with pytest.raises(InputError, match="obstacle 'post' has sizes"):
         clearance_of(two_links, obstacles=[("post", [1.0, 1.0], np.eye(4))])
+
+
+@pytest.mark.parametrize("shapes", [False, True])
+def test_the_motion_stays_above_the_mounting_plane(tmp_path: Path, shapes: bool) -> None:
+    path, out = tmp_path / "arm.urdf", tmp_path / "motion.csv"
+    path.write_text(arm_with_hand_urdf(shapes=shapes))
+    down = ("--position", "-2.5:2.5,-1.5:2.2")  # the middle of this range lies in the plane
+    quick = ("--seconds", 2, "--starts", 2, "--period", 5, "--harmonics", 2, "--effects", "none", *down, "-o", out)
+    done = dynid("excite", path, *quick)
+    assert done.returncode == 0, done.stderr
+    assert "smallest clearance:" in done.stdout
+    assert "left_wheel" in done.stdout
+
+    def lowest() -> float:
+        """Height of the far end of the lift link by trigonometry alone."""
+        q = read_columns(out)
+        return float((0.3 - 0.6 * np.sin(q[:, 1])).min())
+
+    assert lowest() > 0.0
+    free = json.loads(dynid("excite", path, *quick, "--no-collision", "--json").stdout)
+    assert free["smallest_clearance"] is None
+    assert lowest() < 0.0  # the plane was what kept it up
+    none = json.loads(dynid("excite", path, *quick, "--ground", "none", "--json").stdout)
+    assert none["smallest_clearance"] is None or "ground" not in none["smallest_clearance"]["pair"]
+
+
+def read_columns(path: Path) -> np.ndarray:
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    return np.column_stack([table["q1"], table["q2"]])

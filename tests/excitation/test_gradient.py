@@ -1,4 +1,4 @@
-"""Derivatives of regressors by the motion against central differences, Pinocchio and direct geometry."""
+"""Derivatives of regressors by the motion against differences and Pinocchio."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.adapters.pinocchio import pinocchio_model, to_pinocchio_position
+from dynid.dynamics.pinocchio_model import pinocchio_model, to_pinocchio_position
+from dynid.dynamics.regressors import energy_regressor, torque_regressor
 from dynid.errors import InputError
 from dynid.excitation.gradient import (
     energy_gradient,
@@ -16,22 +17,10 @@ from dynid.excitation.gradient import (
     smooth_effect,
     torque_gradient,
 )
-from dynid.excitation.tool import tool_path
-from dynid.regression.energy import energy_regressor
-from dynid.regression.torque import torque_regressor
-from dynid.robot.effects import (
-    Armature,
-    AsymmetricCoulomb,
-    Coulomb,
-    Coupled,
-    LoadCoulomb,
-    Offset,
-    Sigmoid,
-    SmoothCoulomb,
-    Stribeck,
-    Viscous,
-    ViscousPolynomial,
-)
+from dynid.excitation.pose_limits import tool_path
+from dynid.model.effects.dry_friction import AsymmetricCoulomb, Coulomb, LoadCoulomb, Sigmoid, SmoothCoulomb, Stribeck
+from dynid.model.effects.linear import Armature, Offset, Viscous, ViscousPolynomial
+from dynid.model.effects.wrapped import Coupled
 from messages import facts
 from problems import demo_arm, planar_2r, random_motion, random_tree
 
@@ -118,19 +107,6 @@ def test_speed_of_a_point():
     np.testing.assert_allclose(squared, (way**2).sum(axis=1), rtol=1e-7)
     bars = point_speed_gradient(robot, q, v, np.tile(weights, (4, 1)))
     assert_gradient(lambda q, v: float(point_speeds(robot, q, v, 4, point)[0].sum()), (q, v), bars)
-
-
-def test_tool_path_is_that_of_pinocchio():
-    robot = demo_arm()
-    q, _, _ = random_motion(robot, 3, 5)
-    model = pinocchio_model(robot)
-    working = model.createData()
-    place = model.frames[model.getFrameId(robot.links[-1])]
-    expected = []
-    for position in to_pinocchio_position(robot, q):
-        pin.forwardKinematics(model, working, position)
-        expected.append((working.oMi[place.parentJoint] * place.placement).act(np.array([0.0, 0.1, 0.2])))
-    np.testing.assert_allclose(tool_path(robot, q, robot.n_joints - 1, [0.0, 0.1, 0.2]), expected, atol=1e-12)
 
 
 def test_sharp_signs_become_smooth_and_others_stay():

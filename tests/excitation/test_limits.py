@@ -1,21 +1,24 @@
-"""Limits, margins, and slacks of limits that depend on the pose."""
+"""Limits of a robot and the margins that motions leave."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError
-from dynid.excitation.fourier import FourierTrajectory
 from dynid.excitation.gradient import point_speeds
-from dynid.excitation.limits import ToolSpeedLimit, TorqueLimit, limits_of, margins_of, pose_limits
-from dynid.excitation.tool import tool_place
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.read import read_robot
+from dynid.excitation.limits import _BY_NAME, excluded_joints, limits_of, margins_of, without_excluded_joints
+from dynid.excitation.pose_limits import tool_place
+from dynid.excitation.ramps import rest_to_rest
+from dynid.excitation.shapes import random_fourier
+from dynid.excitation.trajectories import FourierTrajectory, PolynomialTrajectory, SequenceTrajectory
+from dynid.io.robots.read import read_robot
 from messages import facts
-from problems import ARM_URDF, demo_arm, planar_2r, random_motion, random_tree
+from problems import arm_with_hand_urdf, demo_arm, planar_2r, random_tree
 
 
 def swing(robot, amplitude=0.3):
@@ -30,15 +33,15 @@ def test_margins_are_the_smallest_fraction_left():
     motion = swing(robot, 1.0)
     w = np.pi / 2.0
     margins = margins_of(robot, motion, limits, 4000)
-    assert margins.position.value == pytest.approx(1.0 - (1.0 / w) / 2.5, abs=1e-6)
-    assert margins.position.where == "elbow"
-    assert margins.velocity.value == pytest.approx(1.0 - 1.0 / 4.0, abs=1e-9)
-    assert margins.acceleration.value == pytest.approx(1.0 - w / 30.0, abs=1e-6)
-    assert margins.jerk.value == pytest.approx(1.0 - w**2 / 10.0, abs=1e-6)
+    assert margins.position == pytest.approx(1.0 - (1.0 / w) / 2.5, abs=1e-6)
+    assert margins.places["position"][0] == "elbow"
+    assert margins.velocity == pytest.approx(1.0 - 1.0 / 4.0, abs=1e-9)
+    assert margins.acceleration == pytest.approx(1.0 - w / 30.0, abs=1e-6)
+    assert margins.jerk == pytest.approx(1.0 - w**2 / 10.0, abs=1e-6)
     assert margins.torque is None
-    assert margins.smallest == margins.position.value
+    assert margins.smallest == margins.position
     assert margins.as_json()["torque"] is None
-    assert margins_of(robot, swing(robot, 5.0), limits).velocity.value < 0.0
+    assert margins_of(robot, swing(robot, 5.0), limits).velocity < 0.0
 
 
 def test_torque_margin_counts_the_model_uncertainty():
@@ -47,7 +50,7 @@ def test_torque_margin_counts_the_model_uncertainty():
     limits = limits_of(robot, torque_uncertainty=0.25)
     tau = inverse_dynamics(robot, *motion.evaluate(motion.grid(2000)))
     expected = 1.0 - 1.25 * (np.abs(tau) / robot.limits("tau_max")).max()
-    assert margins_of(robot, motion, limits, 2000).torque.value == pytest.approx(expected)
+    assert margins_of(robot, motion, limits, 2000).torque == pytest.approx(expected)
 
 
 def test_tool_speed_margin():
@@ -57,40 +60,7 @@ def test_tool_speed_margin():
     q, v, _ = motion.evaluate(motion.grid(500))
     body, point = tool_place(robot, None, [0.0, 0.0, 0.1])
     squared, _ = point_speeds(robot, q, v, body, point)
-    assert margins_of(robot, motion, limits, 500).tool_speed.value == pytest.approx(1.0 - np.sqrt(squared.max()))
-
-
-@pytest.mark.parametrize("kind", ["torque", "tool_speed"])
-def test_slacks_and_their_gradients(kind):
-    robot = demo_arm("viscous,armature")
-    limits = limits_of(robot, tool_speed=2.0)
-    limit = pose_limits(robot, limits)[kind]
-    q, v, a = random_motion(robot, 3, 1)
-    s, pullback = limit.slacks(q, v, a)
-    assert (s <= 1.0).all()
-    bar = np.random.default_rng(0).normal(size=s.shape)
-    bars, h = pullback(bar), 1e-6
-    for which, array in enumerate((q, v, a)):
-        for place in np.ndindex(array.shape):
-            moved = [np.array(part) for part in (q, v, a)]
-            moved[which][place] += h
-            up, _ = limit.slacks(*moved)
-            moved[which][place] -= 2.0 * h
-            down, _ = limit.slacks(*moved)
-            expected = float((bar * (up - down)).sum()) / (2.0 * h)
-            assert bars[which][place] == pytest.approx(expected, rel=1e-5, abs=1e-6)
-    assert (limit.tightened(0.1).slacks(q, v, a)[0] <= s).all()
-
-
-def test_slack_is_zero_at_the_limit():
-    robot = planar_2r()
-    q, v, a = random_motion(robot, 1, 2)
-    tau = inverse_dynamics(robot, q, v, a)
-    slack, _ = TorqueLimit(robot, np.abs(tau[0]), 1.0).slacks(q, v, a)
-    np.testing.assert_allclose(slack, 0.0, atol=1e-12)
-    squared, _ = point_speeds(robot, q, v, 1, np.zeros(3))
-    slack, _ = ToolSpeedLimit(robot, float(np.sqrt(squared[0])), 1, np.zeros(3)).slacks(q, v, a)
-    np.testing.assert_allclose(slack, 0.0, atol=1e-12)
+    assert margins_of(robot, motion, limits, 500).tool_speed == pytest.approx(1.0 - np.sqrt(squared.max()))
 
 
 def test_fraction_and_overrides():
@@ -103,7 +73,7 @@ def test_fraction_and_overrides():
     limits = limits_of(turning)
     unlimited = [joint.kind == "continuous" for joint in turning.joints]
     np.testing.assert_allclose(limits.range[unlimited], [[-np.pi, np.pi]] * sum(unlimited))
-    assert margins_of(turning, swing(turning), limits, 100).position.where != "joint3"
+    assert margins_of(turning, swing(turning), limits, 100).places["position"][0] != "joint3"
 
 
 def test_limits_that_the_description_lacks_can_be_given():
@@ -135,22 +105,6 @@ def test_the_tighter_of_two_limits_holds_and_is_said():
         limits_of(robot, velocity=[1.0, 2.0, 3.0])
 
 
-def test_tool_is_the_farthest_fixed_link_or_what_is_named(tmp_path):
-    path = tmp_path / "arm.urdf"
-    path.write_text(ARM_URDF)
-    robot = read_robot(path)
-    body, point = tool_place(robot, "camera", [0.0, 0.0, 1.0])
-    link = next(link for link in robot.merged if link.name == "camera")
-    assert body == link.body
-    np.testing.assert_allclose(point, link.placement[:3, :3] @ [0.0, 0.0, 1.0] + link.placement[:3, 3])
-    assert tool_place(robot, "upper")[0] == robot.links.index("upper")
-    assert tool_place(robot, None)[0] == robot.n_joints - 1
-    with pytest.raises(InputError, match=facts("upper", "hand", "link")):
-        tool_place(robot, "hand")
-    with pytest.raises(InputError, match="2 numbers, expected 3"):
-        tool_place(robot, None, [0.0, 1.0])
-
-
 def test_notes_and_refusals():
     robot = demo_arm()
     bare = robot.with_parameters(robot.parameters.with_values(np.zeros(len(robot.parameters))))
@@ -173,12 +127,73 @@ def test_notes_and_refusals():
         limits_of(unlimited)
 
 
-def test_obstacles_are_told_with_flags_that_move_them():
-    from dynid.excitation.problem import _remedies
+def test_margins_look_once_at_what_repeats_and_say_when():
+    robot = planar_2r()
+    motion = random_fourier(robot, 4.0, 3, fraction=0.8)
+    limits = limits_of(robot)
+    whole = rest_to_rest(robot, motion, limits, periods=5)
+    found = margins_of(robot, whole, limits, 8000)
+    assert found.n_times < 2500
+    every = np.linspace(0.0, whole.duration_s, 40_001)
+    v = whole.derivative(every, 1)
+    assert found.velocity == pytest.approx((1.0 - np.abs(v) / limits.velocity).min(), abs=1e-4)
+    joint = robot.joint_index(found.places["velocity"][0])
+    there = np.abs(whole.derivative(found.places["velocity"][1], 1))[0, joint]
+    assert found.velocity == pytest.approx(1.0 - there / limits.velocity[joint], abs=1e-9)
+    last = SequenceTrajectory((whole.pieces[1], whole.pieces[1], half_ramp(whole)))
+    found = margins_of(robot, last, replace(limits, acceleration=np.full(2, 1e-3)), 4000)
+    there = np.abs(last.derivative(found.places["acceleration"][1], 2)).max()
+    assert found.acceleration == pytest.approx(1.0 - there / 1e-3, rel=1e-6)
+    assert found.places["acceleration"][1] > 2.0 * motion.duration_s
 
-    assert _remedies(["clearance of 'hand' and 'elbow' in 90 %"]) == ""
-    assert "--ground none or --ground HEIGHT" in _remedies(["clearance of 'hand' and 'ground' in 52 %"])
-    both = _remedies(["clearance of 'ground' and 'hand' in 52 %", "torque of joint 'a' (22, ..) in 24 %"])
-    assert both.startswith("; try --ground none")
-    assert "--position LOW:HIGH,.." in both
-    assert "--torque" in both
+
+def half_ramp(whole):
+    """The way out of a motion, in so short a time that its acceleration is the largest of all."""
+    q, v, a = (part[0] for part in whole.pieces[1].evaluate([0.0]))
+    return PolynomialTrajectory.between(0.05, (q, v, a), (q, 0.0 * q, 0.0 * q))
+
+
+@pytest.fixture
+def urdf(tmp_path: Path) -> Path:
+    path = tmp_path / "arm.urdf"
+    path.write_text(arm_with_hand_urdf())
+    return path
+
+
+def test_fingers_wheels_and_followers_are_held(urdf: Path) -> None:
+    robot = read_robot(urdf, "none")
+    idle = excluded_joints(robot)
+    assert set(idle) == {"finger_1", "left_wheel"}  # claw follows finger_1 and stands still with it
+    held, told = without_excluded_joints(robot)
+    assert held.joint_names == ("pan_joint", "lift_joint")
+    assert held.locked["claw"] == held.locked["finger_1"]
+    assert not held.loops
+    assert "--move" in told
+    assert "left_wheel (by name: wheel); finger_1 (by name: finger)" in told
+    asked = without_excluded_joints(robot, ["finger_1"])[0]
+    assert set(asked.joint_names) == {"pan_joint", "lift_joint", "finger_1"}
+    assert without_excluded_joints(robot, ["all"]) == (robot, "")
+
+
+def test_fingers_of_a_hand_are_told_from_joints_of_an_arm():
+    """As TIAGo and other hands call them; a ring or an index alone is no finger."""
+    fingers = (
+        "hand_index_flex_1_joint",
+        "hand_mrl_joint",
+        "left_hand_little_abd_joint",
+        "hand_ring_joint",
+        "r_thumb_1",
+        "finger1",
+    )
+    assert [name for name in fingers if not _BY_NAME.search(name)] == []
+    arm_with_hand = (
+        "arm_7_joint",
+        "wrist_index",
+        "ring_axis",
+        "hand_joint",
+        "panda_hand_joint",
+        "middle_joint",
+        "spring_1",
+        "hand_ringer",
+    )
+    assert [name for name in arm_with_hand if _BY_NAME.search(name)] == []

@@ -1,4 +1,4 @@
-"""Motion through optimal points: polynomials of (28), shortest times, and designs on small robots."""
+"""Motion through optimal points: shortest times, and designs on small robots."""
 
 from __future__ import annotations
 
@@ -7,51 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.dynamics.simulate import exact_motion
 from dynid.errors import InputError
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.criteria import condition_number, scaling_of
 from dynid.excitation.limits import limits_of, margins_of
-from dynid.excitation.points import (
-    PointsTrajectory,
-    design_points,
-    energy_rows_of,
-    points_excitation,
-    scaling_of,
-    shortest_times,
-)
-from dynid.excitation.shape import SlowedTrajectory
-from dynid.recording.steps.lowpass import EDGE_S
+from dynid.excitation.points import design_points, points_excitation, shortest_times
+from dynid.excitation.points_problem import energy_rows_of
+from dynid.excitation.shapes import random_fourier
+from dynid.excitation.trajectories import PolynomialTrajectory
+from dynid.model.effects.linear import Armature, Viscous
 from dynid.regression.base import reduce_to_base
-from dynid.regression.energy import energy_matrix
-from dynid.robot.effects import Armature, Viscous
-from dynid.simulation import exact_motion
+from dynid.regression.energy_rows import energy_matrix
+from dynid.signals.steps.filters import EDGE_S
 from messages import facts
 from problems import demo_arm, planar_2r, random_tree
 from simulated_clock import SimulatedClock
-
-
-def example(seed=0, points=5, joints=3):
-    rng = np.random.default_rng(seed)
-    knots = np.concatenate([[0.0], np.cumsum(rng.uniform(0.5, 2.0, points - 1))])
-    return PointsTrajectory(knots, *rng.normal(size=(2, points, joints)))
-
-
-def test_the_motion_passes_through_its_points_without_acceleration():
-    motion = example()
-    q, v, a = motion.evaluate(motion.knots_s)
-    np.testing.assert_array_equal(q, motion.position)
-    np.testing.assert_array_equal(v, motion.velocity)
-    np.testing.assert_allclose(a[:-1], 0.0, atol=1e-14)
-    just_before = motion.knots_s[1:] - 1e-9
-    np.testing.assert_allclose(motion.evaluate(just_before)[0], motion.position[1:], atol=1e-7)
-    np.testing.assert_allclose(motion.evaluate(just_before)[2], 0.0, atol=1e-6)
-
-
-def test_derivatives():
-    motion, h = example(1), 1e-6
-    time = np.array([0.3, 1.1, 2.2, 3.0])
-    for order in range(3):
-        slope = (motion.derivative(time + h, order) - motion.derivative(time - h, order)) / (2.0 * h)
-        np.testing.assert_allclose(motion.derivative(time, order + 1), slope, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -64,9 +34,9 @@ def test_shortest_times_saturate_one_joint(seed, jerk):
     v = 0.7 * rng.uniform(-1.0, 1.0, q.shape) * limits.velocity
     times = shortest_times(q, v, limits)
     assert np.isfinite(times).all()
-    motion = PointsTrajectory(np.concatenate([[0.0], np.cumsum(times)]), q, v)
+    motion = PolynomialTrajectory.through(np.concatenate([[0.0], np.cumsum(times)]), q, v)
     for i, length in enumerate(times):
-        t = motion.knots_s[i] + np.linspace(1e-9, length - 1e-9, 4001)
+        t = motion.breaks_s[i] + np.linspace(1e-9, length - 1e-9, 4001)
         use = np.max(
             [
                 (np.abs(motion.derivative(t, 1)) / limits.velocity).max(),
@@ -113,10 +83,10 @@ def test_each_measure_of_condition(measure):
 def test_sampled_points_reproduce_the_regressor_exactly():
     robot = planar_2r([Viscous(), Armature()])
     design = design_points(robot, 12, tick_s=0.005)
-    q, v, _ = design.trajectory.evaluate(design.trajectory.knots_s[design.rows()])
+    q, v, _ = design.trajectory.evaluate(design.trajectory.breaks_s[design.rows()])
     energetic = robot.with_effects([Armature()])
     np.testing.assert_array_equal(energy_rows_of(energetic, reduce_to_base(energetic), q, v), design.W)
-    steps = design.trajectory.knots_s / 0.005
+    steps = design.trajectory.breaks_s / 0.005
     np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
     sampled = design.trajectory.samples(200.0)
     rows = np.round(steps).astype(int)[design.rows()]
@@ -129,8 +99,8 @@ def test_rest_points_at_both_ends():
     robot = planar_2r()
     design = design_points(robot, 8, home=[0.3, -0.2])
     q, v, _ = design.trajectory.evaluate([0.0, design.trajectory.duration_s])
-    np.testing.assert_array_equal(q, [[0.3, -0.2]] * 2)
-    np.testing.assert_array_equal(v, 0.0)
+    np.testing.assert_allclose(q, [[0.3, -0.2]] * 2, rtol=0.0, atol=1e-14)
+    np.testing.assert_allclose(v, 0.0, atol=1e-13)
 
 
 @pytest.mark.slow
@@ -145,19 +115,20 @@ def test_positions_without_effect_are_drawn_at_random():
 def test_an_excitation_of_points():
     robot = planar_2r([Viscous()])
     found = points_excitation(robot, None, 10, starts=1, seed=3)
-    assert found.model == "energy"
     times = design_points(robot, 10, starts=1, seed=3).trajectory.point_times_s
     assert min(times[0], found.playable.duration_s - times[-1]) > EDGE_S  # what identification drops of a log holds no row
     record = found.as_json()
-    assert record["condition_number"] == found.energy.condition_number
+    assert record["model"] == "energy"
+    W = found.energy_rows
+    assert record["condition_number"] == condition_number(W)
     assert record["torque_condition_number"] == found.condition_number
-    assert record["scaling"] == found.energy.scaling
+    assert record["scaling"] == scaling_of(W)
     n_energy = reduce_to_base(robot.with_effects([])).n_base
     assert (record["n_rows"], record["n_columns"], record["n_base"]) == (10, n_energy, reduce_to_base(robot).n_base)
     assert found.margins.smallest >= -1e-9
     assert any("friction" in note for note in found.notes)
     words = found.in_words()
-    assert f"{found.energy.condition_number:.4g} of the energy model (10 rows, {n_energy} base parameters)" in words
+    assert f"{condition_number(W):.4g} of the energy model (10 rows, {n_energy} base parameters)" in words
     assert f"{found.condition_number:.4g} of the torque model ({found.base.n_base} base parameters)" in words
 
 
@@ -175,10 +146,10 @@ def test_knots_are_the_times_of_the_optimal_points():
     base = reduce_to_base(robot)
     matrix = energy_matrix(robot, samples, np.column_stack([at[:-1], at[1:]]))
     W, y = matrix[:14, base.independent], matrix[:14, -1]
-    assert np.linalg.cond(W) == pytest.approx(found.energy.condition_number, rel=1e-6)
+    assert np.linalg.cond(W) == pytest.approx(condition_number(found.energy_rows), rel=1e-6)
     truth = base.K @ robot.parameters.values
     np.testing.assert_allclose(np.linalg.lstsq(W, y)[0], truth, atol=1e-4 * np.abs(truth).max())
-    slow = SlowedTrajectory(found.playable, 0.5)
+    slow = found.playable.slowed(0.5)
     np.testing.assert_allclose(slow.point_times_s, 2.0 * knots)
     assert random_fourier(robot, 4.0, 3).point_times_s is None
 
@@ -214,7 +185,7 @@ def test_time_budget_of_points_is_kept(monkeypatch):
 
 def test_refusals():
     robot = planar_2r()
-    with pytest.raises(InputError, match=facts("2", "--rows", "6")):
+    with pytest.raises(InputError, match=facts("2", "--points", "6")):
         design_points(robot, 2)
     with pytest.raises(InputError, match="unknown measure of condition 'best'"):
         design_points(robot, 10, measure="best")
@@ -229,4 +200,4 @@ def test_refusals():
     with pytest.raises(InputError, match="floats"):
         design_points(random_tree(0, floating=True), 30)
     with pytest.raises(InputError, match="do not rise from zero"):
-        PointsTrajectory([0.0, 1.0, 1.0], np.zeros((3, 1)), np.zeros((3, 1)))
+        PolynomialTrajectory.through([0.0, 1.0, 1.0], np.zeros((3, 1)), np.zeros((3, 1)))

@@ -28,6 +28,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import dynid
 from dynid import folders
+from dynid.pipeline.export import export_models, write_result
+from dynid.pipeline.report import report_result
 from fuzz.targets import _identified
 
 
@@ -41,7 +43,7 @@ def whole(folder: Path) -> str:
     return str(record["seal"])
 
 
-def others() -> tuple[dynid.Run, dynid.Run]:
+def others() -> tuple[dynid.IdentificationResult, dynid.IdentificationResult]:
     """Two runs with other numbers."""
     first = _identified()
     second = replace(first, estimate=replace(first.estimate, base_values=1.01 * first.estimate.base_values), seconds=99.0)
@@ -53,19 +55,19 @@ def verbs(folder: Path) -> dict[str, tuple[Callable[[], object], Callable[[], ob
     first, second = others()
 
     def report() -> None:
-        run = dynid.load_run(folder)
-        dynid.report_run(replace(run, notes=("a later report",)), folder / "report.html")
+        run = dynid.load_result(folder)
+        report_result(replace(run, notes=("a later report",)), folder / "report.html")
 
     return {
         "identify": (
-            lambda: dynid.publish_run(first, folder, formats=["json", "urdf"]),
-            lambda: dynid.publish_run(second, folder, formats=["urdf", "mjcf"]),
+            lambda: write_result(first, folder, formats=["json", "urdf"]),
+            lambda: write_result(second, folder, formats=["urdf", "mjcf"]),
         ),
         "export": (
-            lambda: dynid.publish_run(first, folder, formats=["json"]),
-            lambda: dynid.export_run(dynid.load_run(folder), folder, ["urdf", "mjcf", "json"]),
+            lambda: write_result(first, folder, formats=["json"]),
+            lambda: export_models(dynid.load_result(folder), folder, ["urdf", "mjcf", "json"]),
         ),
-        "report": (lambda: dynid.publish_run(first, folder, formats=["json"]), report),
+        "report": (lambda: write_result(first, folder, formats=["json"]), report),
     }
 
 
@@ -128,7 +130,7 @@ def kill_all(
 
             def judge(found: Counter[str] = found, old: str = old) -> None:
                 found["old" if whole(folder) == old else "new"] += 1
-                dynid.load_run(folder)
+                dynid.load_result(folder)
                 left = [path.name for path in Path(place).iterdir() if path.name not in ("run", "saved")]
                 for name in left:  # the next writer clears these
                     assert name.startswith(".run."), name
@@ -211,18 +213,18 @@ def restore(saved: Path, folder: Path) -> None:
 
 def race(pairs: int) -> Counter[str]:
     """Pairs of processes that write one folder at the same time."""
-    from dynid.publish.publish import reserved
+    from dynid.pipeline.export import reserved
 
     first, second = others()
     found = Counter[str]()
     with tempfile.TemporaryDirectory(prefix="race_") as place:
         folder = Path(place) / "run"
 
-        def publish(run: dynid.Run, gate: int) -> None:
+        def publish(run: dynid.IdentificationResult, gate: int) -> None:
             os.read(gate, 1)
             with reserved(folder):  # as the command holds it while it identifies
                 time.sleep(0.2)
-                dynid.publish_run(run, folder, formats=["json"])
+                write_result(run, folder, formats=["json"])
 
         for _ in range(pairs):
             gate, start = os.pipe()

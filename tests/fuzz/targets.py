@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import dynid
+from dynid.excitation.shapes import random_fourier
+from dynid.pipeline.export import write_result
 from fuzz.mutate import Mutator, mutate_bytes, mutate_json, mutate_text, mutate_xml
 
 ROBOTS = Path(__file__).parents[2] / "examples" / "robots"
@@ -251,14 +253,14 @@ def read_and_use(path: Path) -> None:
 
 
 def read_log(path: Path) -> object:
-    from dynid.recording.check import check_signals
+    from dynid.signals.checks import check_signals
 
     recording = dynid.read_recording(path, _two())
     return check_signals(recording, _two()) if isinstance(recording, dynid.Recording) else recording
 
 
 def read_sensor(path: Path) -> object:
-    from dynid.run.sensor_logs import read_sensor_logs
+    from dynid.pipeline.data import read_sensor_logs
 
     return read_sensor_logs([path], _two())
 
@@ -273,7 +275,7 @@ def read_pose_table(path: Path) -> object:
 
 
 def read_commands(path: Path) -> object:
-    from dynid.recording.readers.read import read_recording
+    from dynid.io.logs.read import read_recording
 
     return read_recording(path, ("shoulder", "elbow"), kind="motion")
 
@@ -285,62 +287,61 @@ def read_bounds(path: Path) -> object:
 
 
 def read_constraints(path: Path) -> object:
-    from dynid.estimation.constraints.constraints import constraints_from_table
-    from dynid.estimation.constraints.table import read_constraints_table
+    from dynid.estimation.constraints.table import constraints_from_table, read_constraints_table
 
     return constraints_from_table(read_constraints_table(path))
 
 
 def read_run_file(path: Path) -> object:
-    from dynid.run.runfile import read_run_file as read
+    from dynid.pipeline.run_file import read_run_file as read
 
     found = read(path)
     return found.settings({})
 
 
-def read_sidecar(path: Path) -> object:
-    from dynid.run.store import read_model
+def read_parameters(path: Path) -> object:
+    from dynid.pipeline.folder import read_model
 
     robot = read_model(path)
     n = robot.n_joints
     with np.errstate(all="ignore"):
         if not robot.loops:
             dynid.inverse_dynamics(robot, np.full((1, n), 0.1), np.full((1, n), 0.2), np.full((1, n), 0.3))
-    return dynid.read_sidecar(path)
+    return dynid.read_parameters(path)
 
 
 def read_run(path: Path) -> object:
-    from dynid.run.export import read_exports
+    from dynid.pipeline.model_files import read_exports
 
-    return dynid.load_run(path), read_exports(path)
+    return dynid.load_result(path), read_exports(path)
 
 
 def read_mesh(path: Path) -> object:
-    from dynid.estimation.constraints.centres import CentreOfMassInHull
+    from dynid.estimation.constraints.bodies import CentreOfMassInHull
 
     return CentreOfMassInHull.from_mesh(1, path).faces()
 
 
 def read_motion(path: Path) -> object:
-    from dynid.excitation.export import read_coefficients
+    from dynid.excitation.motion_files import read_coefficients
 
     return read_coefficients(path).samples(10.0)
 
 
 def read_trajectory(path: Path) -> object:
-    from dynid.excitation.fourier import read_trajectory as read
+    from dynid.excitation.motion_files import read_trajectory as read
 
     return read(path, _two())
 
 
 def read_base_values(path: Path) -> object:
-    from dynid.run.base_check import read_base_values as read
+    from dynid.pipeline.base_check import read_base_values as read
 
     return read(path, path.with_name("grouping.csv"))
 
 
 def read_coefficients(path: Path) -> object:
-    from dynid.estimation.retrieval.coefficients import read_coefficients as read
+    from dynid.pipeline.coefficients import read_coefficients as read
 
     return read(path, _two())
 
@@ -351,7 +352,7 @@ def make_parquet(folder: Path) -> Path:
 
 
 def recording(data: dict[str, np.ndarray]) -> dynid.Recording:
-    from dynid.recording.readers.read import read_recording
+    from dynid.io.logs.read import read_recording
 
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "log.csv"
@@ -524,14 +525,14 @@ def make_poses(folder: Path) -> Path:
 
 
 def make_sidecar(folder: Path) -> Path:
-    dynid.write_sidecar(_identified().identified, folder / "arm.json", _identified().estimate)
+    dynid.write_parameters(_identified().model, folder / "arm.json", _identified().estimate)
     return folder / "arm.json"
 
 
-_RUN: dynid.Run | None = None
+_RUN: dynid.IdentificationResult | None = None
 
 
-def _identified() -> dynid.Run:
+def _identified() -> dynid.IdentificationResult:
     """A run on two joints, made once in a process."""
     global _RUN
     if _RUN is None:
@@ -549,7 +550,7 @@ def _identified() -> dynid.Run:
 
 
 def make_run(folder: Path) -> Path:
-    dynid.publish_run(_identified(), folder / "run", formats=["json"])
+    write_result(_identified(), folder / "run", formats=["json"])
     for name in ("report.html", "figures"):
         gone = folder / "run" / name
         shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
@@ -559,7 +560,7 @@ def make_run(folder: Path) -> Path:
 
 def reseal_run(folder: Path) -> None:
     """The hashes of a run's files made right again, as somebody who forges one would."""
-    from dynid.run.sealed import sealed
+    from dynid.pipeline.manifest import sealed
 
     path = folder / "run" / "run.json"
     try:
@@ -577,15 +578,13 @@ def reseal_run(folder: Path) -> None:
 
 
 def make_motion(folder: Path) -> Path:
-    return Path(
-        dynid.write_motion(dynid.excitation.random_fourier(_two(), period_s=5.0), folder / "motion.json", ("a", "b"))
-    )
+    return Path(dynid.write_motion(random_fourier(_two(), period_s=5.0), folder / "motion.json", ("a", "b")))
 
 
 def make_trajectory(folder: Path) -> Path:
-    from dynid.excitation.fourier import write_trajectory
+    from dynid.excitation.motion_files import write_motion
 
-    return Path(write_trajectory(dynid.excitation.random_fourier(_two(), period_s=2.0).samples(20.0), folder / "motion.csv"))
+    return Path(write_motion(random_fourier(_two(), period_s=2.0).samples(20.0), folder / "motion.csv"))
 
 
 def make_base_values(folder: Path) -> Path:
@@ -647,7 +646,7 @@ TARGETS = {
         Target("bounds_toml", writer("bounds.toml", BOUNDS_TOML), read_bounds, {".toml": mutate_text}),
         Target("constraints", writer("known.toml", CONSTRAINTS), read_constraints, {".toml": mutate_text}),
         Target("run_file", writer("dynid.toml", RUN_FILE), read_run_file, {".toml": mutate_text}),
-        Target("sidecar", make_sidecar, read_sidecar, {".json": mutate_json, ".npz": mutate_inside_zip}),
+        Target("sidecar", make_sidecar, read_parameters, {".json": mutate_json, ".npz": mutate_inside_zip}),
         Target("run", make_run, read_run, {".json": mutate_json, ".npz": mutate_inside_zip}, reseal_run),
         Target("run_raw", make_run, read_run, {".json": mutate_text, ".npz": mutate_bytes, ".urdf": mutate_xml}),
         Target("stl", make_stl, read_mesh, {".stl": mutate_bytes}),

@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 from closed_robots import MECHANISMS, closed_robot, constrained_inverse_dynamics, feasible_motion
-from dynid.recording.samples import Samples
+from dynid.dynamics.closed_chains import closures_of, tree_motion
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.regressors import energy_regressor, momentum_regressor, static_regressor, torque_regressor
+from dynid.io.robots.read import chosen_effects
 from dynid.regression.base import reduce_to_base
-from dynid.regression.closed_motion import closures_of, tree_motion
-from dynid.regression.energy import energy_regressor
 from dynid.regression.energy_rows import EnergyRows
 from dynid.regression.factor import factorise
-from dynid.regression.momentum import momentum_regressor
-from dynid.regression.static import static_regressor
-from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.read import chosen_effects
+from dynid.signals.samples import Samples
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -16,20 +16,21 @@ import pyarrow.parquet
 import pytest
 
 from bench import Bench
-from dynid.estimation.methods import sdp
-from dynid.publish.publish import publish_run
-from dynid.recording.readers.read import read_recording
-from dynid.recording.recording import Recording, write_recording
-from dynid.regression import base, structure
+from dynid.dynamics import structure
+from dynid.estimation.consistency import fit_problem
+from dynid.io.logs.read import read_recording, write_recording
+from dynid.io.robots.read import read_robot
+from dynid.model.robot import Robot
+from dynid.pipeline import signal_filter as signals
+from dynid.pipeline.export import write_result
+from dynid.pipeline.identify import identify
+from dynid.pipeline.options import Settings
+from dynid.regression import base
 from dynid.regression.energy_rows import EnergyRows
 from dynid.regression.polynomial_rows import PolynomialRows
 from dynid.regression.row_filter import FilteredRows
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.model import Robot
-from dynid.robot.read import read_robot
-from dynid.run import signals
-from dynid.run.identify import identify
-from dynid.run.options import Settings
+from dynid.signals.recording import Recording
 
 SOURCES = (TorqueRows, EnergyRows, PolynomialRows, FilteredRows)
 
@@ -110,7 +111,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 
     monkeypatch.setattr(structure, "_kept", OrderedDict())  # what other tests found is not taken over
     count(base, "find_base", one_base)
-    count(sdp, "fit_in", one_more("programs"))
+    count(fit_problem, "fit_in", one_more("programs"))
     count(clarabel, "DefaultSolver", one_more("solvers"))
     count(signals, "process", one_more("filtered"))
     for source in SOURCES:
@@ -133,7 +134,7 @@ def test_a_run_computes_everything_once(bench: Bench, tmp_path: Path, opened: Op
     assert work.filtered > 0
 
     work.passes = work.filtered = 0
-    published = publish_run(run, tmp_path / "run", formats=("urdf", "mjcf", "sdf", "c", "json"))
+    published = write_result(run, tmp_path / "run", formats=("urdf", "mjcf", "sdf", "c", "json"))
     assert len(published.exported) == 5
     assert published.report.stat().st_size > 10_000
     assert (work.passes, work.filtered) == (0, 0), "report and export read what the run found"

@@ -18,29 +18,31 @@ import pytest
 from typer.testing import CliRunner
 
 import dynid
+from cli_program import app
 from dynid.arrays import Array
-from dynid.cli.app import app
+from dynid.dynamics.regressors import torque_regressor
+from dynid.dynamics.simulate import simulate
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.methods.registry import method_names, register_method, unregister_method
-from dynid.excitation.fourier import random_fourier
-from dynid.export.c_source import c_compiler
-from dynid.publish.publish import Published
-from dynid.recording.readers.read import read_recording
-from dynid.recording.recording import Recording
+from dynid.estimation.methods.registry import method_names, unregister_method
+from dynid.excitation.shapes import random_fourier
+from dynid.io.code.c import c_compiler
+from dynid.io.logs.read import read_recording
+from dynid.model.effects import unregister_effect
+from dynid.model.effects.effect import NonlinearParameter
+from dynid.model.effects.jointwise import Coefficient, JointwiseEffect
+from dynid.model.robot import Robot
+from dynid.pipeline.export import Published, write_result
+from dynid.pipeline.folder import load_result
+from dynid.pipeline.options import Settings
+from dynid.pipeline.report import unregister_section
+from dynid.pipeline.result import IdentificationResult
+from dynid.pipeline.row_plan import RowKind, register_rows, row_kinds, unregister_rows
 from dynid.regression.channels import Channel, full_channel
-from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
-from dynid.regression.torque import torque_regressor
+from dynid.regression.row_source import CHUNK_ROWS, Chunk, RowSource
 from dynid.report.page import Section
 from dynid.report.page import Table as PageTable
-from dynid.report.run_report import register_section, unregister_section
-from dynid.robot.effects import Coefficient, InnerNumber, JointwiseEffect
-from dynid.robot.model import Robot
-from dynid.run.options import Settings
-from dynid.run.record import Run
-from dynid.run.rows import RowKind, register_rows, row_kinds, unregister_rows
-from dynid.run.store import load_run
-from dynid.simulation import simulate
+from dynid.signals.recording import Recording
 
 FORMATS = ("urdf", "mjcf", "sdf", "c", "json")
 QUICK = ("urdf", "json")
@@ -59,7 +61,7 @@ class Bowed(JointwiseEffect):
 
     name: ClassVar[str] = "bowed"
     linear: ClassVar = (Coefficient("fb", "N m", nonnegative=True, place="friction"),)
-    inner: ClassVar = (InnerNumber("width", "rad/s", "positive", low=1e-3, high=2.0),)
+    nonlinear: ClassVar = (NonlinearParameter("width", "rad/s", "positive", low=1e-3, high=2.0),)
     width: float | tuple[float, ...] = 0.1
 
     def formula(self, m: Any, motion: Any, inner: Any) -> tuple[Any, ...]:
@@ -68,7 +70,7 @@ class Bowed(JointwiseEffect):
 
 
 @dataclass(frozen=True)
-class PowerRows(Rows):
+class PowerRows(RowSource):
     """Power of all joints together: ``v . tau = v . Y phi``, one channel."""
 
     kind = "power"
@@ -150,41 +152,41 @@ def heaviest_link(shown: Any) -> Section:
 
 @pytest.fixture
 def bowed() -> Iterator[None]:
-    dynid.effects.register(Bowed)
-    dynid.effects.register_friction_model(
+    dynid.register_effect(Bowed)
+    forget = dynid.register_friction_model(
         "bowed", lambda start: (dynid.Viscous(), Bowed(width=start.width), dynid.Offset()), tried=False
     )
     yield
-    dynid.effects.unregister_friction_model("bowed")
-    dynid.effects.unregister("bowed")
+    forget()
+    unregister_effect("bowed")
 
 
 @pytest.fixture
 def power() -> Iterator[None]:
-    register_rows(RowKind("power", lambda plan, robot, samples: PowerRows(robot, tuple(samples))))
+    forget = dynid.register_rows(dynid.RowKind("power", lambda plan, robot, samples: PowerRows(robot, tuple(samples))))
     yield
-    unregister_rows("power")
+    forget()
 
 
 @pytest.fixture
 def known_noise() -> Iterator[None]:
-    register_method(KnownNoise)
+    forget = dynid.register_method(KnownNoise)
     yield
-    unregister_method("known_noise")
+    forget()
 
 
 @pytest.fixture
 def json_lines() -> Iterator[None]:
-    dynid.register_format(JsonLines())
+    forget = dynid.register_format(JsonLines())
     yield
-    dynid.unregister_format("jsonl")
+    forget()
 
 
 @pytest.fixture
 def heaviest() -> Iterator[None]:
-    register_section(heaviest_link)
+    forget = dynid.register_section(heaviest_link)
     yield
-    unregister_section(heaviest_link)
+    forget()
 
 
 # A log of a robot whose friction only the effect above describes -----------------------------------
@@ -217,15 +219,15 @@ def friction(robot: Robot) -> Array:
     return 0.5 * (dynid.inverse_dynamics(robot, still, v, still) - dynid.inverse_dynamics(robot, still, -v, still))
 
 
-def through_the_house(run: Run, folder: Path, formats: tuple[str, ...] = FORMATS) -> tuple[Published, str]:
+def through_the_house(run: IdentificationResult, folder: Path, formats: tuple[str, ...] = FORMATS) -> tuple[Published, str]:
     """Publish, prove each file, save and load: returns what was published and the page."""
-    published = dynid.publish_run(run, folder, formats=formats, allow_inconsistent=True)
+    published = write_result(run, folder, formats=formats, allow_inconsistent=True)
     assert published.refusals == ()
     assert [item.format for item in published.exported] == list(formats)
     for item in published.exported:
         assert item.proven or (item.format == "c" and c_compiler() is None), (item.format, item.notes)
     for whole in (False, True):
-        loaded = load_run(folder, with_samples=whole)
+        loaded = load_result(folder, with_samples=whole)
         assert loaded.robot.effects == run.robot.effects
         assert loaded.settings == run.settings
         assert loaded.rows == run.rows
@@ -242,7 +244,7 @@ def dynid_command(*words: object) -> Any:
 
 
 def same_by_command(
-    run: Run, play: Play, folder: Path, *flags: object, log: Path | None = None, to: str = "json,urdf"
+    run: IdentificationResult, play: Play, folder: Path, *flags: object, log: Path | None = None, to: str = "json,urdf"
 ) -> Any:
     """The same by the command line: identify, then report, export and validate from what was stored."""
     words = ("identify", play.urdf, log or play.log, "--cutoff-hz", CUTOFF_HZ, *flags, "-o", folder, "--export", "json")
@@ -267,7 +269,7 @@ def test_a_friction_effect(bowed: None, play: Play, tmp_path: Path) -> None:
     (width,) = (effect.width for effect in run.robot.effects if isinstance(effect, Bowed))
     np.testing.assert_allclose(width, 0.3, rtol=0.3)  # the search knew the number inside by its declaration
     # values and width make up for one another a little; the torque of friction they give does not
-    np.testing.assert_allclose(friction(run.identified), friction(play.truth), rtol=0.05)
+    np.testing.assert_allclose(friction(run.model), friction(play.truth), rtol=0.05)
     published, page = through_the_house(run, tmp_path / "run")
     assert "fb2" in page
     assert "bowed" in page
@@ -280,8 +282,8 @@ def test_a_friction_effect(bowed: None, play: Play, tmp_path: Path) -> None:
 def test_a_friction_model(bowed: None, play: Play, tmp_path: Path) -> None:
     run = dynid.identify(play.urdf, play.log, Settings(friction="bowed", cutoff_hz=CUTOFF_HZ, split=0.65))
     linear = dynid.identify(play.urdf, play.log, Settings(friction="linear", cutoff_hz=CUTOFF_HZ, split=0.65))
-    assert run.friction is not None
-    assert run.friction.model == "bowed"
+    assert run.friction_choice is not None
+    assert run.friction_choice.model == "bowed"
     assert run.validation is not None
     assert linear.validation is not None
     assert run.validation.relative_error < 0.7 * linear.validation.relative_error
@@ -365,7 +367,11 @@ def test_all_of_them_together(
     """Additions know nothing of one another: any of them works with any other."""
     settings = Settings(rows="power", method="known_noise", friction="bowed", cutoff_hz=CUTOFF_HZ)
     run = dynid.identify(play.urdf, play.log, settings)
-    assert (run.rows.kind, run.estimate.method, run.friction and run.friction.model) == ("power", "known_noise", "bowed")
+    assert (run.rows.kind, run.estimate.method, run.friction_choice and run.friction_choice.model) == (
+        "power",
+        "known_noise",
+        "bowed",
+    )
     _, page = through_the_house(run, tmp_path / "run")
     assert "Heaviest link by our own rules" in page
     again = dynid_command(*shlex.split(run.command())[1:], "-o", tmp_path / "again", "--export", "json", "--json")

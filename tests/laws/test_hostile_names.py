@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import dynid
-from dynid.report.run_report import report_page
-from dynid.run.runfile import read_run_file, write_run_file
+from dynid.excitation.shapes import random_fourier
+from dynid.pipeline.report import report_page
+from dynid.pipeline.run_file import read_run_file, write_run_file
 from fuzz.targets import _identified
 
 HOSTILE = (
@@ -31,7 +32,7 @@ HOSTILE = (
 )
 
 
-def hostile_run(name: str) -> dynid.Run:
+def hostile_run(name: str) -> dynid.IdentificationResult:
     run = _identified()
     joints = tuple(replace(joint, name=f"{joint.name} {name}") for joint in run.robot.joints)
     robot = replace(run.robot, name=name, joints=joints)
@@ -74,7 +75,7 @@ def test_a_report_takes_no_markup_from_names(name: str, plain: Scripts) -> None:
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_c_source_takes_no_code_from_names(name: str, tmp_path: Path) -> None:
-    written = dynid.write_c(hostile_run(name).identified, tmp_path / "arm.c", "", True)
+    written = dynid.write_c(hostile_run(name).model, tmp_path / "arm.c", "", True)
     sources = [str(path) for path in (written.path, *written.companions)]
     ended = subprocess.run(
         ["gcc", "-std=c99", "-Wall", "-Werror", "-c", sources[0], "-o", str(tmp_path / "arm.o")],
@@ -118,7 +119,7 @@ def test_motions_for_robots_take_no_code_from_names(name: str, tmp_path: Path) -
     import yaml
 
     robot = dynid.demo_robot()
-    motion = dynid.excitation.random_fourier(robot.only(robot.joint_names[:6]), period_s=2.0)
+    motion = random_fourier(robot.only(robot.joint_names[:6]), period_s=2.0)
     names = tuple(f"{name} {k}" for k in range(6))
     ros = dynid.write_motion(motion, tmp_path / "motion.yaml", names)
     table = yaml.safe_load(Path(ros).read_text())

@@ -7,16 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dynid.bodies import (
-    box_functionals,
-    cuboid_of,
-    ellipsoid_functional,
-    phi_of_cuboid,
-    phi_of_points,
-    realisable_in_box,
-    realisable_in_ellipsoid,
-)
-from dynid.inertia import (
+from dynid.estimation.constraints.shapes import box_functionals, ellipsoid_functional
+from dynid.estimation.methods.log_cholesky import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
+from dynid.model.inertia import (
     ORDERS,
     change_of_frame,
     consistency,
@@ -36,7 +29,7 @@ from dynid.inertia import (
     sousa_matrix,
     spatial_inertia,
 )
-from dynid.log_cholesky import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
+from uniform_bodies import cuboid_of, phi_of_cuboid, phi_of_points, realisable_in_box, realisable_in_ellipsoid
 
 
 def numbers(*shape: int, low: float = -3.0, high: float = 3.0) -> st.SearchStrategy[np.ndarray]:

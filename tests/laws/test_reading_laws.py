@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dynid.errors import InputError
-from dynid.recording.readers.read import open_recording, read_recording
-from dynid.recording.recording import Recording, write_recording
+from dynid.io.logs.read import open_recording, read_recording, write_recording
+from dynid.signals.recording import Recording
 
 SUFFIXES = st.sampled_from([".csv", ".parquet", ".npz"])
 WORDS = {
@@ -143,28 +143,19 @@ def test_nan_runs_repeated_and_unsorted_stamps(n, seed, suffix, nan_share, chunk
     assert recording.source.n_dropped == n - len(rows)
 
 
-@given(
-    n=st.integers(3, 60),
-    chunk_rows=st.integers(1, 70),
-    before=st.integers(0, 70),
-    after=st.integers(0, 70),
-)
-def test_chunks_hold_the_log_and_their_neighbours(n, chunk_rows, before, after):
+@given(n=st.integers(3, 60), chunk_rows=st.integers(1, 70))
+def test_chunks_hold_the_log(n, chunk_rows):
     values = signals(n, 2, n)
     whole = Recording(time=np.arange(n) * 0.1, joint_names=("a", "b"), **values)
 
     def walk(folder: Path):
         path = write_recording(whole, folder / "log.parquet")
-        return list(open_recording(path, ["a", "b"], chunk_rows=chunk_rows).chunks(before, after))
+        return list(open_recording(path, ["a", "b"], chunk_rows=chunk_rows))
 
     chunks = in_folder(walk)
-    assert sum(chunk.n_own for chunk in chunks) == n
-    for chunk in chunks:
-        start, stop = chunk.first_row, chunk.first_row + chunk.n_own
-        first, last = max(0, start - before), min(n, stop + after)
-        assert (chunk.n_before, chunk.n_after) == (start - first, last - stop)
-        np.testing.assert_array_equal(chunk.recording.time, whole.time[first:last])
-        np.testing.assert_array_equal(chunk.recording.torque, whole.torque[first:last])
+    assert all(chunk.n_samples == chunk_rows for chunk in chunks[:-1])
+    np.testing.assert_array_equal(np.concatenate([chunk.time for chunk in chunks]), whole.time)
+    np.testing.assert_array_equal(np.concatenate([chunk.torque for chunk in chunks]), whole.torque)
 
 
 @given(

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.inertia import change_of_frame
-from dynid.recording.samples import Samples
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.regressors import energy_regressor, momentum_regressor, static_regressor, torque_regressor
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.inertia import change_of_frame
+from dynid.model.joint import Joint
+from dynid.model.robot import Robot, make_robot
 from dynid.regression.base import reduce_to_base
-from dynid.regression.energy import energy_regressor
 from dynid.regression.factor import build_regression, factorise
-from dynid.regression.momentum import momentum_regressor
-from dynid.regression.static import static_regressor
-from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
-from dynid.robot.model import Joint, Robot, make_robot
+from dynid.signals.samples import Samples
 from problems import random_motion, random_pose, random_tree
 
 ALL_EFFECTS = (Viscous(), Coulomb(), Offset(), Armature())

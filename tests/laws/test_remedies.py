@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import typer
 
-from dynid.cli.app import app
-from dynid.recording.readers.mapping import KEYS
-from dynid.run.options import all_options
+from cli_program import app
+from dynid.io.logs.layout import KEYS
+from dynid.pipeline.options import all_options
+from dynid.signals.steps import clock, cuts, filters
 
 SOURCE = Path(__file__).parents[2] / "src" / "dynid"
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
@@ -85,7 +86,11 @@ def test_commands_in_messages_take_their_flags(texts: list[tuple[str, str]]) -> 
 def test_findings_on_data_name_flags_of_identify_and_keys_of_mappings(texts: list[tuple[str, str]]) -> None:
     """What the data check advises is to be done to a run: its flags are those of identify, or of the verb that is named before them."""
     known = flags_of_program()
-    checks = [(place, text) for place, text in texts if place.startswith(("recording/checks", "validation/torque_checks"))]
+    checks = [
+        (place, text)
+        for place, text in texts
+        if place.startswith(("signals/checks", "validation/data_check", "validation/misread_logs", "validation/model_fit"))
+    ]
     of_verbs = [(place, verb, flag) for place, text in checks for verb, flag in re.findall(r"dynid (\w+) (--[a-z-]+)", text)]
     assert of_verbs
     plain = [(place, re.sub(r"dynid \w+ --[a-z-]+", "", text)) for place, text in checks]
@@ -106,14 +111,12 @@ def test_settings_in_messages_exist(texts: list[tuple[str, str]]) -> None:
 
 def test_steps_in_findings_exist_and_are_said_to_be_python(texts: list[tuple[str, str]]) -> None:
     """A user of the command line must not be sent to a class."""
-    import dynid.steps
-
     found = [
         (place, text, name)
         for place, text in texts
-        if place.startswith(("recording/checks", "validation/torque_checks"))
+        if place.startswith(("signals/checks", "validation/data_check", "validation/misread_logs", "validation/model_fit"))
         for name in re.findall(r"\b([A-Z][A-Za-z]+)\(", text)
     ]
     assert found
     assert [place for place, text, _ in found if "in Python" not in text] == []
-    assert [name for _, _, name in found if not hasattr(dynid.steps, name)] == []
+    assert [name for _, _, name in found if not any(hasattr(module, name) for module in (clock, cuts, filters))] == []

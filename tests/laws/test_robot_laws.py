@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynid.adapters.mujoco import mjcf_text
-from dynid.adapters.pinocchio import inverse_dynamics, pinocchio_model, to_pinocchio_position
 from dynid.arrays import Array
-from dynid.inertia import change_of_frame
-from dynid.robot.files import Description
-from dynid.robot.mjcf import robot_from_mjcf
-from dynid.robot.model import Robot, make_robot
+from dynid.dynamics.pinocchio_model import inverse_dynamics, pinocchio_model, to_pinocchio_position
+from dynid.io.robots.description import Description
+from dynid.io.robots.mjcf_new import mjcf_text
+from dynid.io.robots.mjcf_read import robot_from_mjcf
+from dynid.model.inertia import change_of_frame
+from dynid.model.robot import Robot, make_robot
 from problems import random_motion, random_phi, random_pose, random_tree
 
 seeds = st.integers(0, 2**16)

@@ -9,26 +9,25 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from dynid.dynamics.regressors import proper_body_regressor, static_regressor
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.registry import METHODS, entry_named, method_named
-from dynid.inertia import phi_from_mass_com_inertia
-from dynid.parameters import Parameters
-from dynid.recording.commands import Command, PositionControl
-from dynid.recording.polynomial import PolynomialApproximation
-from dynid.recording.wrench import WrenchRecording
+from dynid.model.inertia import phi_from_mass_com_inertia
+from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.body import proper_body_regressor
 from dynid.regression.command_rows import CommandRows, CommandSamples
 from dynid.regression.energy_rows import EnergyRows
 from dynid.regression.factor import factorise
 from dynid.regression.polynomial_rows import PolynomialRows
 from dynid.regression.row_filter import FilterAndDecimate, FilteredRows
-from dynid.regression.source import RowSource
-from dynid.regression.static import static_regressor
+from dynid.regression.row_source import RowSource
 from dynid.regression.static_rows import StaticRows
 from dynid.regression.torque_rows import TorqueRows
 from dynid.regression.wrench_rows import WrenchRows
+from dynid.signals.commands import Command, PositionControl
+from dynid.signals.polynomial_kernels import PolynomialApproximation
+from dynid.signals.recording import WrenchRecording
 from noisy_logs import exact_log, noisy_log, short_arm
 
 NOISE = 0.02

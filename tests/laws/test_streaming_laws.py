@@ -10,26 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.recording.process import process
-from dynid.recording.recording import Recording, RecordingStream
-from dynid.recording.samples import Samples
-from dynid.recording.steps import (
-    Decimate,
-    Differentiate,
-    DropRepeated,
-    LowPass,
-    Median,
-    PeriodAverage,
-    Resample,
-    SavitzkyGolay,
-    Shift,
-    SmoothingSpline,
-    SplitAtGaps,
-    Step,
-    Trim,
-    TrimToMotion,
-    Unwrap,
-)
+from dynid.signals.process import process
+from dynid.signals.recording import Recording
+from dynid.signals.samples import Samples
+from dynid.signals.steps.clock import Decimate, PeriodAverage, Resample, Shift
+from dynid.signals.steps.cuts import DropRepeated, SplitAtGaps, Trim, TrimToMotion, Unwrap
+from dynid.signals.steps.filters import Differentiate, LowPass, Median, SavitzkyGolay, SmoothingSpline
+from dynid.signals.steps.step import Step
+from dynid.signals.stream import RecordingStream
 
 FIELDS = ("time", "position", "velocity", "acceleration", "torque", "raw_torque")
 

@@ -29,14 +29,17 @@ from mutation.operators import mutant_of, places_of  # noqa: E402 - the folder o
 
 MODULES = {
     "inertia": (
-        "dynid.inertia",
-        ["tests/test_inertia.py"],
+        "dynid.model.inertia",
+        ["tests/model/test_inertia.py"],
     ),
     "factor": ("dynid.regression.factor", ["tests/regression/test_factor.py"]),
     "base": ("dynid.regression.base", ["tests/regression/test_base.py"]),
-    "consistent_set": ("dynid.estimation.convex.consistent_set", ["tests/estimation/convex/test_consistent_set.py"]),
+    "consistent_set": (
+        "dynid.estimation.consistency.consistent_set",
+        ["tests/estimation/consistency/test_consistent_set.py"],
+    ),
     # tests of whole logs take minutes where loops are not compiled
-    "recursive_kernel": ("dynid.estimation.methods.recursive_kernel", ["tests/estimation/methods/test_recursive_kernel.py"]),
+    "online_kernels": ("dynid.estimation.online_kernels", ["tests/estimation/test_online_kernels.py"]),
 }
 """Module and the tests that must notice, the quickest first."""
 _LIBRARIES = ("numpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.signal", "numba", "pytest",
@@ -56,9 +59,7 @@ class Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__file__ = str(_file(self.name))
-        plain = self.source.replace(
-            "from dynid.adapters.numba import njit", "njit = lambda **_: (lambda function: function)"
-        )
+        plain = self.source.replace("from dynid.compiled import njit", "njit = lambda **_: (lambda function: function)")
         exec(compile(plain, module.__file__, "exec"), module.__dict__)
 
 
@@ -91,7 +92,7 @@ def forget() -> None:
             for value in list(vars(module).values()):
                 if callable(clear := getattr(value, "cache_clear", None)):
                     clear()
-    structures = sys.modules.get("dynid.regression.structure")
+    structures = sys.modules.get("dynid.dynamics.structure")
     if structures is not None:
         structures.forget_structures()
 

@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from dynid.recording.samples import Samples
+from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states
+from dynid.dynamics.regressors import energy_regressor, torque_regressor
+from dynid.io.robots.dh import robot_from_table
+from dynid.io.robots.read import DEFAULT_EFFECTS, chosen_effects
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.energy_rows import energy_regression, energy_regressor
+from dynid.regression.energy_rows import energy_regression
 from dynid.regression.factor import build_regression
 from dynid.regression.independence import independent_columns
-from dynid.regression.random_states import random_states
-from dynid.regression.torque import inverse_dynamics, torque_regressor
-from dynid.robot.dh import robot_from_table
-from dynid.robot.read import DEFAULT_EFFECTS, chosen_effects
+from dynid.signals.samples import Samples
 from published import (
     columns,
     combination_matrix,

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dynid.cli.app import app
-from dynid.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
-from dynid.recording.recording import Recording, write_recording
-from dynid.regression.torque import inverse_dynamics
-from dynid.run.store import load_run
+from cli_program import app
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.io.logs.read import write_recording
+from dynid.model.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
+from dynid.pipeline.folder import load_result
+from dynid.signals.recording import Recording
 from published import combinations, gaz_base, gaz_bounds, gaz_coefficients, panda_motion, published_robot, robot_file, tables
 from shared_data import shared
 
@@ -58,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_steps_reach_the_optimum_of_the_41_coefficients_kept(folder: Path, bounds: str, optimum: float) -> None:
     run = folder / f"run_{bounds}"
     found = dynid(
-        "identify", robot_file("panda"), "--method", "retrieve", "--from", folder / "coefficients.csv",
+        "identify", robot_file("panda"), "--method", "retrieve", "--coefficients", folder / "coefficients.csv",
         "--bounds", folder / f"{bounds}.csv", "--drop-above", 30, "-o", run, "--export", "json",
     )  # fmt: skip
     retrieval = found["retrieval"]
@@ -69,7 +70,7 @@ def test_two_steps_reach_the_optimum_of_the_41_coefficients_kept(folder: Path, b
     # the cost is that of the printed values over the coefficients that the paper kept
     kept = np.flatnonzero(np.isfinite(TABLE_3["p_hat"]))
     assert [entry["name"] for entry in retrieval["coefficients"]] == [f"pi_{i + 1}" for i in kept]
-    bodies = load_run(run).identified.parameters
+    bodies = load_result(run).model.parameters
     of_set = gaz_base(published_robot("panda"), kept).K @ bodies.values
     assert np.sum((of_set - TABLE_3["reverse"][kept]) ** 2) == pytest.approx(retrieval["cost"], rel=1e-9)
     mass, com, _ = mass_com_inertia(bodies.inertials)
@@ -115,7 +116,7 @@ def test_one_step_gives_the_one_step_column_back(folder: Path) -> None:
     )  # fmt: skip
     assert found["retrieval"]["violated"] == {}
     assert found["relative_error"]["identification"] < 5e-4
-    values = base.K @ load_run(run).identified.parameters.values[:70]
+    values = base.K @ load_result(run).model.parameters.values[:70]
     np.testing.assert_allclose(values, TABLE_3["one_step"], atol=2e-3)
 
 
@@ -131,7 +132,7 @@ def test_one_step_on_the_recording_is_near_the_one_step_column(folder: Path) -> 
     assert found["feasible"]
     assert found["retrieval"]["violated"] == {}
     assert found["relative_error"]["identification"] < 0.0141  # what the paper prints for its own log, unconstrained
-    values = gaz_base(published_robot("panda")).K @ load_run(run).identified.parameters.values[:70]
+    values = gaz_base(published_robot("panda")).K @ load_result(run).model.parameters.values[:70]
     published = TABLE_3["one_step"]
     large = np.abs(published) > 0.3
     assert large.sum() == 8
@@ -208,7 +209,7 @@ def test_conditions_of_the_two_link_robot_from_a_run_file(tmp_path: Path) -> Non
     found = dynid("identify", "--config", tmp_path / "dynid.toml", "-o", tmp_path / "run", "--export", "json")
     assert found["retrieval"]["violated"] == {}
     assert found["retrieval"]["lower_bound"] < found["retrieval"]["cost"]
-    bodies = load_run(tmp_path / "run").identified.parameters.inertials
+    bodies = load_result(tmp_path / "run").model.parameters.inertials
     assert is_consistent(bodies, "full").all()
     mass, com, _ = mass_com_inertia(bodies)
     assert np.hypot(com[0, 0], com[0, 2]) <= 0.15
@@ -217,7 +218,7 @@ def test_conditions_of_the_two_link_robot_from_a_run_file(tmp_path: Path) -> Non
     assert com[0, 1] <= -0.7
     free = dynid("identify", "--config", tmp_path / "without.toml", "-o", tmp_path / "free", "--export", "json")
     assert free["retrieval"]["cost"] < found["retrieval"]["cost"]
-    mass, com, _ = mass_com_inertia(load_run(tmp_path / "free").identified.parameters.inertials)
+    mass, com, _ = mass_com_inertia(load_result(tmp_path / "free").model.parameters.inertials)
     assert np.hypot(com[1, 1], com[1, 2]) > _radius(com[1, 0])
     assert mass[0] > 4.0
     assert com[0, 1] > -0.7

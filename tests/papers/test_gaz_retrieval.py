@@ -12,18 +12,18 @@ import cvxpy
 import numpy as np
 import pytest
 
-from dynid.estimation.completion import parameter_scale
+from dynid.dynamics.regressors import static_matrix
+from dynid.estimation.consistency.correction import closest_feasible
+from dynid.estimation.constraints.bodies import CentreOfMassInSphere
 from dynid.estimation.constraints.bounds import Bounds, read_bounds
 from dynid.estimation.constraints.conditions import Condition
-from dynid.estimation.constraints.constraints import CentreOfMassInSphere
-from dynid.estimation.convex.feasibility import closest_feasible
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.retrieval.retrieve import PenaltyRetrieval
-from dynid.estimation.reverse_engineering import LagrangianModel
-from dynid.inertia import PSEUDO_BASIS, is_consistent, mass_com_inertia
+from dynid.estimation.linear import parameter_scale
+from dynid.estimation.methods.retrieval import PenaltyRetrieval
+from dynid.estimation.oracle import LagrangianModel
+from dynid.estimation.result import Outcome
+from dynid.model.inertia import PSEUDO_BASIS, is_consistent, mass_com_inertia
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import matrix_regression
-from dynid.regression.static import static_matrix
 from published import gaz_base, gaz_bounds, gaz_coefficients, published_robot, tables
 
 PUBLISHED_COST = 2.75e-3
@@ -88,6 +88,15 @@ def test_convex_optimum_is_reached_with_everything_met(base, values, key):
     assert 0.0 <= found.gap <= 1e-4 * found.cost
     assert float(np.sum((found.base_values - values) ** 2)) == pytest.approx(found.cost, rel=1e-9)
     _assert_inside(key, found.bodies)
+
+
+def test_a_total_mass_far_below_the_robots_own_is_met(base, values):
+    """Links become next to massless; the cost is that of cvxpy."""
+    bounds = Bounds({**gaz_bounds(C5Z["authors_code"]), "total_mass": (5.0, 8.0)})
+    found = PenaltyRetrieval(cost="coefficients", bounds=bounds).retrieve(base, values)
+    assert found.outcome is Outcome.SOLVED
+    assert found.cost == pytest.approx(0.1764, rel=1e-3)
+    assert 5.0 <= found.bodies[:, 0].sum() <= 8.0
 
 
 def test_nearest_feasible_base_values_are_the_same_optimum(base, values):

@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.joint_wrench import joint_wrenches
+from dynid.estimation.constraints.bodies import CentreOfMassInSphere
 from dynid.estimation.constraints.bounds import Bounds
 from dynid.estimation.constraints.conditions import Condition
-from dynid.estimation.constraints.constraints import CentreOfMassInSphere
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.retrieval.joint_wrench import joint_wrenches
-from dynid.estimation.retrieval.retrieve import PenaltyRetrieval
-from dynid.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
+from dynid.estimation.methods.retrieval import PenaltyRetrieval
+from dynid.estimation.result import Outcome
+from dynid.io.robots.dh import robot_from_table
+from dynid.model.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.dh import robot_from_table
 from published import gaz_bodies, tables
 
 L1, L2, CONE, R1, R2, R3 = 1.5, 0.8, 0.2, 0.15, 0.08, 0.02

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.recording.polynomial import PolynomialApproximation
+from dynid.signals.polynomial_kernels import PolynomialApproximation
 from published import tables
 
 TABLES = tables("lomakin2020")

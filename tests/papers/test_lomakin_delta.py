@@ -14,12 +14,14 @@ import pytest
 
 import dynid
 from closed_robots import FOLDER
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.shapes import random_fourier
+from dynid.regression.polynomial_rows import polynomial_regression
+from dynid.signals.polynomial_kernels import PolynomialApproximation
 from published import tables
 
 TABLES = tables("lomakin2020")
 PAPER = TABLES["polynomial_approximation"]
-SETTINGS = dynid.PolynomialApproximation(
+SETTINGS = PolynomialApproximation(
     order=PAPER["order"], product_order=PAPER["product_order"], window_s=PAPER["window_s"], alpha=3.0, beta=3.0
 )
 SYMBOLS = {"c_fc": "fc", "c_fv": "fv", "J": "Izz", "mr": "mx"}
@@ -57,7 +59,7 @@ def estimates() -> dict[str, dict[str, float]]:
     base, (_, recording) = dynid.reduce_to_base(robot()), log()
     plain = dynid.OrdinaryLeastSquares(covariance="classical")
     filtered = dynid.build_regression(robot(), dynid.process(recording, [dynid.SavitzkyGolay(11, 2, velocity="position")]))
-    approximated = dynid.polynomial_regression(robot(), recording, SETTINGS, composition="product")
+    approximated = polynomial_regression(robot(), recording, SETTINGS, composition="product")
     found = {
         "OLS filtered": dynid.estimate(filtered, base, plain),
         "OLS with PA": dynid.estimate(approximated, base, plain),
@@ -78,7 +80,7 @@ def test_the_file_has_the_values_of_table_1_and_thirteen_base_parameters() -> No
 
 def test_the_lumped_torque_is_that_of_the_equation() -> None:
     """tau_i = (J_m + J)_i a_i - m_i |r_i| g cos q_i + m4 [J^T (xdd - g)]_i + c_fc,i sign v_i + c_fv,i v_i."""
-    from dynid.regression.closed_motion import tree_motion
+    from dynid.dynamics.closed_chains import tree_motion
 
     samples, _ = log()
     q, v, a = samples.position[:300:7], samples.velocity[:300:7], samples.acceleration[:300:7]

@@ -10,16 +10,20 @@ import numpy as np
 import pytest
 
 from dynid.arrays import Array
-from dynid.estimation.convex.feasibility import closest_feasible, feasibility
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.regressors import torque_regressor
+from dynid.estimation.consistency.correction import closest_feasible
+from dynid.estimation.consistency.feasibility import feasibility
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.fit import fit_residual_friction
-from dynid.estimation.reverse_engineering import LagrangianModel, pose_regression, reverse_engineer
-from dynid.inertia import is_consistent
-from dynid.recording.recording import StaticRecording
-from dynid.recording.samples import Samples
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.oracle import LagrangianModel, reverse_engineer
+from dynid.model.effects.dry_friction import Sigmoid
+from dynid.model.inertia import is_consistent
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.torque import inverse_dynamics, torque_regressor
-from dynid.robot.effects import Sigmoid
+from dynid.regression.static_rows import pose_regression
+from dynid.signals.recording import StaticRecording
+from dynid.signals.samples import Samples
 from published import (
     combination_matrix,
     combinations,
@@ -77,7 +81,7 @@ def mended_p_hat() -> list[list[float]]:
 
 def test_printed_coefficients_come_back_from_poses(robot, published, poses):
     """Condition number 48.9 in print; other poses, drawn within the joint limits, come near it."""
-    found = estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published)
+    found = estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published, OrdinaryLeastSquares())
     np.testing.assert_allclose(found.base_values, COEFFICIENTS["reverse"], rtol=0.0, atol=1e-10)
     assert found.n_rows == 1010 * (28 + 6)  # gravity of the vertical first joint says nothing
     assert found.condition_number == pytest.approx(TABLES["identification"]["condition_number_static"], rel=0.05)
@@ -95,7 +99,7 @@ def test_lagrangian_and_newton_euler_agree(robot, published, model, poses):
     rng = np.random.default_rng(0)
     low, high = robot.position_limits.T
     q, v, a = rng.uniform(low, high, (50, 7)), rng.uniform(-2.0, 2.0, (50, 7)), rng.uniform(-5.0, 5.0, (50, 7))
-    found = estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published)
+    found = estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published, OrdinaryLeastSquares())
     recursive = inverse_dynamics(robot.with_parameters(found.standard), q, v, a)
     np.testing.assert_allclose(model.inverse_dynamics(q, v, a), recursive, rtol=0.0, atol=1e-9)
 

@@ -8,22 +8,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.regressors import torque_regressor
 from dynid.estimation.constraints.bounds import Bounds
 from dynid.estimation.estimate import estimate
-from dynid.estimation.friction.choice import FILTER_MEMORY, choose_friction, estimate_under_load
+from dynid.estimation.friction.estimates import estimate_under_load
 from dynid.estimation.friction.fit import fit_residual_friction
+from dynid.estimation.friction.selection import FILTER_MEMORY, choose_friction
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.retrieval.retrieve import PenaltyRetrieval
-from dynid.estimation.reverse_engineering import LagrangianModel
-from dynid.recording.process import process
-from dynid.recording.readers.read import read_recording
-from dynid.recording.steps import Decimate, Differentiate, LowPass, Resample
+from dynid.estimation.methods.retrieval import PenaltyRetrieval
+from dynid.estimation.oracle import LagrangianModel
+from dynid.io.logs.read import read_recording
+from dynid.model.effects.dry_friction import Sigmoid
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import inverse_dynamics, torque_regressor
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.effects import Sigmoid
-from dynid.validation.torque import validate
+from dynid.signals.process import process
+from dynid.signals.steps.clock import Decimate, Resample
+from dynid.signals.steps.filters import Differentiate, LowPass
+from dynid.validation.prediction import validate
 from published import (
     combination_matrix,
     combinations,
@@ -79,7 +82,7 @@ def _halves(log, velocity="logged"):
 
 def _linear(robot, samples):
     linear = published_robot("panda", "viscous,coulomb,offset")
-    return linear, estimate(build_regression(linear, samples), reduce_to_base(linear))
+    return linear, estimate(build_regression(linear, samples), reduce_to_base(linear), OrdinaryLeastSquares())
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from dynid.estimation.estimate import estimate
-from dynid.estimation.reverse_engineering import pose_regression, reverse_engineer
-from dynid.recording.readers.read import read_recording
-from dynid.recording.recording import StaticRecording
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.oracle import reverse_engineer
+from dynid.io.logs.read import read_recording
+from dynid.io.robots.read import read_robot
 from dynid.regression.base import reduce_to_base
-from dynid.robot.read import read_robot
+from dynid.regression.static_rows import pose_regression
+from dynid.signals.recording import StaticRecording
 from published import combination_matrix, gaz_base, gaz_bodies, gaz_coefficients, gaz_name, published_robot, tables
 from shared_data import need
 
@@ -46,7 +48,7 @@ def poses(robot):
 
 @pytest.fixture(scope="module")
 def engineered(robot, published, poses):
-    return estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published)
+    return estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published, OrdinaryLeastSquares())
 
 
 def test_condition_number_is_the_published_one(engineered):

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dynid.cli.app import app
-from dynid.recording.motion import Recording
-from dynid.recording.write import write_recording
-from dynid.regression.torque import inverse_dynamics
+from cli_program import app
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.io.logs.read import write_recording
+from dynid.signals.recording import Recording
 from papers.test_sousa_wam import TABLES, extra_constraints, motions, wam
 from published import robot_file
 
@@ -27,7 +27,8 @@ NOISE = 0.75
 SETTLED = (
     "--velocity",
     "logged",
-    "--signals",
+    "--filter-on",
+    "signals",
     "--cutoff-hz",
     "20",
     "--dead-zone",

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.estimation.convex.feasibility import closest_feasible, feasibility
-from dynid.inertia import is_consistent
+from dynid.estimation.consistency.correction import closest_feasible
+from dynid.estimation.consistency.feasibility import feasibility
+from dynid.model.inertia import is_consistent
 from dynid.regression.base import BaseReduction
 
 # expression, beta_t1, beta_t2, corrected beta_t2, as printed
@@ -99,7 +100,7 @@ def test_correction_depends_on_the_grouping_and_the_test_does_not(base):
 
 def _random_feasible(base: BaseReduction, rng: np.random.Generator) -> np.ndarray:
     """Base values of random consistent bodies, printed names and order."""
-    from dynid.naming import canonical_name
+    from dynid.model.parameters import canonical_name
     from problems import random_phi
 
     values = {}

@@ -13,9 +13,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dynid.estimation.constraints.constraints import CentreOfMassInBox, TotalMass
-from dynid.estimation.convex.feasibility import closest_feasible, feasibility
-from dynid.estimation.outcome import Outcome
+from dynid.estimation.consistency.correction import closest_feasible
+from dynid.estimation.consistency.feasibility import feasibility
+from dynid.estimation.constraints.bodies import CentreOfMassInBox, TotalMass
+from dynid.estimation.result import Outcome
 from dynid.regression.base import BaseReduction
 from shared_data import shared
 

@@ -12,17 +12,19 @@ import numpy as np
 import pytest
 
 from dynid.arrays import Array
-from dynid.estimation.constraints.constraints import CentreOfMassInBox, TotalMass
-from dynid.estimation.convex.feasibility import closest_feasible, feasibility
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.regressors import torque_regressor
+from dynid.estimation.consistency.correction import closest_feasible
+from dynid.estimation.consistency.feasibility import feasibility
+from dynid.estimation.constraints.bodies import CentreOfMassInBox, TotalMass
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.sdp import FeasibleSDP
-from dynid.excitation.fourier import random_fourier
-from dynid.recording.samples import Samples
+from dynid.excitation.shapes import random_fourier
+from dynid.io.robots.read import DEFAULT_EFFECTS
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import Regression, build_regression
-from dynid.regression.torque import inverse_dynamics, torque_regressor
-from dynid.robot.model import Robot
-from dynid.robot.read import DEFAULT_EFFECTS
+from dynid.signals.samples import Samples
 from published import columns, combination_matrix, combinations, published_robot, sousa_name, tables, wam_motion
 
 TABLES = tables("sousa2014")

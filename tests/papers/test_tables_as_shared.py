@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from dynid.inertia import consistency, reorder
+from dynid.io.robots.read import read_robot
+from dynid.model.inertia import consistency, reorder
 from dynid.regression.base import reduce_to_base
-from dynid.robot.read import read_robot
 from published import columns, combinations, gaz_bodies, gaz_bounds, gaz_coefficients, published_robot, tables
 from shared_data import need
 

@@ -17,9 +17,9 @@ import pytest
 
 from cli_program import dynid
 from dynid.estimation.body import estimate_body
-from dynid.inertia import is_consistent
-from dynid.robot.read import read_robot
-from dynid.run.sensor import SensorOptions, identify_sensor_body
+from dynid.io.robots.read import read_robot
+from dynid.model.inertia import is_consistent
+from dynid.pipeline.wrench import identify_sensor_body
 from sensor_logs import BODY, COM, OFFSETS, WINDOWS, sensor_log, write_log, write_shoulder
 
 SLOW, FAST = (10.0, 5.0), (1.0, 0.5)
@@ -71,10 +71,9 @@ def test_the_pattern_of_table_1(by_command):
 
 @pytest.mark.parametrize("move_s", list(WINDOWS))
 def test_every_iterate_of_the_manifold_can_exist(urdf, move_s):
-    options = SensorOptions(methods=("manifold",))
     filtered = f"savgol:{WINDOWS[move_s]},2"
     found = identify_sensor_body(
-        sensor_log(move_s), read_robot(urdf, "none"), "ft_sensor", filtered=filtered, options=options
+        sensor_log(move_s), read_robot(urdf, "none"), "ft_sensor", filtered=filtered, methods=("manifold",)
     )
     iterates = found.by("manifold").iterates
     assert len(iterates) >= 2
@@ -90,9 +89,8 @@ def test_least_squares_breaks_at_slow_speeds_only(urdf):
     for move_s, window in WINDOWS.items():
         verdicts = []
         for seed in range(10):
-            options = SensorOptions(methods=("ols",))
             found = identify_sensor_body(
-                sensor_log(move_s, seed), robot, "ft_sensor", filtered=f"savgol:{window},2", options=options
+                sensor_log(move_s, seed), robot, "ft_sensor", filtered=f"savgol:{window},2", methods=("ols",)
             )
             verdicts.append(not found.best.feasible)
             if move_s in SLOW:

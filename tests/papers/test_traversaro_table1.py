@@ -12,7 +12,7 @@ import cvxpy
 import numpy as np
 import pytest
 
-from dynid.inertia import PSEUDO_BASIS, consistency, is_consistent, reorder
+from dynid.model.inertia import PSEUDO_BASIS, consistency, is_consistent, reorder
 from published import tables
 
 HALF_DIGIT = 0.0005

@@ -14,21 +14,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.apps.payload.load import identify_payload
+from dynid.dynamics.inverse_dynamics import with_transmitted_load
 from dynid.estimation.estimate import estimate
-from dynid.estimation.friction.choice import choose_friction, estimate_under_load
-from dynid.estimation.friction.fit import with_transmitted_load
+from dynid.estimation.friction.estimates import estimate_under_load
+from dynid.estimation.friction.selection import choose_friction
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.recording.process import process
-from dynid.recording.readers.read import read_recording
-from dynid.recording.steps import Differentiate, LowPass
+from dynid.io.logs.read import read_recording
+from dynid.io.robots.read import read_robot
+from dynid.pipeline.identify import identify
+from dynid.pipeline.options import Settings
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.read import read_robot
-from dynid.run.identify import identify
-from dynid.run.options import Settings
-from dynid.run.payload import identify_payload
-from dynid.validation.torque import validate
+from dynid.signals.process import process
+from dynid.signals.steps.filters import Differentiate, LowPass
+from dynid.validation.prediction import validate
 from shared_data import need, shared
 
 need("ur10e_mamedov/index.csv")
@@ -88,7 +89,7 @@ def test_base_parameters_are_counted_as_published(robot, facts):
 
 
 def test_plain_sign_friction(robot, runs):
-    found = estimate(build_regression(robot, runs[IDENTIFICATION]), reduce_to_base(robot))
+    found = estimate(build_regression(robot, runs[IDENTIFICATION]), reduce_to_base(robot), OrdinaryLeastSquares())
     assert found.rank == 58
     assert found.condition_number == pytest.approx(99.07, rel=0.01)
     own, unseen, other = (validate(robot, found, runs[name]) for name in (IDENTIFICATION, POINT_TO_POINT, FOURTEEN))
@@ -134,7 +135,11 @@ def test_friction_that_grows_with_load_predicts_better(robot, runs):
 def test_load_is_known_as_well_as_the_drive_gains(facts, gains, mass):
     """2.805 kg on the scales; the two gain sets leave it on either side, as plain least squares on the pair does."""
     settings = Settings(
-        drive_gains=tuple(facts["drive_gains_Nm_per_A"][gains]), cutoff_hz=5.0, signals=True, weighted=False, trim=False
+        drive_gains=tuple(facts["drive_gains_Nm_per_A"][gains]),
+        cutoff_hz=5.0,
+        filter_on="signals",
+        weighted=False,
+        trim=False,
     )
     run = identify(shared("ur10e_mamedov/robot.urdf"), shared(f"ur10e_mamedov/traj/{FOURTEEN}.parquet"), settings)
     load = identify_payload(run, [shared(f"ur10e_mamedov/traj/{FOURTEEN}Load.parquet")])

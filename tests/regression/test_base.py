@@ -7,16 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.dynamics.inverse_dynamics import random_states, random_states_within_limits
+from dynid.dynamics.regressors import energy_regressor, torque_regressor
 from dynid.errors import InputError, UnknownNameError
-from dynid.inertia import change_of_frame
+from dynid.io.robots.read import read_robot
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.inertia import change_of_frame
+from dynid.model.joint import Joint
+from dynid.model.robot import make_robot
 from dynid.regression.base import BaseReduction, _usual_lengths, reduce_to_base
-from dynid.regression.energy import energy_regressor
 from dynid.regression.independence import independent_columns
-from dynid.regression.random_states import random_states, random_states_within_limits
-from dynid.regression.torque import torque_regressor
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
-from dynid.robot.model import Joint, make_robot
-from dynid.robot.read import read_robot
 from messages import facts
 from problems import planar_2r, random_motion, random_phi, random_pose, random_tree
 

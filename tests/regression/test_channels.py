@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.dynamics.regressors import torque_regressor
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
 from dynid.regression.channels import Channel, full_channel, torque_channels
-from dynid.regression.torque import torque_regressor
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from problems import planar_2r, random_motion, random_tree
 
 ALL_EFFECTS = (Viscous(), Coulomb(), Offset(), Armature())

@@ -7,11 +7,11 @@ import pytest
 
 import dynid
 from dynid.errors import InputError
-from dynid.recording.commands import Command, PositionControl
+from dynid.io.demo import demo_robot, demo_samples
+from dynid.model.effects.dry_friction import SmoothCoulomb
 from dynid.regression.command_rows import CommandRows, CommandSamples
 from dynid.regression.factor import factorise
-from dynid.robot.builtin import demo_robot
-from dynid.simulation.builtin import demo_samples
+from dynid.signals.commands import Command, PositionControl
 
 KP, KD = np.linspace(100.0, 400.0, 7), np.linspace(2.0, 8.0, 7)
 
@@ -32,7 +32,7 @@ def solved(rows: CommandRows) -> dict[str, float]:
 
 
 def test_effects_are_recovered_from_exact_commands() -> None:
-    robot = demo_robot(effects=[dynid.Armature(), dynid.Viscous(), dynid.SmoothCoulomb(smooth_width=0.5), dynid.Offset()])
+    robot = demo_robot(effects=[dynid.Armature(), dynid.Viscous(), SmoothCoulomb(smooth_width=0.5), dynid.Offset()])
     truth = {name: 0.1 + 0.01 * k for k, name in enumerate(robot.parameters.names[70:])}
     robot = robot.with_parameters(truth)
     found = solved(CommandRows(robot, (exact_log(robot),), np.zeros(7)))

@@ -8,7 +8,7 @@ import pytest
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.regression.row_filter import BandLimit, FilterAndDecimate
-from dynid.regression.source import Chunk
+from dynid.regression.row_source import Chunk
 
 FILTERS = [BandLimit(5.0), BandLimit(17.0), FilterAndDecimate(every=6), FilterAndDecimate(every=9, cutoff_hz=8.0)]
 

@@ -10,11 +10,11 @@ import pytest
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
 from dynid.regression.base import reduce_to_base
-from dynid.regression.energy import energy_matrix
-from dynid.regression.energy_rows import EnergyRows, chosen_interval_s, energy_regression
+from dynid.regression.energy_rows import EnergyRows, chosen_interval_s, energy_matrix, energy_regression
 from dynid.regression.factor import factorise
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
 from problems import random_tree
 
 ALL_EFFECTS = (Viscous(), Coulomb(), Offset(), Armature())

@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError, NoRowsError
-from dynid.recording.samples import Samples
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
 from dynid.regression import factor as factor_module
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import torque_channels
 from dynid.regression.factor import (
-    BLOCK_LIMIT,
     build_regression,
     factorise,
     factorise_whole,
@@ -23,10 +24,9 @@ from dynid.regression.factor import (
     merge_triangles,
     triangle_of_blocks,
 )
-from dynid.regression.source import CHUNK_ROWS, Chunk, RowsOf
-from dynid.regression.torque import torque_regressor
+from dynid.regression.row_source import BLOCK_LIMIT, CHUNK_ROWS, Chunk, WrappedRows
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
+from dynid.signals.samples import Samples
 from messages import facts
 from problems import random_tree
 
@@ -449,7 +449,7 @@ def test_whose_rows_these_are(robot, samples):
     assert not explicit.has_robot
 
 
-class Silent(RowsOf):
+class Silent(WrappedRows):
     """A source that has channels and no rows."""
 
     def passes(self, chunk_rows=None):

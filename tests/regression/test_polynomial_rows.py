@@ -13,44 +13,40 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynid.arrays import Array
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.regressors import momentum_regressor, torque_regressor
+from dynid.dynamics.simulate import exact_motion, simulate
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.excitation.fourier import random_fourier
-from dynid.recording.kernel_filter import RowKernel, approximate_derivatives, window_motion
-from dynid.recording.polynomial import PolynomialApproximation
-from dynid.recording.process import process
-from dynid.recording.recording import Recording, RecordingSource, RecordingStream
-from dynid.recording.samples import Samples
-from dynid.recording.steps.savitzky_golay import SavitzkyGolay
+from dynid.excitation.shapes import random_fourier
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.effect import Effect, Motion
+from dynid.model.effects.jointwise import Coefficient, JointwiseEffect
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.effects.mathematics import Mathematics, Value
+from dynid.model.joint import Joint
+from dynid.model.robot import Robot, make_robot
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import Regression, build_regression
-from dynid.regression.momentum import momentum_regressor
 from dynid.regression.polynomial_rows import (
     COMPOSITIONS,
-    ApproximatedRows,
     Composition,
     OnlinePolynomialRows,
     PolynomialRows,
     polynomial_regression,
 )
-from dynid.regression.torque import inverse_dynamics, torque_regressor
-from dynid.robot.effects import (
-    Armature,
-    Coefficient,
-    Coulomb,
-    Effect,
-    FormulaMotion,
-    JointwiseEffect,
-    Mathematics,
-    Offset,
-    Value,
-    Viscous,
-)
-from dynid.robot.model import Joint, Robot, make_robot
-from dynid.simulation import exact_motion, simulate
+from dynid.regression.row_source import Chunk
+from dynid.signals.kernel_filter import RowKernel, approximate_derivatives
+from dynid.signals.polynomial_kernels import PolynomialApproximation
+from dynid.signals.process import process
+from dynid.signals.recording import Recording, RecordingSource
+from dynid.signals.samples import Samples
+from dynid.signals.steps.filters import SavitzkyGolay
+from dynid.signals.stream import RecordingStream
 from messages import facts
 from problems import demo_arm, planar_2r, random_tree
+from product_rule import window_motion
 
 DT = 0.004
 PAPER = PolynomialApproximation()
@@ -78,12 +74,14 @@ def motion_of(robot: Robot, n: int = 300, dt: float = DT, seed: int = 0) -> Samp
 
 def all_rows(source: PolynomialRows) -> tuple[Array, Array, Array]:
     """Times, regressor and torque of every row."""
-    return stacked(list(source.rows()))
+    return stacked(list(source.passes()), source)
 
 
-def stacked(parts: list[ApproximatedRows]) -> tuple[Array, Array, Array]:
-    names = ("time", "regressor", "torque")
-    return tuple(np.concatenate([getattr(part, name) for part in parts]) for name in names)  # type: ignore[return-value]
+def stacked(parts: list[Chunk], source: PolynomialRows) -> tuple[Array, Array, Array]:
+    whole = Chunk.concatenate(parts)
+    assert whole.time is not None
+    W = [block[:, :-1] @ channel.expansion for block, channel in zip(whole.blocks, source.channels, strict=True)]
+    return whole.time, np.stack(W, axis=1), np.stack([block[:, -1] for block in whole.blocks], axis=1)
 
 
 def equation_error(source: PolynomialRows) -> float:
@@ -201,7 +199,7 @@ def test_base_parameters_of_the_arm_from_position_and_torque_alone(composition: 
 
 def test_triangles_merge_with_those_of_torque_rows(tree: Robot) -> None:
     one, other = motion_of(tree, seed=1), motion_of(tree, seed=2)
-    merged = polynomial_regression(tree, one) + build_regression(tree, other)
+    merged = polynomial_regression(tree, one, composition="pointwise") + build_regression(tree, other)
     assert merged.n_samples == len(one) - 22 + len(other)
     base = reduce_to_base(tree)
     result = estimate(merged, base, OrdinaryLeastSquares())
@@ -225,7 +223,7 @@ class LoadedFriction(JointwiseEffect):
     needs_load: ClassVar[bool] = True
     linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("fl", "1"),)
 
-    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+    def formula(self, m: Mathematics, motion: Motion, theta: Any) -> tuple[Value, ...]:
         return (abs(motion.load) * m.tanh(motion.velocity),)
 
 
@@ -251,9 +249,9 @@ def test_against_savitzky_golay_on_a_simulated_arm(counts: int, better: bool) ->
     rows: dict[str, Callable[[Robot, Recording], Regression]] = {
         "savitzky-golay": lambda robot, log: build_regression(robot, process(log, [SavitzkyGolay(11, 2, "position")])),
         "other savitzky-golay": lambda robot, log: build_regression(robot, process(log, [SavitzkyGolay(11, 4, "position")])),
-        "pointwise": lambda robot, log: polynomial_regression(robot, log),
+        "pointwise": lambda robot, log: polynomial_regression(robot, log, composition="pointwise"),
         "product": lambda robot, log: polynomial_regression(robot, log, composition="product"),
-        "other pointwise": lambda robot, log: polynomial_regression(robot, log, OTHER),
+        "other pointwise": lambda robot, log: polynomial_regression(robot, log, OTHER, composition="pointwise"),
         "other product": lambda robot, log: polynomial_regression(robot, log, OTHER, composition="product"),
     }
     errors: dict[str, list[float]] = {name: [] for name in rows}
@@ -300,7 +298,7 @@ def test_online_sample_by_sample_equals_offline(
     parts = [online.push(q, tau) for q, tau in zip(samples.position, samples.torque, strict=True)]
     assert [len(part) for part in parts] == [0] * online.n_dropped + [1] * (len(samples) - online.n_dropped)
     offline = all_rows(source)
-    assert_close(stacked(parts), offline, 1e-12)
+    assert_close(stacked(parts, source), offline, 1e-12)
     newest = samples.time[online.n_dropped :]
     np.testing.assert_allclose(newest - offline[0], online.delay_s, rtol=0, atol=1e-12)
 
@@ -316,7 +314,7 @@ def test_blocks_of_any_size_give_the_same_rows(sizes: list[int], every: int, pro
     ends = np.minimum(np.cumsum([*sizes, 120]), 120)
     starts = np.concatenate([[0], ends[:-1]])
     parts = [online.push(samples.position[a:b], samples.torque[a:b]) for a, b in zip(starts, ends, strict=True)]
-    assert_close(stacked(parts), all_rows(source), 1e-12)
+    assert_close(stacked(parts, source), all_rows(source), 1e-12)
     whole = all_rows(replace(source, every=1))
     assert_close(all_rows(source), tuple(x[::every] for x in whole), 1e-14)
 
@@ -360,9 +358,10 @@ class Pieces:
 
 def test_several_logs_stay_apart(tree: Robot) -> None:
     one, other = motion_of(tree, 150, seed=1), motion_of(tree, 140, seed=2)
-    regression = polynomial_regression(tree, [one, other])
+    regression = polynomial_regression(tree, [one, other], composition="pointwise")
     assert regression.n_samples == 150 + 140 - 44
-    apart = polynomial_regression(tree, one) + polynomial_regression(tree, other)
+    apart = polynomial_regression(tree, one, composition="pointwise")
+    apart += polynomial_regression(tree, other, composition="pointwise")
     for mine, theirs in zip(regression.factors, apart.factors, strict=True):
         np.testing.assert_allclose(mine.R.T @ mine.R, theirs.R.T @ theirs.R, rtol=1e-9, atol=1e-9)
 
@@ -372,7 +371,8 @@ def test_a_gap_starts_a_new_window(tree: Robot) -> None:
     one, other = whole[:120], whole[160:]
     names = ("time", "position", "velocity", "acceleration", "torque")
     joined = Samples(*(np.concatenate([getattr(one, name), getattr(other, name)]) for name in names))
-    expected = stacked([*PolynomialRows(tree, (one,)).rows(), *PolynomialRows(tree, (other,)).rows()])
+    source = PolynomialRows(tree, (one,))
+    expected = stacked([*source.passes(), *source.with_samples((other,)).passes()], source)
     assert_close(all_rows(PolynomialRows(tree, (joined,))), expected, 1e-11)
 
 
@@ -397,7 +397,7 @@ def test_memory_does_not_grow_with_the_log() -> None:
 
     def peak(n: int) -> int:
         tracemalloc.start()
-        regression = polynomial_regression(robot, Repeated(n))
+        regression = polynomial_regression(robot, Repeated(n), composition="pointwise")
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert regression.n_samples == 1000 * n - 22
@@ -415,7 +415,7 @@ class Jerky(JointwiseEffect):
     name: ClassVar[str] = "jerky"
     linear: ClassVar[tuple[Coefficient, ...]] = (Coefficient("je", "1"),)
 
-    def formula(self, m: Mathematics, motion: FormulaMotion, inner: Any) -> tuple[Value, ...]:
+    def formula(self, m: Mathematics, motion: Motion, theta: Any) -> tuple[Value, ...]:
         return (motion.acceleration**3,)
 
 
@@ -432,11 +432,14 @@ LOG = motion_of(ARM, 100)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"samples": ()}, "a regression needs at least one log"),
+        ({"samples": ()}, "a regression needs at least one set of samples"),
         ({"composition": "both"}, "unknown composition 'both'; available: pointwise, product"),
         ({"every": 0}, "every is 0, expected a whole number of rows"),
         ({"chunk_rows": 0}, "chunk_rows is 0, expected at least 1"),
-        ({"settings": replace(PAPER, beta=1.0)}, "a derivative of order 1 needs alpha and beta above 1, found alpha = 3"),
+        (
+            {"settings": replace(PAPER, beta=1.0), "composition": "pointwise"},
+            "a derivative of order 1 needs alpha and beta above 1, found alpha = 3",
+        ),
         (
             {"settings": replace(PAPER, alpha=2.0), "composition": "product"},
             "a derivative of order 2 needs alpha and beta above 2, found alpha = 2",
@@ -450,7 +453,10 @@ LOG = motion_of(ARM, 100)
             "not equally spaced: a step of 5 ms at 0.201 s among steps of 4 ms; resample it first",
         ),
         ({"samples": (LOG[:1],)}, "1 row, too short"),
-        ({"samples": (LOG[:22],)}, "log has 22 samples without a gap, expected at least 23 for a window of 0.044 s"),
+        (
+            {"samples": (LOG[:22],), "composition": "pointwise"},
+            "log has 22 samples without a gap, expected at least 23 for a window of 0.044 s",
+        ),
         (
             {"samples": (Recording(LOG.time, LOG.position, ("a", "b"), torque=LOG.torque),)},
             "unknown joint 'shoulder' in the recording; available: a, b",
@@ -460,7 +466,7 @@ LOG = motion_of(ARM, 100)
 def test_bad_input_is_one_sentence(options: dict[str, Any], sentence: str) -> None:
     given = {"robot": ARM, "samples": (LOG,)} | options
     with pytest.raises(InputError, match=sentence.replace("(", r"\(")):
-        list(PolynomialRows(**given).rows())
+        list(PolynomialRows(**given).passes())
 
 
 def test_samples_of_another_shape_are_refused_online() -> None:

@@ -9,19 +9,18 @@ import pytest
 from scipy import signal
 
 from dynid.arrays import Array
+from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
-from dynid.recording.samples import Samples
-from dynid.regression import kept_rows
+from dynid.io.demo import demo_robot, demo_samples
+from dynid.model.effects.linear import Offset, Viscous
+from dynid.model.robot import Robot
+from dynid.regression import row_filter as kept_rows
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression, factorise
 from dynid.regression.row_filter import BandLimit, FilterAndDecimate, FilteredRows
-from dynid.regression.source import Chunk
-from dynid.regression.torque import torque_regressor
+from dynid.regression.row_source import Chunk
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.builtin import demo_robot
-from dynid.robot.effects import Offset, Viscous
-from dynid.robot.model import Robot
-from dynid.simulation.builtin import demo_samples
+from dynid.signals.samples import Samples
 from messages import facts
 from problems import planar_2r
 
@@ -188,8 +187,8 @@ def test_a_second_pass_gives_the_rows_of_the_first_and_makes_none_again() -> Non
 
 @pytest.mark.parametrize("most_in_file", [0, 10**9], ids=["made_again", "from_a_file"])
 def test_rows_beyond_what_is_kept_in_memory_are_the_same(monkeypatch: pytest.MonkeyPatch, most_in_file: int) -> None:
-    monkeypatch.setattr("dynid.regression.kept_rows.MOST_KEPT", 100)
-    monkeypatch.setattr("dynid.regression.kept_rows.MOST_SPILLED", most_in_file)
+    monkeypatch.setattr("dynid.regression.row_filter.MOST_KEPT", 100)
+    monkeypatch.setattr("dynid.regression.row_filter.MOST_SPILLED", most_in_file)
     robot = demo_robot()
     rows = FilteredRows(TorqueRows(robot, (demo_samples(robot), demo_samples(robot))), BandLimit(5.0))
     one, other = (factorise(rows).factors[0].R for _ in range(2))

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from dynid.estimation.linear import LinearProblem
+from dynid.io.demo import demo_robot, demo_samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
 from dynid.regression.squares import Squares
 from dynid.regression.torque_rows import TorqueRows
-from dynid.robot.builtin import demo_robot
-from dynid.simulation.builtin import demo_samples
 
 
 def test_base_values_and_errors_are_those_of_the_triangles() -> None:

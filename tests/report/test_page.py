@@ -10,14 +10,15 @@ import re
 
 import numpy as np
 
+from dynid.finding import Finding
 from dynid.report.figure import Figure
-from dynid.report.page import Code, Folded, Item, Items, Section, Table, Tabs, Tile, Verdict, figures_of, page
+from dynid.report.page import Code, Folded, Head, Section, Table, Tabs, Tile, figures_of, page
 from dynid.report.panel import Axis, Curve, Panel
 from dynid.report.scene import make_scene
 from problems import random_tree
 
 HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&amp;"
-VERDICT = Verdict("good", HOSTILE, (Item("note", HOSTILE, HOSTILE),), (Tile(HOSTILE, HOSTILE, HOSTILE),))
+VERDICT = Head("good", HOSTILE, (Finding("note", HOSTILE, HOSTILE),), (Tile(HOSTILE, HOSTILE, HOSTILE),))
 
 
 def _figure(name: str = "figure", title: str = "Title") -> Figure:
@@ -39,14 +40,14 @@ def _scripts(text: str) -> list[str]:
 def test_nothing_from_files_becomes_markup() -> None:
     parts = (
         Table((HOSTILE,), ((HOSTILE,),)),
-        Items((Item("error", HOSTILE, HOSTILE),)),
+        (Finding("error", HOSTILE, HOSTILE),),
         Code(HOSTILE),
         _figure("a", HOSTILE),
         Tabs(((HOSTILE, _figure("b", HOSTILE)), (HOSTILE, _figure("c", HOSTILE)))),
         Folded(HOSTILE, (Code(HOSTILE),)),
     )
     text = page(HOSTILE, HOSTILE, VERDICT, [Section(HOSTILE, HOSTILE, parts, HOSTILE)])
-    clean = page("x", "x", Verdict("good", "x"), [Section("x", "x", (_figure("a"),))])
+    clean = page("x", "x", Head("good", "x"), [Section("x", "x", (_figure("a"),))])
     assert "<img src=x" not in text
     assert len(_scripts(text)) == len(_scripts(clean)) == 4
     assert text.count("<script") == clean.count("<script")

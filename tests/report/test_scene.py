@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.bodies import cuboid_of, phi_of_cuboid
-from dynid.recording.samples import Samples
 from dynid.report.scene import inertia_boxes, make_scene, scene_record
+from dynid.signals.samples import Samples
 from problems import random_phi, random_tree
+from uniform_bodies import cuboid_of, phi_of_cuboid
 
 
 def test_boxes_have_the_inertia_of_their_links() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.inertia import consistency, phi_from_mass_com_inertia
-from dynid.robot.model import Joint, make_robot
+from dynid.model.inertia import consistency, phi_from_mass_com_inertia
+from dynid.model.joint import Joint
+from dynid.model.robot import make_robot
 from dynid.validation.consistency import check_model
 from problems import demo_arm
 

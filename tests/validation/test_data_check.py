@@ -14,27 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynid.arrays import Array
+from dynid.codec import to_record
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError
-from dynid.recording.finding import DataCheck, Finding
-from dynid.recording.process import process
-from dynid.recording.readers.read import read_recording
-from dynid.recording.recording import Recording, RecordingStream, write_recording
-from dynid.recording.steps import (
-    Differentiate,
-    LowPass,
-    PeriodAverage,
-    SavitzkyGolay,
-    SmoothingSpline,
-    SplitAtGaps,
-    TrimToMotion,
-)
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import Viscous
-from dynid.robot.model import Joint, Robot, make_robot
-from dynid.validation.data_check import check_against_model, check_recording
-from dynid.validation.torque_checks.exchanged import exchanged_joints
-from dynid.validation.torque_checks.fit import fit_nominal
-from dynid.validation.torque_checks.scale import torque_scale, torque_sign
+from dynid.finding import DataCheck, Finding
+from dynid.io.logs.read import read_recording, write_recording
+from dynid.model.effects.linear import Viscous
+from dynid.model.joint import Joint
+from dynid.model.robot import Robot, make_robot
+from dynid.signals.process import process
+from dynid.signals.recording import Recording
+from dynid.signals.steps.clock import PeriodAverage
+from dynid.signals.steps.cuts import SplitAtGaps, TrimToMotion
+from dynid.signals.steps.filters import Differentiate, LowPass, SavitzkyGolay, SmoothingSpline
+from dynid.signals.stream import RecordingStream
+from dynid.validation.data_check import absent_gravity, check_against_model, check_recording, torque_scale, torque_sign
+from dynid.validation.misread_logs import exchanged_joints
+from dynid.validation.model_fit import fit_nominal
 from problems import demo_arm, planar_2r
 
 
@@ -94,11 +90,11 @@ def test_a_log_that_agrees_has_no_finding(robot: Robot, recording: Recording) ->
 def test_sign(robot: Robot, recording: Recording) -> None:
     assert recording.torque is not None
     finding = found(check_against_model(recording.with_(torque=-recording.torque), robot), "torque_sign")
-    assert finding.severity == "error"
+    assert finding.level == "error"
     flipped = np.ones(robot.n_dof)
     flipped[1] = -1.0
     finding = found(check_against_model(recording.with_(torque=flipped * recording.torque), robot), "torque_sign")
-    assert finding.joints == (robot.joint_names[1],)
+    assert finding.where == (robot.joint_names[1],)
 
 
 @pytest.mark.parametrize("ratio", [10.0, 160.0])
@@ -106,8 +102,8 @@ def test_gear_ratio_or_amperes(robot: Robot, recording: Recording, ratio: float)
     assert recording.torque is not None
     check = check_against_model(recording.with_(torque=recording.torque / ratio), robot)
     finding = found(check, "torque_scale")
-    assert "ampere or torque at the motor side" in finding.sentence
-    suggested = float(finding.fix.split("about ")[1].rstrip(")"))
+    assert "ampere or torque at the motor side" in finding.what
+    suggested = float(finding.remedy.split("about ")[1].rstrip(")"))
     assert suggested == pytest.approx(ratio, rel=0.05)
     assert check.find("gravity_free") is None
     sizes = finding.values["ratio"]
@@ -122,8 +118,8 @@ def test_newton_millimetres_are_an_error_with_a_remedy(
     assert recording.torque is not None
     wrong = recording.with_(torque=factor * recording.torque)
     finding = found(check_against_model(wrong, robot), "torque_scale")
-    assert finding.severity == "error"
-    assert f'"{unit}"' in finding.fix
+    assert finding.level == "error"
+    assert f'"{unit}"' in finding.remedy
     log = write_recording(wrong, tmp_path / "log.csv")
     (tmp_path / "mapping.toml").write_text(f'units = {{torque = "{unit}"}}\n')
     again = read_recording(log, robot, mapping=tmp_path / "mapping.toml")
@@ -137,8 +133,8 @@ def test_a_load_beside_an_axis_that_carries_nothing_is_no_sign_and_no_unit(robot
     loaded = replace(fit, gravity=gravity, explained=np.ones_like(gravity))
     assert torque_sign(recording, loaded, "torque") == []
     (scale,) = torque_scale(recording, loaded)
-    assert scale.severity == "warning"
-    assert "the load is not in the description" in scale.sentence
+    assert scale.level == "note"
+    assert "the load is not in the description" in scale.what
     turned = replace(loaded, gravity=np.where(gravity < 0.0, -1.2, gravity))
     assert [finding.code for finding in torque_sign(recording, turned, "torque")] == ["torque_sign"]
 
@@ -155,14 +151,29 @@ def test_torque_without_gravity(robot: Robot, recording: Recording) -> None:
     noise = 0.05 * np.random.default_rng(1).normal(size=recording.position.shape)
     tau = torque(robot, recording.time, gravity=False) + noise
     check = check_against_model(recording.with_(torque=tau), robot)
-    assert "gravity was likely subtracted" in found(check, "gravity_free").sentence
+    assert "gravity was likely subtracted" in found(check, "gravity_free").what
     assert check.find("external_torque") is None
+
+
+def test_a_counterbalanced_arm_is_not_told_that_gravity_was_subtracted(robot: Robot, recording: Recording) -> None:
+    """Springs carry all that each joint's own position shows of gravity; what the other joints change of it is still there."""
+    q, still = recording.position, np.zeros_like(recording.position)
+    gravity = inverse_dynamics(robot, q, still, still, effects=False)
+    carried = np.zeros_like(gravity)
+    for j in range(robot.n_dof):
+        own = np.column_stack([np.ones(len(q)), *(f(k * q[:, j]) for k in (1, 2, 3) for f in (np.sin, np.cos))])
+        carried[:, j] = own @ np.linalg.lstsq(own, gravity[:, j], rcond=None)[0]
+    assert recording.torque is not None
+    balanced = recording.with_(torque=recording.torque - carried)
+    shy = replace(fit_nominal(balanced, robot), gravity_share=np.where(np.arange(robot.n_dof) < 3, 0.05, np.nan))
+    assert absent_gravity(balanced, robot, shy) == []
+    assert check_against_model(balanced, robot).find("gravity_free") is None
 
 
 def test_external_torque(robot: Robot, recording: Recording) -> None:
     pushes = np.cumsum(np.random.default_rng(2).normal(size=recording.position.shape), axis=0) * 0.01
     check = check_against_model(recording.with_(torque=pushes), robot)
-    assert "external torque" in found(check, "external_torque").sentence
+    assert "external torque" in found(check, "external_torque").what
 
 
 @pytest.mark.parametrize("lag", [0.012, -0.02])
@@ -170,7 +181,7 @@ def test_torque_lag(robot: Robot, recording: Recording, lag: float) -> None:
     noise = 0.05 * np.random.default_rng(1).normal(size=recording.position.shape)
     late = recording.with_(torque=torque(robot, recording.time - lag) + noise)
     finding = found(check_against_model(late, robot), "torque_lag")
-    assert ("lags" if lag > 0 else "leads") in finding.sentence
+    assert ("lags" if lag > 0 else "leads") in finding.what
     assert fit_nominal(late, robot).common_lag_s == pytest.approx(lag, abs=1.5e-3)
 
 
@@ -184,9 +195,9 @@ def test_exchanged_joints(robot: Robot, recording: Recording) -> None:
     check = check_against_model(exchanged(recording, 1, 2), robot)
     assert check.codes == ("exchanged_joints",)
     finding = found(check, "exchanged_joints")
-    assert finding.joints == robot.joint_names[1:3]
+    assert finding.where == robot.joint_names[1:3]
     names = " and ".join(robot.joint_names[1:3])
-    assert f"the columns of joints {names} are likely exchanged: " in finding.sentence
+    assert f"the columns of joints {names} are likely exchanged: " in finding.what
     assert finding.values["unexplained_exchanged"] < 0.05 < 0.2 < finding.values["unexplained"]
 
 
@@ -217,7 +228,7 @@ def test_logs_that_cannot_be_compared_are_left_to_the_other_checks(robot: Robot,
     assert check_against_model(recording.with_(joint_names=names), robot).codes == ()
     assert check_against_model(recording.with_(torque=None), robot).codes == ()
     assert check_against_model(recording.rows(0, 20), robot).codes == ()
-    assert found(check_recording(recording.with_(joint_names=names), robot), "joint_names").joints == ("other",)
+    assert found(check_recording(recording.with_(joint_names=names), robot), "joint_names").where == ("other",)
 
 
 # Anything a file may hold ------------------------------------------------------------------------
@@ -295,8 +306,8 @@ def test_any_numbers_give_findings_and_samples_or_one_sentence(
     )
     for description in (robot, None):
         check = check_recording(log, description)
-        json.dumps(check.as_dict(), allow_nan=False)
-        assert all(finding.sentence and finding.fix for finding in check)
+        json.dumps(to_record(check), allow_nan=False)
+        assert all(finding.what and finding.remedy for finding in check)
     for steps in CHAINS:
         # anything but a refusal in words fails the test by itself
         with suppress(InputError):
@@ -309,7 +320,7 @@ def test_a_stream_is_checked_by_its_head(robot: Robot, recording: Recording) -> 
             yield recording.rows(start, start + rows), 0
 
     stream = RecordingStream(recording.joint_names, recording.quantities, recording.source, 700, pieces)
-    assert check_recording(stream, robot).as_dict() == check_recording(recording, robot).as_dict()
+    assert to_record(check_recording(stream, robot)) == to_record(check_recording(recording, robot))
 
 
 @pytest.mark.parametrize("stated", [True, False])

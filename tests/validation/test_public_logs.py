@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.recording.finding import DataCheck, Finding
-from dynid.recording.readers.read import read_recording
-from dynid.recording.recording import Recording
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.read import read_robot
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.finding import DataCheck, Finding
+from dynid.io.logs.read import read_recording
+from dynid.io.robots.read import read_robot
+from dynid.signals.recording import Recording
 from dynid.validation.data_check import check_against_model
+from dynid.validation.misread_logs import exchanged_joints
+from dynid.validation.model_fit import fit_nominal
 from dynid.validation.replay import replay
-from dynid.validation.torque_checks.exchanged import exchanged_joints
-from dynid.validation.torque_checks.fit import fit_nominal
 from shared_data import need, shared
 
 need("panda_gaz/exciting_traj_1.parquet", "ur10e_mamedov/index.csv")
@@ -37,7 +37,7 @@ def test_exchanged_joints_of_the_panda(i: int, j: int) -> None:
     recording = read_recording(shared("panda_gaz/exciting_traj_1.parquet"), robot)
     assert isinstance(recording, Recording)
     finding = found(check_against_model(exchanged(recording, i, j), robot), "exchanged_joints")
-    assert finding.joints == (robot.joint_names[i], robot.joint_names[j])
+    assert finding.where == (robot.joint_names[i], robot.joint_names[j])
 
 
 @pytest.mark.parametrize("authors", [pytest.param(True, marks=pytest.mark.slow), False])
@@ -76,7 +76,7 @@ def test_ur10e_current_read_as_torque_is_noticed() -> None:
     # shoulder lift, elbow and wrist 1; the authors estimate 10.70, 8.46 and 9.00
     np.testing.assert_allclose(gains, [10.6956, 8.4566, 9.0029], rtol=0.15)
     mistaken = recording.with_(torque=recording.current, current=None)
-    assert "likely motor current in ampere" in found(check_against_model(mistaken, robot), "torque_scale").sentence
+    assert "likely motor current in ampere" in found(check_against_model(mistaken, robot), "torque_scale").what
 
 
 @pytest.mark.slow
@@ -87,13 +87,13 @@ def test_panda_log_is_replayed_as_well_as_published():
     of the log that was not identified on, with all signals filtered at 5 Hz. The description has no inertials, so what torque
     does not show of the links is free, and with it how fast the light wrist drifts.
     """
-    from dynid.run.identify import identify
-    from dynid.run.options import Settings
+    from dynid.pipeline.identify import identify
+    from dynid.pipeline.options import Settings
 
     folder = shared("panda_gaz/robot.urdf").parent
-    settings = Settings(split=0.65, cutoff_hz=5.0, effects=("viscous", "coulomb", "offset"), signals=True)
+    settings = Settings(split=0.65, cutoff_hz=5.0, effects=("viscous", "coulomb", "offset"), filter_on="signals")
     run = identify(folder / "robot.urdf", folder / "exciting_traj_1.parquet", settings)
-    result = replay(run.identified, run.unseen[0])
+    result = replay(run.model, run.unseen[0])
     summary = result.summary()
     assert summary["end_effector_position_mean"] < 5e-3
     assert summary["end_effector_orientation_mean"] < np.deg2rad(3.0)

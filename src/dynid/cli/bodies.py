@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynid.cli.console import percent, say, show, show_table, show_warning
+from dynid.cli.console import say, show, show_table, show_warning
 
 if TYPE_CHECKING:
     from dynid.estimation.body import BodyEstimate
-    from dynid.run.payload import Payload
-    from dynid.run.sensor import SensorBody
+    from dynid.pipeline.wrench import SensorBody
 
 
 def show_sensor(found: SensorBody) -> None:
@@ -36,11 +35,11 @@ def show_sensor(found: SensorBody) -> None:
     for note in found.notes:
         say(f"note: {note}")
     for finding in found.findings:
-        text = f"{finding.sentence}; {finding.fix}"
-        if finding.severity == "warning":
+        text = f"{finding.what}; {finding.remedy}"
+        if finding.level == "warning":
             show_warning(text)
         else:
-            say(f"{finding.severity}: {text}")
+            say(f"{finding.level}: {text}")
 
 
 def numbers_text(values: Any, digits: int) -> str:
@@ -64,17 +63,3 @@ def show_body(body: BodyEstimate) -> None:
     show(f"physically consistent: {'yes' if body.feasible else 'no'}")
     if body.unknown:
         show(f"not determined by these data: {', '.join(body.unknown)}")
-
-
-def show_load(found: Payload, where: str) -> None:
-    """A load, and what it explains of the torque; ``where`` names its log."""
-    show(f"load on '{found.link}', in its frame{where}")
-    show_body(found.body)
-    if found.gain_sigma:
-        show(f"the intervals include {100.0 * found.gain_sigma:g} % for the drive gains (--gain-percent)")
-    show(
-        f"torque error on the loaded logs: {percent(found.relative_error_without)} without the load, "
-        f"{percent(found.relative_error_with)} with it"
-    )
-    for warning in found.warnings:
-        show_warning(warning)

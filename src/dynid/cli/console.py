@@ -1,4 +1,7 @@
-"""What goes to the terminal: results on stdout, messages and progress on stderr."""
+"""What goes to the terminal: results on stdout, messages and progress on stderr.
+
+``--max-error``: the error up to which a verb ends well.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
+
+import typer
+
+from dynid.errors import InputError
 
 
 class _Manner:
@@ -185,3 +192,16 @@ def log_to_stderr() -> None:
         handler.setFormatter(logging.Formatter("dynid: %(message)s"))
         logger.addHandler(handler)
         logger.propagate = False
+
+
+def check_max_error(max_error: float | None, expected: str = "a fraction such as 0.05") -> None:
+    """Refuse a limit that no error can be held against."""
+    if max_error is not None and not 0.0 <= max_error < math.inf:
+        raise InputError(f"--max-error is {max_error:g}, expected {expected}")
+
+
+def end_above(error: float, max_error: float | None) -> None:
+    """Exit code 1 where the error is larger than allowed, or is no number."""
+    if max_error is not None and not error <= max_error:
+        show_failure(f"the error is {percent(error)}, more than the {percent(max_error)} allowed")
+        raise typer.Exit(1)

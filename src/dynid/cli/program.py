@@ -1,45 +1,55 @@
-"""The program made of verbs. Nothing heavy is imported here, and a verb's module only when the verb is asked for."""
+"""The program made of verbs. Nothing heavy is imported here, and a verb's module only when the verb is asked for.
+
+What a verb of the main path works on: robot, logs and settings, from its arguments and the file of ``--config``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dynid.cli.console import log_to_stderr, show
-from dynid.cli.schema import takes_quiet
+from dynid.cli.schema import constraints_table, takes_quiet
+from dynid.errors import InputError
 
-VERBS = (
-    "demo",
-    "init",
-    "doctor",
-    "data",
-    "base",
-    "check",
-    "repair",
-    "excite",
-    "simulate",
-    "identify",
-    "validate",
-    "compare",
-    "compare-runs",
-    "payload",
-    "gains",
-    "actuators",
-    "watch",
-    "export",
-    "report",
-    "fleet",
-    "store",
-)
-"""In the order of ``dynid --help``. Each is a function, or a family of verbs, of its own name in a module of its own name."""
+if TYPE_CHECKING:
+    from dynid.pipeline.options import Settings
+    from dynid.pipeline.run_file import RunFile
+
+VERBS = {
+    "demo": "cli.verbs.demo",
+    "init": "cli.verbs.data",
+    "doctor": "cli.verbs.data",
+    "data": "cli.verbs.data",
+    "base": "cli.verbs.model",
+    "check": "cli.verbs.model",
+    "repair": "cli.verbs.model",
+    "excite": "cli.verbs.motion",
+    "simulate": "cli.verbs.motion",
+    "identify": "cli.verbs.identify",
+    "validate": "cli.verbs.validate",
+    "compare": "cli.verbs.compare",
+    "compare-runs": "cli.verbs.compare",
+    "payload": "apps.payload.verb",
+    "gains": "apps.gains.verb",
+    "actuators": "apps.actuators.verb",
+    "watch": "apps.online.verb",
+    "export": "cli.verbs.export",
+    "report": "cli.verbs.export",
+    "fleet": "apps.fleet.verb",
+    "store": "apps.fleet.verb",
+}
+"""Where the function (or the family of verbs) of each name stands, in the order of ``dynid --help``."""
 
 
 def needed_verbs(words: Sequence[str]) -> tuple[str, ...]:
     """The verb that a command line names first; all of them where it names none, for help and for what is misspelt."""
-    return (words[0],) if words and words[0] in VERBS else VERBS
+    return (words[0],) if words and words[0] in VERBS else tuple(VERBS)
 
 
 def program(verbs: Iterable[str] = VERBS) -> typer.Typer:
@@ -54,8 +64,7 @@ def program(verbs: Iterable[str] = VERBS) -> typer.Typer:
     )
     made.callback()(_common)
     for name in verbs:
-        module = name.replace("-", "_")
-        verb = getattr(import_module(f"dynid.cli.verbs.{module}"), module)
+        verb = getattr(import_module(f"dynid.{VERBS[name]}"), name.replace("-", "_"))
         if isinstance(verb, typer.Typer):
             made.add_typer(verb, name=name)
         else:
@@ -77,3 +86,63 @@ def _common(
     ] = False,
 ) -> None:
     log_to_stderr()
+
+
+_DESCRIPTIONS = (".urdf", ".xml", ".mjcf", ".xacro", ".sdf", ".toml")
+
+
+def _robot_and_logs(robot: Path | None, logs: Sequence[str] | None, file: RunFile) -> tuple[Path | None, list[Path]]:
+    """Robot and logs where the first word may be a log.
+
+    The robot is then that of the run file; without one it is a log of a sensor whose own motion is logged, which needs no robot.
+    """
+    from dynid.io.logs.paths import log_paths
+
+    if robot is None or robot.suffix.lower() in _DESCRIPTIONS or robot.suffix == "" or not robot.is_file():
+        return robot or file.robot, log_paths(logs or file.logs)
+    behind = [Path(word) for word in logs or () if Path(word).suffix.lower() in _DESCRIPTIONS]
+    if behind:
+        raise InputError(
+            f"'{robot}' is no robot description, and '{behind[0]}' is no log: the robot comes first, then the logs"
+        )
+    return file.robot, [robot, *log_paths(logs or ())]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Robot, logs and settings; ``output`` is the folder that the file names."""
+
+    robot: Path | None
+    logs: list[Path]
+    unseen: list[Path]
+    settings: Settings
+    output: Path | None
+
+    def described(self, *, needs_logs: bool = True) -> Path | None:
+        """The robot's description; None where the logs are of a sensor whose own motion is logged, which needs no robot.
+
+        A job without either, or without the logs it needs, is refused.
+        """
+        if not self.logs and (needs_logs or self.robot is None):
+            raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
+        return self.robot
+
+
+def job_of(
+    robot: Path | None,
+    logs: Sequence[str] | None,
+    unseen: Sequence[str] | None,
+    *,
+    config: Path | None,
+    constraints: Path | None,
+    given: Mapping[str, Any] | None,
+) -> Job:
+    """The job of these arguments; what they leave open is taken from the file."""
+    from dynid.io.logs.paths import log_paths
+    from dynid.pipeline.run_file import RunFile, read_run_file
+
+    file = RunFile() if config is None else read_run_file(config)
+    known = constraints_table(constraints)
+    settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
+    description, recordings = _robot_and_logs(robot, logs, file)
+    return Job(description, recordings, log_paths(unseen or file.validate), settings, file.output)

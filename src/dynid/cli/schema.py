@@ -1,45 +1,127 @@
-"""Flags made from the options of a run, so that each option is written once, in :mod:`dynid.run.options`."""
+"""Arguments that several verbs share, and flags made from options, so that each option is written once.
+
+The options of a run stand in :mod:`dynid.pipeline.options`, those of an application in its own room.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import itertools
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import Field
-from typing import Annotated, Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
 from dynid.cli.console import be_quiet, log_to_stderr
-from dynid.errors import InputError
-from dynid.run.kinds import Switch
-from dynid.run.option import default_of, flag_of, is_flag, kind_of, options_of
+from dynid.option_types import TRUST_XACRO, Switch, default_of, flag_of, is_flag, kind_of, options_of
 
-LAST = {"json": 1, "quiet": 2}
+RobotFile: TypeAlias = Annotated[
+    Path,
+    typer.Argument(
+        metavar="ROBOT", help="Robot description: .urdf, .xacro, .xml (MJCF), .sdf or .toml (DH).", show_default=False
+    ),
+]
+_LOGS = (
+    "Logs: CSV, parquet, npz, MCAP; also a folder, a pattern in quotes ('logs/*.csv'), a URL (https://, s3://, gs://). "
+    "LOG@10:25 is the part from 10 to 25 s."
+)
+LogFiles: TypeAlias = Annotated[list[str], typer.Argument(metavar="LOG...", help=_LOGS, show_default=False)]
+OptionalRobotFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="ROBOT", help="Robot description: .urdf, .xacro, .xml (MJCF), .sdf or .toml (DH).", show_default=False
+    ),
+]
+OptionalLogFiles: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="LOG...", help=_LOGS, show_default=False),
+]
+UnseenLogs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--validate", metavar="LOG", help="Unseen log to validate on; repeat for several.", show_default=False),
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Output: TypeAlias = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
+RunFolder: TypeAlias = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Folder to write the run into; default: run.", show_default=False)
+]
+ConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", help="Run file with these options (see dynid init); flags take precedence.", show_default=False
+    ),
+]
+ConstraintsFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--constraints",
+        metavar="FILE",
+        help="TOML file with a table \\[constraints], such as that of a run file: what is known of the links beyond consistency.",
+        show_default=False,
+    ),
+]
+Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+
+
+def constraints_table(path: Path | None) -> dict[str, Any]:
+    """The table of a file of constraints; empty without one."""
+    if path is None:
+        return {}
+    from dynid.estimation.constraints.table import read_constraints_table
+
+    return read_constraints_table(path)
+
+
+LAST = {"json": 1, "trust_xacro": 2, "quiet": 3}
 """Flags that every verb shows last, in this order."""
 
 
 def takes_quiet(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the flag ``--quiet``, which every verb has."""
-    settings: dict[str, Any] = {"help": "Only the result and errors: no progress, no notes.", "show_default": False}
-    flag = _keyword("quiet", Annotated[bool, typer.Option("--quiet", "-q", **settings)], default=False)
+    """Give a verb the flag ``--quiet``, which every verb has, and ``--trust-xacro`` where it takes a robot."""
+    quiet: dict[str, Any] = {"help": "Only the result and errors: no progress, no notes.", "show_default": False}
+    trust: dict[str, Any] = {"help": "Let the package xacro run the expressions of a .xacro file.", "show_default": False}
+    flags = [_keyword("quiet", Annotated[bool, typer.Option("--quiet", "-q", **quiet)], default=False)]
+    if {"robot", "model", "run", "unloaded"} & inspect.signature(verb).parameters.keys():
+        flags.append(_keyword("trust_xacro", Annotated[bool, typer.Option("--trust-xacro", **trust)], default=False))
 
     def heeded(typed: dict[str, Any]) -> dict[str, Any]:
         be_quiet(typed["quiet"])
         log_to_stderr()
+        if typed.get("trust_xacro"):
+            os.environ[TRUST_XACRO] = "1"  # processes that are started inherit it
         return {}
 
-    return _with_flags(verb, [flag], heeded)
+    return _with_flags(verb, flags, heeded)
 
 
-def takes_options(*groups: type, without: Iterable[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a verb the flags of some groups of options; the verb gets those that were typed as ``given``, by name."""
-    left_out = set(without)
-    panels = {one.name: _panel(group) for group in groups for one in options_of(group)}
-    chosen = [one for one in options_of(*groups) if is_flag(one) and one.name not in left_out]
-    flags = [_keyword(one.name, _typed(one, panels[one.name])) for one in chosen]
-    return lambda verb: _with_flags(verb, flags, lambda typed: {"given": _parsed(chosen, typed)})
+def takes_options(
+    *options: Iterable[Field[Any]], without: Iterable[str] = (), only: Iterable[str] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a verb the flags of some options; the verb gets those that were typed as ``given``, by name.
+
+    Args:
+        options: where two have the same name, the verb takes the first.
+        without: names of options that the verb does not take.
+        only: names of the options that the verb takes; all of them where none is named.
+    """
+    left_out, wanted = set(without), set(only)
+    found: dict[str, Field[Any]] = {}
+    for one in itertools.chain(*options):
+        if is_flag(one) and one.name not in left_out and (not wanted or one.name in wanted):
+            found.setdefault(one.name, one)
+    chosen = list(found.values())
+    flags = [_keyword(one.name, _typed(one)) for one in chosen]
+
+    def parsed(typed: dict[str, Any]) -> dict[str, Any]:
+        written = [one for one in chosen if typed[one.name] not in (None, [])]
+        return {"given": {one.name: kind_of(one).parse(typed[one.name], flag_of(one)) for one in written}}
+
+    return lambda verb: _with_flags(verb, flags, parsed)
 
 
 def own_options(given: dict[str, Any], settings: type) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -80,12 +162,7 @@ def _parameters(verb: Callable[..., Any]) -> list[inspect.Parameter]:
     ]
 
 
-def _panel(group: type) -> str:
-    """The heading of a group of flags: what its class says it holds."""
-    return (group.__doc__ or "").strip().splitlines()[0].rstrip(".")
-
-
-def _typed(one: Field[Any], panel: str) -> Any:
+def _typed(one: Field[Any]) -> Any:
     """How typer reads an option: as text, which the option's kind then takes apart."""
     kind, default = kind_of(one), default_of(one)
     plain = default is None or default in ({}, ())
@@ -93,7 +170,7 @@ def _typed(one: Field[Any], panel: str) -> Any:
     settings: dict[str, Any] = {
         "help": words if plain else f"{words} \\[default: {kind.text(default)}]",
         "show_default": False,
-        "rich_help_panel": panel,
+        "rich_help_panel": one.metadata["group"] or None,
     }
     if isinstance(kind, Switch):
         flag = flag_of(one)
@@ -106,18 +183,3 @@ def _typed(one: Field[Any], panel: str) -> Any:
 def _as_written(text: str) -> str:
     """A text in which ``[[spring]]`` and the like are words, not markup of the terminal."""
     return re.sub(r"\[(?=[a-zA-Z/#@])", r"\\[", text)
-
-
-def _parsed(chosen: list[Field[Any]], typed: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for one in chosen:
-        text = typed[one.name]
-        if text is None or text == []:
-            continue
-        name, flag = kind_of(one).gives(text, one.name), flag_of(one)
-        if name not in typed:
-            raise InputError(f"{flag} is '{text}', expected {getattr(kind_of(one), 'expected', kind_of(one).metavar)}")
-        if name in found or (name != one.name and typed[name] is not None):
-            raise InputError(f"{flag} {text} and --{name.replace('_', '-')} were both given, expected one of the two")
-        found[name] = kind_of(one).parse(text, flag)
-    return found

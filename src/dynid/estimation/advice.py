@@ -1,42 +1,46 @@
-"""What a model lacks, found in its residual on blocks of time that it was not fitted to.
+"""What a model lacks, found by trial on blocks of time that it was not fitted to, and the option that would add it.
 
-A correlation alone proves nothing: every addition is judged by how much it lowers the error on the blocks that were left out
-while it was fitted. It is advised where it lowers the error of its joints noticeably, and in nearly every block.
+A correlation alone proves nothing: every extension (:mod:`~dynid.estimation.model_extensions`) is fitted beside everything else on some
+blocks and judged by what it does to the error of all joints together on the others, by the rule that friction models are chosen by. It
+is advised where the error falls noticeably and rises in no block. Among extensions that predict alike the one with the fewest
+columns is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.additions import Addition, additions
-from dynid.estimation.held_out import Added, HeldOut
-from dynid.recording.samples import Samples
+from dynid.estimation.friction.selection import predict_alike
+from dynid.estimation.held_out import HeldOut
+from dynid.estimation.model_extensions import ModelExtension, model_extensions
+from dynid.model.coupling import Coupling, coupling_from_terms
+from dynid.model.friction import with_coupling
+from dynid.model.robot import Robot
 from dynid.regression.row_filter import RowFilter
-from dynid.regression.source import RowSource
-from dynid.robot.coupling import Coupling, coupling_from_terms
-from dynid.robot.model import Robot
-from dynid.robot.motors import with_coupling
+from dynid.regression.row_source import RowSource
+from dynid.signals.samples import Samples
 
 LEAST_GAIN = 0.1
-"""Part by which the held-out error of its joints must fall for an addition to be advised."""
+"""Part by which the held-out error of the joints that it is about must fall for an extension to be advised."""
 WORTH = 5e-4
-"""Part of the torque of its joints by which the error must fall: less is not worth an option."""
-SURE = 2.0
+"""Part of the torque of some joint by which its error must fall: less is not worth an option."""
+SURE = 2.5
 """Standard errors, over blocks, by which the relative fall of the squared error must differ from zero."""
+RISE = 0.05
+"""Part by which the squared error of a block may rise."""
 MOST = 2
-"""Additions that are advised."""
+"""Extensions that are advised."""
 CANCELS = 3.0
 """Times that the standard error of its values may be negative where a physical robot has no negative ones."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One addition that would lower the error on unseen data, for one joint."""
+    """One extension that would lower the error on unseen data, for one joint."""
 
     joint: str
     cause: str
@@ -44,64 +48,66 @@ class Advice:
     """Part by which the held-out error of the joint falls."""
     option: str | None
     """What adds it on the command line; None where no option does."""
+    total: float = 0.0
+    """Part by which the held-out error of all joints together falls, each in units of its noise."""
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Advice:
-        """The inverse of :meth:`as_dict`."""
-        return cls(str(record["joint"]), str(record["cause"]), float(record["gain"]), record["option"])
+NAMED = 3
+"""Joints that a sentence names."""
 
 
 def advice_lines(advice: Sequence[Advice]) -> tuple[str, ...]:
-    """One sentence for each addition, with the joints whose held-out error it lowers."""
+    """One sentence for each extension, with the joints whose held-out error it lowers."""
     lines = []
     for cause in dict.fromkeys(one.cause for one in advice):
-        own = [one for one in advice if one.cause == cause]
-        falls = " and ".join(f"{100.0 * one.gain:.0f} % on {one.joint}" for one in own)
+        own = sorted((one for one in advice if one.cause == cause), key=lambda one: -one.gain)
+        falls = " and ".join(f"{100.0 * one.gain:.0f} % on {one.joint}" for one in own[:NAMED] if one.gain > 0.0)
+        falls += f" and less on {len(own) - NAMED} more" if len(own) > NAMED else ""
         remedy = (
             "no option models this; held-out error it would take away:"
             if own[0].option is None
-            else (f"add {own[0].option}, which lowers the held-out error by")
+            else f"add {own[0].option}, which lowers the held-out error by"
         )
-        lines.append(f"{cause}; {remedy} {falls}")
+        whole = f"{100.0 * own[0].total:.0f} % over all joints, each in units of its noise"
+        lines.append(f"{cause}; {remedy} {falls} ({whole})" if falls else f"{cause}; {remedy} {whole}")
     return tuple(lines)
 
 
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """An addition and what it does to the squared error of every block."""
+def _convinces(held: HeldOut, before: Array, own: Mapping[int, Array], total: Array) -> bool:
+    """Whether an extension predicts held-out blocks clearly better than the model without it.
 
-    addition: Addition
-    before: Array
-    """``(blocks, joints)``, without it."""
-    after: Mapping[int, Array]
-    """Of every block, for each joint that it is about."""
-    fall: float
-    """Of all joints and blocks together."""
-    size: Array
-    """Squared weighted torque of every joint."""
+    The error of all joints together must fall by more than models that predict alike differ, by as much as if that of the joints that
+    it enters fell noticeably, and clearly rise in no block; that of these joints by more than blocks differ; that of some joint by
+    an amount that matters; and that of no joint may rise noticeably.
 
-    def gain(self, joints: Sequence[int]) -> float:
-        before, after = self.before[:, joints].sum(), sum(float(self.after[j].sum()) for j in joints)
-        return 1.0 - float(np.sqrt(after / before)) if before > 0.0 else 0.0
+    Args:
+        held: the rows.
+        before: ``(blocks, joints)``, squared error of all joints without it.
+        own: of every block, for each joint that it enters.
+        total: of every block, all joints together.
+    """
+    first = before.sum(axis=1)
+    noticeable = (1.0 - (1.0 - LEAST_GAIN) ** 2) * len(own) / held.n_joints
+    if predict_alike(first, total) or first.sum() - total.sum() < noticeable * first.sum():
+        return False
+    if (total > (1.0 + RISE) * first).any():
+        return False
+    # ratios, because one block may have far more error than the others
+    falls = -np.log(np.sum(list(own.values()), axis=0) / np.maximum(before[:, list(own)].sum(axis=1), 1e-300))
+    if falls.mean() <= SURE * float(np.std(falls, ddof=1)) / np.sqrt(len(falls)):
+        return False
+    size = (held.torque**2).sum(axis=1)
+    gains = {j: _gain(before[:, j], squares) for j, squares in own.items()}
+    if min(gains.values()) < -LEAST_GAIN:  # a cause that is true for some joints mends none at the cost of another
+        return False
+    return any(
+        gain >= LEAST_GAIN and gain * np.sqrt(before[:, j].sum() / max(size[j], 1e-300)) >= WORTH
+        for j, gain in gains.items()
+    )
 
-    def convinces(self) -> bool:
-        """Whether the error falls noticeably, in every block, by more than blocks differ, and by an amount that matters."""
-        own = list(self.addition.joints)
-        before, after = self.before[:, own].sum(axis=1), np.sum([self.after[j] for j in own], axis=0)
-        # ratios, because one block may have far more error than the others
-        falls = -np.log(after / np.maximum(before, 1e-300))
-        spread = float(np.std(falls, ddof=1)) / np.sqrt(len(falls))
-        errors = [np.sqrt(squares.sum() / self.size[own].sum()) for squares in (before, after)]
-        return bool(
-            self.gain(own) >= LEAST_GAIN
-            and errors[0] - errors[1] >= WORTH
-            and falls.mean() > SURE * spread
-            and (falls > 0.0).all()
-            and self.fall > 0.0
-        )
+
+def _gain(before: Array, after: Array) -> float:
+    return 1.0 - float(np.sqrt(after.sum() / before.sum())) if before.sum() > 0.0 else 0.0
 
 
 def advise(
@@ -113,7 +119,7 @@ def advise(
     drive_gains: Sequence[float] | None = None,
     known: Sequence[RowSource] = (),
 ) -> tuple[Advice, ...]:
-    """The one or two additions that would lower the error on unseen data most; none where nothing would noticeably.
+    """The one or two extensions that would lower the error on unseen data most; none where nothing would noticeably.
 
     Args:
         robot: with the effects that were identified and their inner numbers.
@@ -131,61 +137,74 @@ def advise(
         if coupled:
             return coupled
     found: list[Advice] = []
-    tried = list(additions(held, drive_gains))
+    tried = list(model_extensions(held, drive_gains))
     for _ in range(MOST):
         best = _best(held, tried)
         if best is None:
             break
-        found.extend(_told(held.robot, best))
-        held = held.with_columns(best.addition.columns)
-        # what is left on the same joints may be that the addition is not quite the right one
-        tried = [one for one in tried if not set(one.joints) & set(best.addition.joints)]
+        extension, advice = best
+        found.extend(advice)
+        held = held.with_columns(extension.columns)
+        # what is left on the same joints may be that the extension is not quite the right one
+        tried = [one for one in tried if not set(one.joints) & set(extension.joints)]
     return tuple(found)
 
 
-def _best(held: HeldOut, tried: Sequence[Addition]) -> _Judged | None:
+def _advice(held: HeldOut, extension: ModelExtension, before: Array, own: Mapping[int, Array], total: Array) -> list[Advice]:
+    """What an extension does to the joints that it is about; of several that it is not about alone, to those that it helps."""
+    whole = _gain(before.sum(axis=1), total)
+    gains = {j: max(_gain(before[:, j], own[j]), 0.0) for j in extension.joints}
+    if len(gains) > 2:
+        gains = {j: gain for j, gain in gains.items() if gain >= LEAST_GAIN}
+    names = [joint.name for joint in held.robot.driven_joints]
+    return [Advice(names[j], extension.cause, gain, extension.option, whole) for j, gain in gains.items()]
+
+
+def _best(held: HeldOut, tried: Sequence[ModelExtension]) -> tuple[ModelExtension, list[Advice]] | None:
+    """Of the convincing extensions that lower the error of all joints alike, the one with the fewest columns, and what it does."""
     plain, added = held.with_each([one.columns for one in tried])
-    before, size = held.squares(plain), (held.torque**2).sum(axis=1)
-    convincing = []
-    for addition, found in zip(tried, added, strict=True):
-        if found is None:
-            continue
-        judged = _Judged(addition, before, found.own, float(before.sum() - found.total.sum()), size)
-        if judged.convinces() and not _impossible(held, addition, found):
-            convincing.append(judged)
-    return max(convincing, key=lambda one: one.fall, default=None)
-
-
-def _impossible(held: HeldOut, addition: Addition, found: Added) -> bool:
-    """Whether a value is clearly negative that no physical robot has negative."""
-    if not addition.nonnegative:
-        return False
-    columns = np.concatenate([held.weights[j] * own for j, own in addition.columns.items()])
-    noise = float(np.sqrt(found.total.sum() / held.torque.size))
-    error = noise / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-    return any(found.values[k] < -CANCELS * error[k] for k in addition.nonnegative)
-
-
-def _told(robot: Robot, judged: _Judged) -> list[Advice]:
-    addition = judged.addition
-    return [
-        Advice(robot.joint_names[j], addition.cause, max(judged.gain([j]), 0.0), addition.option) for j in addition.joints
+    before = held.squares(plain)
+    good = [
+        (total, len(values), extension, own)
+        for extension, found in zip(tried, added, strict=True)
+        if found is not None
+        for own, total, values in [found]
+        if _convinces(held, before, own, total) and not _impossible(held, extension, total, values)
     ]
+    if not good:
+        return None
+    best = min(good, key=lambda one: one[0].sum())[0]
+    alike = [one for one in good if predict_alike(one[0], best)]
+    total, _, extension, own = min(alike, key=lambda one: (one[1], one[0].sum()))
+    return extension, _advice(held, extension, before, own, total)
+
+
+def _impossible(held: HeldOut, extension: ModelExtension, squares: Array, values: Array) -> bool:
+    """Whether a value is clearly negative that no physical robot has negative, or smaller than it would have to be."""
+    if extension.least and values[0] < extension.least:
+        return True
+    if not extension.nonnegative:
+        return False
+    columns = np.concatenate([held.weights[j] * own for j, own in extension.columns.items()])
+    noise = float(np.sqrt(squares.sum() / held.torque.size))
+    error = noise / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+    return any(values[k] < -CANCELS * error[k] for k in extension.nonnegative)
 
 
 # Logs of motors -----------------------------------------------------------------------------------
-
-
 def _coupled_motors(held: HeldOut, samples: Sequence[Samples], row_filter: RowFilter | None) -> tuple[Advice, ...]:
     """A coupling that was left out of a log measured at the motors: joints moved otherwise, and shared their torques otherwise.
 
     Each is tried as a whole: the samples carried to the joints, the rows made anew; errors are compared at the motors.
     """
     robot = held.robot
-    before, size = held.squares(held.residuals()), (held.torque**2).sum(axis=1)
+    before = held.squares(held.residuals())
     own = Coupling(tuple(map(tuple, np.eye(held.n_joints).tolist()))) if robot.coupling is None else robot.coupling
-    best: _Judged | None = None
-    for i, j, sign in _motor_pairs(robot, own):
+    best: tuple[Advice, ...] = ()
+    most = -np.inf
+    turning = [k for k, joint in enumerate(robot.driven_joints) if joint.kind != "prismatic"]
+    near = [(i, j) for i in turning for j in turning if 1 <= i - j <= 2 and j >= 1 and own.B[i, j] == own.B[j, i] == 0.0]
+    for i, j, sign in [(i, j, sign) for i, j in near for sign in (1.0, -1.0)]:
         term = f"{i + 1}:{j + 1}={sign:g}"
         other = coupling_from_terms([term], robot.joint_names, start=own)
         tried = HeldOut.of(with_coupling(robot, other), [_reread(one, own, other) for one in samples], row_filter)
@@ -199,17 +218,12 @@ def _coupled_motors(held: HeldOut, samples: Sequence[Samples], row_filter: RowFi
         cause = (
             f"{names[j]} and {names[i]} are explained better together: the motor of {names[i]} also turns with {names[j]}"
         )
-        addition = Addition((j, i), cause, f'--coupling "{term}"', {})
-        judged = _Judged(addition, before, {j: after[:, j], i: after[:, i]}, float((before - after).sum()), size)
-        if judged.convinces() and (best is None or judged.fall > best.fall):
-            best = judged
-    return () if best is None else tuple(_told(robot, best))
-
-
-def _motor_pairs(robot: Robot, own: Coupling) -> list[tuple[int, int, float]]:
-    turning = [k for k, joint in enumerate(robot.driven_joints) if joint.kind != "prismatic"]
-    near = [(i, j) for i in turning for j in turning if 1 <= i - j <= 2 and j >= 1 and own.B[i, j] == own.B[j, i] == 0.0]
-    return [(i, j, sign) for i, j in near for sign in (1.0, -1.0)]
+        fall, total = float((before - after).sum()), after.sum(axis=1)
+        both = {j: after[:, j], i: after[:, i]}
+        if fall > most and _convinces(held, before, both, total):
+            extension = ModelExtension((j, i), cause, f'--coupling "{names[i]}:{names[j]}={sign:g}"', {})
+            best, most = tuple(_advice(held, extension, before, both, total)), fall
+    return best
 
 
 def _reread(one: Samples, own: Coupling, other: Coupling) -> Samples:

@@ -15,19 +15,18 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints.constraints import Constraint, MassBounds
+from dynid.estimation.constraints.base import Constraint
+from dynid.estimation.constraints.bodies import MassBounds
 from dynid.estimation.estimate import estimate
-from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
 from dynid.estimation.methods.manifold import Manifold
 from dynid.estimation.methods.sdp import FeasibleSDP
-from dynid.estimation.methods.weighted import WeightedLeastSquares
-from dynid.estimation.result import Estimate, Method
-from dynid.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
-from dynid.parameters import Parameters
+from dynid.estimation.result import Estimate, Method, confidence_interval
+from dynid.model.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
+from dynid.model.parameters import INERTIAL_SYMBOLS, Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 
-TEN = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 METHODS = ("ols", "wls", "sdp", "manifold")
 """Methods that are shown side by side; the semidefinite one is the answer unless another is asked for."""
 RADIUS_M = 0.1
@@ -91,7 +90,7 @@ class BodyEstimate:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Names of the parameters that the data do not determine."""
-        return tuple(name for name, known in zip(TEN, self.determined, strict=True) if not known)
+        return tuple(name for name, known in zip(INERTIAL_SYMBOLS, self.determined, strict=True) if not known)
 
     @cached_property
     def com_sigma(self) -> Array:
@@ -116,16 +115,16 @@ class BodyEstimate:
             J[:, k] = ((mass_com_inertia(high)[2] - mass_com_inertia(low)[2]) / (2.0 * step)).ravel()
         covariance = np.where(np.outer(known, known), self.covariance, 0.0)
         sigma = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", J, covariance, J), 0.0)).reshape(3, 3)
-        sigma[~_entries(known)] = np.inf
+        seen = np.zeros((3, 3), dtype=bool)
+        for known_entry, (i, j) in zip(known[4:], ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)), strict=True):
+            seen[i, j] = seen[j, i] = bool(known_entry)
+        sigma[~seen] = np.inf
         return freeze(sigma)
 
     def interval(self, level: float = 0.95) -> Array:
         """``(10, 2)`` confidence limits of the ten parameters."""
-        from scipy.stats import t
-
-        freedom = max(self.estimate.details.get("degrees_of_freedom", self.estimate.n_rows - 10), 1)
-        half = float(t.ppf(0.5 + 0.5 * level, freedom)) * self.sigma
-        return np.column_stack([self.phi - half, self.phi + half])
+        freedom = self.estimate.details.get("degrees_of_freedom", self.estimate.n_rows - 10)
+        return confidence_interval(self.phi, self.sigma, freedom, level)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers; None where something is not determined."""
@@ -148,14 +147,6 @@ class BodyEstimate:
 def finite(values: Array) -> list[float | None]:
     """Numbers as JSON has them: None for what is infinite."""
     return [float(value) if np.isfinite(value) else None for value in values]
-
-
-def _entries(known: BoolArray) -> BoolArray:
-    """Which entries of the inertia tensor are among the known parameters."""
-    square = np.zeros((3, 3), dtype=bool)
-    for k, (i, j) in enumerate(((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)), start=4):
-        square[i, j] = square[j, i] = bool(known[k])
-    return square
 
 
 def estimate_body(

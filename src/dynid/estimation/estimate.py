@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dynid.errors import InputError
-from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
+from dynid.estimation.constraints.shapes import boxes_of
+from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.result import Estimate, Method
-from dynid.parameters import Parameters
+from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 
@@ -22,17 +23,22 @@ def estimate(
     Args:
         regression: of any row source.
         base: base parameters of the robot.
-        method: a method of ``dynid.methods``; None for ordinary least squares.
+        method: a method, such as ``dynid.WeightedLeastSquares()``; None for that of :func:`dynid.identify`, see :func:`default_method`.
         prior: completes what the data do not determine and decides how base values are shared among links; None for the
             nominal parameters of the robot.
+
+    Returns:
+        base values with their covariance, one standard set that has them, and how well it fits; SI units.
 
     Examples:
         >>> import dynid
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
         >>> data = dynid.build_regression(robot, samples)
-        >>> result = dynid.estimate(data, dynid.reduce_to_base(robot), dynid.FeasibleSDP())
-        >>> result.feasible
-        True
+        >>> result = dynid.estimate(data, dynid.reduce_to_base(robot))
+        >>> result.method, result.feasible
+        ('sdp', True)
+        >>> dynid.estimate(data, dynid.reduce_to_base(robot), dynid.OrdinaryLeastSquares()).method
+        'ols'
     """
     start = regression.parameters if prior is None else prior
     if start.names != regression.parameters.names:
@@ -44,13 +50,20 @@ def estimate(
             f"the right-hand side (torque) is zero in all {regression.n_rows} rows, so nothing can be estimated; "
             "expected rows with measured torque"
         )
-    result = (method or OrdinaryLeastSquares()).estimate(regression, base, start)
+    result = (method or default_method(regression)).estimate(regression, base, start)
     return _without_absent_links(regression, result)
+
+
+def default_method(regression: Regression) -> FeasibleSDP:
+    """The method that ``dynid identify`` takes by default: every link consistent, joints weighted by their noise, held by the
+    description and the boxes around its shapes as far as the data allow."""
+    boxes, notes = boxes_of(regression.robot) if regression.has_robot else ((), ())
+    return FeasibleSDP(prior="auto", weighted=True, boxes=boxes, box_notes=notes)
 
 
 def _without_absent_links(regression: Regression, result: Estimate) -> Estimate:
     """A link that the description leaves out weighs nothing, whatever a method gave it to be consistent by; no row sees it."""
-    absent = {name for source in regression.sources if source.robot is not None for name in source.robot.absent}
+    absent = set(regression.robot.absent) if regression.has_robot else set()
     if not absent:
         return result
     names = result.standard.names[: result.standard.n_inertial]

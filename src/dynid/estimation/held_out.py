@@ -9,31 +9,32 @@ few columns is a small linear solve for each block:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
-from operator import add
+from typing import TypeAlias
 
 import numpy as np
 import scipy.linalg
 
 from dynid.arrays import Array, BoolArray, IntArray
-from dynid.estimation.friction.data import Log, fewer_samples, time_blocks, torque_rows_of
-from dynid.recording.samples import Samples
-from dynid.regression.base import LONG_CHAIN, reduce_to_base
+from dynid.dynamics.joint_effects import driven_motion
+from dynid.estimation.friction.rows import Log, fewer_samples, time_blocks, torque_rows_of
+from dynid.estimation.linear import used_alone
+from dynid.model.robot import Robot
+from dynid.regression.base import LONG_CHAIN, BaseReduction, reduce_to_base
 from dynid.regression.channels import torque_channels
 from dynid.regression.independence import orthonormal_basis
-from dynid.regression.memory import with_memory
 from dynid.regression.row_filter import FilteredRows, RowFilter
-from dynid.regression.source import RowSource
-from dynid.robot.model import Robot
-from dynid.robot.rotors import driven_motion
+from dynid.regression.row_source import RowSource
+from dynid.signals.reversal_history import with_memory
+from dynid.signals.samples import Samples
 
 BLOCKS = 5
 PIECES = 3
 """Stretches of time in every block: blocks of one stretch would ask for what other stretches never showed."""
 GAP_S = 0.2
-LEAST_ROWS = 20
+LEAST_ROWS = 10
 """Rows that a block must have of each joint."""
 MOST_ROWS = 3_000
 """Rows of each joint that are kept where no row filter thins them."""
@@ -41,18 +42,14 @@ MOST_NUMBERS = 12_000_000
 """Numbers in the rows of all joints over all columns: of a long chain rows of windows are taken."""
 NEW = 1e-4
 """Part of its square that the model's own columns must leave of a direction, for the direction to be a new one."""
+SEEN = 1e-8
+"""Part of the largest eigenvalue of the scaled normal matrix below which a direction keeps its described value."""
 ROUNDS = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Added:
-    """What some further columns do to the squared weighted error, and their values over all blocks."""
-
-    own: Mapping[int, Array]
-    """Of every block, for each joint that the columns enter."""
-    total: Array
-    """Of every block, all joints together."""
-    values: Array
+Added: TypeAlias = tuple[Mapping[int, Array], Array, Array]
+"""Squared weighted error with some further columns, of every block: for each joint that they enter, and of all joints together;
+and the values of the columns over all blocks."""
 
 
 class _Sets:
@@ -92,20 +89,14 @@ class _Grams:
         CC = tuple(sum(values[rows].T @ values[rows] for values in one.values()) for one in sets.columns)
         return cls(flat.T @ flat, XC, CC, flat.T @ y.ravel(), Cy)
 
-    def __add__(self, other: _Grams) -> _Grams:
-        return self._with(other, 1.0)
-
-    def __sub__(self, other: _Grams) -> _Grams:
-        return self._with(other, -1.0)
-
-    def _with(self, other: _Grams, sign: float) -> _Grams:
+    def plus(self, other: _Grams, sign: float = 1.0) -> _Grams:
         CC = tuple(own + sign * theirs for own, theirs in zip(self.CC, other.CC, strict=True))
         XX, XC = self.XX + sign * other.XX, self.XC + sign * other.XC
         return _Grams(XX, XC, CC, self.Xy + sign * other.Xy, self.Cy + sign * other.Cy)
 
 
 class _Fit:
-    """The fit of the model to some rows, from which that with further columns follows."""
+    """The fit of the model to some rows, from which that with further columns follows, and its error on other rows."""
 
     def __init__(self, gram: _Grams, parts: Sequence[slice]) -> None:
         n = len(gram.XX)
@@ -118,13 +109,34 @@ class _Fit:
     def values(self, k: int) -> Array | None:
         """Values of a set of columns beside the model, along what is new of them; None where the model has them already."""
         part, CC = self._parts[k], self._gram.CC[k]
-        size = np.sqrt(np.maximum(np.diag(CC), 1e-300))
         S = CC - self._gram.XC[:, part].T @ self.inside[:, part]
+        if len(S) == 1:
+            return np.asarray(self._right[part] / S[0]) if S[0, 0] > NEW * CC[0, 0] else None
+        size = np.sqrt(np.maximum(np.diag(CC), 1e-300))
         left, V = np.linalg.eigh(S / np.outer(size, size))
         new = left > NEW
         if not new.any():
             return None
         return np.asarray(V[:, new] @ ((V[:, new].T @ (self._right[part] / size)) / left[new]) / size)
+
+    def look_at(self, left: Array, X: Array, gram: _Grams, sets: _Sets, rows: BoolArray) -> None:
+        """Take in what is left of other rows, of which :meth:`square` tells the error.
+
+        With what lies of further columns outside the model, ``O = C - X inside``, it falls by ``2 c^T O^T r - c^T O^T O c``.
+        """
+        self._before = float((left**2).sum())
+        self._Or = -self.inside.T @ (X.reshape(-1, X.shape[2]).T @ left.ravel())
+        for j, (numbers, values) in sets.of_joint.items():
+            self._Or[numbers] += values[rows].T @ left[j]
+        again = gram.XX @ self.inside
+        self._OO = []
+        for part, CC in zip(sets.parts, gram.CC, strict=True):
+            own, cross = self.inside[:, part], gram.XC[:, part]
+            self._OO.append(CC - own.T @ cross - cross.T @ own + own.T @ again[:, part])
+
+    def square(self, k: int, c: Array) -> float:
+        """Squared error of these rows with a set of columns at these values, all joints together."""
+        return self._before - 2.0 * float(c @ self._Or[self._parts[k]]) + float(c @ self._OO[k] @ c)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +144,7 @@ class HeldOut:
     """Rows of all joints over an orthonormal basis of the model's columns, cut into blocks of time."""
 
     robot: Robot
+    """With the parameters that fit these rows best; what they do not show stays as described."""
     logs: tuple[Log, ...]
     basis: Array
     """``(joints, rows, rank)``, weighted."""
@@ -140,6 +153,8 @@ class HeldOut:
     weights: Array
     """Per joint: one over its noise."""
     block: IntArray
+    times: tuple[Array, ...]
+    """Of the rows of every log."""
 
     @classmethod
     def of(
@@ -179,12 +194,19 @@ class HeldOut:
             return None
         weights = _weights(A, y)
         A *= weights[:, None, None]
+        wy = y * weights[:, None]
+        fitted = _fitted(robot, base, A.reshape(-1, A.shape[2]), wy.ravel())
         basis = _orthonormal(A.reshape(-1, A.shape[2])).reshape(*A.shape[:2], -1)
-        return cls(robot, logs, basis, y * weights[:, None], weights, block)
+        return cls(fitted, logs, basis, wy, weights, block, tuple(log.times for log in logs))
 
-    def rows(self, values: Sequence[Array]) -> Array:
-        """Columns over the samples of every log as columns over rows, ``(rows, columns)``, not weighted."""
-        return np.concatenate([log.rows([own]) for log, own in zip(self.logs, values, strict=True)])
+    def rows(self, values: Sequence[Array], joints: Sequence[int] | None = None) -> Array:
+        """Columns over the samples of every log as columns over rows, ``(rows, columns)``, in units of torque.
+
+        ``joints`` are those whose rows each column enters: rows that a fit does not use count as little there.
+        """
+        logs = zip(self.logs, values, strict=True)
+        used = [(log, own if joints is None else log.used(own, np.asarray(joints))) for log, own in logs]
+        return np.concatenate([log.rows([own]) for log, own in used])
 
     @property
     def n_joints(self) -> int:
@@ -194,13 +216,16 @@ class HeldOut:
         """The same with further columns in the model, ``(rows, columns)`` for each joint that they enter."""
         wide = np.concatenate([self.basis, self._placed(columns)], axis=2)
         basis = _orthonormal(wide.reshape(-1, wide.shape[2])).reshape(*wide.shape[:2], -1)
-        return HeldOut(self.robot, self.logs, basis, self.torque, self.weights, self.block)
+        return replace(self, basis=basis)
 
-    def predicted(self) -> Array:
-        """``(joints, rows)``: torque that the model explains, not weighted."""
-        flat = self.basis.reshape(-1, self.basis.shape[2])
-        fitted = flat @ (flat.T @ self.torque.ravel())
-        return np.asarray(fitted.reshape(self.torque.shape) / self.weights[:, None])
+    def coarse(self) -> HeldOut:
+        """The same rows, with as few samples of every log as columns over them need."""
+        fewer = [log.coarse for log in self.logs]
+        logs = [
+            log if own is None or own.kept is None else replace(own, samples=log.samples[own.kept], kept=None)
+            for log, own in zip(self.logs, fewer, strict=True)
+        ]
+        return replace(self, logs=tuple(logs))
 
     def residuals(self) -> Array:
         """Residual of every row by the fit that left its block out, ``(joints, rows)``, weighted, zero in rows of no block."""
@@ -210,24 +235,24 @@ class HeldOut:
         """The residuals, and what each set of further columns does to them; None for a set that is not new to the model."""
         found = _Sets(sets, self.weights)
         grams = [_Grams.of(self, found, self.block == block) for block in range(BLOCKS)]
-        total = reduce(add, grams)
+        total = reduce(_Grams.plus, grams)
         left = np.zeros_like(self.torque)
         own: list[dict[int, list[float]]] = [{j: [] for j in one} for one in sets]
         totals: list[list[float]] = [[] for _ in sets]
         new = np.ones(len(sets), dtype=bool)
         for block, gram in enumerate(grams):
             inside = self.block == block
-            fit = _Fit(total - gram, found.parts)
+            fit = _Fit(total.plus(gram, -1.0), found.parts)
             X = self.basis[:, inside]
             left[:, inside] = self.torque[:, inside] - X @ fit.b
             here = left[:, inside]
-            change = _Change.of(here, X, gram, fit, found, inside) if sets else None
+            fit.look_at(here, X, gram, found, inside)
             for k in range(len(sets)):
                 c = fit.values(k)
                 new[k] &= c is not None
-                if c is None or change is None:
+                if c is None:
                     continue
-                totals[k].append(change.total(k, c))
+                totals[k].append(fit.square(k, c))
                 moved = fit.inside[:, found.parts[k]] @ c
                 for j, values in found.columns[k].items():
                     after = here[j] - values[inside] @ c + X[j] @ moved
@@ -237,8 +262,28 @@ class HeldOut:
         for k in range(len(sets)):
             values = whole.values(k) if new[k] else None
             squares = {j: np.array(each) for j, each in own[k].items()}
-            added.append(None if values is None else Added(squares, np.array(totals[k]), values))
+            added.append(None if values is None else (squares, np.array(totals[k]), values))
         return left, added
+
+    def values_of(self, columns: Mapping[int, Array]) -> tuple[Array, Array] | None:
+        """Values of further columns beside the model and their standard deviations; None where the model has them already.
+
+        The deviations are those of rows with independent noise, or what leaving out blocks moves the values by, where that is more.
+        """
+        found = _Sets([columns], self.weights)
+        grams = [_Grams.of(self, found, self.block == block) for block in range(BLOCKS)]
+        total = reduce(_Grams.plus, grams)
+        whole = _Fit(total, found.parts)
+        values = whole.values(0)
+        others = [_Fit(total.plus(gram, -1.0), found.parts).values(0) for gram in grams]
+        seen = [one for one in others if one is not None]
+        if values is None or len(seen) < BLOCKS:
+            return None
+        moved = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((np.array(seen) - np.mean(seen, axis=0)) ** 2, axis=0))
+        S = total.CC[0] - total.XC.T @ whole.inside
+        left = self.torque[:, self.block >= 0] - self.basis[:, self.block >= 0] @ whole.b
+        variance = float((left**2).sum() - values @ S @ values) / max(left.size - len(whole.b) - len(values), 1)
+        return values, np.maximum(np.sqrt(variance * np.diag(np.linalg.inv(S))), moved)
 
     def _placed(self, columns: Mapping[int, Array]) -> Array:
         """Columns with their rows of every joint, weighted; zero for joints that they do not enter."""
@@ -253,33 +298,17 @@ class HeldOut:
         return np.array([(left[:, self.block == block] ** 2).sum(axis=1) for block in range(BLOCKS)])
 
 
-@dataclass(frozen=True, eq=False)
-class _Change:
-    """How the squared error of a block that was left out changes with further columns, all joints together.
-
-    With what lies of them outside the model, ``O = C - X inside``, it falls by ``2 c^T O^T r - c^T O^T O c``.
-    """
-
-    before: float
-    Or: Array
-    OO: tuple[Array, ...]
-    parts: Sequence[slice]
-
-    @classmethod
-    def of(cls, left: Array, X: Array, gram: _Grams, fit: _Fit, sets: _Sets, rows: BoolArray) -> _Change:
-        Or = -fit.inside.T @ (X.reshape(-1, X.shape[2]).T @ left.ravel())
-        for j, (numbers, values) in sets.of_joint.items():
-            Or[numbers] += values[rows].T @ left[j]
-        again = gram.XX @ fit.inside
-        OO = []
-        for part, CC in zip(sets.parts, gram.CC, strict=True):
-            own, cross = fit.inside[:, part], gram.XC[:, part]
-            OO.append(CC - own.T @ cross - cross.T @ own + own.T @ again[:, part])
-        return cls(float((left**2).sum()), Or, tuple(OO), sets.parts)
-
-    def total(self, k: int, c: Array) -> float:
-        """Squared error of the block with a set of columns at these values."""
-        return self.before - 2.0 * float(c @ self.Or[self.parts[k]]) + float(c @ self.OO[k] @ c)
+def _fitted(robot: Robot, base: BaseReduction, A: Array, y: Array) -> Robot:
+    """The robot with the parameters nearest to its own that fit weighted rows over base parameters."""
+    size = np.linalg.norm(A, axis=0)
+    scale = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)
+    H = scale[:, None] * (A.T @ A) * scale
+    values, V = np.linalg.eigh(H)
+    seen = values > SEEN * values[-1]
+    left = scale * (A.T @ (y - A @ base.base_values(robot.parameters)))
+    step = scale * (V[:, seen] @ ((V[:, seen].T @ left) / values[seen]))
+    change = base.K.T @ np.linalg.solve(base.K @ base.K.T, step)
+    return robot.with_parameters(robot.parameters.with_values(robot.parameters.values + change))
 
 
 def _filtered_rows_of(
@@ -293,21 +322,24 @@ def _filtered_rows_of(
         and getattr(log.source, "weights", None) is None
         and log.robot is robot
         and isinstance(log.samples[0], Samples)  # rows of a stream are not kept
-        and _same_motion(log.samples[0], one)
+        and all(_same_array(getattr(log.samples[0], name), getattr(one, name)) for name in _MOTION)
         for log, one in zip(logs, samples, strict=True)
     )
     return logs if same else [None] * len(samples)
 
 
-def _same_motion(one: Samples, other: Samples) -> bool:
-    """Whether two sets of samples hold the same arrays; the distance since the last reversal follows from them."""
-    pairs = [
-        (getattr(one, name), getattr(other, name)) for name in ("position", "velocity", "acceleration", "torque", "load")
-    ]
-    return all(
-        a is b or (a is not None and b is not None and a.shape == b.shape and a.ctypes.data == b.ctypes.data)
-        for a, b in pairs
-    )
+_MOTION = (
+    "position",
+    "velocity",
+    "acceleration",
+    "torque",
+    "load",
+    "weight",
+)  # the distance since the last reversal follows from them
+
+
+def _same_array(a: Array | None, b: Array | None) -> bool:
+    return a is b or (a is not None and b is not None and a.shape == b.shape and a.ctypes.data == b.ctypes.data)
 
 
 def _weights(A: Array, y: Array) -> Array:
@@ -318,8 +350,8 @@ def _weights(A: Array, y: Array) -> Array:
         flat = (A * weights[:, None, None]).reshape(-1, A.shape[2])
         wy = (y * weights[:, None]).ravel()
         left = (wy - _explained(flat, wy)).reshape(y.shape) / weights[:, None]
-        noise = np.sqrt((left**2).mean(axis=1))
-        weights = 1.0 / np.maximum(noise, 1e-6 * np.maximum(scale, 1e-300))
+        noise = np.maximum(np.sqrt((left**2).mean(axis=1)), 1e-6 * np.maximum(scale, 1e-300))
+        weights = 1.0 / used_alone(noise, np.asarray(y.any(axis=1)))
     return np.asarray(weights)
 
 

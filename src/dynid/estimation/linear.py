@@ -1,6 +1,24 @@
 """The weighted linear solve that the least-squares family shares, on the small triangles.
 
 minimise  sum_j w_j^2 || A_j beta - b_j ||^2     over the seen base parameters, the others at their prior value
+
+From base values to a full parameter set: the prior plus the smallest scaled correction that has the base values.
+
+    minimise || D^-1 (phi - phi0) ||   subject to   K phi = beta,
+
+with a scale ``D`` of each parameter's own size, so that a gram and a kilogram square metre count alike.
+
+What the data can show: the base parameters whose columns are independent on these very rows.
+
+Walking through the base parameters in order, one is *seen* if its column is independent of those seen before. The rest are
+held at their prior value; a seen parameter whose column takes part in explaining an unseen one is *mixed*: its value is
+right only as far as the prior of the other is.
+
+Where a prior takes part in the estimate itself, a value is as much the data's as they narrow it down,
+
+    share = 1 - posterior variance / prior variance = data information / (data information + prior information)
+
+in the direction of that base parameter: from the data above 99 percent, from the prior below one, else mixed.
 """
 
 from __future__ import annotations
@@ -14,14 +32,11 @@ import scipy.linalg
 
 from dynid.arrays import Array, BoolArray, freeze, frozen_view
 from dynid.errors import InputError
-from dynid.estimation.completion import complete
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.result import Estimate, Origin
-from dynid.estimation.seen import DATA_TOLERANCE, Seen, seen_parameters
-from dynid.parameters import Parameters
+from dynid.estimation.result import Estimate, Origin, Outcome
+from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression, large, triangle_of_blocks
-from dynid.regression.independence import triangle_of
+from dynid.regression.independence import ZERO_COLUMN, independent_columns, triangle_of
 
 _KEPT_TRIANGLES = 4
 
@@ -52,6 +67,10 @@ class Merged:
         return self._triangles[key]
 
 
+DATA_TOLERANCE = 1e-7
+"""Relative part of a column that must lie outside the span of those before it to count as seen."""
+
+
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
     """The triangles over base parameters, channel by channel, and what they show."""
@@ -61,7 +80,7 @@ class LinearProblem:
     prior: Parameters
     merged: Merged
     """The channels, and all of them in one triangle."""
-    seen: Seen
+    seen: Identifiability
     held: Array
     """Values of the base parameters that are not estimated; those of the prior unless a method says otherwise."""
 
@@ -70,7 +89,7 @@ class LinearProblem:
         cls, regression: Regression, base: BaseReduction, prior: Parameters, tolerance: float = DATA_TOLERANCE
     ) -> LinearProblem:
         merged = Merged(tuple(regression.channel_matrix(i, base) for i in range(len(regression.factors))))
-        seen = seen_parameters(merged.triangle(np.ones(len(merged.channels)))[:, :-1], tolerance)
+        seen = find_identifiable(merged.triangle(np.ones(len(merged.channels)))[:, :-1], tolerance)
         return cls(regression, base, prior, merged, seen, freeze(base.base_values(prior)))
 
     @property
@@ -83,7 +102,7 @@ class LinearProblem:
         origin: tuple[Origin, ...] = tuple(
             own if chosen else "prior" for own, chosen in zip(self.seen.origin, mask, strict=True)
         )
-        return replace(self, seen=Seen(mask, origin), held=self.held if held is None else freeze(held))
+        return replace(self, seen=Identifiability(mask, origin), held=self.held if held is None else freeze(held))
 
     def solve(self, weights: Array) -> Array:
         """Base values for given channel weights."""
@@ -148,6 +167,25 @@ class LinearProblem:
         spent = self.seen.rank * rows / max(rows.sum(), 1.0)
         return np.asarray(norms / np.sqrt(np.maximum(rows - spent, 1.0)))
 
+    def channel_noise(self, beta: Array) -> Array:
+        """Noise of every channel, at least round-off: rows without any would leave the others no say."""
+        floor = 1e-10 * max(float(self.regression.torque_norms.max()), 1e-300)
+        return used_alone(np.maximum(self.noise_sigma(beta, pooled=False), floor), self.rows() > 0)
+
+    def noise_weights(self, beta: Array) -> Array:
+        """Weights ``1 / sigma_j`` of every channel by what base values leave there, of geometric mean one."""
+        weights: Array = 1.0 / self.channel_noise(beta)
+        return weights / float(np.exp(np.log(weights).mean()))
+
+    def settled_weights(self, iterations: int = 20, settle: float = 1e-6) -> tuple[Array, bool]:
+        """Weights of the channels that agree with the residuals they lead to, and whether they have settled."""
+        weights = np.ones(len(self.channels))
+        for _ in range(iterations):
+            before, weights = weights, self.noise_weights(self.solve(weights))
+            if float(np.abs(np.log(weights / before)).max()) < settle:
+                return weights, True
+        return weights, False
+
     def condition_numbers(self) -> tuple[float, float]:
         R = self.seen_triangle()
         return condition_number(R), condition_number(R / np.linalg.norm(R, axis=0))
@@ -172,7 +210,7 @@ class LinearProblem:
             base=self.base,
             base_values=beta,
             covariance=covariance,
-            standard=complete(self.base, beta, self.prior) if standard is None else standard,
+            standard=base_to_standard(self.base, beta, self.prior) if standard is None else standard,
             origin=self.seen.origin,
             rank=self.seen.rank,
             condition_number=unscaled,
@@ -188,6 +226,11 @@ class LinearProblem:
         )
 
 
+def used_alone(noise: Array, used: BoolArray) -> Array:
+    """Noise of channels in which those without rows have the usual one: they must not decide how the others are counted."""
+    return noise if used.all() or not used.any() else np.where(used, noise, np.exp(np.log(noise[used]).mean()))
+
+
 def condition_number(R: Array) -> float:
     """Ratio of the largest to the smallest singular value."""
     singular = np.linalg.svd(R, compute_uv=False)
@@ -198,3 +241,88 @@ def relative(errors: Array, references: Array) -> float:
     """``||errors|| / ||references||``."""
     reference = float(np.linalg.norm(references))
     return float(np.linalg.norm(errors)) / reference if reference > 0.0 else float("nan")
+
+
+def base_to_standard(base: BaseReduction, beta: Array, prior: Parameters) -> Parameters:
+    """All parameters, nearest to ``prior`` in its own scale, with ``K phi = beta``."""
+    scale = parameter_scale(prior)
+    gap = beta - base.K @ prior.values
+    correction = np.linalg.lstsq(base.K * scale, gap, rcond=None)[0]
+    phi = prior.values + scale * correction
+    # one step of refinement: K phi = beta to round-off, whatever the scales
+    phi = phi + scale * np.linalg.lstsq(base.K * scale, beta - base.K @ phi, rcond=None)[0]
+    return prior.with_values(phi)
+
+
+UNTOLD_ROTOR = 1e-5
+"""Scale of a rotor beside bodies that are not described: what cannot be told from a body is left to the body."""
+
+
+def parameter_scale(prior: Parameters) -> Array:
+    """Size by which each parameter may sensibly move: from the mass and radius of gyration of its link, or the robot's mean."""
+    scale = np.ones(len(prior))
+    phi = prior.inertials
+    mass = np.abs(phi[:, 0])
+    mass = np.maximum(mass, 0.05 * mass.max(initial=0.0))
+    mass[mass == 0.0] = 1.0
+    gyration = np.sqrt(np.abs(phi[:, [4, 6, 9]]).sum(axis=1) / (2.0 * mass))
+    length = np.maximum(gyration, 0.3 * gyration.max(initial=0.0))
+    length[length == 0.0] = 0.1
+    links = np.column_stack([mass, *(3 * [mass * length]), *(6 * [mass * length**2])])
+    scale[: prior.n_inertial] = links.ravel()
+    if not phi[:, 0].any():  # of bodies that nothing is known of, nothing says how much of an inertia is that of a rotor
+        scale[[column.symbol.startswith("Ia") for column in prior.columns]] *= UNTOLD_ROTOR
+    return scale
+
+
+MOSTLY = 0.99
+"""Share of a value's precision from which it counts as coming from one side alone."""
+_ORDER: tuple[Origin, ...] = ("data", "mixed", "prior")
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability:
+    """Mask of the seen base parameters and the origin of each value."""
+
+    mask: BoolArray
+    origin: tuple[Origin, ...]
+
+    @property
+    def rank(self) -> int:
+        return int(self.mask.sum())
+
+
+def find_identifiable(A: Array, tolerance: float = DATA_TOLERANCE) -> Identifiability:
+    """Decide from the (stacked or triangular) regressor over base parameters."""
+    n = A.shape[1]
+    if _all_independent(A, tolerance):
+        return Identifiability(np.ones(n, dtype=bool), ("data",) * n)
+    found = independent_columns(A, np.arange(n), tolerance)
+    mask = np.zeros(n, dtype=bool)
+    mask[found.kept] = True
+    mixed = np.zeros(n, dtype=bool)
+    if not mask.all():
+        mixed[found.kept] = np.abs(found.K[:, ~mask]).max(axis=1) > 1e-6
+    origin: list[Origin] = ["prior" if not s else ("mixed" if m else "data") for s, m in zip(mask, mixed, strict=True)]
+    return Identifiability(mask, tuple(origin))
+
+
+def _all_independent(A: Array, tolerance: float) -> bool:
+    """Whether every column clearly is independent of those before it: as much lies outside their span as the diagonal of R says."""
+    if not A.shape[1] or A.shape[0] < A.shape[1]:
+        return False
+    R = triangle_of(A)
+    norms = np.linalg.norm(R, axis=0)
+    clear = np.abs(np.diag(R)) > 2.0 * tolerance * norms
+    return bool(clear.all() and (norms > ZERO_COLUMN * norms.max()).all())
+
+
+def origins_of(share: Array) -> tuple[Origin, ...]:
+    """Origin of every value from the share of its precision that the data contribute."""
+    return tuple("data" if s > MOSTLY else ("prior" if s < 1.0 - MOSTLY else "mixed") for s in share)
+
+
+def with_prior(seen: Identifiability, share: Array) -> Identifiability:
+    """What the data show where a prior takes part: each origin the one furthest from the data of rank and share."""
+    both = zip(seen.origin, origins_of(share), strict=True)
+    return Identifiability(seen.mask, tuple(max(pair, key=_ORDER.index) for pair in both))

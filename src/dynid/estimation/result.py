@@ -1,4 +1,4 @@
-"""The result of an estimation, and what every method has in common.
+"""The result of an estimation with its intervals, how it ended, and what every method has in common.
 
 A method is a frozen set of options with one call, ``estimate(regression, base, prior) -> Estimate``; it holds no results, so
 using it twice gives the same answer twice.
@@ -8,19 +8,72 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
+from statistics import NormalDist
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from dynid.arrays import Array, BoolArray, freeze
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.quantiles import student_quantile
-from dynid.inertia import is_consistent
-from dynid.parameters import Parameters
+from dynid.model.inertia import is_consistent
+from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
+
+MANY = 200.0
+"""Degrees of freedom from which a series gives Student's quantile to ten digits; SciPy takes a tenth of a second to load its function."""
+
+
+def confidence_interval(values: Array, sigma: Array, freedom: float, level: float) -> Array:
+    """``(n, 2)`` limits ``values +- t sigma`` with Student's quantile ``t`` of so many degrees of freedom."""
+    half = student_quantile(max(freedom, 1.0), 0.5 + 0.5 * level) * sigma
+    return np.column_stack([values - half, values + half])
+
+
+def student_quantile(freedom: float, probability: float) -> float:
+    """Student's quantile, from that of the normal distribution by the series of Fisher and Cornish where freedom is large."""
+    if freedom < MANY:
+        from scipy.special import stdtrit
+
+        return float(stdtrit(freedom, probability))
+    z = NormalDist().inv_cdf(probability)
+    terms = (
+        (z**3 + z) / 4.0,
+        (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0,
+        (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0,
+        (79.0 * z**9 + 776.0 * z**7 + 1482.0 * z**5 - 1920.0 * z**3 - 945.0 * z) / 92160.0,
+    )
+    return z + sum(term / freedom ** (k + 1) for k, term in enumerate(terms))
+
+
+class Outcome(Enum):
+    """How an estimation ended; the text of each member is the advice to the user.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.Outcome.SOLVED.usable, dynid.Outcome.INFEASIBLE.usable
+        (True, False)
+    """
+
+    SOLVED = "solved"
+    RANK_DEFICIENT = (
+        "the data do not determine every base parameter: the others keep their prior value; record a richer motion to "
+        "determine them"
+    )
+    NOT_CONVERGED = (
+        "the iteration stopped at its limit before it converged; the result is its last iterate: compare it with that of another "
+        "method (dynid compare), or raise the limit (iterations of the method, in Python)"
+    )
+    INFEASIBLE = "no physically consistent parameter set meets the constraints; relax the one named in the notes"
+    STALLED = "the solver stopped before it reached its tolerance; the result is verified but may not be optimal: loosen the constraints"
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is a parameter set to use."""
+        return self is not Outcome.INFEASIBLE
+
 
 Origin: TypeAlias = Literal["data", "mixed", "prior"]
 
@@ -128,9 +181,8 @@ class Estimate:
 
     def interval(self, level: float = 0.95) -> Array:
         """``(n_base, 2)`` confidence limits of the base values."""
-        freedom = max(self.details.get("degrees_of_freedom", self.n_rows - self.rank), 1)
-        half = student_quantile(0.5 + 0.5 * level, freedom) * self.sigma
-        return np.column_stack([self.base_values - half, self.base_values + half])
+        freedom = self.details.get("degrees_of_freedom", self.n_rows - self.rank)
+        return confidence_interval(self.base_values, self.sigma, freedom, level)
 
 
 class Method(Protocol):
@@ -138,7 +190,7 @@ class Method(Protocol):
 
     Examples:
         >>> import dynid
-        >>> def name_of(method: dynid.methods.Method) -> str:
+        >>> def name_of(method: dynid.Method) -> str:
         ...     return method.name
         >>> name_of(dynid.Ridge())
         'ridge'

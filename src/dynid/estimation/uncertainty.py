@@ -18,8 +18,7 @@ All three are of the form ``B M B`` with ``B = (sum_j w_j^2 A_j^T A_j)^-1``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -27,18 +26,19 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.row_pass import channel_coefficients, residual_blocks
-from dynid.estimation.spectrum import (
+from dynid.estimation.residuals import (
     CELLS_PER_OCTAVE,
     OCTAVES,
     Spectrum,
     cell_starts,
+    channel_coefficients,
     channel_groups,
+    residual_blocks,
     spectra_of,
     stretches,
 )
 from dynid.regression.factor import Regression
-from dynid.regression.source import ALL
+from dynid.regression.row_source import ALL
 
 CovarianceKind: TypeAlias = Literal["classical", "corrected", "bootstrap"]
 Influence: TypeAlias = Callable[[int, Array], Array]
@@ -50,15 +50,6 @@ LEAST_BLOCKS = 8
 REPLICAS = 400
 LEAST_FREE = 0.05
 """Least share of a direction that must come from other blocks; below it a block decides alone and hides its noise."""
-
-
-@dataclass(frozen=True, eq=False)
-class Uncertainty:
-    """Covariance of the base values and how it was found."""
-
-    covariance: Array
-    notes: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 def check_kind(kind: str) -> None:
@@ -74,8 +65,8 @@ def uncertainty(
     sigma: Array,
     kind: CovarianceKind,
     influence: Influence | None = None,
-) -> Uncertainty:
-    """Covariance of a weighted least-squares solution, with the classical one beside it.
+) -> tuple[Array, dict[str, Any]]:
+    """Covariance of a weighted least-squares solution, and how it was found with the classical one beside it.
 
     ``weights`` are those of the channels in the fit and ``sigma`` the classical noise of each. Rows without an order in time
     (poses, energy differences, stored triangles) have no spectrum: there *corrected* is the classical formula.
@@ -84,11 +75,13 @@ def uncertainty(
     beside = {"classical_sigma": np.sqrt(np.diag(classical)).tolist()}
     if kind == "bootstrap":
         covariance, n_blocks = _bootstrap(problem, weights)
-        return Uncertainty(covariance, (), {**beside, "covariance": kind, "degrees_of_freedom": n_blocks - 1})
+        return covariance, {**beside, "covariance": kind, "degrees_of_freedom": n_blocks - 1}
     if kind == "classical" or not problem.regression.timed or problem.seen.rank == 0:
-        return Uncertainty(classical, (), {**beside, "covariance": "classical"})
-    covariance, freedom = _corrected(problem, beta, weights, influence)
-    return Uncertainty(covariance, (), {**beside, "covariance": kind, "degrees_of_freedom": freedom})
+        return classical, {**beside, "covariance": "classical"}
+    inverse = problem.inverse_triangle(weights)
+    spectra = _residual_spectra(problem, beta, influence)
+    covariance, freedom = _coloured(problem, spectra, weights, inverse, inverse)
+    return covariance, {**beside, "covariance": kind, "degrees_of_freedom": freedom}
 
 
 def channel_noise(problem: LinearProblem, coefficients: tuple[Array, ...], influence: Influence) -> Array:
@@ -131,10 +124,10 @@ def _coloured(
         E = w * x[:, first:] @ whiten[first:, own]
         outer = left[:, own] @ E.T
         total = np.zeros((channel.width, channel.width))
-        for band, left_over in _bands(spectrum, E @ E.T):
-            level = w * w * band.power / left_over
-            total += level * band.gram
-            uncertain += (level * band.squares(outer)) ** 2 / left_over
+        for gram, power, left_over, cells in _bands(spectrum, E @ E.T):
+            level = w * w * power / left_over
+            total += level * gram
+            uncertain += (level * _squares(spectrum, cells, gram, outer)) ** 2 / left_over
         meat[own, own] += E.T @ total @ E
     spread = left @ meat @ left.T
     variance = np.diag(spread)
@@ -178,8 +171,8 @@ def noise_grams(problem: LinearProblem, beta: Array, weights: Array) -> tuple[tu
     for spectrum, factor, w in zip(_residual_spectra(problem, beta, None), regression.factors, weights, strict=True):
         E = w * problem.base.regressor(factor.channel.expansion)[:, mask] @ inverse
         total: Array = np.zeros((factor.channel.width, factor.channel.width))
-        for band, left_over in _bands(spectrum, E @ E.T):
-            total = total + band.power / left_over * band.gram
+        for gram, power, left_over, _ in _bands(spectrum, E @ E.T):
+            total = total + power / left_over * gram
             freedom += left_over
         grams.append(total)
     return tuple(grams), freedom
@@ -208,59 +201,38 @@ def _residual_rows(
             yield blocks
 
 
-def _corrected(problem: LinearProblem, beta: Array, weights: Array, influence: Influence | None) -> tuple[Array, float]:
-    inverse = problem.inverse_triangle(weights)
-    return _coloured(problem, _residual_spectra(problem, beta, influence), weights, inverse, inverse)
+def _bands(spectrum: Spectrum, outer: Array) -> Iterator[tuple[Array, float, float, Sequence[int]]]:
+    """Of every band its part of the normal matrix, the power of the residual, the numbers left over in it and its cells.
 
-
-@dataclass(frozen=True, eq=False)
-class _Band:
-    """Part of the normal matrix, power of the residual and count of numbers in some neighbouring cells."""
-
-    gram: Array
-    power: float
-    count: float
-    thin: tuple[Array, ...] | None
-    """Parts of ``X`` in ``gram = X X^T`` where these are few columns."""
-
-    @classmethod
-    def of(cls, spectrum: Spectrum, cell: int) -> _Band:
-        thin = spectrum.thin[cell]
-        power, count = float(spectrum.power[cell]), float(spectrum.count[cell])
-        return cls(spectrum.gram[cell], power, count, None if thin is None else tuple(thin))
-
-    def __add__(self, other: _Band) -> _Band:
-        thin = None if self.thin is None or other.thin is None else (*self.thin, *other.thin)
-        return _Band(self.gram + other.gram, self.power + other.power, self.count + other.count, thin)
-
-    def left_over(self, outer: Array) -> float:
-        return self.count - float(np.vdot(outer, self.gram))
-
-    def squares(self, outer: Array) -> Array:
-        """Diagonal of ``outer gram outer^T``."""
-        if self.thin is None or 2 * sum(part.shape[1] for part in self.thin) > len(self.gram):
-            return np.asarray(np.einsum("ij,ij->i", outer @ self.gram, outer))
-        return np.asarray(sum((((outer @ part) ** 2).sum(axis=1) for part in self.thin), np.zeros(len(outer))))
-
-
-def _bands(spectrum: Spectrum, outer: Array) -> Iterator[tuple[_Band, float]]:
-    """Every band with the numbers left over in it, ``n_j(f) - h_j(f)``.
-
-    Neighbouring cells are joined from low to high until enough numbers are left in each band after the fit; ``outer`` turns a
-    part of the normal matrix into what the fit has used up.
+    Neighbouring cells are joined from low to high until enough numbers are left in each band after the fit, ``n_j(f) - h_j(f)``;
+    ``outer`` turns a part of the normal matrix into what the fit has used up.
     """
-    bands: list[_Band] = []
-    rest: _Band | None = None
+    left_over = spectrum.count - np.tensordot(spectrum.gram, outer, axes=2)
+    bands: list[list[int]] = []
+    rest: list[int] = []
     for cell in np.flatnonzero(spectrum.count).tolist():
-        here = _Band.of(spectrum, cell)
-        rest = here if rest is None else rest + here
-        if rest.left_over(outer) >= LEAST_FREEDOM:
+        rest.append(cell)
+        if left_over[rest].sum() >= LEAST_FREEDOM:
             bands.append(rest)
-            rest = None
-    if rest is not None:  # what is left at the top joins the band below it
-        bands.append(bands.pop() + rest if bands else rest)
-    for found in bands:
-        yield found, max(found.left_over(outer), 1.0)
+            rest = []
+    if rest:  # what is left at the top joins the band below it
+        bands.append([*bands.pop(), *rest] if bands else rest)
+    for cells in bands:
+        yield (
+            spectrum.gram[cells].sum(axis=0),
+            float(spectrum.power[cells].sum()),
+            max(float(left_over[cells].sum()), 1.0),
+            cells,
+        )
+
+
+def _squares(spectrum: Spectrum, cells: Sequence[int], gram: Array, outer: Array) -> Array:
+    """Diagonal of ``outer gram outer^T``; from parts of ``X`` in ``gram = X X^T`` where these are few columns."""
+    thin = [part for cell in cells for part in spectrum.thin[cell] or ()]
+    few = all(spectrum.thin[cell] is not None for cell in cells) and 2 * sum(part.shape[1] for part in thin) <= len(gram)
+    if not few:
+        return np.asarray(np.einsum("ij,ij->i", outer @ gram, outer))
+    return np.asarray(sum((((outer @ part) ** 2).sum(axis=1) for part in thin), np.zeros(len(outer))))
 
 
 # Bootstrap ----------------------------------------------------------------------------------------

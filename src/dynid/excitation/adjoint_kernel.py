@@ -19,17 +19,10 @@ import math
 
 import numpy as np
 
-from dynid.adapters.numba import njit
-
-_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+from dynid.dynamics.lanes import cross, helper, kernel, part
 
 
-@_compiled
-def _cross(a0, a1, a2, b0, b1, b2):  # type: ignore[no-untyped-def]
-    return a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0
-
-
-@_compiled
+@helper
 def _poses(q, s, rotation, translation, R, p) -> None:  # type: ignore[no-untyped-def]
     """Pose of every body in its parent for sample ``s``."""
     for i in range(R.shape[0]):
@@ -43,25 +36,25 @@ def _poses(q, s, rotation, translation, R, p) -> None:  # type: ignore[no-untype
                 R[i, j, k] = rotation[i, 0, j, k] + c * rotation[i, 1, j, k] + d * rotation[i, 2, j, k]
 
 
-@_compiled
+@helper
 def _into_child(R, p, i, x, source, y, target) -> None:  # type: ignore[no-untyped-def]
     """Motion vector ``x[source]`` of the parent in the frame of child ``i``: ``(R^T (l + s x p), R^T s)``."""
     s0, s1, s2 = x[source, 3], x[source, 4], x[source, 5]
-    c0, c1, c2 = _cross(s0, s1, s2, p[i, 0], p[i, 1], p[i, 2])
+    c0, c1, c2 = cross(s0, s1, s2, p[i, 0], p[i, 1], p[i, 2])
     l0, l1, l2 = x[source, 0] + c0, x[source, 1] + c1, x[source, 2] + c2
     for j in range(3):
         y[target, j] = R[i, 0, j] * l0 + R[i, 1, j] * l1 + R[i, 2, j] * l2
         y[target, 3 + j] = R[i, 0, j] * s0 + R[i, 1, j] * s1 + R[i, 2, j] * s2
 
 
-@_compiled
+@helper
 def _back_to_parent(R, p, i, x, source, target) -> None:  # type: ignore[no-untyped-def]
     """The derivative ``x[source]`` by a vector carried into child ``i``, added to that by the parent's, ``x[target]``."""
     y0, y1, y2, y3, y4, y5 = x[source, 0], x[source, 1], x[source, 2], x[source, 3], x[source, 4], x[source, 5]
     l0 = R[i, 0, 0] * y0 + R[i, 0, 1] * y1 + R[i, 0, 2] * y2
     l1 = R[i, 1, 0] * y0 + R[i, 1, 1] * y1 + R[i, 1, 2] * y2
     l2 = R[i, 2, 0] * y0 + R[i, 2, 1] * y1 + R[i, 2, 2] * y2
-    c0, c1, c2 = _cross(p[i, 0], p[i, 1], p[i, 2], l0, l1, l2)
+    c0, c1, c2 = cross(p[i, 0], p[i, 1], p[i, 2], l0, l1, l2)
     x[target, 0] += l0
     x[target, 1] += l1
     x[target, 2] += l2
@@ -70,23 +63,39 @@ def _back_to_parent(R, p, i, x, source, target) -> None:  # type: ignore[no-unty
     x[target, 5] += R[i, 2, 0] * y3 + R[i, 2, 1] * y4 + R[i, 2, 2] * y5 + c2
 
 
-@_compiled
+@helper
 def _turn(S, i, x, k, y, j):  # type: ignore[no-untyped-def]
     """``Y . (S x X)`` for the screw ``S[i]``, a motion vector ``X = x[k]`` and a derivative ``Y = y[j]``."""
-    a0, a1, a2 = _cross(x[k, 0], x[k, 1], x[k, 2], y[j, 0], y[j, 1], y[j, 2])
-    b0, b1, b2 = _cross(x[k, 3], x[k, 4], x[k, 5], y[j, 3], y[j, 4], y[j, 5])
-    c0, c1, c2 = _cross(x[k, 3], x[k, 4], x[k, 5], y[j, 0], y[j, 1], y[j, 2])
+    a0, a1, a2 = cross(x[k, 0], x[k, 1], x[k, 2], y[j, 0], y[j, 1], y[j, 2])
+    b0, b1, b2 = cross(x[k, 3], x[k, 4], x[k, 5], y[j, 3], y[j, 4], y[j, 5])
+    c0, c1, c2 = cross(x[k, 3], x[k, 4], x[k, 5], y[j, 0], y[j, 1], y[j, 2])
     angular = S[i, 3] * (a0 + b0) + S[i, 4] * (a1 + b1) + S[i, 5] * (a2 + b2)
     return angular + S[i, 0] * c0 + S[i, 1] * c1 + S[i, 2] * c2
 
 
-@_compiled
+@helper
 def _dot(x, i, y, j):  # type: ignore[no-untyped-def]
     linear = x[i, 0] * y[j, 0] + x[i, 1] * y[j, 1] + x[i, 2] * y[j, 2]
     return linear + x[i, 3] * y[j, 3] + x[i, 4] * y[j, 4] + x[i, 5] * y[j, 5]
 
 
-@_compiled
+@part
+def _add_twist_adjoint(screw, A_bar, i, rate, V_bar) -> None:  # type: ignore[no-untyped-def]
+    """What ``(V x S) v`` in the acceleration of body ``i`` gives to the derivative by its twist."""
+    l0, l1, l2, s0, s1, s2 = screw[i, 0], screw[i, 1], screw[i, 2], screw[i, 3], screw[i, 4], screw[i, 5]
+    x0, x1, x2 = A_bar[i, 0], A_bar[i, 1], A_bar[i, 2]
+    c0, c1, c2 = cross(s0, s1, s2, x0, x1, x2)
+    d0, d1, d2 = cross(l0, l1, l2, x0, x1, x2)
+    e0, e1, e2 = cross(s0, s1, s2, A_bar[i, 3], A_bar[i, 4], A_bar[i, 5])
+    V_bar[i, 0] += rate * c0
+    V_bar[i, 1] += rate * c1
+    V_bar[i, 2] += rate * c2
+    V_bar[i, 3] += rate * (d0 + e0)
+    V_bar[i, 4] += rate * (d1 + e1)
+    V_bar[i, 5] += rate * (d2 + e2)
+
+
+@kernel
 def torque_adjoint(q, v, a, gravity, tree, G, q_bar, v_bar, a_bar) -> None:  # type: ignore[no-untyped-def]
     """``dg/dq, dg/dv, dg/da`` of every sample, for weights ``G[sample, joint, parameter]`` (inertial columns first)."""
     parent, rotation, translation, screw, support_start, support = tree
@@ -118,7 +127,7 @@ def torque_adjoint(q, v, a, gravity, tree, G, q_bar, v_bar, a_bar) -> None:  # t
             _motion_cross(V, i, screw, coriolis)
             for j in range(6):
                 A[i, j] += screw[i, j] * a[s, i] + coriolis[i, j] * v[s, i]
-            c0, c1, c2 = _cross(V[i, 3], V[i, 4], V[i, 5], V[i, 0], V[i, 1], V[i, 2])
+            c0, c1, c2 = cross(V[i, 3], V[i, 4], V[i, 5], V[i, 0], V[i, 1], V[i, 2])
             lift[i, 0], lift[i, 1], lift[i, 2] = A[i, 0] + c0, A[i, 1] + c1, A[i, 2] + c2
         V_bar[:, :] = 0.0
         A_bar[:, :] = 0.0
@@ -133,17 +142,7 @@ def torque_adjoint(q, v, a, gravity, tree, G, q_bar, v_bar, a_bar) -> None:  # t
             a_bar[s, i] = _dot(A_bar, i, screw, i)
             slope = rate * _turn(screw, i, coriolis, i, A_bar, i) - _turn(screw, i, A, i, A_bar, i)
             speed = _dot(A_bar, i, coriolis, i)
-            l0, l1, l2, s0, s1, s2 = screw[i, 0], screw[i, 1], screw[i, 2], screw[i, 3], screw[i, 4], screw[i, 5]
-            x0, x1, x2 = A_bar[i, 0], A_bar[i, 1], A_bar[i, 2]
-            c0, c1, c2 = _cross(s0, s1, s2, x0, x1, x2)
-            d0, d1, d2 = _cross(l0, l1, l2, x0, x1, x2)
-            e0, e1, e2 = _cross(s0, s1, s2, A_bar[i, 3], A_bar[i, 4], A_bar[i, 5])
-            V_bar[i, 0] += rate * c0
-            V_bar[i, 1] += rate * c1
-            V_bar[i, 2] += rate * c2
-            V_bar[i, 3] += rate * (d0 + e0)
-            V_bar[i, 4] += rate * (d1 + e1)
-            V_bar[i, 5] += rate * (d2 + e2)
+            _add_twist_adjoint(screw, A_bar, i, rate, V_bar)
             v_bar[s, i] = speed + _dot(V_bar, i, screw, i)
             slope -= _turn(screw, i, V, i, V_bar, i)
             for k in range(first, last):
@@ -156,16 +155,16 @@ def torque_adjoint(q, v, a, gravity, tree, G, q_bar, v_bar, a_bar) -> None:  # t
                     _back_to_parent(R, p, i, S_bar, k, support_start[above] + k - first)
 
 
-@_compiled
+@helper
 def _motion_cross(x, i, y, out) -> None:  # type: ignore[no-untyped-def]
     """``X x Y`` of two motion vectors, ``x[i]`` and ``y[i]``."""
-    c0, c1, c2 = _cross(x[i, 3], x[i, 4], x[i, 5], y[i, 0], y[i, 1], y[i, 2])
-    d0, d1, d2 = _cross(x[i, 0], x[i, 1], x[i, 2], y[i, 3], y[i, 4], y[i, 5])
+    c0, c1, c2 = cross(x[i, 3], x[i, 4], x[i, 5], y[i, 0], y[i, 1], y[i, 2])
+    d0, d1, d2 = cross(x[i, 0], x[i, 1], x[i, 2], y[i, 3], y[i, 4], y[i, 5])
     out[i, 0], out[i, 1], out[i, 2] = c0 + d0, c1 + d1, c2 + d2
-    out[i, 3], out[i, 4], out[i, 5] = _cross(x[i, 3], x[i, 4], x[i, 5], y[i, 3], y[i, 4], y[i, 5])
+    out[i, 3], out[i, 4], out[i, 5] = cross(x[i, 3], x[i, 4], x[i, 5], y[i, 3], y[i, 4], y[i, 5])
 
 
-@_compiled
+@helper
 def _newton_euler_adjoint(S, k, V, A, lift, i, G, s, d, S_bar, V_bar, A_bar) -> None:  # type: ignore[no-untyped-def]
     """Derivatives of ``l . f + s . n`` for one screw and body ``i`` whose ten parameters are the weights ``G[s, d, 10 i:]``.
 
@@ -184,41 +183,41 @@ def _newton_euler_adjoint(S, k, V, A, lift, i, G, s, d, S_bar, V_bar, A_bar) -> 
     lw = l0 * w0 + l1 * w1 + l2 * w2
     lh = l0 * h0 + l1 * h1 + l2 * h2
     # force and moment, which are the derivative by the screw
-    c0, c1, c2 = _cross(a0, a1, a2, h0, h1, h2)
+    c0, c1, c2 = cross(a0, a1, a2, h0, h1, h2)
     S_bar[k, 0] += m * b0 + c0 + w0 * wh - h0 * ww
     S_bar[k, 1] += m * b1 + c1 + w1 * wh - h1 * ww
     S_bar[k, 2] += m * b2 + c2 + w2 * wh - h2 * ww
     k0, k1, k2 = xx * w0 + xy * w1 + xz * w2, xy * w0 + yy * w1 + yz * w2, xz * w0 + yz * w1 + zz * w2
-    c0, c1, c2 = _cross(h0, h1, h2, b0, b1, b2)
-    d0, d1, d2 = _cross(w0, w1, w2, k0, k1, k2)
+    c0, c1, c2 = cross(h0, h1, h2, b0, b1, b2)
+    d0, d1, d2 = cross(w0, w1, w2, k0, k1, k2)
     S_bar[k, 3] += c0 + d0 + xx * a0 + xy * a1 + xz * a2
     S_bar[k, 4] += c1 + d1 + xy * a0 + yy * a1 + yz * a2
     S_bar[k, 5] += c2 + d2 + xz * a0 + yz * a1 + zz * a2
     # by b, which hands it to A, w and v
-    c0, c1, c2 = _cross(s0, s1, s2, h0, h1, h2)
+    c0, c1, c2 = cross(s0, s1, s2, h0, h1, h2)
     f0, f1, f2 = m * l0 + c0, m * l1 + c1, m * l2 + c2
     A_bar[i, 0] += f0
     A_bar[i, 1] += f1
     A_bar[i, 2] += f2
-    c0, c1, c2 = _cross(f0, f1, f2, w0, w1, w2)
+    c0, c1, c2 = cross(f0, f1, f2, w0, w1, w2)
     V_bar[i, 0] += c0
     V_bar[i, 1] += c1
     V_bar[i, 2] += c2
     # by alpha
-    c0, c1, c2 = _cross(h0, h1, h2, l0, l1, l2)
+    c0, c1, c2 = cross(h0, h1, h2, l0, l1, l2)
     A_bar[i, 3] += c0 + xx * s0 + xy * s1 + xz * s2
     A_bar[i, 4] += c1 + xy * s0 + yy * s1 + yz * s2
     A_bar[i, 5] += c2 + xz * s0 + yz * s1 + zz * s2
     # by w: through w x (w x h), through w x I w, through b
-    u0, u1, u2 = _cross(s0, s1, s2, w0, w1, w2)
-    c0, c1, c2 = _cross(k0, k1, k2, s0, s1, s2)
-    d0, d1, d2 = _cross(V[i, 0], V[i, 1], V[i, 2], f0, f1, f2)
+    u0, u1, u2 = cross(s0, s1, s2, w0, w1, w2)
+    c0, c1, c2 = cross(k0, k1, k2, s0, s1, s2)
+    d0, d1, d2 = cross(V[i, 0], V[i, 1], V[i, 2], f0, f1, f2)
     V_bar[i, 3] += l0 * wh + h0 * lw - 2.0 * w0 * lh + xx * u0 + xy * u1 + xz * u2 + c0 + d0
     V_bar[i, 4] += l1 * wh + h1 * lw - 2.0 * w1 * lh + xy * u0 + yy * u1 + yz * u2 + c1 + d1
     V_bar[i, 5] += l2 * wh + h2 * lw - 2.0 * w2 * lh + xz * u0 + yz * u1 + zz * u2 + c2 + d2
 
 
-@_compiled
+@kernel
 def energy_adjoint(q, v, gravity, tree, G, q_bar, v_bar) -> None:  # type: ignore[no-untyped-def]
     """``d/dq`` and ``d/dv`` of ``sum_{i, c} G[10 i + c] h[10 i + c](q, v)``, ``h`` the energy regressor of one sample.
 
@@ -258,15 +257,15 @@ def energy_adjoint(q, v, gravity, tree, G, q_bar, v_bar) -> None:  # type: ignor
                 _back_to_parent(R, p, i, weight, i, parent[i])
 
 
-@_compiled
+@helper
 def _add_momentum(G, s, x, i, out) -> None:  # type: ignore[no-untyped-def]
     """``I x[i]`` of the spatial inertia with the ten parameters ``G[s, 10 i:]``, added to ``out[i]``."""
     at = 10 * i
     m, h0, h1, h2 = G[s, at], G[s, at + 1], G[s, at + 2], G[s, at + 3]
     xx, xy, yy, xz, yz, zz = G[s, at + 4], G[s, at + 5], G[s, at + 6], G[s, at + 7], G[s, at + 8], G[s, at + 9]
     l0, l1, l2, s0, s1, s2 = x[i, 0], x[i, 1], x[i, 2], x[i, 3], x[i, 4], x[i, 5]
-    c0, c1, c2 = _cross(s0, s1, s2, h0, h1, h2)
-    d0, d1, d2 = _cross(h0, h1, h2, l0, l1, l2)
+    c0, c1, c2 = cross(s0, s1, s2, h0, h1, h2)
+    d0, d1, d2 = cross(h0, h1, h2, l0, l1, l2)
     out[i, 0] += m * l0 + c0
     out[i, 1] += m * l1 + c1
     out[i, 2] += m * l2 + c2

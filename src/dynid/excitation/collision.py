@@ -1,6 +1,6 @@
 """Bodies kept apart: self-collision, ground and obstacles.
 
-Shapes are those that the robot's description has for collisions (``described.py``), made convex. With the nearest points ``p_1``,
+Shapes are those that the robot's description has for collisions (``shape_pairs.py``), made convex. With the nearest points ``p_1``,
 ``p_2`` of a pair and the unit normal ``n`` from the first to the second,
 
     d distance / dq = n . (J_2(p_2) - J_1(p_1))
@@ -20,15 +20,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.adapters.coal import NearPair, ShapePairs
-from dynid.adapters.pinocchio import to_pinocchio_position
 from dynid.arrays import Array, IntArray
+from dynid.dynamics.pinocchio_model import to_pinocchio_position
 from dynid.errors import InputError, UnknownNameError
-from dynid.excitation.described import Described, described_shapes
 from dynid.excitation.gradient import refuse_floating
-from dynid.excitation.hulls import hull_shapes
-from dynid.excitation.pose_limit import PoseLimit, Pullback
-from dynid.robot.model import Robot
+from dynid.excitation.pose_limits import PoseLimit, Pullback
+from dynid.excitation.shape_pairs import ShapePairs, capsule_shapes, described_shapes
+from dynid.io.robots.solids import Solid, Solids
+from dynid.model.robot import Robot
 
 ALWAYS = 0.9
 """Pairs closer than allowed in a larger share of random poses are not bodies to be kept apart."""
@@ -38,6 +37,9 @@ MOSTLY = 0.5
 
 STANDS_M = 0.05
 """How far a base may reach below the plane on which it stands, m: screws, rough meshes, round hulls."""
+
+SCALE_M = 0.1
+"""Distance that counts as the whole of the limit of clearance in its margin, m."""
 
 _STRIDE = 8
 """Along a path all pairs are looked at in every so many poses."""
@@ -58,7 +60,8 @@ class Clearance(PoseLimit):
 
     Examples:
         >>> import dynid
-        >>> dynid.excitation.Clearance.__dataclass_fields__["least_m"].type
+        >>> from dynid.excitation.collision import Clearance
+        >>> Clearance.__dataclass_fields__["least_m"].type
         'float'
     """
 
@@ -72,7 +75,7 @@ class Clearance(PoseLimit):
     @cached_property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Links or obstacles of every pair."""
-        owners = [shape.owner for shape in self.shapes.shapes]
+        owners = self.shapes.owners
         return tuple((owners[first], owners[second]) for first, second in self.shapes.pairs)
 
     def distances(self, q: Array) -> Array:
@@ -83,7 +86,7 @@ class Clearance(PoseLimit):
         """Smallest distance of every pose, and which pair has it."""
         found = self.distances(q)
         pair = found.argmin(axis=1)
-        names = [" - ".join(self.pairs[k]) for k in pair]
+        names = [self.name_of(k) for k in pair]
         return found[np.arange(len(q)), pair], names
 
     def smallest(self, q: Array) -> tuple[float, int, str]:
@@ -110,14 +113,14 @@ class Clearance(PoseLimit):
             closest = int(np.argmin(distances))
             if distances[closest] < best:
                 best, place, which = float(distances[closest]), at, int(near[closest])
-        return best, place, " - ".join(self.pairs[which])
+        return best, place, self.name_of(which)
 
     def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
         look = self.shapes.nearest()
         span, n = self.active_m - self.least_m, self.robot.n_joints
         slack = np.ones((len(q), len(self.pairs)))
         near: list[tuple[int, int]] = []
-        found: list[NearPair] = []
+        found: list[Array] = []
         J = np.zeros((len(q), 6, n))
         for row, position in enumerate(to_pinocchio_position(self.robot, q)):
             distance, pair_at, jacobian = look(position)
@@ -140,19 +143,26 @@ class Clearance(PoseLimit):
         return slack, pullback
 
     def tightened(self, share: float) -> Clearance:
-        more = 0.1 * share
+        more = SCALE_M * share
         return replace(self, least_m=self.least_m + more, active_m=self.active_m + more)
 
     def broken(self, q: Array) -> Array:
         return np.asarray((self.distances(q) <= self.least_m).mean(axis=0))
 
+    def worst(self, q: Array, v: Array, a: Array) -> tuple[float, int, str]:
+        distance, row, pair = self.smallest(q)
+        return (distance - self.least_m) / SCALE_M, row, pair
+
+    def name_of(self, constraint: int) -> str:
+        return " - ".join(self.pairs[constraint])
+
     def place(self, constraint: int) -> str:
         return " and ".join(f"'{name}'" for name in self.pairs[constraint])
 
-    def _slopes(self, found: Sequence[NearPair], J: Array, pair: IntArray) -> Array:
+    def _slopes(self, found: Sequence[Array], J: Array, pair: IntArray) -> Array:
         """``d distance / dq`` of near pairs, with Jacobians in the base frame and the numbers of the pairs."""
-        normal = np.reshape([one.normal for one in found], (-1, 3))
-        points = np.reshape([one.points for one in found], (-1, 2, 3))
+        nearest = np.reshape(found, (-1, 3, 3))
+        normal, points = nearest[:, 0], nearest[:, 1:]
         slope = np.zeros((len(found), self.robot.n_joints))
         for side, sign in ((0, -1.0), (1, 1.0)):
             moved = self._moved[pair, side]  # joints that move this side's body
@@ -170,9 +180,9 @@ class Clearance(PoseLimit):
         if any(joint.kind == "prismatic" for joint in self.robot.joints):
             return np.asarray(1e9 * against)  # levers that grow are not known beforehand: every pose is looked at
         offsets = self.shapes.joint_offsets()
-        levers = np.zeros((len(self.shapes.shapes), self.robot.n_joints))
-        for number, shape in enumerate(self.shapes.shapes):
-            far, i = shape.lever, shape.joint - 1
+        levers = np.zeros((len(self.shapes.levers), self.robot.n_joints))
+        for number, (lever, joint) in enumerate(zip(self.shapes.levers, self.shapes.joints, strict=True)):
+            far, i = lever, joint - 1
             while i >= 0:
                 levers[number, i] = far
                 far += offsets[i]
@@ -188,8 +198,7 @@ class Clearance(PoseLimit):
         for i, joint in enumerate(self.robot.joints):
             carried[i + 1] = carried[joint.parent + 1]
             carried[i + 1, i] = 1.0
-        bodies = np.array([shape.joint for shape in self.shapes.shapes])
-        return np.asarray(carried[bodies[self.shapes.pairs]])
+        return np.asarray(carried[np.array(self.shapes.joints)[self.shapes.pairs]])
 
 
 def clearance_of(
@@ -217,6 +226,7 @@ def clearance_of(
 
     Examples:
         >>> import dynid
+        >>> from dynid.excitation.collision import clearance_of
         >>> box = '<collision><geometry><box size="0.1 0.1 0.1"/></geometry></collision>'
         >>> body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
         >>> limit = '<limit lower="-1" upper="1" velocity="1" effort="9"/>'
@@ -225,7 +235,7 @@ def clearance_of(
         ...         f'<robot name="arm"><link name="base">{box}</link><link name="arm">{body}{box}</link><joint name="j"'
         ...         f' type="revolute"><parent link="base"/><child link="arm"/><origin xyz="0.3 0 0"/>{limit}</joint></robot>'
         ...     )
-        >>> clearance = dynid.clearance_of(dynid.read_robot("arm.urdf"), ground_m=-0.5)
+        >>> clearance = clearance_of(dynid.read_robot("arm.urdf"), ground_m=-0.5)
         >>> clearance.pairs
         (('arm', 'ground'),)
     """
@@ -235,7 +245,18 @@ def clearance_of(
             f"robot '{robot.name}' has closed loops, for which clearance is not kept yet; design without --clearance"
         )
     refuse_floating(robot)
-    return _kept_apart(robot, described_shapes(robot, package_dirs), least_m, active_m, ground_m, obstacles, ignore, seed)
+    shapes, described = described_shapes(robot, package_dirs)
+    return _kept_apart(
+        robot,
+        shapes,
+        described,
+        least_m,
+        active_m=active_m,
+        ground_m=ground_m,
+        obstacles=obstacles,
+        ignore=ignore,
+        seed=seed,
+    )
 
 
 def usual_clearance(
@@ -259,20 +280,21 @@ def usual_clearance(
     refuse_floating(robot)
     told: list[str] = []
     try:
-        described = described_shapes(robot)
+        shapes, described = described_shapes(robot)
     except InputError as error:
-        described = Described(hull_shapes(robot))
+        shapes, described = capsule_shapes(robot), Solids(())
         told.append(f"bodies are kept apart by capsules of their joint frames and inertia: {error}")
-    if bare := _without_shapes(robot, described.shapes):
+    masses = robot.parameters.inertials[:, 0]
+    if bare := [link for i, link in enumerate(robot.links) if i + 1 not in shapes.joints and masses[i] > 0.0]:
         told.append(f"bodies without shapes for collisions are not kept apart: {', '.join(bare)}")
     if assumed and ground_m is not None and described.floor_m not in (None, ground_m):
         ground_m = described.floor_m
         told.append(f"the mounting plane is the floor of the description, at {ground_m:g} m in the base frame")
-    if assumed and ground_m is not None and (reason := _not_standing(robot, described.shapes, ground_m, seed)):
+    if assumed and ground_m is not None and (reason := _not_standing(robot, shapes, ground_m, seed)):
         told.append(f"no mounting plane is kept clear of: {reason}; give its height in the base frame with --ground HEIGHT")
         ground_m = None
     try:
-        found = _kept_apart(robot, described, least_m, None, ground_m, (), (), seed, MOSTLY)
+        found = _kept_apart(robot, shapes, described, least_m, ground_m=ground_m, seed=seed, always_above=MOSTLY)
     except NothingApartError as error:
         return None, (*told, f"bodies are not kept apart: {error}")
     return found, tuple(told)
@@ -281,13 +303,6 @@ def usual_clearance(
 def _check_distance(least_m: float) -> None:
     if not (np.isfinite(least_m) and least_m >= 0.0):
         raise InputError(f"least clearance is {least_m:g} m, expected zero or a positive number")
-
-
-def _without_shapes(robot: Robot, shapes: ShapePairs) -> list[str]:
-    """Bodies that weigh something and have no shape."""
-    shaped = {shape.joint for shape in shapes.shapes}
-    masses = robot.parameters.inertials[:, 0]
-    return [link for i, link in enumerate(robot.links) if i + 1 not in shaped and masses[i] > 0.0]
 
 
 def _not_standing(robot: Robot, shapes: ShapePairs, ground_m: float, seed: int) -> str:
@@ -307,29 +322,30 @@ class NothingApartError(InputError):
 
 def _kept_apart(
     robot: Robot,
-    described: Described,
+    shapes: ShapePairs,
+    described: Solids,
     least_m: float,
-    active_m: float | None,
-    ground_m: float | None,
-    obstacles: Iterable[tuple[str, ArrayLike, ArrayLike]],
-    ignore: Iterable[tuple[str, str]],
+    *,
     seed: int,
+    ground_m: float | None,
+    active_m: float | None = None,
+    obstacles: Iterable[tuple[str, ArrayLike, ArrayLike]] = (),
+    ignore: Iterable[tuple[str, str]] = (),
     always_above: float = ALWAYS,
 ) -> Clearance:
     """Pairs of these shapes, without those that touch in nearly every pose."""
     active = least_m + 0.05 if active_m is None else active_m
     if not active > least_m:
         raise InputError(f"clearance acts below {active:g} m but {least_m:g} m is the least, expected more than that")
-    shapes = _with_obstacles(described.shapes, ground_m, obstacles)
-    owners = [shape.owner for shape in shapes.shapes]
+    shapes = _with_obstacles(shapes, ground_m, obstacles)
+    owners = shapes.owners
     could_touch = _candidate_pairs(robot, shapes, ignore, described.joined)
     pairs = [(i, j) for i, j in could_touch if frozenset((owners[i], owners[j])) not in described.excluded]
     if not pairs:
         raise NothingApartError(f"robot '{robot.name}' has no two bodies with collision shapes that could touch")
     clearance = Clearance(robot, shapes.with_pairs(pairs), least_m, active)
     touching = (clearance.distances(_random_poses(robot, seed)) < least_m).mean(axis=0)
-    outside = np.array([shapes.shapes[i].obstacle or shapes.shapes[j].obstacle for i, j in pairs])
-    always = touching > np.where(outside, ALWAYS, always_above)
+    always = touching > np.where(clearance.shapes.outside, ALWAYS, always_above)
     if always.all():
         raise NothingApartError(f"all {len(pairs)} pairs of bodies of robot '{robot.name}' touch in nearly every pose")
     notes = list(described.notes)
@@ -353,26 +369,26 @@ def _with_obstacles(
     shapes: ShapePairs, ground_m: float | None, obstacles: Iterable[tuple[str, ArrayLike, ArrayLike]]
 ) -> ShapePairs:
     """Ground and boxes added."""
+    boxes = []
     if ground_m is not None:
         pose = np.eye(4)
         pose[2, 3] = ground_m - 0.5
-        shapes = shapes.with_box(_GROUND, np.array([20.0, 20.0, 1.0]), pose)
+        boxes.append((0, Solid(_GROUND, "box", (10.0, 10.0, 0.5), pose, obstacle=True)))
     for name, sizes, where in obstacles:
         size, place = np.asarray(sizes, dtype=np.float64), np.asarray(where, dtype=np.float64)
         if size.shape != (3,) or not (size > 0.0).all() or place.shape != (4, 4):
             raise InputError(
                 f"obstacle '{name}' has sizes {size.tolist()} and a pose of shape {place.shape}, expected 3 sizes and 4x4"
             )
-        shapes = shapes.with_box(name, size, place)
-    return shapes
+        boxes.append((0, Solid(name, "box", tuple((0.5 * size).tolist()), place, obstacle=True)))
+    return shapes.with_solids(boxes)
 
 
 def _candidate_pairs(
     robot: Robot, shapes: ShapePairs, ignore: Iterable[tuple[str, str]], joined: frozenset[frozenset[str]]
 ) -> list[tuple[int, int]]:
     """Pairs on different bodies that no joint joins, and of every body with every obstacle."""
-    owners = [shape.owner for shape in shapes.shapes]
-    bodies = [shape.joint for shape in shapes.shapes]
+    owners, bodies = shapes.owners, shapes.joints
     ignored = {frozenset(pair) for pair in ignore}
     for name in sorted({name for pair in ignored for name in pair}):
         if name not in owners:
@@ -382,7 +398,7 @@ def _candidate_pairs(
     for i, j in combinations(range(len(bodies)), 2):
         first, second, names = bodies[i], bodies[j], frozenset((owners[i], owners[j]))
         neighbours = above[first] == second or above[second] == first or names in joined
-        obstacle = shapes.shapes[i].obstacle or shapes.shapes[j].obstacle
+        obstacle = shapes.obstacles[i] or shapes.obstacles[j]
         if first != second and (obstacle or not neighbours) and names not in ignored:
             pairs.append((i, j))
     return pairs

@@ -1,24 +1,26 @@
-"""How good a motion is for identification, as a function of the information ``A = W^T W`` of its base regressor ``W``.
+"""How good a motion is for identification, as a function of its base regressor ``W``; smaller is better.
 
-With singular values ``s_1 >= .. >= s_b`` of ``W`` (eigenvalues ``s^2`` of ``A``), smaller is better:
+With singular values ``s_1 >= .. >= s_b`` of ``W``:
 
-    LogDet              -(1/b) sum log s_i                    volume of the confidence ellipsoid (D)
-    TraceInverse         1/2 log sum 1 / s_i^2                 sum of the parameters' variances (A)
-    SmallestSingular    -log s_b                               the worst direction (E)
-    ConditionNumber      log (s_1 / s_b)                       the amplification of relative errors
-    FrobeniusCondition   1/2 log (||A||_F ||A^-1||_F)          Gautier and Khalil's third measure (21), smooth
-    PivotedCondition     log |R_11 / R_bb| of QR with pivoting, their second measure
-    Scaling              log (max |W_ij| / min |W_ij|)         their measure of equilibrium S (19)
+    SpectralCriterion   of the eigenvalues ``s^2`` of the information ``A = W^T W``
+        condition         log (s_1 / s_b)                      the amplification of relative errors
+        smallest         -log s_b                              the worst direction (E)
+        trace             1/2 log sum 1 / s_i^2                the sum of the parameters' variances (A)
+        logdet           -(1/b) sum log s_i                    the volume of the confidence ellipsoid (D)
+        frobenius         1/2 log (||A||_F ||A^-1||_F)         Gautier and Khalil's third measure (21), smooth
+    PivotedCondition    log |R_11 / R_bb| of QR with pivoting, their second measure
+    Scaling             log (max |W_ij| / min |W_ij|)          their measure of equilibrium S (19)
 
-All but the last two are functions of ``A`` alone, with ``df = <M, dA>`` and therefore ``df/dW = 2 W M``. ``s_1`` and ``s_b`` have
-kinks where singular values meet; a finite ``power`` p replaces ``max`` by the p-norm of the eigenvalues, which has none and bounds
-the sharp value from above.
+A spectral criterion has ``df = <M, dA>`` and therefore ``df/dW = 2 W M``. ``s_1`` and ``s_b`` have kinks where singular values meet; a
+finite ``power`` p replaces ``max`` by the p-norm of the eigenvalues, which has none and bounds the sharp value from above.
+``frobenius`` is ``condition`` with the power 2, ``trace`` is ``smallest`` with the power 1.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
@@ -32,7 +34,8 @@ class Criterion(ABC):
 
     Examples:
         >>> import dynid, numpy as np
-        >>> class Frobenius(dynid.excitation.Criterion):
+        >>> from dynid.excitation.criteria import Criterion
+        >>> class Frobenius(Criterion):
         ...     def of_regressor(self, W):
         ...         return float((W**2).sum()), 2.0 * W
         >>> Frobenius().value(np.eye(2))
@@ -47,76 +50,39 @@ class Criterion(ABC):
         return self.of_regressor(W)[0]
 
 
-class InformationCriterion(Criterion):
-    """A criterion of ``A = W^T W``."""
-
-    @abstractmethod
-    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
-        """Value and its derivative by each eigenvalue of ``A``, which come in rising order."""
-
-    def of_information(self, A: Array) -> tuple[float, Array]:
-        """Value and ``M`` with ``df = <M, dA>``."""
-        eigenvalues, vectors = np.linalg.eigh(A)
-        value, slope = self.of_spectrum(np.maximum(eigenvalues, _floor(eigenvalues)))
-        return value, (vectors * slope) @ vectors.T
-
-    def of_regressor(self, W: Array) -> tuple[float, Array]:
-        value, M = self.of_information(W.T @ W)
-        return value, 2.0 * (W @ M)
-
-
 @dataclass(frozen=True)
-class LogDet(InformationCriterion):
-    """``-(1 / 2b) sum log(lambda_i + ridge mean(lambda))``: the ridge keeps a motion that sees nothing differentiable."""
+class SpectralCriterion(Criterion):
+    """A criterion of the eigenvalues of ``A = W^T W``.
 
+    condition   ``1/2p (log sum lambda_i^p + log sum lambda_i^-p)``
+    smallest    ``1/2p log sum lambda_i^-p``
+    logdet      ``-(1 / 2b) sum log(lambda_i + ridge mean(lambda))``: the ridge keeps a motion that sees nothing differentiable
+    """
+
+    name: Literal["condition", "smallest", "logdet"]
+    power: float = np.inf
     ridge: float = 0.0
 
     def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
-        b = len(eigenvalues)
-        lifted = eigenvalues + self.ridge * eigenvalues.mean()
-        share = self.ridge * (1.0 / lifted).sum() / b
-        return float(-0.5 * np.log(lifted).mean()), -0.5 / b * (1.0 / lifted + share)
-
-
-@dataclass(frozen=True)
-class TraceInverse(InformationCriterion):
-    """``1/2 log sum 1 / lambda_i``."""
-
-    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
-        total = (1.0 / eigenvalues).sum()
-        return float(0.5 * np.log(total)), -0.5 / (eigenvalues**2 * total)
-
-
-@dataclass(frozen=True)
-class SmallestSingular(InformationCriterion):
-    """``-log s_b``, or ``1/2p log sum lambda_i^-p``."""
-
-    power: float = np.inf
-
-    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
-        value, slope = _soft_largest(-np.log(eigenvalues), self.power)
-        return 0.5 * value, -0.5 * slope / eigenvalues
-
-
-@dataclass(frozen=True)
-class ConditionNumber(InformationCriterion):
-    """``log (s_1 / s_b)``, or ``1/2p (log sum lambda_i^p + log sum lambda_i^-p)``."""
-
-    power: float = np.inf
-
-    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
+        """Value and its derivative by each eigenvalue of ``A``, which come in rising order."""
+        if self.name == "logdet":
+            b = len(eigenvalues)
+            lifted = eigenvalues + self.ridge * eigenvalues.mean()
+            share = self.ridge * (1.0 / lifted).sum() / b
+            return float(-0.5 * np.log(lifted).mean()), -0.5 / b * (1.0 / lifted + share)
         logarithm = np.log(eigenvalues)
-        high, up = _soft_largest(logarithm, self.power)
         low, down = _soft_largest(-logarithm, self.power)
+        if self.name == "smallest":
+            return 0.5 * low, -0.5 * down / eigenvalues
+        high, up = _soft_largest(logarithm, self.power)
         return 0.5 * (high + low), 0.5 * (up - down) / eigenvalues
 
-
-@dataclass(frozen=True)
-class FrobeniusCondition(InformationCriterion):
-    """``1/2 log (||A||_F ||A^-1||_F)``, which is the condition number of ``W`` with ``power = 2``."""
-
-    def of_spectrum(self, eigenvalues: Array) -> tuple[float, Array]:
-        return ConditionNumber(power=2.0).of_spectrum(eigenvalues)
+    def of_regressor(self, W: Array) -> tuple[float, Array]:
+        eigenvalues, vectors = np.linalg.eigh(W.T @ W)
+        # below rounding of the largest an eigenvalue is rounding: a motion that does not see a direction, not a negative one
+        floor = max(eigenvalues[-1], 0.0) * 1e-15 + 1e-300
+        value, slope = self.of_spectrum(np.maximum(eigenvalues, floor))
+        return value, 2.0 * (W @ ((vectors * slope) @ vectors.T))
 
 
 @dataclass(frozen=True)
@@ -154,54 +120,38 @@ class Scaling(Criterion):
 
 @dataclass(frozen=True)
 class Mix(Criterion):
-    """``sum_k weight_k criterion_k``."""
+    """``sum_k weight_k criterion_k``; of ``ratios`` ``sum_k weight_k exp(criterion_k)``.
+
+    Criteria are logarithms: the ratios themselves are Gautier and Khalil's ``lambda_1 cond(W) + lambda_2 S`` (18).
+    """
 
     parts: tuple[tuple[float, Criterion], ...]
+    ratios: bool = False
 
     def __post_init__(self) -> None:
         if not self.parts:
             raise InputError("a mix of 0 criteria was asked for, expected at least 1")
         for weight, criterion in self.parts:
             if not (np.isfinite(weight) and weight >= 0.0):
-                raise InputError(f"weight of {type(criterion).__name__} is {weight:g}, expected zero or a positive number")
+                raise InputError(f"weight of {criterion} is {weight:g}, expected zero or a positive number")
 
     def of_regressor(self, W: Array) -> tuple[float, Array]:
         total, gradient = 0.0, np.zeros_like(W)
         for weight, criterion in self.parts:
             value, slope = criterion.of_regressor(W)
-            total += weight * value
-            gradient += weight * slope
-        return total, gradient
-
-
-@dataclass(frozen=True)
-class SumOfRatios(Criterion):
-    """``sum_k weight_k exp(criterion_k)``: Gautier and Khalil's ``lambda_1 cond(W) + lambda_2 S`` (18), from logarithms."""
-
-    parts: tuple[tuple[float, Criterion], ...]
-
-    def of_regressor(self, W: Array) -> tuple[float, Array]:
-        total, gradient = 0.0, np.zeros_like(W)
-        for weight, criterion in self.parts:
-            value, slope = criterion.of_regressor(W)
-            ratio = weight * float(np.exp(min(value, 200.0)))
-            total += ratio
+            ratio = weight * float(np.exp(min(value, 200.0))) if self.ratios else weight
+            total += ratio if self.ratios else weight * value
             gradient += ratio * slope
         return total, gradient
 
 
-@dataclass(frozen=True)
-class ScaledColumns(Criterion):
-    """A criterion of ``W`` with every column divided by its norm: what is left when each parameter's unit is free."""
-
-    criterion: Criterion
-
-    def of_regressor(self, W: Array) -> tuple[float, Array]:
-        norms = np.linalg.norm(W, axis=0)
-        norms = np.where(norms > 0.0, norms, 1.0)
-        scaled = W / norms
-        value, slope = self.criterion.of_regressor(scaled)
-        return value, (slope - scaled * (scaled * slope).sum(axis=0)) / norms
+def of_scaled_columns(criterion: Criterion, W: Array) -> tuple[float, Array]:
+    """Value and ``df/dW`` of ``W`` with every column divided by its norm: what is left when each parameter's unit is free."""
+    norms = np.linalg.norm(W, axis=0)
+    norms = np.where(norms > 0.0, norms, 1.0)
+    scaled = W / norms
+    value, slope = criterion.of_regressor(scaled)
+    return value, (slope - scaled * (scaled * slope).sum(axis=0)) / norms
 
 
 CRITERIA = ("condition", "logdet", "smallest", "trace", "frobenius")
@@ -218,7 +168,8 @@ def criterion_from(choice: str | Criterion, power: float = np.inf, ridge: float 
 
     Examples:
         >>> import dynid, numpy as np
-        >>> dynid.excitation.criterion_from("condition").value(np.eye(3))
+        >>> from dynid.excitation.criteria import criterion_from
+        >>> criterion_from("condition").value(np.eye(3))
         0.0
     """
     if isinstance(choice, Criterion):
@@ -232,11 +183,11 @@ def criterion_from(choice: str | Criterion, power: float = np.inf, ridge: float 
         except ValueError:
             raise InputError(f"criterion '{choice}' has the weight '{left}', expected a number, as in 0.5*logdet") from None
         known: dict[str, Criterion] = {
-            "condition": ConditionNumber(power),
-            "logdet": LogDet(ridge),
-            "smallest": SmallestSingular(power),
-            "trace": TraceInverse(),
-            "frobenius": FrobeniusCondition(),
+            "condition": SpectralCriterion("condition", power),
+            "logdet": SpectralCriterion("logdet", ridge=ridge),
+            "smallest": SpectralCriterion("smallest", power),
+            "trace": SpectralCriterion("smallest", 1.0),
+            "frobenius": SpectralCriterion("condition", 2.0),
         }
         if name not in known:
             raise UnknownNameError("criterion", name, CRITERIA)
@@ -253,7 +204,8 @@ def condition_number(W: Array, *, scaled: bool = False) -> float:
 
     Examples:
         >>> import dynid, numpy as np
-        >>> round(dynid.excitation.condition_number(np.diag([1.0, 4.0])), 6)
+        >>> from dynid.excitation.criteria import condition_number
+        >>> round(condition_number(np.diag([1.0, 4.0])), 6)
         4.0
     """
     if scaled:
@@ -261,6 +213,11 @@ def condition_number(W: Array, *, scaled: bool = False) -> float:
         W = W / np.where(norms > 0.0, norms, 1.0)
     singular = np.linalg.svd(np.linalg.qr(W, mode="r"), compute_uv=False)
     return float(singular[0] / singular[-1]) if singular[-1] > 0.0 else float("inf")
+
+
+def scaling_of(W: Array) -> float:
+    """``S = max |W_ij| / min |W_ij|`` over entries that are not zero."""
+    return float(np.exp(Scaling().value(W)))
 
 
 def _soft_largest(logarithms: Array, power: float) -> tuple[float, Array]:
@@ -272,8 +229,3 @@ def _soft_largest(logarithms: Array, power: float) -> tuple[float, Array]:
     weights = np.exp(power * (logarithms - largest))
     total = weights.sum()
     return float(largest + np.log(total) / power), weights / total
-
-
-def _floor(eigenvalues: Array) -> float:
-    """Eigenvalues below rounding of the largest are rounding: a motion that does not see a direction, not a negative one."""
-    return float(max(eigenvalues[-1], 0.0) * 1e-15 + 1e-300)

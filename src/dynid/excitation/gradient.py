@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_shape, frozen_view
+from dynid.dynamics.inverse_dynamics import checked_motion
+from dynid.dynamics.regressors import energy_regressor, torque_regressor
 from dynid.errors import InputError
-from dynid.regression.energy import energy_regressor
-from dynid.regression.torque import checked_motion, torque_regressor
-from dynid.robot.effects import Effect, Motion
-from dynid.robot.model import Robot
+from dynid.model.effects.effect import Effect, Motion
+from dynid.model.robot import Robot
 
 _STEP = 5e-6
 
@@ -38,8 +38,16 @@ def torque_gradient(
         return by[0], by[1], by[2]
     q_bar, v_bar, a_bar = (np.empty(v.shape) for _ in range(3))
     adjoint_kernel.torque_adjoint(q, v, a, robot.gravity, tree_tuple(robot), frozen_view(G), q_bar, v_bar, a_bar)
-    if robot.effects:
-        _add_effects(robot, q, v, a, G, (q_bar, v_bar, a_bar))
+    motion, column = Motion(q, v, a), robot.parameters.n_inertial
+    for effect in robot.effects:
+        C = effect.incidence(robot.n_joints)
+        first, column = column, column + C.shape[1]
+        acts, signal = np.nonzero(C.T)[::-1]
+        alone = len(signal) == C.shape[1]  # every signal acts on one joint
+        per_signal = G[:, acts, first + signal] * C[acts, signal] if alone else (G[:, :, first:column] * C).sum(axis=1)
+        for bar, extra in zip((q_bar, v_bar, a_bar), effect_gradient(effect, motion, per_signal), strict=True):
+            if extra is not None:
+                bar += extra
     return q_bar, v_bar, a_bar
 
 
@@ -58,7 +66,7 @@ def energy_gradient(robot: Robot, q: ArrayLike, v: ArrayLike, weights: ArrayLike
 
 def point_speeds(robot: Robot, q: Array, v: Array, body: int, point: ArrayLike) -> tuple[Array, Array]:
     """Squared speed of a point fixed to a body, and the weights that make it an energy: twice a unit mass's kinetic one."""
-    from dynid.regression.energy import kinetic_and_potential
+    from dynid.dynamics.regressors import kinetic_and_potential
 
     weights = np.zeros(robot.parameters.n_inertial)
     weights[10 * body : 10 * body + 10] = 2.0 * point_mass(point)
@@ -124,20 +132,6 @@ def _differences(value: Callable[..., Array], motion: tuple[Array, ...]) -> list
             slope[:, j] = (ends[0] - ends[1]) / (2.0 * step)
         slopes.append(slope)
     return slopes
-
-
-def _add_effects(robot: Robot, q: Array, v: Array, a: Array, G: Array, bars: tuple[Array, Array, Array]) -> None:
-    motion = Motion(q, v, a)
-    column = robot.parameters.n_inertial
-    for effect in robot.effects:
-        C = effect.incidence(robot.n_joints)
-        first, column = column, column + C.shape[1]
-        acts, signal = np.nonzero(C.T)[::-1]
-        alone = len(signal) == C.shape[1]  # every signal acts on one joint
-        weights = G[:, acts, first + signal] * C[acts, signal] if alone else (G[:, :, first:column] * C).sum(axis=1)
-        for bar, extra in zip(bars, effect_gradient(effect, motion, weights), strict=True):
-            if extra is not None:
-                bar += extra
 
 
 def effect_gradient(effect: Effect, motion: Motion, weights: Array) -> tuple[Array | None, Array | None, Array | None]:

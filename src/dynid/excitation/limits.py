@@ -1,12 +1,14 @@
 """What a motion must respect, and how much of each limit it leaves.
 
 Position, velocity, acceleration and jerk are linear in the coefficients of a motion and are held as such. Torque, speed of the tool
-and clearance depend on the pose (``pose_limit.py``). A margin is the smallest fraction of a limit that is left over all joints and
-times; negative means violated.
+and clearance depend on the pose (``pose_limits.py``). A margin is the smallest fraction of a limit that is left over all joints and
+times; negative means violated. Joints that follow others, fingers and wheels are left alone unless they are asked to move.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,23 +17,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, BoolArray, check_finite, freeze
-from dynid.errors import InputError
+from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.collision import Clearance
-from dynid.excitation.gradient import point_speeds
-from dynid.excitation.pose_limit import PoseLimit, ToolSpeedLimit, TorqueLimit
-from dynid.excitation.shape import SequenceTrajectory, Trajectory
-from dynid.excitation.tool import tool_place
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.checks import Limit, require_limits
-from dynid.robot.model import Robot
+from dynid.excitation.pose_limits import PoseLimit, ToolSpeedLimit, TorqueLimit, tool_place
+from dynid.excitation.trajectories import SequenceTrajectory, Trajectory
+from dynid.io.robots.assemble import Limit, require_limits
+from dynid.model.robot import Robot
 
-CLEARANCE_SCALE_M = 0.1
-"""Distance that counts as the whole of the limit of clearance in its margin, m."""
 POSE_LIMITS = ("torque", "tool_speed", "clearance")
 """Limits that depend on the pose."""
 
 FINE = 10
 """Margins are computed on a grid so many times finer than that of the design."""
+_BY_NAME = re.compile(
+    r"finger|gripper|knuckle|thumb|wheel|caster|roller|(?<=hand_)(?:index|middle|ring|little|pinky|mrl)(?=_|$)",
+    re.IGNORECASE,
+)
+_FOLLOWS = re.compile(r"joint '(?P<name>.+?)' is treated as a joint of its own; it mimics")
+ALL = "all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +53,9 @@ class Limits:
 
     Examples:
         >>> import dynid
+        >>> from dynid.excitation.limits import Limits
         >>> limits = dynid.limits_of(dynid.demo_robot(), fraction=0.5)
-        >>> isinstance(limits, dynid.excitation.Limits), limits.velocity.shape
+        >>> isinstance(limits, Limits), limits.velocity.shape
         (True, (7,))
     """
 
@@ -121,6 +125,10 @@ def limits_of(
         tool_point: where the tool is in the frame of ``tool``.
         clearance: pairs of bodies and obstacles to be kept apart.
 
+    Returns:
+        lower and upper limits ``(joints, 2)`` of position, largest velocity, acceleration and torque ``(joints,)``; rad, m, s
+            and N m.
+
     Examples:
         >>> import dynid
         >>> dynid.limits_of(dynid.demo_robot(), fraction=0.5, jerk=100.0).jerk.tolist()[0]
@@ -185,59 +193,58 @@ def pose_limits(robot: Robot, limits: Limits, reserve: float = 0.005) -> dict[st
 
 
 @dataclass(frozen=True)
-class Margin:
-    """Smallest fraction of a limit that is left, where and when."""
-
-    value: float
-    where: str
-    time_s: float
-
-
-@dataclass(frozen=True)
 class Margins:
     """Smallest fraction of each limit that a motion leaves; None where there is no limit, negative where it is violated.
 
     Args:
-        position: margin to the position limits, with joint and time.
+        position: margin to the position limits.
         velocity: margin to the velocity limits.
         acceleration: margin to the acceleration limits.
         jerk: margin to the jerk limits.
         torque: margin to the torque limits.
         tool_speed: margin to the speed limit of the tool.
+        places: by the name of each margin the joint, tool or pair of bodies that has it, and when, s.
         n_times: number of times at which the motion was checked.
 
     Examples:
         >>> import dynid
+        >>> from dynid.excitation.limits import Margins, margins_of
+        >>> from dynid.excitation.shapes import random_fourier
         >>> robot = dynid.demo_robot()
-        >>> margins = dynid.margins_of(robot, dynid.excitation.random_fourier(robot), dynid.limits_of(robot))
-        >>> isinstance(margins, dynid.excitation.Margins), margins.velocity.value >= 0.0
+        >>> margins = margins_of(robot, random_fourier(robot), dynid.limits_of(robot))
+        >>> isinstance(margins, Margins), margins.velocity >= 0.0
         (True, True)
     """
 
-    position: Margin | None
-    velocity: Margin | None
-    acceleration: Margin | None
-    jerk: Margin | None = None
-    torque: Margin | None = None
-    tool_speed: Margin | None = None
-    clearance: Margin | None = None
+    position: float | None
+    velocity: float | None
+    acceleration: float | None
+    jerk: float | None = None
+    torque: float | None = None
+    tool_speed: float | None = None
+    clearance: float | None = None
     """Distance left beyond the least one, as a fraction of 0.1 m."""
+    places: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     n_times: int = 0
 
-    def items(self) -> list[tuple[str, Margin]]:
-        """Those that there are."""
+    def items(self) -> list[tuple[str, float]]:
+        """Name and value of those that there are."""
         names = ("position", "velocity", "acceleration", "jerk", "torque", "tool_speed", "clearance")
-        return [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
+        return [(name, value) for name in names if (value := getattr(self, name)) is not None]
+
+    @property
+    def worst(self) -> str:
+        """Name of the smallest of all margins."""
+        return min(self.items(), key=lambda item: item[1])[0]
 
     @property
     def smallest(self) -> float:
-        """The worst of all margins."""
-        return min((margin.value for _, margin in self.items()), default=np.inf)
+        """The smallest of all margins."""
+        return min((value for _, value in self.items()), default=np.inf)
 
     def as_json(self) -> dict[str, Any]:
         """Value by name; null where there is no limit."""
-        always = dict.fromkeys(("position", "velocity", "acceleration", "torque"))
-        return always | {name: margin.value for name, margin in self.items()}
+        return dict.fromkeys(("position", "velocity", "acceleration", "torque")) | dict(self.items())
 
 
 def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: int = 4000) -> Margins:
@@ -251,9 +258,11 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
 
     Examples:
         >>> import dynid
+        >>> from dynid.excitation.limits import margins_of
+        >>> from dynid.excitation.shapes import random_fourier
         >>> robot = dynid.demo_robot()
-        >>> motion = dynid.excitation.random_fourier(robot)
-        >>> dynid.margins_of(robot, motion, dynid.limits_of(robot)).smallest > 0.0
+        >>> motion = random_fourier(robot)
+        >>> margins_of(robot, motion, dynid.limits_of(robot)).smallest > 0.0
         True
     """
     starts: Array | None = None
@@ -262,47 +271,32 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
         n_times = int(np.ceil(n_times * trajectory.duration_s / whole.duration_s))
     time = trajectory.grid(n_times)
     q, v, a = trajectory.evaluate(time)
-    jerk = trajectory.jerk(time)
+    worst = {}
+    for name, left in (
+        ("position", _room(q, limits)),
+        ("velocity", 1.0 - np.abs(v) / limits.velocity),
+        ("acceleration", 1.0 - np.abs(a) / limits.acceleration),
+        ("jerk", 1.0 - np.abs(trajectory.jerk(time)) / limits.jerk),
+    ):
+        if name in ("position", "velocity") or np.isfinite(getattr(limits, name)).any():
+            row, joint = np.unravel_index(int(np.argmin(left)), left.shape)
+            worst[name] = float(left[row, joint]), int(row), robot.joint_names[int(joint)]
+    worst |= {name: limit.worst(q, v, a) for name, limit in pose_limits(robot, limits, reserve=0.0).items()}
     if starts is not None and isinstance(trajectory, SequenceTrajectory):  # when the whole is first there
         here = np.clip(np.searchsorted(trajectory.starts_s, time, side="right") - 1, 0, len(starts) - 1)
         time = time + (starts - trajectory.starts_s[:-1])[here]
+    found = {name: margin for name, (margin, _, _) in worst.items() if np.isfinite(margin)}
+    places = {name: (where, float(time[row])) for name, (_, row, where) in worst.items() if name in found}
+    return Margins(**{"position": None, "velocity": None, "acceleration": None} | found, places=places, n_times=n_times)
+
+
+def _room(q: Array, limits: Limits) -> Array:
+    """What every pose leaves of half of each joint's range; infinite for a joint without position limits."""
     low, high = limits.position.T
-    span = np.where(np.isfinite(high - low), 0.5 * (high - low), np.inf)
+    half = 0.5 * (high - low)
     left = np.minimum(q - low, high - q)
     with np.errstate(invalid="ignore"):
-        room = np.where(np.isfinite(left), left / np.where(np.isfinite(span), span, np.pi), np.inf)
-    names = robot.joint_names
-    clear: Margin | None = None
-    if limits.clearance is not None:
-        distance, worst, where = limits.clearance.smallest(q)
-        clear = Margin((distance - limits.clearance.least_m) / CLEARANCE_SCALE_M, where, float(time[worst]))
-    torque: Margin | None = None
-    if np.isfinite(limits.torque).any():
-        tau = inverse_dynamics(robot, q, v, a)
-        torque = _margin(1.0 - (1.0 + limits.torque_uncertainty) * np.abs(tau) / limits.torque, names, time)
-    tool: Margin | None = None
-    if np.isfinite(limits.tool_speed):
-        squared, _ = point_speeds(robot, q, v, limits.tool_body, limits.tool_point)
-        tool = _margin(1.0 - np.sqrt(squared)[:, None] / limits.tool_speed, ("tool",), time)
-    return Margins(
-        position=_margin(room, names, time),
-        velocity=_margin(1.0 - np.abs(v) / limits.velocity, names, time),
-        acceleration=_margin(1.0 - np.abs(a) / limits.acceleration, names, time, np.isfinite(limits.acceleration)),
-        jerk=_margin(1.0 - np.abs(jerk) / limits.jerk, names, time, np.isfinite(limits.jerk)),
-        torque=torque,
-        tool_speed=tool,
-        clearance=clear,
-        n_times=n_times,
-    )
-
-
-def _margin(left: Array, names: tuple[str, ...], time: Array, limited: Array | None = None) -> Margin | None:
-    """The worst of ``left``, ``(times, joints)``; None if nothing is limited."""
-    if limited is not None and not limited.any():
-        return None
-    sample, joint = np.unravel_index(int(np.argmin(left)), left.shape)
-    value = float(left[sample, joint])
-    return Margin(value, names[int(joint)], float(time[sample])) if np.isfinite(value) else None
+        return np.where(np.isfinite(left), left / np.where(np.isfinite(half), half, np.pi), np.inf)
 
 
 def _require(robot: Robot, limit: Limit) -> None:
@@ -359,3 +353,42 @@ def _per_joint(name: str, values: ArrayLike, robot: Robot) -> Array:
     if not (array > 0.0).all():
         raise InputError(f"{name} is {array.min():g}, expected a positive number")
     return np.broadcast_to(array, (robot.n_joints,)).copy()
+
+
+# Joints that are held ------------------------------------------------------------------------------
+
+
+def excluded_joints(robot: Robot, moved: Collection[str] = ()) -> dict[str, str]:
+    """Joints to hold, and why; ``moved`` are those to move all the same, or ``all``."""
+    for name in moved:
+        if name != ALL and name not in robot.joint_names:
+            raise UnknownNameError("joint", name, robot.joint_names, "--move")
+    if ALL in moved:
+        return {}
+    follows = {match["name"] for note in robot.source.notes if (match := _FOLLOWS.match(note)) is not None}
+    found: dict[str, str] = {}
+    for joint in robot.moving_joints:
+        name = joint.name
+        if name in moved:
+            continue
+        if name in follows:
+            found[name] = "follows another joint"
+        elif word := _BY_NAME.search(name):
+            found[name] = f"by name: {word[0].lower()}"
+    return found if len(found) < robot.n_joints else {}
+
+
+def without_excluded_joints(robot: Robot, moved: Collection[str] = ()) -> tuple[Robot, str]:
+    """The robot with such joints locked at neutral, or in the middle of a range that has no neutral, and a sentence on them."""
+    excluded = excluded_joints(robot, moved)
+    if not excluded:
+        return robot, ""
+    low, high = robot.position_limits.T
+    places = {}
+    for name in excluded:
+        k = robot.joint_names.index(name)
+        inside = (not np.isfinite(low[k]) or low[k] <= 0.0) and (not np.isfinite(high[k]) or high[k] >= 0.0)
+        places[name] = 0.0 if inside else float(0.5 * (low[k] + high[k]))
+    because = {why: [name for name in excluded if excluded[name] == why] for why in dict.fromkeys(excluded.values())}
+    told = "; ".join(f"{', '.join(names)} ({why})" for why, names in because.items())
+    return robot.lock(places), f"these joints are held and not moved: {told}; --move JOINT,.. or --move all moves them"

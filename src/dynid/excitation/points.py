@@ -14,20 +14,19 @@ smaller position and velocity limits until they do not. Starting and end points 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.adapters.blas import one_blas_thread
-from dynid.arrays import Array, check_shape, freeze
-from dynid.engine import Engine, engine_from
+from dynid.arrays import Array, BoolArray, check_shape, freeze
+from dynid.engine import Engine, engine_from, one_blas_thread
 from dynid.errors import InputError, UnknownNameError
-from dynid.excitation.criteria import condition_number
-from dynid.excitation.design import DEFAULT_SECONDS
+from dynid.excitation.criteria import condition_number, scaling_of
+from dynid.excitation.excitation_result import Excitation, finished_excitation
 from dynid.excitation.gradient import refuse_floating
-from dynid.excitation.judged import EnergyModel, Excitation, finished_excitation
 from dynid.excitation.limits import FINE, Limits, limits_of, margins_of
 from dynid.excitation.points_problem import (
     MEASURES,
@@ -37,24 +36,14 @@ from dynid.excitation.points_problem import (
     energy_rows_of,
     points_stages,
     positions_that_matter,
-    scaling_of,
 )
-from dynid.excitation.points_trajectory import Pieces, PointsTrajectory, shortest_times
-from dynid.excitation.search import Progress
-from dynid.recording.steps.lowpass import EDGE_S
+from dynid.excitation.search import DEFAULT_SECONDS, Progress
+from dynid.excitation.trajectories import PolynomialTrajectory, quintic_terms
+from dynid.model.effects.linear import Armature
+from dynid.model.joint import neutral_position
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.robot.effects import Armature
-from dynid.robot.model import Robot, neutral_position
-
-__all__ = [
-    "PointsDesign",
-    "PointsTrajectory",
-    "design_points",
-    "energy_rows_of",
-    "points_excitation",
-    "scaling_of",
-    "shortest_times",
-]
+from dynid.signals.steps.filters import EDGE_S
 
 SHRINKS = ((1.0, 1.0), (0.6, 0.97), (0.45, 0.95), (0.36, 0.94), (0.28, 0.92), (0.2, 0.9), (0.1, 0.8))
 """Shares of the position range and of the velocity limits that points may use, tried one after another."""
@@ -72,6 +61,9 @@ are of one size (section 3). On the arm of the paper with 30 rows this weight gi
 
 DEFAULT_STARTS = 2
 
+_POINTS_PER_PIECE = 80
+"""Times per piece on which positions are looked at during the search."""
+
 
 @dataclass(frozen=True, eq=False)
 class PointsDesign:
@@ -81,26 +73,23 @@ class PointsDesign:
         position: of the points, ``(points, joints)``.
         velocity: of the points.
         W: the energy regressor, ``(rows, base parameters)``.
-        condition_number: of ``W``.
         trajectory: the motion through the points, from and to rest.
         seconds: time spent on the search, s.
         cut_off: whether the time budget ended the search.
 
     Examples:
         >>> import dynid
+        >>> from dynid.excitation.points import PointsDesign, design_points
         >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
-        >>> found = dynid.design_points(robot, rows=6, starts=1, iterations=5)
-        >>> isinstance(found, dynid.excitation.PointsDesign), found.W.shape[0]
+        >>> found = design_points(robot, rows=6, starts=1, iterations=5)
+        >>> isinstance(found, PointsDesign), found.W.shape[0]
         (True, 6)
     """
 
     position: Array
     velocity: Array
     W: Array
-    condition_number: float
-    scaling: float
-    """``S``: largest over smallest entry of ``W`` that is not zero."""
-    trajectory: PointsTrajectory
+    trajectory: PolynomialTrajectory
     share: tuple[float, float]
     """Of the position range and of the velocity limits that the points use."""
     indifferent: tuple[str, ...]
@@ -108,9 +97,19 @@ class PointsDesign:
     seconds: float
     cut_off: bool = False
 
+    @cached_property
+    def condition_number(self) -> float:
+        """Of ``W``."""
+        return condition_number(self.W)
+
+    @cached_property
+    def scaling(self) -> float:
+        """``S``: largest over smallest entry of ``W`` that is not zero."""
+        return scaling_of(self.W)
+
     def rows(self) -> slice:
-        """Which knots of the trajectory are the optimal points: all but the rest points at both ends."""
-        return slice(1, len(self.trajectory.knots_s) - 1)
+        """Which breaks of the trajectory are the optimal points: all but the rest points at both ends."""
+        return slice(1, len(self.trajectory.breaks_s) - 1)
 
 
 def design_points(
@@ -152,8 +151,9 @@ def design_points(
 
     Examples:
         >>> import dynid
+        >>> from dynid.excitation.points import design_points
         >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
-        >>> dynid.design_points(robot, rows=6, starts=1, iterations=5).W.shape[0]
+        >>> design_points(robot, rows=6, starts=1, iterations=5).W.shape[0]
         6
     """
     began = monotonic()
@@ -162,8 +162,20 @@ def design_points(
     energetic = robot.with_effects([effect for effect in robot.effects if isinstance(effect, Armature)])
     with one_blas_thread():
         found = reduce_to_base(energetic) if base is None else base
-    n_rows = _number_of_rows(rows, found.n_base)
-    held = _with_acceleration_limits(robot, limits)
+    n_rows = max(FEWEST_ROWS, int(np.ceil(1.5 * found.n_base))) if rows is None else rows
+    if n_rows < found.n_base:
+        raise InputError(
+            f"{n_rows} rows of the energy model asked for (--points), expected at least one per base parameter: {found.n_base}"
+        )
+    held = limits_of(robot) if limits is None else limits
+    if not np.isfinite(held.acceleration).all():
+        raise InputError(
+            f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one (--acceleration)"
+        )
+    resting = np.asarray(
+        [neutral_position(joint) for joint in robot.moving_joints] if home is None else home, dtype=np.float64
+    )
+    check_shape("home", resting, (robot.n_joints,))
     search = _Search(
         robot=robot,
         problem=PointsProblem(
@@ -178,7 +190,7 @@ def design_points(
             seed=seed,
             deadline=began + min(0.9 * seconds, seconds - min(1.5, 0.5 * seconds)),
         ),
-        home=_home(robot, home),
+        home=resting,
         tick_s=tick_s,
         weights=(lambda1, lambda2),
         starts=starts,
@@ -235,8 +247,7 @@ def points_excitation(
         began=began,
         seed=seed,
         notes=notes,
-        model="energy",
-        energy=EnergyModel(design.condition_number, design.scaling, *design.W.shape),
+        energy_rows=design.W,
     )
 
 
@@ -296,18 +307,15 @@ class _Search:
         u_f = shortest_times(path_q, path_v, limits, self.tick_s, ends)
         if np.isnan(u_f).any():
             return None
-        trajectory = PointsTrajectory(np.concatenate([[0.0], np.cumsum(u_f)]), path_q, path_v)
+        trajectory = PolynomialTrajectory.through(np.concatenate([[0.0], np.cumsum(u_f)]), path_q, path_v)
         for n_times in (20 * problem.rows, FINE * 20 * problem.rows):  # most that do not fit show it on a few times
             if margins_of(self.robot, trajectory, limits, n_times).smallest < -1e-9:
                 return None
-        W = energy_rows_of(problem.robot, problem.base, path_q[1:-1], v)
         names = zip(self.robot.joint_names, problem.free, strict=True)
         return PointsDesign(
             position=freeze(path_q[1:-1]),
             velocity=freeze(v),
-            W=freeze(W),
-            condition_number=condition_number(W),
-            scaling=scaling_of(W),
+            W=freeze(energy_rows_of(problem.robot, problem.base, path_q[1:-1], v)),
             trajectory=trajectory,
             share=problem.share,
             indifferent=tuple(name for name, matters in names if not matters),
@@ -340,6 +348,82 @@ def _draw_positions(q: Array, v: Array, problem: PointsProblem, rng: np.random.G
     return q
 
 
+def shortest_times(
+    position: Array, velocity: Array, limits: Limits, tick_s: float | None = None, least_s: ArrayLike = 0.0
+) -> Array:
+    """Shortest time between successive points within velocity and acceleration limits; NaN where there is none.
+
+    With ``tick_s`` times are rounded up to multiples of it that fit; ``least_s`` is the least for every pair.
+    """
+    pieces = Pieces(position[:-1], position[1:], velocity[:-1], velocity[1:])
+    u_f = pieces.shortest(limits)
+    longer = np.maximum(u_f, least_s)
+    if tick_s is None:
+        return np.where(pieces.fit(longer[None], limits)[0], longer, np.where(longer > u_f, np.nan, u_f))
+    ticks = np.ceil(np.nan_to_num(longer, nan=1.0) / tick_s - 1e-9) + np.arange(400)[:, None]
+    good = pieces.fit(np.asarray(ticks * tick_s, dtype=np.float64), limits)
+    rounded = np.take_along_axis(ticks, good.argmax(axis=0)[None], axis=0)[0] * tick_s
+    return np.where(np.isnan(u_f) | ~good.any(axis=0), np.nan, rounded)
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Polynomials between pairs of points, ``(pieces, joints)`` each, in the time ``s = u / u_f`` from 0 to 1."""
+
+    start: Array
+    end: Array
+    v_start: Array
+    v_end: Array
+
+    def coefficients(self, u_f: Array) -> tuple[Array, Array, Array]:
+        """Of ``s^3, s^4, s^5``; ``u_f`` is ``(.., pieces)``."""
+        return quintic_terms(self.start, self.end, self.v_start, self.v_end, u_f[..., None])
+
+    def fit(self, u_f: Array, limits: Limits) -> BoolArray:
+        """Whether pieces of these lengths, ``(trials, pieces)``, keep velocity, acceleration and jerk limits; peaks are exact."""
+        c3, c4, c5 = self.coefficients(u_f)
+        u = u_f[..., None]
+
+        def speed(s: Array) -> Array:
+            return np.abs(self.v_start + s**2 * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)) / u)
+
+        def rate(s: Array) -> Array:
+            return np.abs(s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5)) / u**2)
+
+        peak_speed = np.maximum.reduce([speed(s) for s in _roots_inside(20.0 * c5, 12.0 * c4, 6.0 * c3)])
+        peak_rate = np.maximum.reduce([rate(s) for s in _roots_inside(60.0 * c5, 24.0 * c4, 6.0 * c3)])
+        slack = 1.0 + 1e-12  # points may lie on the limit itself
+        ends = np.maximum(np.abs(self.v_start), np.abs(self.v_end))
+        good = (np.maximum(peak_speed, ends) <= slack * limits.velocity) & (peak_rate <= slack * limits.acceleration)
+        if np.isfinite(limits.jerk).any():  # a parabola in s: largest at an end or at its vertex
+            vertex = np.clip(np.divide(-24.0 * c4, 120.0 * c5, out=np.zeros_like(c4), where=c5 != 0.0), 0.0, 1.0)
+            sharp = [np.abs(6.0 * c3 + s * (24.0 * c4 + s * 60.0 * c5)) / u**3 for s in (0.0, 1.0, vertex)]
+            good &= np.maximum.reduce(sharp) <= slack * limits.jerk
+        return np.asarray(good.all(axis=-1))
+
+    def shortest(self, limits: Limits, n_candidates: int = 120, n_halvings: int = 42) -> Array:
+        """Shortest time of every piece, NaN where none was found: the first of rising candidates that fits, then bisection."""
+        candidates = np.geomspace(0.02, 120.0, n_candidates)
+        fits = self.fit(np.outer(candidates, np.ones(len(self.start))), limits)
+        first = fits.argmax(axis=0)
+        high, low = candidates[first], candidates[np.maximum(first - 1, 0)]
+        for _ in range(n_halvings):
+            middle = 0.5 * (low + high)
+            good = self.fit(middle[None], limits)[0]
+            high, low = np.where(good, middle, high), np.where(good, low, middle)
+        return np.where(fits.any(axis=0), high, np.nan)
+
+    def overshoot(self, limits: Limits) -> Array:
+        """By how much of its half range some joint leaves its range; infinite for a piece without a time."""
+        u = self.shortest(limits, 40, 6)
+        length = np.nan_to_num(u, nan=1.0)
+        c3, c4, c5 = self.coefficients(length)
+        s = np.linspace(0.0, 1.0, _POINTS_PER_PIECE)[:, None, None]
+        q = self.start + self.v_start * length[:, None] * s + s**3 * (c3 + s * (c4 + s * c5))
+        beyond = (np.abs(q - limits.centre) / limits.reach).max(axis=(0, 2)) - 1.0
+        return np.where(np.isnan(u), np.inf, beyond)
+
+
 def _check_options(lambda1: float, lambda2: float, measure: Measure, starts: int, seconds: float) -> None:
     if measure not in MEASURES:
         raise UnknownNameError("measure of condition", measure, MEASURES)
@@ -354,27 +438,10 @@ def _check_options(lambda1: float, lambda2: float, measure: Measure, starts: int
         raise InputError(f"time budget is {seconds:g} s, expected a positive number")
 
 
-def _number_of_rows(rows: int | None, n_base: int) -> int:
-    chosen = max(FEWEST_ROWS, int(np.ceil(1.5 * n_base))) if rows is None else rows
-    if chosen < n_base:
-        raise InputError(
-            f"{chosen} rows of the energy model asked for (--rows), expected at least one per base parameter: {n_base}"
-        )
-    return chosen
-
-
-def _with_acceleration_limits(robot: Robot, limits: Limits | None) -> Limits:
-    held = limits_of(robot) if limits is None else limits
-    if not np.isfinite(held.acceleration).all():
-        raise InputError(
-            f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one (--acceleration)"
-        )
-    return held
-
-
-def _home(robot: Robot, home: ArrayLike | None) -> Array:
-    if home is None:
-        return np.array([neutral_position(joint) for joint in robot.moving_joints])
-    resting = np.asarray(home, dtype=np.float64)
-    check_shape("home", resting, (robot.n_joints,))
-    return resting
+def _roots_inside(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    """Roots of ``a s^2 + b s + c`` cut to [0, 1]; where there is none, any place in it, which changes no maximum."""
+    root = np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0))
+    t = -0.5 * (b + np.where(b >= 0.0, 1.0, -1.0) * root)
+    first = np.divide(t, a, out=np.zeros_like(t), where=a != 0.0)
+    second = np.divide(c, t, out=np.zeros_like(t), where=t != 0.0)
+    return np.clip(first, 0.0, 1.0), np.clip(second, 0.0, 1.0)

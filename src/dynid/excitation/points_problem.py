@@ -20,22 +20,13 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from dynid.arrays import Array, BoolArray
-from dynid.excitation.criteria import (
-    ConditionNumber,
-    Criterion,
-    FrobeniusCondition,
-    LogDet,
-    Mix,
-    PivotedCondition,
-    Scaling,
-    SumOfRatios,
-)
+from dynid.dynamics.inverse_dynamics import random_states
+from dynid.dynamics.regressors import energy_regressor
+from dynid.excitation.criteria import Criterion, Mix, PivotedCondition, Scaling, SpectralCriterion
 from dynid.excitation.gradient import energy_gradient
 from dynid.excitation.limits import Limits
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
-from dynid.regression.energy import energy_regressor
-from dynid.regression.random_states import random_states
-from dynid.robot.model import Robot
 
 Measure: TypeAlias = Literal["singular", "pivoted", "frobenius"]
 MEASURES: tuple[Measure, ...] = ("singular", "pivoted", "frobenius")
@@ -55,11 +46,6 @@ def energy_rows_of(robot: Robot, base: BaseReduction, q: ArrayLike, v: ArrayLike
     h = _energy_columns(robot, np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64))
     b = h[:, base.independent] if base.independent is not None else h @ base.lift
     return np.diff(b, axis=0)
-
-
-def scaling_of(W: Array) -> float:
-    """``S = max |W_ij| / min |W_ij|`` over entries that are not zero."""
-    return float(np.exp(Scaling().value(W)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,29 +133,25 @@ def points_stages(lambda1: float, lambda2: float, measure: Measure) -> tuple[Cri
     The last one is ``lambda_1 cond + lambda_2 S``. ``S`` is as large as 1e12 where the condition number alone was made small, because
     some entries pass through zero; logarithms of both bring it down before the sum itself is minimised.
     """
-    ridge = LogDet(ridge=1e-8)
-    soft, firm, sharp = _conditions(measure)
+    ridge = SpectralCriterion("logdet", ridge=1e-8)
+    frobenius = SpectralCriterion("condition", 2.0)
+    soft, firm, sharp = {
+        "singular": tuple(SpectralCriterion("condition", power) for power in POWERS),
+        "frobenius": (frobenius, frobenius, frobenius),
+        "pivoted": (frobenius, PivotedCondition(), PivotedCondition()),
+    }[measure]
     if lambda1 == 0.0:
-        return (ridge, *(SumOfRatios(((lambda2, Scaling(power)),)) for power in POWERS))
+        return (ridge, *(Mix(((lambda2, Scaling(power)),), ratios=True) for power in POWERS))
     if lambda2 == 0.0:
-        return (ridge, *(SumOfRatios(((lambda1, condition),)) for condition in (soft, firm, sharp)))
+        return (ridge, *(Mix(((lambda1, condition),), ratios=True) for condition in (soft, firm, sharp)))
     return (
         ridge,
-        SumOfRatios(((lambda1, soft),)),
-        SumOfRatios(((lambda1, firm),)),
+        Mix(((lambda1, soft),), ratios=True),
+        Mix(((lambda1, firm),), ratios=True),
         Mix(((1.0, firm), (SHARE_OF_SCALING, Scaling(POWERS[0])))),
         Mix(((1.0, firm), (SHARE_OF_SCALING, Scaling(POWERS[1])))),
-        SumOfRatios(((lambda1, sharp), (lambda2, Scaling(POWERS[2])))),
+        Mix(((lambda1, sharp), (lambda2, Scaling(POWERS[2]))), ratios=True),
     )
-
-
-def _conditions(measure: Measure) -> tuple[Criterion, Criterion, Criterion]:
-    """The condition number by one of the paper's three measures, ever sharper where the measure has a sharpness."""
-    if measure == "singular":
-        return ConditionNumber(POWERS[0]), ConditionNumber(POWERS[1]), ConditionNumber(POWERS[2])
-    if measure == "frobenius":
-        return FrobeniusCondition(), FrobeniusCondition(), FrobeniusCondition()
-    return FrobeniusCondition(), PivotedCondition(), PivotedCondition()
 
 
 def _energy_columns(robot: Robot, q: Array, v: Array) -> Array:

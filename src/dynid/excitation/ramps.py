@@ -20,10 +20,9 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
-from dynid.excitation.fourier import FourierTrajectory
 from dynid.excitation.limits import POSE_LIMITS, Limits, margins_of
-from dynid.excitation.shape import QuinticTrajectory, SequenceTrajectory, Trajectory
-from dynid.robot.model import Robot
+from dynid.excitation.trajectories import FourierTrajectory, PolynomialTrajectory, SequenceTrajectory, Trajectory
+from dynid.model.robot import Robot
 
 SHORTEST_S, LONGEST_S = 0.25, 20.0
 N_PHASES = 96
@@ -53,9 +52,11 @@ def rest_to_rest(robot: Robot, motion: Trajectory, limits: Limits, periods: int 
 
     Examples:
         >>> import dynid
+        >>> from dynid.excitation.ramps import rest_to_rest
+        >>> from dynid.excitation.shapes import random_fourier
         >>> robot = dynid.demo_robot()
-        >>> motion = dynid.excitation.random_fourier(robot, period_s=5.0, fraction=0.5)
-        >>> dynid.excitation.rest_to_rest(robot, motion, dynid.limits_of(robot)).at_rest
+        >>> motion = random_fourier(robot, period_s=5.0, fraction=0.5)
+        >>> rest_to_rest(robot, motion, dynid.limits_of(robot)).at_rest
         True
     """
     if periods < 1:
@@ -72,10 +73,10 @@ def rest_to_rest(robot: Robot, motion: Trajectory, limits: Limits, periods: int 
                 "design one that is itself at rest at its ends (--shape bspline; in Python FourierShape(at_rest=True))"
             )
         into, core, out = found
-        whole = SequenceTrajectory((into, *(core,) * (periods if isinstance(core, FourierTrajectory) else 1), out))
+        whole = SequenceTrajectory((into, *(core,) * (periods if core.periodic else 1), out))
     if not whole.closed:
         whole = SequenceTrajectory((*whole.pieces, *_way_back(robot, whole, limits)))
-    if periods > 1 and not (isinstance(motion, FourierTrajectory) and not motion.at_rest):
+    if periods > 1 and (motion.at_rest or not motion.periodic):
         if not whole.closed:
             raise InputError(
                 f"a motion of robot '{robot.name}' that ends elsewhere than it starts cannot be played {periods} times: no way "
@@ -85,7 +86,7 @@ def rest_to_rest(robot: Robot, motion: Trajectory, limits: Limits, periods: int 
     return whole
 
 
-def approach(home: Array, pose: Array, limits: Limits) -> QuinticTrajectory:
+def approach(home: Array, pose: Array, limits: Limits) -> PolynomialTrajectory:
     """From rest at one pose to rest at another, as fast as velocity and acceleration limits allow (peaks 15/8 and 10/sqrt(3))."""
     distance = np.abs(pose - home)
     by_speed = 1.875 * distance / limits.velocity
@@ -93,16 +94,17 @@ def approach(home: Array, pose: Array, limits: Limits) -> QuinticTrajectory:
     by_jerk = np.cbrt(60.0 * distance / limits.jerk)
     length = float(max(np.max([by_speed, by_rate, by_jerk]) * 1.001, SHORTEST_S))
     still = np.zeros_like(home)
-    return QuinticTrajectory.between(length, (home, still, still), (pose, still, still))
+    return PolynomialTrajectory.between(length, (home, still, still), (pose, still, still))
 
 
 def _ramps(
     robot: Robot, motion: Trajectory, limits: Limits, closed: bool, most_tries: int | None
 ) -> Iterator[tuple[Trajectory, Trajectory, Trajectory]]:
     """Ramp, motion and ramp within all limits, short ramps first; ``closed`` ones start and end in the same pose."""
-    phases = np.arange(N_PHASES) * (motion.duration_s / N_PHASES) if isinstance(motion, FourierTrajectory) else np.zeros(1)
+    turning = motion if isinstance(motion, FourierTrajectory) and motion.periodic else None
+    phases = np.zeros(1) if turning is None else np.arange(N_PHASES) * (motion.duration_s / N_PHASES)
     begin = motion.evaluate(phases)
-    end = begin if isinstance(motion, FourierTrajectory) else motion.evaluate([motion.duration_s])
+    end = motion.evaluate([motion.duration_s]) if turning is None else begin
     backward = (end[0], -end[1], end[2])
     tries = 0
     for length in np.geomspace(SHORTEST_S, LONGEST_S, 40):
@@ -118,19 +120,13 @@ def _ramps(
             if most_tries is not None and tries >= most_tries:
                 return
             tries += 1
-            core = motion.shifted(float(phases[phase])) if isinstance(motion, FourierTrajectory) else motion
-            first, last = _states(core)
+            core = motion if turning is None else turning.shifted(float(phases[phase]))
+            first, last = zip(*(tuple(part) for part in core.evaluate([0.0, core.duration_s])), strict=True)
             still = np.zeros_like(first[0])
-            ramp_in = QuinticTrajectory.between(float(length), (start[phase], still, still), first)
-            ramp_out = QuinticTrajectory.between(float(length), last, (stop[phase], still, still))
+            ramp_in = PolynomialTrajectory.between(float(length), (start[phase], still, still), first)
+            ramp_out = PolynomialTrajectory.between(float(length), last, (stop[phase], still, still))
             if all(_fits(robot, ramp, limits) for ramp in (ramp_in, ramp_out)):
                 yield ramp_in, core, ramp_out
-
-
-def _states(motion: Trajectory) -> list[tuple[Array, Array, Array]]:
-    """Position, velocity and acceleration at both ends."""
-    q, v, a = motion.evaluate([0.0, motion.duration_s])
-    return [(q[row], v[row], a[row]) for row in (0, 1)]
 
 
 def _way_back(robot: Robot, motion: Trajectory, limits: Limits) -> tuple[Trajectory, ...]:
@@ -139,7 +135,7 @@ def _way_back(robot: Robot, motion: Trajectory, limits: Limits) -> tuple[Traject
     fastest = approach(end, start, limits)
     still = np.zeros_like(start)
     for stretch in (1.0, 1.5, 2.0, 4.0, 8.0):
-        way = QuinticTrajectory.between(stretch * fastest.length_s, (end, still, still), (start, still, still))
+        way = PolynomialTrajectory.between(stretch * fastest.duration_s, (end, still, still), (start, still, still))
         if _fits(robot, way, limits):
             return (way,)
     return ()
@@ -153,7 +149,7 @@ def _fits(robot: Robot, ramp: Trajectory, limits: Limits) -> bool:
     n_times = max(200, round(200 * ramp.duration_s))
     for n in (20, n_times):  # most that do not fit show it on a few times
         margins = margins_of(robot, ramp, limits, n)
-        if any(margin.value < _RESERVE for name, margin in margins.items() if name in POSE_LIMITS):
+        if any(margin < _RESERVE for name, margin in margins.items() if name in POSE_LIMITS):
             return False
     return True
 

@@ -1,26 +1,49 @@
-"""The search of a design: many random starts, of which the better ones are taken further, the last ones proven on a fine grid."""
+"""The search for an exciting motion: the best of several starts, each strictly inside every limit.
+
+Each start draws a random motion within the limits and improves it in stages: log-determinant with a ridge first, because it is
+smooth and finite even for a motion that excites few parameters; then the condition number with growing power and shrinking barrier. In
+three rounds the better starts are taken further; the last ones are proven on a fine grid. The work is fixed by the options and
+the seed, so a seed gives the same motion again; the time budget only cuts work off, and the result says when it did. Part of the
+budget is kept for the proof, whose cost is measured before the search; first-use compilation is waited for before the clock starts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain
 from time import monotonic
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, freeze
-from dynid.engine import Engine
+from dynid.dynamics.regressors import torque_regressor
+from dynid.engine import Engine, Threads, engine_from, one_blas_thread
+from dynid.errors import InputError
 from dynid.excitation.barrier import Point, minimise
-from dynid.excitation.criteria import Criterion, LogDet, criterion_from
-from dynid.excitation.limits import margins_of
-from dynid.excitation.problem import DesignProblem
+from dynid.excitation.criteria import Criterion, SpectralCriterion, criterion_from
+from dynid.excitation.design_problem import DesignProblem, with_smooth_sign
+from dynid.excitation.excitation_result import Excitation, finished_excitation
+from dynid.excitation.gradient import refuse_floating, torque_gradient
+from dynid.excitation.limits import Limits, margins_of, pose_limits
+from dynid.excitation.shapes import FourierShape, LinearShape
+from dynid.model.robot import Robot
+from dynid.regression.base import BaseReduction, reduce_to_base
+
+DEFAULT_SECONDS = 60.0
+DEFAULT_STARTS = 36
+
+COMPILED_S = 3.0
+"""A first call that takes so much longer than the second was compiling; loading what is compiled takes less."""
 
 ROUNDS = ((3, 0.5, 1.0), (1, 0.75, 0.4), (2, 0.95, 0.4))
 """Rounds of the search: how many stages each takes, which share of the time budget it may reach, and which share of the
 candidates of the round before enters it. What a start is worth shows after the third stage (correlation 0.8 with the end)."""
+
+ATTEMPTS = 4
+"""How often a motion that breaks limits between the times of the design is sought again, with these looked at more closely."""
 
 PROOFS = 4.0
 """Proofs on the fine grid for which time is kept at the end: of two motions side by side, of one made smaller because neither held,
@@ -28,6 +51,97 @@ and of what will be played."""
 
 Progress = Callable[[int, int, float], None]
 """Told after every piece of work: how many are done, of how many, and the best condition number so far."""
+
+
+def search_excitation(
+    robot: Robot,
+    base: BaseReduction | None = None,
+    shape: LinearShape | None = None,
+    *,
+    limits: Limits,
+    criterion: str | Criterion = "condition",
+    scaled: bool = False,
+    torque_noise: ArrayLike | None = None,
+    rest: bool = True,
+    periods: int = 1,
+    seconds: float = DEFAULT_SECONDS,
+    seed: int = 0,
+    starts: int = DEFAULT_STARTS,
+    engine: Engine | str | int | None = None,
+    progress: Progress | None = None,
+) -> Excitation:
+    """The best motion of a family within given limits; :func:`dynid.design_excitation` makes the usual limits and calls this.
+
+    Args:
+        robot: with the effects whose values the motion must determine.
+        base: its base parameters; None to find them.
+        shape: family of motions; None for a Fourier series of 20 s with 5 harmonics.
+        criterion: ``condition``, ``logdet``, ``smallest``, ``trace``, ``frobenius``, a mix such as ``condition+0.5*logdet``, or a
+            :class:`Criterion`.
+        scaled: judge the regressor with its columns scaled to length one.
+        torque_noise: expected standard deviation of each joint's torque; rows count by its inverse.
+        limits: as made by :func:`limits_of`; bodies are kept apart only where these hold a clearance.
+        rest: put ramps from and to rest around the motion.
+        periods: how often the motion is to be played.
+        seconds: time budget; compilation at first use is announced and not counted.
+        seed: of the random starts.
+        starts: number of random starts; the better ones are taken further.
+        engine: where the starts run; None for one thread per core.
+        progress: told after every piece of work.
+
+    Examples:
+        >>> import dynid
+        >>> from dynid.excitation.search import search_excitation
+        >>> from dynid.excitation.shapes import FourierShape
+        >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
+        >>> shape = FourierShape(period_s=5.0, harmonics=2)
+        >>> limits = dynid.limits_of(robot)
+        >>> found = search_excitation(robot, None, shape, limits=limits, seconds=1.0, starts=1, engine="serial")
+        >>> found.margins.smallest >= 0.0
+        True
+    """
+    began = monotonic()
+    refuse_floating(robot)
+    if not (np.isfinite(seconds) and seconds > 0.0):
+        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
+    if starts < 1:
+        raise InputError(f"{starts} starts asked for, expected at least 1")
+    chosen = FourierShape() if shape is None else shape
+    notes = list(limits.notes)
+    with one_blas_thread():  # the starts are the parallelism
+        compiling_s = _compiling_seconds(robot, limits)
+        if compiling_s > 0.0:
+            began += compiling_s
+            notes.append(f"{compiling_s:.0f} s of first-use compilation, once on this machine, are not counted")
+        found = reduce_to_base(robot) if base is None else base
+        problem = DesignProblem.of(robot, found, chosen, limits, scaled, torque_noise)
+        runner = Threads() if engine is None else engine_from(engine)
+        results, cut_off = run_rounds(problem, stages_for(criterion), starts, seed, (began, seconds), runner, progress)
+        if not results[-1]:
+            raise InputError(
+                f"no motion of robot '{robot.name}' was found that keeps every limit between the times of the design; "
+                "try more starts, another seed, or wider limits"
+            )
+        winner = min(results[-1], key=lambda candidate: (candidate.value, candidate.index))
+        if cut_off:
+            notes.append(
+                f"the time budget of {seconds:g} s cut the search off: another machine may reach another motion from this seed"
+            )
+        trajectory = problem.trajectory(winner.x)
+        return finished_excitation(
+            robot,
+            found,
+            trajectory,
+            limits,
+            criterion=criterion if isinstance(criterion, str) else repr(criterion),
+            rest=rest,
+            periods=periods,
+            n_times=problem.n_proof_times,
+            began=began,
+            seed=seed,
+            starts=tuple(candidate.condition for candidate in results[0]),
+            notes=notes,
+        )
 
 
 @dataclass(frozen=True)
@@ -44,7 +158,7 @@ def stages_for(criterion: str | Criterion) -> list[Stage]:
     """Log-determinant with a ridge first, then the criterion itself, ever sharper."""
     plan = [(2.0, 1e-2, 1e-3), (4.0, 3e-3, 3e-4), (8.0, 1e-3, 1e-4), (32.0, 1e-4, 1e-5), (128.0, 1e-5, 1e-6)]
     later = [Stage(criterion_from(criterion, power=power), mu, 300, enough) for power, mu, enough in plan]
-    return [Stage(LogDet(ridge=1e-6), 3e-2, 300, 1e-3), *later]
+    return [Stage(SpectralCriterion("logdet", ridge=1e-6), 3e-2, 300, 1e-3), *later]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +175,8 @@ class Candidate:
     failing: Mapping[str, float] | None = None
     """Limits that it violates on the fine grid, and by how much; None before the fine grid was looked at."""
 
-    @property
-    def proven(self) -> bool:
-        return self.failing is not None and not self.failing
 
-
-def search(
+def run_rounds(
     problem: DesignProblem,
     stages: list[Stage],
     starts: int,
@@ -78,23 +188,21 @@ def search(
     """Candidates of every round, of the last one those that are proven, and whether time cut anything off."""
     began, seconds = budget
     reserve = min(max(min(1.0, 0.5 * seconds), 0.5 + PROOFS * problem.proof_seconds()), 0.6 * seconds)
-    counts = _entering(starts)
+    counts = [starts]
+    for _, _, share in ROUNDS[1:]:
+        counts.append(max(1, int(np.ceil(share * counts[-1]))))
     total, done, best = sum(counts), 0, np.inf
     rounds: list[list[Candidate]] = []
-    items: Sequence[Any] = range(starts)
+    items: list[tuple[int, Candidate | None]] = [(index, None) for index in range(starts)]
     first = 0
     for number, ((n_stages, share, _), count) in enumerate(zip(ROUNDS, counts, strict=True)):
         part = stages[first : first + n_stages]
         deadline = began + min(share * seconds, share / ROUNDS[-1][1] * (seconds - reserve))
         first += n_stages
-        task: Callable[[Any], Candidate | None]
-        if number == 0:
-            task = _Begin(problem, part, seed, deadline)
-        else:
+        if rounds:
             items = list(enumerate(_ranked(rounds[-1])[:count]))
-            task = (_Finish if number == len(ROUNDS) - 1 else _Continue)(problem, part, deadline)
         results: list[Candidate] = []
-        for result in engine.map(task, items):
+        for result in engine.map(Round(problem, part, seed, deadline, number == len(ROUNDS) - 1), items):
             done += 1
             if result is not None:
                 results.append(result)
@@ -107,15 +215,6 @@ def search(
     return rounds, cut_off
 
 
-def _entering(starts: int) -> list[int]:
-    """How many candidates enter every round."""
-    counts = []
-    for _, _, share in ROUNDS:
-        starts = max(1, int(np.ceil(share * starts)))
-        counts.append(starts)
-    return counts
-
-
 def _ranked(candidates: list[Candidate]) -> list[Candidate]:
     """The best first."""
     return sorted(candidates, key=lambda candidate: (candidate.value, candidate.index))
@@ -123,102 +222,67 @@ def _ranked(candidates: list[Candidate]) -> list[Candidate]:
 
 def _proven_or_saved(problem: DesignProblem, finished: list[Candidate], last: Stage) -> list[Candidate]:
     """Those that are proven; where neither time nor attempts were enough for a proof, the first that can be saved."""
-    proven = [candidate for candidate in finished if candidate.proven]
+    proven = [candidate for candidate in finished if candidate.failing is not None and not candidate.failing]
     if proven:
         return proven
-    rescued = (_rescued(problem, candidate, last.criterion) for candidate in finished)
-    return list(islice((candidate for candidate in rescued if candidate is not None), 1))
+    for candidate in finished:
+        failing = _failing(problem, candidate.x) if candidate.failing is None else candidate.failing
+        closer = problem.looking_closer(failing) if failing else problem
+        for factor in (1.0, 0.98, *0.9 ** np.arange(1, 30)):  # smaller until the fine grid finds nothing
+            x = problem.contracted(candidate.x, factor)
+            if closer.inside(x) and not _failing(problem, x):  # a closer look, which is cheap, comes before each proof
+                condition, value = problem.measured_condition(x), problem.value(x, last.criterion)
+                return [replace(candidate, x=freeze(x), value=value, condition=condition, failing={})]
+    return []
 
 
 @dataclass(frozen=True, eq=False)
-class _Begin:
-    """From a random motion through the first stages; only the first start is begun after the deadline."""
+class Round:
+    """One round of the search: takes a start or a candidate, with its rank, through the next stages.
 
-    problem: DesignProblem
-    stages: list[Stage]
-    seed: int
-    deadline: float
-
-    def __call__(self, index: int) -> Candidate | None:
-        if index > 0 and monotonic() > self.deadline:
-            return None
-        x = self.problem.random_start(np.random.default_rng([self.seed, index]))
-        return _improved(self.problem, Candidate(index, x, np.inf, np.inf, None), self.stages, self.deadline)
-
-
-@dataclass(frozen=True, eq=False)
-class _Continue:
-    """Through the next stages; takes the rank of a candidate beside it."""
-
-    problem: DesignProblem
-    stages: list[Stage]
-    deadline: float
-
-    def __call__(self, ranked: tuple[int, Candidate]) -> Candidate:
-        return _improved(self.problem, ranked[1], self.stages, self.deadline)
-
-
-@dataclass(frozen=True, eq=False)
-class _Finish:
-    """The last stages, and the proof on a fine grid; limits that the design's grid missed are tightened and held once more.
-
-    After the deadline only the best candidate is still proven, once.
+    After the deadline no start but the first is begun, and in the last round only the best candidate is still proven, once.
     """
 
     problem: DesignProblem
-    stages: list[Stage]
+    stages: Sequence[Stage]
+    seed: int
     deadline: float
-    attempts: int = 4
+    prove: bool
+    """Whether motions are held against the fine grid; limits that the design's grid missed are then tightened and held once more."""
 
-    def __call__(self, ranked: tuple[int, Candidate]) -> Candidate:
+    def __call__(self, ranked: tuple[int, Candidate | None]) -> Candidate | None:
         rank, entry = ranked
-        if rank > 0 and monotonic() > self.deadline:
+        late = rank > 0 and (entry is None or self.prove) and monotonic() > self.deadline
+        if entry is None:
+            if late:
+                return None
+            x = self.problem.random_start(np.random.default_rng([self.seed, rank]))
+            entry = Candidate(rank, x, np.inf, np.inf, None)
+        if not self.prove:
+            return _improved(self.problem, entry, self.stages, self.deadline)
+        if late:
             return replace(entry, cut_off=True)
         problem, start = self.problem, entry
-        for _ in range(self.attempts):
+        for _ in range(ATTEMPTS):
             candidate = _improved(problem, start, self.stages, self.deadline)
             failing = _failing(self.problem, candidate.x)
-            if not failing:
-                return replace(candidate, failing=failing)
-            if monotonic() > self.deadline:
-                return replace(candidate, failing=failing, cut_off=True)
+            if not failing or monotonic() > self.deadline:
+                return replace(candidate, failing=failing, cut_off=candidate.cut_off or bool(failing))
             problem = problem.looking_closer(failing)
-            x = _first(_on_the_way(problem, candidate.x, entry.x), problem.inside)
-            if x is None:
+            # back towards the motion that kept farther from limits, then smaller and smaller ones about its mean pose
+            back = (candidate.x + share * (entry.x - candidate.x) for share in (0.0, 0.1, 0.3, 0.6, 1.0))
+            smaller = (problem.contracted(entry.x, 0.9**power) for power in range(1, 30))
+            nearest = next(filter(problem.inside, chain(back, smaller)), None)
+            if nearest is None:
                 break
-            start = replace(entry, x=freeze(x), curvature=None, cut_off=candidate.cut_off)
+            start = replace(entry, x=freeze(nearest), curvature=None, cut_off=candidate.cut_off)
         return entry
 
 
 def _failing(problem: DesignProblem, x: Array) -> dict[str, float]:
     """Limits that are violated on the fine grid, and by how much."""
     found = margins_of(problem.measured, problem.trajectory(x), problem.limits, problem.n_proof_times)
-    return {name: -margin.value for name, margin in found.items() if margin.value < 0.0}
-
-
-def _on_the_way(problem: DesignProblem, x: Array, back: Array) -> Iterator[Array]:
-    """Motions from ``x`` back to one that kept farther from limits, then smaller and smaller ones about its mean pose."""
-    for share in (0.0, 0.1, 0.3, 0.6, 1.0):
-        yield x + share * (back - x)
-    for power in range(1, 30):
-        yield problem.contracted(back, 0.9**power)
-
-
-def _rescued(problem: DesignProblem, candidate: Candidate, criterion: Criterion) -> Candidate | None:
-    """The candidate made smaller until the fine grid finds nothing; a closer look, which is cheap, comes before each proof."""
-    failing = _failing(problem, candidate.x) if candidate.failing is None else candidate.failing
-    closer = problem.looking_closer(failing) if failing else problem
-    for factor in (1.0, 0.98, *0.9 ** np.arange(1, 30)):
-        x = problem.contracted(candidate.x, factor)
-        if closer.inside(x) and not _failing(problem, x):
-            condition, value = problem.measured_condition(x), problem.value(x, criterion)
-            return replace(candidate, x=freeze(x), value=value, condition=condition, failing={})
-    return None
-
-
-def _first(motions: Iterable[Array], fits: Callable[[Array], bool]) -> Array | None:
-    """The first motion that fits."""
-    return next((x for x in motions if fits(x)), None)
+    return {name: -margin for name, margin in found.items() if margin < 0.0}
 
 
 def _improved(
@@ -243,3 +307,23 @@ def _improved(
     condition = problem.measured_condition(point.x) if moved else candidate.condition
     value = problem.value(point.x, stages[-1].criterion)
     return Candidate(candidate.index, point.x, value, condition, point.curvature, cut_off)
+
+
+def _compiling_seconds(robot: Robot, limits: Limits) -> float:
+    """How long the kernels of a design took to compile at their first use; zero where they were ready."""
+
+    def once() -> float:
+        began = monotonic()
+        smooth = with_smooth_sign(robot, limits)
+        q, v = np.tile(limits.centre, (2, 1)), np.zeros((2, robot.n_joints))
+        torque_gradient(smooth, q, v, v, np.zeros_like(torque_regressor(smooth, q, v, v)))
+        for limit in pose_limits(robot, limits).values():
+            slack, pullback = limit.slacks(q, v, v)
+            pullback(np.zeros_like(slack))
+        return monotonic() - began
+
+    first = once()
+    if first < COMPILED_S:
+        return 0.0
+    spent = first - once()
+    return spent if spent > COMPILED_S else 0.0

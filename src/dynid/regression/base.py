@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, IntArray, freeze, matrix
+from dynid.dynamics.inverse_dynamics import random_states
+from dynid.dynamics.regressors import torque_regressor
+from dynid.dynamics.structure import structure_of
 from dynid.errors import InputError, UnknownNameError
-from dynid.parameters import Parameters
+from dynid.model.parameters import Parameters
+from dynid.model.robot import Robot
 from dynid.regression.independence import independent_columns
-from dynid.regression.random_states import random_states
-from dynid.regression.structure import structure_of
-from dynid.regression.torque import torque_regressor
-from dynid.robot.model import Robot
 
 NEGLIGIBLE = 3e-4
 """Share of its own torque by which a parameter must show apart from others. Robots whose description is exact keep a
@@ -166,6 +166,9 @@ def reduce_to_base(
         tolerance: a parameter that differs from a combination of others by less than this fraction of its own torque is taken
             as dependent: descriptions write 1.5708 for a right angle, and no motion can determine what rests on such rounding.
         seed: of the random states.
+
+    Returns:
+        base parameters ``beta = K phi``: the matrix ``K`` ``(base, parameters)``, their names and how to print them.
 
     Examples:
         >>> import dynid

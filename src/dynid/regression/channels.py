@@ -17,11 +17,11 @@ from operator import or_
 import numpy as np
 
 from dynid.arrays import Array, IntArray, freeze, frozen_view
+from dynid.dynamics.inverse_dynamics import random_states
+from dynid.dynamics.regressors import torque_regressor
+from dynid.dynamics.structure import structure_of
+from dynid.model.robot import Robot
 from dynid.regression.independence import independent_columns
-from dynid.regression.random_states import random_states
-from dynid.regression.structure import structure_of
-from dynid.regression.torque import torque_regressor
-from dynid.robot.model import Robot
 
 
 class Channel:
@@ -34,9 +34,10 @@ class Channel:
 
     Examples:
         >>> import dynid
+        >>> from dynid.regression.channels import Channel
         >>> robot = dynid.demo_robot()
         >>> channel = dynid.build_regression(robot, dynid.demo_samples()).factors[6].channel
-        >>> isinstance(channel, dynid.rows.Channel), channel.width < len(robot.parameters)
+        >>> isinstance(channel, Channel), channel.width < len(robot.parameters)
         (True, True)
     """
 
@@ -86,7 +87,8 @@ def full_channel(name: str, n_parameters: int) -> Channel:
 
     Examples:
         >>> import dynid
-        >>> dynid.rows.full_channel("force", 3).width
+        >>> from dynid.regression.channels import full_channel
+        >>> full_channel("force", 3).width
         3
     """
     return Channel(name, freeze(range(n_parameters), dtype=np.int64), freeze(np.eye(n_parameters)))

@@ -8,24 +8,23 @@ asked for (friction, rotor inertia, bodies that are freed) are columns; so are g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, freeze
+from dynid.dynamics.inverse_dynamics import effect_signals, inverse_dynamics
+from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError, UnknownNameError
-from dynid.parameters import Column, Parameters
-from dynid.recording.commands import Command, PositionControl
-from dynid.recording.samples import Samples
+from dynid.model.effects.effect import unit_on
+from dynid.model.parameters import Column, Parameters
+from dynid.model.robot import Robot
 from dynid.regression.channels import Channel
-from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
-from dynid.regression.torque import effect_signals, inverse_dynamics, torque_regressor
-from dynid.robot.effects import Effect
-from dynid.robot.effects.effect import unit_on
-from dynid.robot.model import Robot
+from dynid.regression.row_source import CHUNK_ROWS, Chunk, SampleRows
+from dynid.signals.commands import Command, PositionControl
+from dynid.signals.samples import Samples
 
 GAIN_UNITS = {"kp": "N m/rad", "kd": "N m s/rad"}
 
@@ -41,9 +40,11 @@ class CommandSamples:
 
     Examples:
         >>> import dynid, numpy as np
+        >>> from dynid.regression.command_rows import CommandSamples
+        >>> from dynid.signals.commands import Command, PositionControl
         >>> motion = dynid.demo_samples(seconds=2.0)
-        >>> control = dynid.rows.PositionControl(np.full(7, 100.0), np.zeros(7))
-        >>> len(dynid.rows.CommandSamples(motion, dynid.rows.Command(motion.time, motion.position), control))
+        >>> control = PositionControl(np.full(7, 100.0), np.zeros(7))
+        >>> len(CommandSamples(motion, Command(motion.time, motion.position), control))
         200
     """
 
@@ -61,7 +62,7 @@ class CommandSamples:
 
 
 @dataclass(frozen=True, eq=False)
-class CommandRows(Rows):
+class CommandRows(SampleRows):
     """Rows of position-controlled joints, one channel per joint.
 
     Args:
@@ -73,7 +74,8 @@ class CommandRows(Rows):
 
     Examples:
         >>> import dynid, numpy as np
-        >>> from dynid.rows import Command, CommandRows, CommandSamples, PositionControl
+        >>> from dynid.regression.command_rows import CommandRows, CommandSamples
+        >>> from dynid.signals.commands import Command, PositionControl
         >>> robot, motion = dynid.demo_robot(), dynid.demo_samples()
         >>> kp = np.full(7, 100.0)
         >>> u = motion.position + motion.torque / kp  # what a drive without delay would have been sent
@@ -85,16 +87,13 @@ class CommandRows(Rows):
 
     kind = "command"
     timed = True
-    robot: Robot
     samples: tuple[CommandSamples, ...]
     delay_s: Array
     free: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "samples", tuple(self.samples))
+        super().__post_init__()
         object.__setattr__(self, "delay_s", freeze(np.broadcast_to(self.delay_s, (self.robot.n_dof,))))
-        if not self.samples:
-            raise InputError("command rows need at least one log")
         if self.robot.floating:
             raise InputError(f"robot '{self.robot.name}' has a floating base; hold its base and describe it as fixed")
         columns = self.robot.parameters.columns[self.robot.parameters.n_inertial :]
@@ -126,16 +125,6 @@ class CommandRows(Rows):
             return column.number == joint + 1
         tree, body = self.robot.tree, column.number - 1
         return joint in tree.support[tree.support_start[body] : tree.support_start[body + 1]]
-
-    def with_samples(self, samples: Sequence[Any]) -> CommandRows:
-        return replace(self, samples=tuple(samples))
-
-    def with_options(self, *, effects: Sequence[Effect] | None = None, **options: Any) -> CommandRows:
-        """The same logs under other effects or another delay."""
-        return replace(self, robot=self.robot if effects is None else self.robot.with_effects(effects), **options)
-
-    def by_log(self) -> tuple[CommandRows, ...]:
-        return tuple(replace(self, samples=(one,)) for one in self.samples)
 
     def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
         step = chunk_rows or CHUNK_ROWS
@@ -193,9 +182,6 @@ class CommandRows(Rows):
                     parts.append(effects[:, k_effect] * robot.effect_incidence[j, k_effect])
             blocks.append(np.asfortranarray(np.column_stack([*parts, torque[:, j]])))
         return Chunk(blocks, motion.time)
-
-    def typical_rows(self) -> tuple[Array, ...] | None:
-        return None
 
 
 def _gain_columns(robot: Robot) -> tuple[Column, ...]:

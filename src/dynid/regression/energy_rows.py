@@ -1,30 +1,91 @@
-"""Energy rows: work of the joint torques over intervals against differences of energy (Gautier and Khalil 1992, 7-10)."""
+"""Energy rows: work of the joint torques over intervals against differences of energy (Gautier and Khalil 1992, 7-10).
+
+    y = int_ta^tb v . tau dt = (h(tb) - h(ta)) phi + friction work,    h(q, v) = d(T + U)/d phi            (7-10)
+
+It needs no acceleration. Viscous friction, Coulomb friction, an offset and rotor inertia do the work ``fv int v^2``,
+``fc int |v|``, ``fo (q(tb) - q(ta))`` and ``Ia (v(tb)^2 - v(ta)^2) / 2``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, freeze
+from dynid.dynamics.closed_chains import tree_motion
+from dynid.dynamics.inverse_dynamics import checked_motion, effect_signals, random_states_within_limits, tree_effect_motion
+from dynid.dynamics.joint_effects import effect_energy
+from dynid.dynamics.regressors import energy_regressor
 from dynid.errors import InputError
-from dynid.parameters import Parameters
-from dynid.recording.parts import uninterrupted_parts
-from dynid.recording.samples import Samples, SampleStream, joined_samples
+from dynid.model.robot import Robot
 from dynid.regression.channels import Channel, full_channel
-from dynid.regression.energy import WorkMeter, energy_matrix, energy_regressor
 from dynid.regression.factor import Regression, factorise
-from dynid.regression.matrix_rows import matrix_rows
-from dynid.regression.memory import pieces_with_memory
-from dynid.regression.random_states import random_states_within_limits
-from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
-from dynid.regression.torque import effect_signals
-from dynid.robot.effects import Effect
-from dynid.robot.model import Robot
+from dynid.regression.row_source import CHUNK_ROWS, Chunk, SampleRows, matrix_rows
+from dynid.signals.reversal_history import pieces_with_memory
+from dynid.signals.samples import Samples, SampleStream
+from dynid.signals.signals import uninterrupted_parts
+
+
+class WorkMeter:
+    """Work done since the first sample while samples go by: by every effect per unit of its value, and by the torque."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+        n_effects = robot.effect_incidence.shape[1]
+        self._total = np.zeros(n_effects + 1)
+        self._last: tuple[float, Array] | None = None
+
+    def push(self, samples: Samples) -> Array:
+        """``(samples, effect columns + 1)``: trapezoidal integrals up to each sample, exact where energy says it."""
+        if samples.torque is None:
+            raise InputError("samples hold motion but no torque, so no work can be computed")
+        robot, q, v = self._robot, samples.position, samples.velocity
+        torque_power = (samples.torque * v).sum(axis=1, keepdims=True)
+        motion = None
+        if robot.effects:
+            tree = tree_motion(robot, *checked_motion(robot, q, v, samples.acceleration)) if robot.loops.rubbing else None
+            signals = effect_signals(robot, q, v, samples.acceleration, samples.load, tree, travel=samples.travel)
+            # power of a column: its signal times the speed it acts on
+            speed = v @ robot.effect_incidence
+            if tree is not None:
+                motion = tree_effect_motion(robot, tree, samples.load)
+                speed = speed + motion.velocity[:, len(robot.driven) :] @ robot.passive_incidence
+            power = np.hstack([signals * speed, torque_power])
+        else:
+            power = torque_power
+        time = samples.time
+        if self._last is None:
+            before_time, before_power = time[:1], power[:1]
+        else:
+            before_time, before_power = np.array([self._last[0]]), self._last[1][None]
+        steps = 0.5 * np.diff(time, prepend=before_time)[:, None] * (power + np.concatenate([before_power, power[:-1]]))
+        work = self._total + np.cumsum(steps, axis=0)
+        self._total, self._last = work[-1].copy(), (float(time[-1]), power[-1].copy())
+        if robot.effects:
+            energy, exact = effect_energy(
+                robot, q, v, motion
+            )  # such as int a v dt = v^2 / 2, so that no acceleration is needed
+            work[:, :-1][:, exact] = energy[:, exact]
+        return np.asarray(work)
+
+
+def energy_matrix(robot: Robot, samples: Samples, intervals: ArrayLike) -> Array:
+    """``[W y]``, one row per interval, over all parameters of the robot, effects included."""
+    pairs = np.asarray(intervals, dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise InputError(f"intervals have shape {pairs.shape}, expected (intervals, 2) of first and last sample")
+    if pairs.size and (pairs.min() < 0 or pairs.max() >= len(samples) or (pairs[:, 1] <= pairs[:, 0]).any()):
+        raise InputError(f"intervals must be rising pairs of samples 0 to {len(samples) - 1}")
+    ends = np.unique(pairs)
+    h = energy_regressor(robot, samples.position[ends], samples.velocity[ends])
+    both = np.hstack([h, WorkMeter(robot).push(samples)[ends]])
+    first, last = np.searchsorted(ends, pairs.T)
+    return np.asarray(both[last] - both[first])
+
 
 PER_PARAMETER = 10
 """Intervals per parameter where their length is chosen."""
@@ -34,7 +95,7 @@ _TYPICAL_STATES = 200
 
 
 @dataclass(frozen=True)
-class EnergyRows(Rows):
+class EnergyRows(SampleRows):
     """Energy rows: change of energy over an interval equals work. No acceleration is needed, and torque noise is averaged.
 
     Args:
@@ -45,21 +106,19 @@ class EnergyRows(Rows):
 
     Examples:
         >>> import dynid
-        >>> rows = dynid.EnergyRows(dynid.demo_robot(), (dynid.demo_samples(),), interval_s=0.5)
-        >>> dynid.rows.factorise(rows).n_rows
+        >>> from dynid.regression.energy_rows import EnergyRows
+        >>> rows = EnergyRows(dynid.demo_robot(), (dynid.demo_samples(),), interval_s=0.5)
+        >>> dynid.factorise(rows).n_rows
         19
     """
 
     kind = "energy"
-    robot: Robot
     samples: tuple[Samples | SampleStream, ...]
     interval_s: float | None = None
     knots_s: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "samples", tuple(self.samples))
-        if not self.samples:
-            raise InputError("a regression needs at least one set of samples")
+        super().__post_init__()
         if (self.interval_s is None) == (self.knots_s is None):
             raise InputError("energy rows need either the length of their intervals or the times of their knots")
         if self.interval_s is not None and not (np.isfinite(self.interval_s) and self.interval_s > 0.0):
@@ -70,10 +129,6 @@ class EnergyRows(Rows):
                 raise InputError(f"energy rows got {knots.size} knots, expected at least 2 rising times in seconds")
             object.__setattr__(self, "knots_s", tuple(knots.tolist()))
 
-    @property
-    def parameters(self) -> Parameters:
-        return self.robot.parameters
-
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
         return (full_channel("energy", len(self.robot.parameters)),)
@@ -82,16 +137,6 @@ class EnergyRows(Rows):
     def timed(self) -> bool:
         """Intervals of one length follow one another; those between knots may not."""
         return self.knots_s is None
-
-    def with_samples(self, samples: Sequence[Samples | SampleStream]) -> EnergyRows:
-        return replace(self, samples=tuple(samples))
-
-    def with_options(self, *, effects: Sequence[Effect] | None = None, **options: Any) -> EnergyRows:
-        """The same samples under other effects or intervals; what is None stays as it is."""
-        return replace(self, robot=self.robot if effects is None else self.robot.with_effects(effects), **options)
-
-    def by_log(self) -> tuple[EnergyRows, ...]:
-        return tuple(replace(self, samples=(one,)) for one in self.samples)
 
     def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
         step = chunk_rows or CHUNK_ROWS
@@ -141,9 +186,7 @@ class EnergyRows(Rows):
 
     def _rows(self, log: Samples | SampleStream) -> Iterator[tuple[float, Array]]:
         """Middle of every interval and ``[W y]`` of it."""
-        for period_s, part in uninterrupted_parts(
-            pieces_with_memory(self.robot, log), Samples.__getitem__, joined_samples, even=False
-        ):
+        for period_s, part in uninterrupted_parts(pieces_with_memory(self.robot, log), even=False):
             meter = WorkMeter(self.robot)
             last: tuple[float, Array] | None = None
             due: float | None = None
@@ -189,6 +232,9 @@ def energy_regression(robot: Robot, samples: Samples | Sequence[Samples], interv
         samples: one set of samples, or several.
         intervals: pairs of sample indices; None to cut each set into intervals of equal length, ten per parameter, but of at
             least ten samples each.
+
+    Returns:
+        one triangle of all intervals, the work in J.
 
     Examples:
         >>> import dynid

@@ -15,18 +15,16 @@ import numpy as np
 
 from dynid.arrays import Array, IntArray, freeze
 from dynid.errors import InputError, NoRowsError
-from dynid.parameters import Parameters
-from dynid.recording.samples import Samples, SampleStream
+from dynid.model.parameters import Parameters
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
-from dynid.regression.cells import Cells
 from dynid.regression.channels import Channel
 from dynid.regression.independence import triangle_of
-from dynid.regression.matrix_rows import matrix_rows
 from dynid.regression.row_filter import FilteredRows, RowFilter
-from dynid.regression.source import BLOCK_LIMIT, RowSource, as_logs
-from dynid.regression.torque import compiled
+from dynid.regression.row_source import BLOCK_LIMIT, RowSource, as_logs, matrix_rows
+from dynid.regression.spectral_bins import Cells
 from dynid.regression.torque_rows import TorqueRows, Weights
-from dynid.robot.model import Robot
+from dynid.signals.samples import Samples, SampleStream
 
 _PANEL = 12
 """Columns that LAPACK reduces at a time; from 8 to 16 hardly matters for the few dozen columns of a channel."""
@@ -77,6 +75,7 @@ class Regression:
         factors: the triangles, one set per channel.
         sources: the row sources that made them, for methods that need the rows again.
         cells: the colour of the noise, where the rows were made elsewhere and only this came back.
+        stored_of: the robot whose rows made the triangles, where the rows themselves are not kept.
 
     Examples:
         >>> import dynid
@@ -90,6 +89,7 @@ class Regression:
     factors: tuple[Factor, ...]
     sources: tuple[RowSource, ...] = ()
     cells: Cells | None = None
+    stored_of: Robot | None = None
 
     def __post_init__(self) -> None:
         if not self.factors:
@@ -115,7 +115,9 @@ class Regression:
             for mine, theirs in zip(self.factors, other.factors, strict=True)
         ]
         cells = None if self.cells is None or other.cells is None else self.cells + other.cells
-        return Regression(self.parameters, tuple(factors), self.sources + other.sources, cells)
+        return Regression(
+            self.parameters, tuple(factors), self.sources + other.sources, cells, self.stored_of or other.stored_of
+        )
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -140,7 +142,7 @@ class Regression:
     @property
     def robot(self) -> Robot:
         """The robot whose rows these are."""
-        robot = next((source.robot for source in self.sources if source.robot is not None), None)
+        robot = next((source.robot for source in self.sources if source.robot is not None), self.stored_of)
         if robot is None:
             raise InputError("this regression was not built from the rows of a robot")
         return robot
@@ -148,7 +150,7 @@ class Regression:
     @property
     def has_robot(self) -> bool:
         """Whether the rows are known to be those of a robot."""
-        return any(source.robot is not None for source in self.sources)
+        return self.stored_of is not None or any(source.robot is not None for source in self.sources)
 
     @property
     def timed(self) -> bool:
@@ -214,8 +216,11 @@ def build_regression(
         robot: the robot, with its effects.
         samples: one set of samples, one stream, or several of them.
         weights: a function from samples to a factor of every row.
-        row_filter: a filter of ``dynid.rows`` around the rows, such as ``FilterAndDecimate``.
+        row_filter: a filter around the rows, such as ``FilterAndDecimate``.
         map_over: ``map`` of an engine: each set of samples, and each part of a long one, is then factored there.
+
+    Returns:
+        one triangle per joint, ``R^T R = [W tau]^T [W tau]``; regressions of the same robot can be added.
 
     Examples:
         >>> import dynid
@@ -247,12 +252,16 @@ def factorise(source: RowSource) -> Regression:
     """The regression of a row source, in one pass over its rows.
 
     Args:
-        source: any row source of ``dynid.rows``.
+        source: any row source.
+
+    Returns:
+        one triangle ``R`` per channel with ``R^T R = [W y]^T [W y]``, and how many rows it stands for.
 
     Examples:
         >>> import dynid
-        >>> rows = dynid.rows.EnergyRows(dynid.demo_robot(), (dynid.demo_samples(),), interval_s=0.1)
-        >>> dynid.rows.factorise(rows).channel_names
+        >>> from dynid.regression.energy_rows import EnergyRows
+        >>> rows = EnergyRows(dynid.demo_robot(), (dynid.demo_samples(),), interval_s=0.1)
+        >>> dynid.factorise(rows).channel_names
         ('energy',)
     """
     channels = source.channels
@@ -365,14 +374,21 @@ def _fold(R: Array, rows: Array, n_triangular: int = 0) -> None:
 
     What lies below the diagonal of ``R`` is neither read nor written: zeros stay zeros.
     """
-    from dynid.regression import kernel
+    from dynid.compiled import announced
+    from dynid.dynamics import kernels as kernel
 
     if not rows.size:
         return
     panel = min(_PANEL, len(R))
-    info = compiled(kernel.fold)(R, rows, n_triangular, panel, np.empty(2 * panel * len(R)))
+    info = announced(kernel.fold)(R, rows, n_triangular, panel, np.empty(2 * panel * len(R)))
     if info != 0:
         raise RuntimeError(f"LAPACK tpqrt refused argument {-info}")
+
+
+def silent_rows(rows: Array) -> int:
+    """How many rows of ``[W y]`` are zero: they say nothing, and no noise is counted for them."""
+    quiet = rows[:, -1] == 0.0
+    return int(np.count_nonzero(~rows[quiet].any(axis=1))) if quiet.any() else 0
 
 
 class _Folder:
@@ -389,7 +405,7 @@ class _Folder:
         return np.zeros((self._channel.width + 1, self._channel.width + 1))
 
     def fold(self, rows: Array) -> None:
-        self._rows += len(rows)
+        self._rows += len(rows) - silent_rows(rows)
         if self._channel.width < _LARGE:
             _fold(self._open, rows.T)
             return

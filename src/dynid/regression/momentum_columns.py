@@ -1,6 +1,6 @@
 """Momentum and drift of a robot with its effects, column by column: ``tau = d/dt (A phi) - B phi``.
 
-``A`` and ``B`` of the bodies are those of :mod:`dynid.regression.momentum`. An effect that is a rate, rotor inertia ``Ia a = d/dt (Ia v)``,
+``A`` and ``B`` of the bodies are those of :mod:`dynid.dynamics.regressors`. An effect that is a rate, rotor inertia ``Ia a = d/dt (Ia v)``,
 is a column of ``A``; friction and offsets ``s(q, v)`` are columns ``-s`` of ``B``.
 """
 
@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.arrays import Array, IntArray, freeze
+from dynid.dynamics.closed_chains import gain_rate, tree_motion
+from dynid.dynamics.inverse_dynamics import effect_signals, passive_columns, tree_effect_motion
+from dynid.dynamics.joint_effects import effect_momentum
+from dynid.dynamics.regressors import momentum_regressor
+from dynid.model.effects.effect import Motion
+from dynid.model.robot import Robot
 from dynid.regression.channels import torque_channels
-from dynid.regression.closed_motion import gain_rate, tree_motion
-from dynid.regression.momentum import momentum_regressor
-from dynid.regression.torque import effect_signals, passive_columns, tree_effect_motion
-from dynid.robot.effects import Motion
-from dynid.robot.model import Robot
-from dynid.robot.rotors import effect_momentum
 
 
 class MomentumColumns:
@@ -60,10 +60,10 @@ class MomentumColumns:
             return self._with_passive(A, B, q, v)
         return self._columns(A, self._momentum_signals(v)), self._columns(B, self._drift_signals(q, v, load))
 
-    def blocks(self, W: Array, tau: Array) -> tuple[Array, ...]:
+    def blocks(self, W: Array, tau: Array) -> list[Array]:
         """``[W tau]`` of every channel."""
         parts = np.split(W, self._ends[:-1], axis=1)
-        return tuple(np.column_stack([part, tau[:, d]]) for d, part in enumerate(parts))
+        return [np.asfortranarray(np.column_stack([part, tau[:, d]])) for d, part in enumerate(parts)]
 
     def _columns(self, inertial: Array, signals: Array | None) -> Array:
         out = np.empty((len(inertial), self.width))

@@ -22,28 +22,28 @@ any filtered log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, check_finite, check_shape, frozen_view
+from dynid.arrays import Array, check_finite, check_shape
 from dynid.errors import InputError, UnknownNameError
-from dynid.parameters import Parameters
-from dynid.recording.kernel_filter import OnlineFilter, OnlineRowFilter, RowKernel, Rule, SampledKernel, sample_kernel
-from dynid.recording.parts import uninterrupted_parts
-from dynid.recording.polynomial import PolynomialApproximation
-from dynid.recording.recording import Recording, RecordingStream
-from dynid.recording.samples import Samples, SampleStream
+from dynid.model.effects.effect import Motion
+from dynid.model.robot import Robot
 from dynid.regression.channels import Channel, torque_channels
 from dynid.regression.factor import Regression, factorise
 from dynid.regression.momentum_columns import MomentumColumns
-from dynid.regression.source import CHUNK_ROWS, Chunk, Rows, as_logs
+from dynid.regression.row_source import CHUNK_ROWS, Chunk, SampleRows, as_logs
 from dynid.regression.torque_rows import typical_torque_rows
-from dynid.robot.effects import Effect, Motion
-from dynid.robot.model import Robot
+from dynid.signals.kernel_filter import OnlineFilter, OnlineRowFilter, RowKernel, Rule, SampledKernel, sample_kernel
+from dynid.signals.polynomial_kernels import PolynomialApproximation
+from dynid.signals.recording import Recording
+from dynid.signals.samples import Samples, SampleStream
+from dynid.signals.signals import Signals, uninterrupted_parts
+from dynid.signals.stream import RecordingStream
 
 Composition: TypeAlias = Literal["pointwise", "product"]
 COMPOSITIONS: tuple[Composition, ...] = ("pointwise", "product")
@@ -56,35 +56,8 @@ _ROUND_OFF = 1e-12  # of a signal by which the slope of a constant one may miss 
 _WHOLE = 1e-5  # of a sample by which a window may miss a whole number of them for the rounding of the stamps
 
 
-@dataclass(frozen=True, eq=False)
-class ApproximatedRows:
-    """Some rows of (35) and the times they belong to; ``blocks`` is ``[W tau]`` of every channel over its columns."""
-
-    time: Array
-    channels: tuple[Channel, ...]
-    blocks: tuple[Array, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "time", frozen_view(self.time))
-        object.__setattr__(self, "blocks", tuple(frozen_view(block) for block in self.blocks))
-
-    def __len__(self) -> int:
-        return len(self.time)
-
-    @property
-    def regressor(self) -> Array:
-        """``W`` over all parameters, ``(rows, torques, parameters)``."""
-        wide = [block[:, :-1] @ channel.expansion for block, channel in zip(self.blocks, self.channels, strict=True)]
-        return np.stack(wide, axis=1)
-
-    @property
-    def torque(self) -> Array:
-        """``tau`` filtered like the rows, ``(rows, torques)``."""
-        return np.stack([block[:, -1] for block in self.blocks], axis=1)
-
-
 @dataclass(frozen=True)
-class PolynomialRows(Rows):
+class PolynomialRows(SampleRows):
     """Rows (35) of the polynomial approximation; a row source like any other, whose triangles merge with those of torque rows.
 
     Args:
@@ -99,59 +72,47 @@ class PolynomialRows(Rows):
 
     Examples:
         >>> import dynid
-        >>> settings = dynid.PolynomialApproximation(window_s=0.1)
-        >>> rows = dynid.PolynomialRows(dynid.demo_robot(), (dynid.demo_samples(),), settings)
-        >>> dynid.rows.factorise(rows).n_samples
-        980
+        >>> from dynid.regression.polynomial_rows import PolynomialRows
+        >>> from dynid.signals.polynomial_kernels import PolynomialApproximation
+        >>> settings = PolynomialApproximation(window_s=0.1)
+        >>> rows = PolynomialRows(dynid.demo_robot(), (dynid.demo_samples(),), settings)
+        >>> dynid.factorise(rows).n_samples
+        990
     """
 
     kind = "polynomial"
     timed = True
-    robot: Robot
     samples: tuple[Log, ...]
     settings: PolynomialApproximation = field(default_factory=PolynomialApproximation)
-    composition: Composition = "pointwise"
+    composition: Composition = "product"
     every: int = 1
     rule: Rule = "trapezoidal"
     exact: bool = True
     chunk_rows: int = CHUNK_ROWS
 
     def __post_init__(self) -> None:
-        if not self.samples:
-            raise InputError("a regression needs at least one log")
+        super().__post_init__()
         _check_rows(self.robot, self.settings, self.composition, self.every)
         if self.chunk_rows < 1:
             raise InputError(f"chunk_rows is {self.chunk_rows}, expected at least 1")
 
     @property
-    def parameters(self) -> Parameters:
-        return self.robot.parameters
-
-    @property
     def channels(self) -> tuple[Channel, ...]:
         return torque_channels(self.robot)
 
-    def with_samples(self, samples: Sequence[Log]) -> PolynomialRows:
-        return replace(self, samples=tuple(samples))
-
-    def with_options(self, *, effects: Sequence[Effect] | None = None, **options: Any) -> PolynomialRows:
-        """The same logs under other effects or settings; what is None stays as it is."""
-        return replace(self, robot=self.robot if effects is None else self.robot.with_effects(effects), **options)
-
-    def rows(self, chunk_rows: int | None = None) -> Iterator[ApproximatedRows]:
-        """Rows chunk by chunk, with their times."""
+    def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
         step = chunk_rows or self.chunk_rows
         for source in self.samples:
             n_samples, n_rows = 0, 0
             rows: OnlinePolynomialRows | None = None
-            for period_s, part in uninterrupted_parts(_pieces(source, self.robot), _Piece.rows, _joined, remedy=_REMEDY):
+            for period_s, part in uninterrupted_parts(_pieces(source, self.robot), remedy=_REMEDY):
                 rows = None
                 for piece in part:
                     rows = rows or self.online(period_s, float(piece.time[0]))
                     n_samples += len(piece)
                     for start in range(0, len(piece), step):
-                        block = piece.rows(slice(start, start + step))
-                        made = rows.push(block.position, block.torque, block.load)
+                        block = piece.cut(slice(start, start + step)).values
+                        made = rows.push(block["position"], block["torque"], block.get("load"))
                         n_rows += len(made)
                         if len(made):
                             yield made
@@ -160,13 +121,6 @@ class PolynomialRows(Rows):
                 raise InputError(
                     f"log has {n_samples} samples{needed} for a window of {self.settings.window_s:g} s ({self.composition})"
                 )
-
-    def passes(self, chunk_rows: int | None = None) -> Iterator[Chunk]:
-        for made in self.rows(chunk_rows):
-            yield Chunk([np.array(block, order="F") for block in made.blocks], made.time)
-
-    def by_log(self) -> tuple[PolynomialRows, ...]:
-        return tuple(replace(self, samples=(log,)) for log in self.samples)
 
     def typical_rows(self) -> tuple[Array, ...]:
         """Those of torque: the kernels have unit gain."""
@@ -191,7 +145,7 @@ def polynomial_regression(
     logs: Log | Iterable[Log],
     settings: PolynomialApproximation | None = None,
     *,
-    composition: Composition = "pointwise",
+    composition: Composition = "product",
     every: int = 1,
     rule: Rule = "trapezoidal",
     exact: bool = True,
@@ -209,9 +163,11 @@ def polynomial_regression(
 
     Examples:
         >>> import dynid
-        >>> settings = dynid.PolynomialApproximation(window_s=0.1)
-        >>> dynid.polynomial_regression(dynid.demo_robot(), dynid.demo_recording(), settings).n_samples
-        980
+        >>> from dynid.regression.polynomial_rows import polynomial_regression
+        >>> from dynid.signals.polynomial_kernels import PolynomialApproximation
+        >>> settings = PolynomialApproximation(window_s=0.1)
+        >>> polynomial_regression(dynid.demo_robot(), dynid.demo_recording(), settings).n_samples
+        990
     """
     sources: tuple[Log, ...] = as_logs(logs, (Recording, RecordingStream, Samples))
     chosen = settings or PolynomialApproximation()
@@ -235,11 +191,13 @@ class OnlinePolynomialRows:
 
     Examples:
         >>> import dynid
+        >>> from dynid.regression.polynomial_rows import OnlinePolynomialRows
+        >>> from dynid.signals.polynomial_kernels import PolynomialApproximation
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples(seconds=2.0)
-        >>> online = dynid.OnlinePolynomialRows(robot, dynid.PolynomialApproximation(window_s=0.1), sample_period_s=0.01)
+        >>> online = OnlinePolynomialRows(robot, PolynomialApproximation(window_s=0.1), sample_period_s=0.01)
         >>> rows = online.push(samples.position, samples.torque)
         >>> len(rows.time)
-        180
+        190
     """
 
     def __init__(
@@ -248,7 +206,7 @@ class OnlinePolynomialRows:
         settings: PolynomialApproximation,
         sample_period_s: float,
         *,
-        composition: Composition = "pointwise",
+        composition: Composition = "product",
         every: int = 1,
         rule: Rule = "trapezoidal",
         exact: bool = True,
@@ -281,7 +239,7 @@ class OnlinePolynomialRows:
         """Count rows as if so many had been made before: for going on with a stream whose last samples were pushed again."""
         self._n_made = max(n_made, 0)
 
-    def push(self, position: ArrayLike, torque: ArrayLike, load: ArrayLike | None = None) -> ApproximatedRows:
+    def push(self, position: ArrayLike, torque: ArrayLike, load: ArrayLike | None = None) -> Chunk:
         """Take one sample ``(joints,)`` or a block ``(samples, joints)`` and give the rows that it completes.
 
         ``load`` is the torque transmitted by each joint, for friction that depends on it: with every sample or with none.
@@ -323,7 +281,7 @@ class _PointwiseRows:
         self.n_dropped, self.delay_s = 2 * kernel.n_dropped, 2.0 * kernel.delay_s
         self.torque_taps = np.convolve(kernel.g.taps, kernel.g.taps)
 
-    def push(self, q: Array, tau: Array, load: Array | None, keep: slice) -> tuple[int, ApproximatedRows]:
+    def push(self, q: Array, tau: Array, load: Array | None, keep: slice) -> tuple[int, Chunk]:
         q_hat, v_hat = self._position.push(q).values, self._velocity.push(q).values
         v_hat = _without_round_off(v_hat, q_hat, self._velocity.kernel)
         tau_hat = self._torque.push(tau).values
@@ -331,7 +289,7 @@ class _PointwiseRows:
         W = self._rows.push(*self._dynamics.both(q_hat, v_hat, load_hat)).values
         right = self._row_torque.push(tau_hat)
         blocks = self._dynamics.blocks(W[keep], right.values[keep])
-        return len(W), ApproximatedRows(right.time[keep], self._dynamics.channels, blocks)
+        return len(W), Chunk(blocks, right.time[keep])
 
 
 class _ProductRows:
@@ -359,7 +317,7 @@ class _ProductRows:
         self.n_dropped, self.delay_s = g.n_dropped, g.delay_s
         self.torque_taps = g.taps
 
-    def push(self, q: Array, tau: Array, load: Array | None, keep: slice) -> tuple[int, ApproximatedRows]:
+    def push(self, q: Array, tau: Array, load: Array | None, keep: slice) -> tuple[int, Chunk]:
         right = self._torque.push(tau)
         time = right.time[keep]
         W = np.zeros((len(time), self._dynamics.width))
@@ -373,7 +331,7 @@ class _ProductRows:
             W += self._dynamics.momentum(q_m, u_m)
             W -= b_m * self._dynamics.drift(q_m, v_m, load_m)
         blocks = self._dynamics.blocks(W, right.values[keep])
-        return len(right.time), ApproximatedRows(time, self._dynamics.channels, blocks)
+        return len(right.time), Chunk(blocks, time)
 
 
 def _without_round_off(v: Array, q: Array, slope: SampledKernel) -> Array:
@@ -384,24 +342,8 @@ def _without_round_off(v: Array, q: Array, slope: SampledKernel) -> Array:
 # Logs ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
+def _pieces(source: Log, robot: Robot) -> Iterator[Signals]:
     """Consecutive samples of what the rows are made from."""
-
-    time: Array
-    position: Array
-    torque: Array
-    load: Array | None
-
-    def __len__(self) -> int:
-        return len(self.time)
-
-    def rows(self, part: slice) -> _Piece:
-        load = None if self.load is None else self.load[part]
-        return _Piece(self.time[part], self.position[part], self.torque[part], load)
-
-
-def _pieces(source: Log, robot: Robot) -> Iterator[_Piece]:
     logs: Iterable[Recording | Samples] = (source,) if isinstance(source, Recording) else source
     for log in logs:
         if isinstance(log, Recording) and log.joint_names != robot.joint_names:
@@ -410,16 +352,10 @@ def _pieces(source: Log, robot: Robot) -> Iterator[_Piece]:
             raise InputError("log holds positions but no torque, so there is nothing to identify from")
         if log.position.shape[1] != robot.n_dof:
             raise InputError(f"log has {log.position.shape[1]} joints, robot has {robot.n_dof} joints")
-        yield _Piece(log.time, log.position, log.torque, log.load if isinstance(log, Samples) else None)
-
-
-def _joined(one: _Piece, other: _Piece) -> _Piece:
-    return _Piece(
-        np.concatenate([one.time, other.time]),
-        np.concatenate([one.position, other.position]),
-        np.concatenate([one.torque, other.torque]),
-        None if one.load is None or other.load is None else np.concatenate([one.load, other.load]),
-    )
+        values = {"position": log.position, "torque": log.torque}
+        if isinstance(log, Samples) and log.load is not None:
+            values["load"] = log.load
+        yield Signals(log.time, values, start_s=0.0)
 
 
 def _whole_period(period_s: float, window_s: float) -> float:

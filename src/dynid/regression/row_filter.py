@@ -1,29 +1,126 @@
-"""Filters along time on regressor and torque together.
+"""Filters along time on regressor and torque together; filtered rows are kept for the next pass.
 
 ``F(tau) = F(Y) phi`` holds for any linear filter ``F``, whatever its phase and however sharp; ``Y(F q, F v, F a)`` does not,
 least of all for the sign of a velocity. So rows are filtered after they are made, and then thinned out to what is left in the
-band: fewer rows, nearly independent errors, and the same parameters.
+band: fewer rows, nearly independent errors, and the same parameters. Filtered rows are few against the samples they are made of,
+and making them again costs a pass over the log: they are kept, in memory while they are few, in a temporary file beyond that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import IO, Protocol
 
 import numpy as np
 
 from dynid.arrays import Array, frozen_view
 from dynid.errors import InputError
-from dynid.recording.parts import uninterrupted_parts
-from dynid.recording.steps.lowpass import EDGE_S
-from dynid.recording.steps.sections import run_sections
-from dynid.recording.steps.zero_phase import butterworth, memory_rows
-from dynid.regression.decimation import DecimatedPart, Decimation
-from dynid.regression.filtered_part import FilteredPart
-from dynid.regression.kept_rows import KeptRows, Room
-from dynid.regression.source import BLOCK_LIMIT, CHUNK_ROWS, Chunk, RowsOf, RowSource
+from dynid.regression.decimation import DecimatedPart, Decimation, FilteredPart
+from dynid.regression.row_source import ALL, BLOCK_LIMIT, CHUNK_ROWS, Chunk, RowSource, WrappedRows
+from dynid.signals.butterworth import butterworth, memory_rows, run_sections
+from dynid.signals.signals import uninterrupted_parts
+from dynid.signals.steps.filters import EDGE_S
+
+MOST_KEPT = 2_000_000
+"""Numbers of the rows of all logs together that are kept in memory."""
+MOST_SPILLED = 1_000_000_000
+"""Numbers of the rows of all logs together that are kept in a temporary file; beyond that rows are made again."""
+
+
+class Room:
+    """What the rows of several logs may take together, and the file that they share."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._in_memory = self._in_file = 0
+        self._file: IO[bytes] | None = None
+
+    def takes(self, size: int) -> bool:
+        """Whether so many more numbers may be kept in memory."""
+        with self._lock:
+            self._in_memory += size
+            return self._in_memory <= MOST_KEPT
+
+    def write(self, values: Array) -> int | None:
+        """Numbers into the file, and where they lie; None where there is no room for them."""
+        with self._lock:
+            if self._in_file + values.size > MOST_SPILLED:
+                return None
+            try:
+                if self._file is None:
+                    self._file = tempfile.TemporaryFile(prefix="dynid_rows_", buffering=0)  # noqa: SIM115
+                    weakref.finalize(self, self._file.close)  # and so it is deleted
+                place = 8 * self._in_file
+                self._file.seek(place)
+                self._file.write(values.data)
+            except OSError:  # a full disk: the rows are made again, which only takes longer
+                self._in_file = MOST_SPILLED
+                return None
+            self._in_file += values.size
+            return place
+
+    def read(self, place: int, count: int) -> Array:
+        """``count`` numbers from a place of the file."""
+        with self._lock:
+            assert self._file is not None
+            self._file.seek(place)
+            return np.fromfile(self._file, dtype=np.float64, count=count)
+
+
+class KeptRows:
+    """The rows of one log, chunk by chunk as they came."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._widths: list[int] = []
+        self._chunks: list[Array | tuple[int, int]] = []
+        """Blocks side by side with the times below, or place and rows of that in the file."""
+        self.complete = False
+
+    def record(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The chunks as they come, while they are kept."""
+        self._chunks, kept = [], True
+        for chunk in chunks:
+            kept = kept and self._keep(chunk)
+            yield chunk
+        self.complete = kept
+        if not kept:
+            self._chunks = []
+
+    def _keep(self, chunk: Chunk) -> bool:
+        if chunk.time is None:
+            return False
+        self._widths = [block.shape[1] for block in chunk.blocks]
+        values = np.concatenate([*(block.T for block in chunk.blocks), chunk.time[None]])
+        if self._room.takes(values.size):
+            self._chunks.append(values)
+            return True
+        place = self._room.write(np.ascontiguousarray(values))
+        if place is None:
+            return False
+        self._chunks.append((place, values.shape[1]))
+        return True
+
+    def chunks(self, channels: slice = ALL) -> Iterator[Chunk]:
+        """The same chunks again, or those of some channels, which alone are then read."""
+        ends = np.cumsum([0, *self._widths])
+        starts, stops = ends[:-1][channels], ends[1:][channels]
+        first, last = (int(starts[0]), int(stops[-1])) if len(starts) else (0, 0)
+        for kept in self._chunks:
+            if isinstance(kept, tuple):
+                place, n = kept
+                values = self._room.read(place + 8 * n * first, n * (last - first)).reshape(-1, n)
+                times = self._room.read(place + 8 * n * int(ends[-1]), n)
+            else:
+                values, times = kept[first:last].copy(), kept[-1].copy()
+            yield Chunk([values[a - first : b - first].T for a, b in zip(starts, stops, strict=True)], times)
+
 
 _IN_BAND = 0.8  # of half the rate that is left
 _MOST_JOINED = 8  # groups of a long log that become one chunk
@@ -40,7 +137,7 @@ class RowFilter(Protocol):
 
 
 @dataclass(frozen=True)
-class FilteredRows(RowsOf):
+class FilteredRows(WrappedRows):
     """The rows of another source after a row filter, log by log.
 
     Args:
@@ -49,9 +146,10 @@ class FilteredRows(RowsOf):
 
     Examples:
         >>> import dynid
-        >>> rows = dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
-        >>> filtered = dynid.FilteredRows(rows, dynid.FilterAndDecimate(every=4))
-        >>> dynid.rows.factorise(filtered).n_samples < 250
+        >>> from dynid.regression.row_filter import FilterAndDecimate
+        >>> rows = dynid.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
+        >>> filtered = dynid.FilteredRows(rows, FilterAndDecimate(every=4))
+        >>> dynid.factorise(filtered).n_samples < 250
         True
     """
 
@@ -79,7 +177,7 @@ class FilteredRows(RowsOf):
                 for chunk in log._kept.chunks(channels):
                     yield chunk.blocks
             else:
-                yield from RowsOf.channel_passes(log, channels, chunk_rows)
+                yield from WrappedRows.channel_passes(log, channels, chunk_rows)
 
     @property
     def _chunk_rows(self) -> int:
@@ -116,12 +214,6 @@ class FilteredRows(RowsOf):
         """Logs stay whole: a filter runs along each."""
         return self.by_log()
 
-    def with_samples(self, samples: Sequence[Any]) -> FilteredRows:
-        return replace(self, source=self.source.with_samples(samples))
-
-    def with_options(self, **options: Any) -> FilteredRows:
-        return replace(self, source=self.source.with_options(**options))
-
     def unweighted(self) -> FilteredRows:
         return replace(self, source=self.source.unweighted())
 
@@ -129,8 +221,39 @@ class FilteredRows(RowsOf):
         return self.source.typical_rows()
 
 
+class TapFilter(ABC):
+    """A filter with an odd number of symmetric taps, behind which some rows are kept."""
+
+    @abstractmethod
+    def plan(self, period_s: float) -> tuple[Array, int, int]:
+        """Taps, of how many rows one is kept, and rows left out at either end of a part, at a sample period."""
+
+    def over(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Filtered and thinned rows; every part without a gap is filtered on its own."""
+        found = False
+        for period_s, part in uninterrupted_parts(chunks):
+            found = True
+            yield from decimated(part, *self.plan(period_s))
+        if not found:
+            raise InputError("samples hold no row to filter")
+
+    def decimation(self, time: Array) -> Decimation:
+        """What :meth:`over` does to all samples of a log, whose times these are."""
+        parts, start = [], 0
+        for period_s, part in uninterrupted_parts([Chunk([], time)]):
+            n = sum(len(piece) for piece in part)
+            taps, every, edge = self.plan(period_s)
+            _refuse_short(n, edge)
+            targets = np.arange(edge + -edge % every, n - edge, every)
+            parts.append(DecimatedPart(start, start + n, taps, targets, every))
+            start += n
+        if not parts:
+            raise InputError("samples hold no row to filter")
+        return Decimation(tuple(parts))
+
+
 @dataclass(frozen=True)
-class FilterAndDecimate:
+class FilterAndDecimate(TapFilter):
     """Zero-phase Butterworth low-pass on the columns of ``[W tau]``; of the filtered rows some are kept.
 
     Beyond its ends a part is continued by reflection.
@@ -144,9 +267,8 @@ class FilterAndDecimate:
 
     Examples:
         >>> import dynid
-        >>> data = dynid.build_regression(
-        ...     dynid.demo_robot(), dynid.demo_samples(), row_filter=dynid.FilterAndDecimate(every=5)
-        ... )
+        >>> from dynid.regression.row_filter import FilterAndDecimate
+        >>> data = dynid.build_regression(dynid.demo_robot(), dynid.demo_samples(), row_filter=FilterAndDecimate(every=5))
         >>> data.n_samples < 200
         True
     """
@@ -168,18 +290,9 @@ class FilterAndDecimate:
         if self.edge_s is not None and not (np.isfinite(self.edge_s) and self.edge_s >= 0.0):
             raise InputError(f"FilterAndDecimate edge_s is {self.edge_s}, expected zero or a positive number")
 
-    def over(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Filtered and thinned rows; every part without a gap is filtered on its own."""
-        found = False
-        for period_s, part in uniform_parts(chunks):
-            found = True
-            yield from self._over_part(period_s, part)
-        if not found:
-            raise InputError("samples hold no row to filter")
-
-    def decimation(self, time: Array) -> Decimation:
-        """The filter over all samples of a log, whose times these are."""
-        return planned_decimation(time, self._taps, lambda period_s: self.every, self.edge_rows)
+    def plan(self, period_s: float) -> tuple[Array, int, int]:
+        taps = zero_phase_taps(self.order, float(f"{self.fraction(period_s):.9g}"))
+        return taps, self.every, self.edge_rows(period_s)
 
     def fraction(self, period_s: float) -> float:
         """The cut-off as a fraction of half the sampling rate."""
@@ -199,15 +312,9 @@ class FilterAndDecimate:
         seconds = max(EDGE_S, 3.0 * 2.0 * period_s / (2.0 * np.pi * fraction)) if self.edge_s is None else self.edge_s
         return int(np.ceil(seconds / period_s - 1e-6))
 
-    def _over_part(self, period_s: float, chunks: Iterator[TimedChunk]) -> Iterator[Chunk]:
-        yield from decimated(chunks, self._taps(period_s), self.every, self.edge_rows(period_s))
-
-    def _taps(self, period_s: float) -> Array:
-        return zero_phase_taps(self.order, float(f"{self.fraction(period_s):.9g}"))
-
 
 @dataclass(frozen=True)
-class BandLimit:
+class BandLimit(TapFilter):
     """Linear-phase low-pass that keeps the band below ``band_hz`` and 2.5 rows per period of it.
 
     Args:
@@ -217,8 +324,8 @@ class BandLimit:
 
     Examples:
         >>> import dynid
-        >>> rows = dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
-        >>> dynid.rows.factorise(dynid.FilteredRows(rows, dynid.rows.BandLimit(band_hz=5.0))).n_samples < 130
+        >>> rows = dynid.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
+        >>> dynid.factorise(dynid.FilteredRows(rows, dynid.BandLimit(band_hz=5.0))).n_samples < 130
         True
     """
 
@@ -253,18 +360,8 @@ class BandLimit:
         seconds = 0.5 / self.band_hz if self.edge_s is None else self.edge_s
         return int(np.ceil(seconds / period_s - 1e-6))
 
-    def over(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Filtered and thinned rows; every part without a gap is filtered on its own."""
-        found = False
-        for period_s, part in uniform_parts(chunks):
-            found = True
-            yield from decimated(part, self.taps(period_s), self.every(period_s), self.edge_rows(period_s))
-        if not found:
-            raise InputError("samples hold no row to filter")
-
-    def decimation(self, time: Array) -> Decimation:
-        """The filter over all samples of a log, whose times these are."""
-        return planned_decimation(time, self.taps, self.every, self.edge_rows)
+    def plan(self, period_s: float) -> tuple[Array, int, int]:
+        return self.taps(period_s), self.every(period_s), self.edge_rows(period_s)
 
 
 ROWS_PER_BAND = 2.5
@@ -299,7 +396,7 @@ def zero_phase_taps(order: int, cutoff_nyquist: float) -> Array:
     return frozen_view(taps / taps.sum())  # a constant stays what it is
 
 
-def decimated(chunks: Iterator[TimedChunk], taps: Array, every: int, edge: int) -> Iterator[Chunk]:
+def decimated(chunks: Iterator[Chunk], taps: Array, every: int, edge: int) -> Iterator[Chunk]:
     """Rows of one uninterrupted part convolved with an odd number of symmetric taps, every ``every``-th of them.
 
     ``edge`` rows are left out at either end, and the part is continued beyond its ends by reflection, so that rows nearer to
@@ -311,6 +408,7 @@ def decimated(chunks: Iterator[TimedChunk], taps: Array, every: int, edge: int) 
     delay = max(part.reach, edge)
     ready, made = list[Chunk](), 0
     for chunk in chunks:
+        assert chunk.time is not None
         part.append(chunk.blocks, chunk.time)
         while target + (per_group - 1) * every + delay < part.n_rows:
             ready.append(part.take(per_group))
@@ -318,10 +416,10 @@ def decimated(chunks: Iterator[TimedChunk], taps: Array, every: int, edge: int) 
             made += 1
             # never more than one block of a factor holds by then, so that short logs keep their blocks
             if len(ready) >= min(1 + made // BLOCK_LIMIT, _MOST_JOINED):
-                yield _joined(ready)
+                yield Chunk.concatenate(ready)
                 ready = []
     if ready:
-        yield _joined(ready)
+        yield Chunk.concatenate(ready)
     _refuse_short(part.n_rows, edge)
     part.end()
     while target < part.n_rows - edge:
@@ -330,66 +428,9 @@ def decimated(chunks: Iterator[TimedChunk], taps: Array, every: int, edge: int) 
         target += count * every
 
 
-def _joined(chunks: Sequence[Chunk]) -> Chunk:
-    """Consecutive chunks as one: a long log has many short ones, each with a price of its own."""
-    if len(chunks) == 1:
-        return chunks[0]
-    blocks = [
-        np.concatenate([block.T for block in column], axis=1).T
-        for column in zip(*(one.blocks for one in chunks), strict=True)
-    ]
-    return Chunk(blocks, np.concatenate([one.time for one in chunks if one.time is not None]))
-
-
-def planned_decimation(
-    time: Array, taps: Callable[[float], Array], every: Callable[[float], int], edge: Callable[[float], int]
-) -> Decimation:
-    """What :func:`decimated` does to all parts of one log; taps, decimation and edge follow from the sample period."""
-    parts, start = [], 0
-    for period_s, part in uniform_parts(iter([Chunk([np.zeros((len(time), 0))], time)])):
-        n, skipped = sum(len(piece) for piece in part), edge(period_s)
-        _refuse_short(n, skipped)
-        step = every(period_s)
-        targets = np.arange(skipped + -skipped % step, n - skipped, step)
-        parts.append(DecimatedPart(start, start + n, taps(period_s), targets, step))
-        start += n
-    if not parts:
-        raise InputError("samples hold no row to filter")
-    return Decimation(tuple(parts))
-
-
 def _refuse_short(n_rows: int, edge: int) -> None:
     if n_rows <= 2 * edge:
         raise InputError(
             f"a part of the samples has {n_rows} rows, too short to filter and decimate: "
             f"{edge} rows are left out at either end"
         )
-
-
-def uniform_parts(chunks: Iterator[Chunk]) -> Iterator[tuple[float, Iterator[TimedChunk]]]:
-    """Sample period and chunks of every part without a gap; a part must be used up before the next is asked for."""
-
-    def clocked() -> Iterator[TimedChunk]:
-        for chunk in chunks:
-            if chunk.time is None:
-                raise InputError("these rows have no time, so no filter can run along them")
-            yield TimedChunk(chunk.blocks, chunk.time)
-
-    return uninterrupted_parts(clocked(), TimedChunk.rows, TimedChunk.joined)
-
-
-@dataclass(frozen=True, eq=False)
-class TimedChunk(Chunk):
-    """A chunk whose rows have a clock."""
-
-    time: Array
-
-    def __len__(self) -> int:
-        return len(self.time)
-
-    def rows(self, part: slice) -> TimedChunk:
-        return TimedChunk([block[part] for block in self.blocks], self.time[part])
-
-    def joined(self, other: TimedChunk) -> TimedChunk:
-        blocks = [np.concatenate(pair) for pair in zip(self.blocks, other.blocks, strict=True)]
-        return TimedChunk(blocks, np.concatenate([self.time, other.time]))

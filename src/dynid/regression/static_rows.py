@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, freeze
-from dynid.parameters import Parameters
-from dynid.recording.recording import StaticRecording
+from dynid.dynamics.inverse_dynamics import random_states_within_limits
+from dynid.dynamics.regressors import static_matrix, static_regressor
+from dynid.model.parameters import Parameters
+from dynid.model.robot import Robot
 from dynid.regression.channels import Channel, full_channel
 from dynid.regression.factor import Regression, factorise
-from dynid.regression.random_states import random_states_within_limits
-from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
-from dynid.regression.static import static_matrix, static_regressor
-from dynid.robot.model import Robot
+from dynid.regression.row_source import CHUNK_ROWS, Chunk, RowSource
+from dynid.signals.recording import StaticRecording
 
 _TYPICAL_POSES = 50
 
 
 @dataclass(frozen=True, eq=False)
-class StaticRows(Rows):
+class StaticRows(RowSource):
     """Rows of a table of poses: entries of ``M`` and ``g``; rigid bodies only, effects do not act on poses.
 
     Args:
@@ -34,9 +34,10 @@ class StaticRows(Rows):
 
     Examples:
         >>> import dynid, numpy as np
+        >>> from dynid.regression.static_rows import StaticRows
         >>> robot, q = dynid.demo_robot(), np.random.default_rng(0).uniform(-1, 1, (20, 7))
-        >>> rows = dynid.rows.StaticRows(robot, q, gravity=dynid.inverse_dynamics(robot, q, 0 * q, 0 * q, effects=False))
-        >>> dynid.rows.factorise(rows).n_rows
+        >>> rows = StaticRows(robot, q, gravity=dynid.inverse_dynamics(robot, q, 0 * q, 0 * q, effects=False))
+        >>> dynid.factorise(rows).n_rows
         120
     """
 

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, frozen_view
-from dynid.errors import InputError
-from dynid.parameters import Parameters
-from dynid.recording.samples import Samples, SampleStream
-from dynid.regression.channels import Channel, torque_channels
-from dynid.regression.closed_motion import TreeMotion, tree_motion
-from dynid.regression.memory import pieces_with_memory, with_memory
-from dynid.regression.random_states import random_states_within_limits
-from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
-from dynid.regression.torque import (
+from dynid.dynamics.closed_chains import TreeMotion, tree_motion
+from dynid.dynamics.inverse_dynamics import (
     checked_motion,
-    compiled,
     effect_signals,
     fill_projected_rows,
     fill_torque_rows,
     passive_columns,
+    random_states_within_limits,
     support_pairs,
-    torque_regressor,
 )
-from dynid.robot.effects import Effect
-from dynid.robot.model import Robot
+from dynid.dynamics.regressors import torque_regressor
+from dynid.errors import InputError
+from dynid.model.robot import Robot
+from dynid.regression.channels import Channel, torque_channels
+from dynid.regression.row_source import CHUNK_ROWS, Chunk, SampleRows
+from dynid.signals.reversal_history import pieces_with_memory, with_memory
+from dynid.signals.samples import Samples, SampleStream
 
 LONG_CHUNK_ROWS, LONG_ROWS = 2 * CHUNK_ROWS, 64 * CHUNK_ROWS
 """Samples per chunk of a piece that has so many: longer chunks are a little faster, and enough time blocks are left."""
@@ -47,7 +44,7 @@ Weights: TypeAlias = Callable[[Samples], Array]
 
 
 @dataclass(frozen=True)
-class TorqueRows(Rows):
+class TorqueRows(SampleRows):
     """Torque rows ``tau = Y(q, v, a) phi`` of one robot over samples.
 
     Args:
@@ -58,22 +55,19 @@ class TorqueRows(Rows):
 
     Examples:
         >>> import dynid
-        >>> rows = dynid.rows.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
+        >>> rows = dynid.TorqueRows(dynid.demo_robot(), (dynid.demo_samples(),))
         >>> rows.kind, rows.timed, len(rows.channels)
         ('torque', True, 7)
     """
 
     kind = "torque"
     timed = True
-    robot: Robot
     samples: tuple[Samples | SampleStream, ...]
     weights: Weights | None = None
     chunk_rows: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "samples", tuple(self.samples))
-        if not self.samples:
-            raise InputError("a regression needs at least one set of samples")
+        super().__post_init__()
         if self.robot.floating:
             raise InputError(
                 f"robot '{self.robot.name}' has a floating base: its logs are not defined yet, "
@@ -83,29 +77,8 @@ class TorqueRows(Rows):
         object.__setattr__(self, "samples", tuple(known))
 
     @property
-    def parameters(self) -> Parameters:
-        return self.robot.parameters
-
-    @property
     def channels(self) -> tuple[Channel, ...]:
         return torque_channels(self.robot)
-
-    def with_samples(self, samples: Sequence[Samples | SampleStream]) -> TorqueRows:
-        return replace(self, samples=tuple(samples))
-
-    def with_options(
-        self, *, effects: Sequence[Effect] | None = None, weights: Weights | None = None, **options: Any
-    ) -> TorqueRows:
-        """The same samples under other effects or weights; what is None stays as it is."""
-        return replace(
-            self,
-            robot=self.robot if effects is None else self.robot.with_effects(effects),
-            weights=self.weights if weights is None else weights,
-            **options,
-        )
-
-    def by_log(self) -> tuple[TorqueRows, ...]:
-        return tuple(replace(self, samples=(one,)) for one in self.samples)
 
     def split(self, most: int) -> tuple[TorqueRows, ...]:
         """Logs, and contiguous parts of long ones; streams stay whole."""
@@ -193,14 +166,15 @@ class _Places:
 
     def fill(self, motion: _Stretch, part: slice, inertial: IntArray, signals: IntArray, step: int, out: Array) -> None:
         """Rows of a part of the motion into ``out`` at these places of its first sample; each further sample is ``step`` away."""
-        from dynid.regression import kernel
+        from dynid.compiled import announced
+        from dynid.dynamics import kernels as kernel
 
         if motion.tree is None:
             q, v, a = motion.position[part], motion.velocity[part], motion.acceleration[part]
             fill_torque_rows(self._robot, q, v, a, inertial, step, out)
         else:
             fill_projected_rows(self._robot, motion.tree, part, inertial, step, out)
-        compiled(kernel.signal_rows)(motion.signals[part], self._signal, self._coefficient, signals, step, out)
+        announced(kernel.signal_rows)(motion.signals[part], self._signal, self._coefficient, signals, step, out)
 
 
 class TorqueRowMaker:
@@ -227,7 +201,9 @@ class TorqueRowMaker:
     def rows(self, samples: Samples, chunk_rows: int) -> Iterator[Chunk]:
         """``[W tau]`` of every channel for chunks of the samples; the next chunk overwrites them."""
         motion = self._places.motion(samples)
-        weights = None if self._weights is None else np.asarray(self._weights(samples), dtype=np.float64)
+        weights = samples.weight if self._weights is None else np.asarray(self._weights(samples), dtype=np.float64)
+        if self._weights is not None and weights is not None and samples.weight is not None:
+            weights = weights * samples.weight
         if weights is not None:
             check_shape("weights", weights, motion.velocity.shape)
             check_finite("weights", weights)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.dynamics.regressors import proper_body_regressor
 from dynid.errors import InputError
-from dynid.parameters import Column, Parameters, inertial_columns
-from dynid.recording.recording import WrenchRecording
-from dynid.recording.wrench_samples import WrenchSamples
-from dynid.regression.body import proper_body_regressor
+from dynid.model.parameters import Column, Parameters, inertial_columns
 from dynid.regression.channels import Channel, full_channel
-from dynid.regression.source import CHUNK_ROWS, Chunk, Rows
+from dynid.regression.row_source import CHUNK_ROWS, Chunk, RowSource
+from dynid.signals.recording import WrenchRecording
+from dynid.signals.samples import WrenchSamples
 
 AXES = ("fx", "fy", "fz", "nx", "ny", "nz")
 BODY = "sensor body"
@@ -25,7 +25,7 @@ GUESS = (1.0, 0.0, 0.0, 0.0, 2e-3, 0.0, 2e-3, 0.0, 0.0, 2e-3)
 
 
 @dataclass(frozen=True, eq=False)
-class WrenchRows(Rows):
+class WrenchRows(RowSource):
     """Rows of a force/torque sensor: one channel per axis, over the ten parameters of the body and six offsets of the sensor.
 
     Args:
@@ -37,11 +37,11 @@ class WrenchRows(Rows):
 
     Examples:
         >>> import dynid, numpy as np
+        >>> from dynid.regression.wrench_rows import WrenchRows
+        >>> from dynid.signals.recording import WrenchRecording
         >>> t, (f, w, a, b) = np.arange(50) / 100.0, np.random.default_rng(0).normal(size=(4, 50, 3))
-        >>> log = dynid.WrenchRecording(
-        ...     t, np.hstack([f, f]), angular_velocity=w, linear_acceleration=a, angular_acceleration=b
-        ... )
-        >>> dynid.rows.factorise(dynid.rows.WrenchRows(log)).n_samples
+        >>> log = WrenchRecording(t, np.hstack([f, f]), angular_velocity=w, linear_acceleration=a, angular_acceleration=b)
+        >>> dynid.factorise(WrenchRows(log)).n_samples
         50
     """
 

@@ -19,12 +19,14 @@ from urllib.parse import quote
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.finding import Finding, Level
 from dynid.report.figure import Figure
 from dynid.report.panel import COLOURS, Curve, Panel, limits_of
 from dynid.report.scene import Scene, scene_record
 
-Level: TypeAlias = Literal["good", "warning", "error", "note"]
 LEVEL_WORDS: dict[Level, str] = {"good": "good", "warning": "mind", "error": "wrong", "note": "note"}
+CODE_WORDS = {"change": "change", "outlier": "outlier"}
+"""Findings that are called by their code and not by how grave they are."""
 
 
 @dataclass(frozen=True)
@@ -53,24 +55,6 @@ class HeatMap:
 
 
 @dataclass(frozen=True)
-class Item:
-    """One thing to know: how grave it is, a sentence, and what to do about it."""
-
-    level: Level
-    text: str
-    advice: str = ""
-    word: str = ""
-    """What stands before the sentence; by default the word of the level."""
-
-
-@dataclass(frozen=True)
-class Items:
-    """A list of things to know."""
-
-    items: tuple[Item, ...]
-
-
-@dataclass(frozen=True)
 class Code:
     """Text to be typed."""
 
@@ -92,12 +76,18 @@ class Folded:
     parts: tuple[Part, ...]
 
 
-Part: TypeAlias = Table | HeatMap | Items | Code | Figure | Tabs | Scene | Folded
+Part: TypeAlias = Table | HeatMap | tuple[Finding, ...] | Code | Figure | Tabs | Scene | Folded
 
 
 @dataclass(frozen=True)
 class Section:
     """A section of the report: a heading, its explanation, and tables and figures.
+
+    Args:
+        title: the heading.
+        text: the explanation below it.
+        parts: tables, figures and lists, in order.
+        short: the heading in the menu, where it is shorter.
 
     Examples:
         >>> import dynid
@@ -126,12 +116,12 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the reader came for."""
+class Head:
+    """What the reader came for, at the top of the page."""
 
     level: Level
     headline: str
-    reasons: tuple[Item, ...] = ()
+    reasons: tuple[Finding, ...] = ()
     tiles: tuple[Tile, ...] = ()
 
 
@@ -204,7 +194,7 @@ class _Embedded:
         return {"colours": COLOURS, "figures": self.figures, "scenes": self.scenes, "arrays": self.arrays}
 
 
-def page(title: str, subtitle: str, verdict: Verdict, sections: Sequence[Section]) -> str:
+def page(title: str, subtitle: str, head: Head, sections: Sequence[Section]) -> str:
     """The whole page; the plotting library is put in once, and only if there is a plot."""
     embedded = _Embedded()
     names = [f"section-{number}" for number in range(1, len(sections) + 1)]
@@ -226,7 +216,7 @@ def page(title: str, subtitle: str, verdict: Verdict, sections: Sequence[Section
         subtitle=escape(subtitle),
         policy=escape(policy),
         style=_asset("page.css"),
-        verdict=_verdict_html(verdict),
+        verdict=_head_html(head),
         links=links,
         body=body,
         embedded=_json(embedded.record()),
@@ -266,15 +256,15 @@ def _json(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _verdict_html(verdict: Verdict) -> str:
+def _head_html(head: Head) -> str:
     tiles = "".join(
         f'<div class="tile {tile.level}"><span class="name">{escape(tile.name)}</span>'
         f'<span class="value">{escape(tile.value)}</span><span class="remark">{escape(tile.remark)}</span></div>'
-        for tile in verdict.tiles
+        for tile in head.tiles
     )
     return (
-        f'<section class="verdict {verdict.level}" id="verdict"><h2>{escape(verdict.headline)}</h2>'
-        f"{_items_html(verdict.reasons)}</section>\n" + (f'<div class="tiles">{tiles}</div>' if tiles else "")
+        f'<section class="verdict {head.level}" id="verdict"><h2>{escape(head.headline)}</h2>'
+        f"{_findings_html(head.reasons)}</section>\n" + (f'<div class="tiles">{tiles}</div>' if tiles else "")
     )
 
 
@@ -291,8 +281,8 @@ def _part_html(part: Part, embedded: _Embedded) -> str:
         return _table_html(part)
     if isinstance(part, HeatMap):
         return _heat_map_html(part)
-    if isinstance(part, Items):
-        return _items_html(part.items)
+    if isinstance(part, tuple):
+        return _findings_html(part)
     if isinstance(part, Code):
         return f"<pre><code>{escape(part.text)}</code></pre>"
     if isinstance(part, Figure):
@@ -350,14 +340,16 @@ def _heat_legend(heat: HeatMap) -> str:
     return f'<p class="heat-legend">{steps}<span><i class="unknown"></i>not known</span><span>{escape(heat.what)}</span></p>'
 
 
-def _items_html(items: Sequence[Item]) -> str:
-    if not items:
+def _findings_html(findings: Sequence[Finding]) -> str:
+    """A list; a finding of the fleet is called by its code, others by how grave they are."""
+    if not findings:
         return ""
     lines = "".join(
-        f'<li class="{item.level}"><span class="level">{escape(item.word or LEVEL_WORDS[item.level])}</span><span>{escape(item.text)}'
-        + (f' <span class="advice">{escape(item.advice)}</span>' if item.advice else "")
+        f'<li class="{one.level}"><span class="level">{escape(CODE_WORDS.get(one.code, LEVEL_WORDS[one.level]))}</span>'
+        f"<span>{escape(one.what)}"
+        + (f' <span class="advice">{escape(one.remedy)}</span>' if one.remedy else "")
         + "</span></li>"
-        for item in items
+        for one in findings
     )
     return f'<ul class="items">{lines}</ul>'
 

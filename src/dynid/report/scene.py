@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from dynid.adapters.surfaces import Surface
 from dynid.arrays import Array, freeze
-from dynid.inertia import is_consistent, principal_form
-from dynid.recording.samples import Samples
-from dynid.regression.closed_motion import closures_of, tree_positions
-from dynid.robot.model import Robot, joint_polynomial, neutral_position
+from dynid.dynamics.closed_chains import closures_of, tree_positions
+from dynid.io.robots.solids import Surface
+from dynid.model.inertia import is_consistent, principal_form
+from dynid.model.joint import joint_polynomial, neutral_position
+from dynid.model.robot import Robot
+from dynid.signals.samples import Samples
 
 _FRAMES_PER_SECOND = 20.0
 _MOST_FRAMES = 600

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.inertia import consistency, is_consistent
-from dynid.parameters import Parameters
-from dynid.robot.links import links_of
-from dynid.robot.links_apart import with_links_apart
-from dynid.robot.model import Robot
+from dynid.model.inertia import consistency, is_consistent
+from dynid.model.links import links_of, with_links_apart
+from dynid.model.parameters import Parameters
+from dynid.model.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,9 @@ def check_model(robot: Robot) -> ModelConsistency:
 
     Args:
         robot: with the parameters to check.
+
+    Returns:
+        each link with its mass in kg, triangle slack in kg m^2 and smallest eigenvalue, and whether all are consistent.
 
     Examples:
         >>> import dynid

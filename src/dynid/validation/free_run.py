@@ -7,31 +7,26 @@ MuJoCo integrates where it can represent the robot and its friction, our own Ros
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from dynid.arrays import Array, IntArray, check_shape
+from dynid.dynamics.forward_dynamics import inertia_and_bias, require_simulatable
+from dynid.dynamics.friction import COULOMB_WIDTH, friction_torque, friction_with_slope, smooth_friction
+from dynid.dynamics.integrators import DAMPING, rosenbrock
 from dynid.errors import InputError, UnknownNameError
-from dynid.recording.samples import Samples
-from dynid.regression.closed_dynamics import inertia_and_bias
-from dynid.regression.passive import PassiveEffects, without_passive_effects
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.checks import require_simulatable
-from dynid.robot.effects import Armature, Coulomb, Coupled, Effect, Motion, Offset, SmoothCoulomb, Viscous
-from dynid.robot.model import Robot
-from dynid.robot.rotors import effect_gains, is_rotor, rotor_matrix
+from dynid.model.effects.dry_friction import Coulomb, SmoothCoulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.robot import Robot
+from dynid.signals.samples import Samples
 
 Engine: TypeAlias = Literal["auto", "mujoco", "own"]
 ENGINES: tuple[Engine, ...] = ("auto", "mujoco", "own")
 
 LONGEST_STEP_S = 1e-3
-COULOMB_WIDTH = 0.01
-"""rad/s or m/s over which our own integration smooths a sharp sign."""
-
 FASTEST = 1e4
 """rad/s or m/s beyond which a motion counts as lost."""
 
@@ -62,31 +57,6 @@ class Windows:
 
 
 @dataclass(frozen=True, eq=False)
-class FreeRun:
-    """Position and velocity of every window, ``(windows, steps + 1, joints)``, what integrated them, and why not MuJoCo."""
-
-    position: Array
-    velocity: Array
-    engine: str
-    notes: tuple[str, ...]
-
-
-def free_run(robot: Robot, samples: Samples, windows: Windows, torque: Array, engine: Engine = "auto") -> FreeRun:
-    """Drive the robot by torque from the measured state at the start of every window.
-
-    Args:
-        robot: with its present parameters and friction.
-        samples: the measured motion.
-        windows: where it is set free, and for how long.
-        torque: that drives it, a row per sample.
-        engine: ``mujoco``, ``own``, or ``auto``: MuJoCo where it can represent the robot.
-    """
-    first, free = windows.starts, FreeRobot.of(robot, engine)
-    position, velocity = free.run(samples.position[first], samples.velocity[first], torque[windows.rows], windows.step_s)
-    return FreeRun(position, velocity, "own" if free.model is None else "mujoco", free.notes)
-
-
-@dataclass(frozen=True, eq=False)
 class FreeRobot:
     """A robot ready to run free, any number of times."""
 
@@ -97,14 +67,19 @@ class FreeRobot:
 
     @classmethod
     def of(cls, robot: Robot, engine: Engine = "auto") -> FreeRobot:
+        """``engine`` is ``mujoco``, ``own``, or ``auto``: MuJoCo where it can represent the robot."""
         return cls(robot, *_mujoco(robot, engine))
+
+    @property
+    def engine(self) -> str:
+        """What integrates."""
+        return "own" if self.model is None else "mujoco"
 
     def run(self, q: Array, v: Array, torque: Array, step_s: float) -> tuple[Array, Array]:
         """Position and velocity of every window from a state, both of the shape of the torque, ``(windows, steps + 1, joints)``."""
-        own = self.model is None
-        found = (
-            _run_own(self.robot, q, v, torque, step_s) if own else _run_mujoco(self.robot, self.model, q, v, torque, step_s)
-        )
+        if self.model is None:
+            return _run_own(self.robot, q, v, torque, step_s)
+        found = _run_mujoco(self.robot, self.model, q, v, torque, step_s)
         _refuse_runaway(self.robot, found[1])
         return found
 
@@ -154,53 +129,6 @@ def _runaway(robot: Robot, why: str) -> str:
     )
 
 
-# Friction -----------------------------------------------------------------------------------------
-
-
-def smooth_signs(robot: Robot) -> Robot:
-    """The robot with friction that a solver can follow: no sharp sign, no dead zone, no memory of a filter."""
-
-    def smooth(effect: Effect) -> Effect:
-        changed: Any = effect
-        if isinstance(effect, Coupled):
-            return replace(effect, effect=smooth(effect.effect))
-        if not hasattr(effect, "smooth_width"):
-            return effect
-        width = np.maximum(np.atleast_1d(changed.smooth_width), COULOMB_WIDTH)
-        options: dict[str, Any] = {"smooth_width": tuple(width.tolist()), "dead_zone": 0.0}
-        if hasattr(effect, "smooth_time_s"):
-            options["smooth_time_s"] = 0.0
-        options["smooth_width"] = options["smooth_width"][0] if len(width) == 1 else options["smooth_width"]
-        made = replace(changed, **options)
-        assert isinstance(made, Effect)
-        return made
-
-    return robot.with_effects([smooth(effect) for effect in robot.effects])
-
-
-def friction_of(robot: Robot) -> Callable[[Array, Array, Array], Array]:
-    """``friction(q, v, tau)`` over rows, springs with it; where it depends on the transmitted torque, ``tau`` less friction."""
-    if robot.loops.rubbing:
-        own, passive = friction_of(without_passive_effects(robot)), PassiveEffects(robot)
-        return lambda q, v, tau: own(q, v, tau) + passive.at(q, v)
-    gains = [(effect, gain) for effect, gain in effect_gains(robot) if effect.is_friction]
-    springs = [(effect, gain) for effect, gain in effect_gains(robot) if not effect.is_friction and not is_rotor(effect)]
-    rounds = LOAD_ROUNDS if any(effect.loaded for effect, _ in gains) else 1
-
-    def friction(q: Array, v: Array, tau: Array) -> Array:
-        still, total = np.zeros_like(v), np.zeros_like(v)
-        for _ in range(rounds):
-            motion = Motion(q, v, still, tau - total)
-            total = np.zeros_like(v)
-            for effect, gain in gains:
-                total = total + effect.signals(motion) @ gain.T
-        for effect, gain in springs:
-            total = total + effect.signals(Motion(q, v, still, tau)) @ gain.T
-        return total
-
-    return friction
-
-
 # Engines ------------------------------------------------------------------------------------------
 
 
@@ -214,7 +142,7 @@ def _mujoco(robot: Robot, wanted: Engine) -> tuple[Any, tuple[str, ...]]:
     if robot.loops:  # MuJoCo holds closures softly, ours are exact
         reason = "its loops are closed by projection on the actuated joints"
     if not reason:
-        from dynid.adapters.mujoco import mujoco_model
+        from dynid.io.robots.mjcf_new import mujoco_model
 
         try:
             return mujoco_model(robot, limits=False), ()
@@ -230,8 +158,13 @@ def _run_mujoco(robot: Robot, model: Any, q: Array, v: Array, torque: Array, ste
     import mujoco
     from mujoco import rollout
 
-    from dynid.adapters.mujoco import from_mujoco_force, mujoco_order, to_mujoco_motion
-    from dynid.adapters.mujoco_warnings import mujoco_warnings, with_joint_names
+    from dynid.io.robots.mujoco_model import (
+        from_mujoco_force,
+        mujoco_order,
+        mujoco_warnings,
+        to_mujoco_motion,
+        with_joint_names,
+    )
 
     n_sub = max(1, int(np.ceil(step_s / LONGEST_STEP_S - 1e-9)))
     model.opt.timestep = step_s / n_sub
@@ -239,10 +172,15 @@ def _run_mujoco(robot: Robot, model: Any, q: Array, v: Array, torque: Array, ste
     # dry friction as hard as a step resolves: by default MuJoCo lets it build up over 20 ms
     model.dof_solref[:] = 2.0 * model.opt.timestep, 1.0
     model.dof_solimp[:, :2] = 0.99
-    model.opt.disableflags |= _unused_by_free_runs(mujoco.mjtDisableBit)
+    # what need not be looked for in every step: the model is a tree of bodies under applied torque, without shapes or sensors
+    bits = mujoco.mjtDisableBit
+    model.opt.disableflags |= int(bits.mjDSBL_CONTACT | bits.mjDSBL_EQUALITY | bits.mjDSBL_ACTUATION | bits.mjDSBL_SENSOR)
     values = robot.parameters.as_dict()
     offset = np.array([values.get(f"{Offset.linear[0].symbol}{number}", 0.0) for number in robot.driven_numbers])
-    driving = _between(torque - offset, n_sub)
+    # in the middle of every integration step, linear between samples: (windows, steps * n_sub, joints)
+    middle = ((np.arange(n_sub) + 0.5) / n_sub)[:, None]
+    left, right = (torque - offset)[:, :-1, None], (torque - offset)[:, 1:, None]
+    driving = np.ascontiguousarray((left + middle * (right - left)).reshape(len(torque), -1, torque.shape[2]))
     n_windows, n_steps = torque.shape[0], torque.shape[1] - 1
     flat = driving.reshape(-1, robot.n_joints)
     applied = to_mujoco_motion(robot, flat, flat, flat)[2].reshape(driving.shape)
@@ -267,67 +205,40 @@ def _run_mujoco(robot: Robot, model: Any, q: Array, v: Array, torque: Array, ste
     return position, velocity
 
 
-def _unused_by_free_runs(bits: Any) -> int:
-    """What MuJoCo need not look for in every step: the model is a tree of bodies under applied torque, without shapes or sensors."""
-    return int(bits.mjDSBL_CONTACT | bits.mjDSBL_EQUALITY | bits.mjDSBL_ACTUATION | bits.mjDSBL_SENSOR)
-
-
-def _between(torque: Array, n_sub: int) -> Array:
-    """``(windows, steps * n_sub, joints)``: torque in the middle of every integration step, linear between samples."""
-    middle = (np.arange(n_sub) + 0.5) / n_sub
-    left, right = torque[:, :-1, None], torque[:, 1:, None]
-    parts = left + middle[:, None] * (right - left)
-    return np.ascontiguousarray(parts.reshape(len(torque), -1, torque.shape[2]))
-
-
 def _run_own(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) -> tuple[Array, Array]:
-    """Rosenbrock steps of second order (Verwer's ROS2) for all windows at once.
-
-        (1 - g h A) k1 = F(y),   (1 - g h A) k2 = F(y + h k1) - 2 k1,   y += h (3 k1 + k2) / 2
-
-    is of second order for any ``A`` and damps what is stiff in it; ``A`` holds the slope ``D`` of friction,
-    ``(1 - g h A)_v = 1 + g h M^-1 D``. Time is sequential, so is the loop over steps.
-    """
-    moving = smooth_signs(robot)
-    friction = friction_of(moving)
-    rotors = rotor_matrix(moving)
+    """Rosenbrock steps for all windows at once, with the slope of friction as what is stiff. Time is sequential, so is the loop."""
+    moving = smooth_friction(robot, COULOMB_WIDTH, at_least=True)
+    friction = friction_torque(moving, LOAD_ROUNDS, partial(inertia_and_bias, moving))
     n_sub = max(1, int(np.ceil(step_s / LONGEST_STEP_S - 1e-9)))
-    h, g = step_s / n_sub, 1.0 - math.sqrt(0.5)
+    h = step_s / n_sub
     position, velocity = np.empty((2, *torque.shape))
     position[:, 0], velocity[:, 0] = q, v
 
-    def rigid(q: Array, v: Array) -> tuple[Array, Array]:
-        """``M`` and ``c + g``."""
-        if moving.loops:
-            M, bias = inertia_and_bias(moving, q, v)
-            return M + rotors, bias
-        # in one call: at rest and without acceleration, with the velocity alone, and with each unit acceleration
-        n = q.shape[1]
-        speed, unit = np.zeros((n + 2, len(q), n)), np.zeros((n + 2, len(q), n))
-        speed[1] = v
-        unit[2:] = np.eye(n)[:, None]
-        motion = (part.reshape(-1, n) for part in (np.broadcast_to(q, speed.shape), speed, unit))
-        torques = inverse_dynamics(moving, *motion, effects=False).reshape(speed.shape)
-        return (torques[2:] - torques[0]).transpose(1, 0, 2) + rotors, torques[1]
-
     def solved(M: Array, right: Array) -> Array:
-        return np.asarray(np.linalg.solve(M, right[..., None])[..., 0], dtype=np.float64)
+        try:
+            return np.asarray(np.linalg.solve(M, right[..., None])[..., 0], dtype=np.float64)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                f"the inertia matrix of robot '{robot.name}' is singular, so no torque determines its acceleration: a joint "
+                "moves no inertia"
+            ) from None
+
+    def accelerated(tau: Array, q: Array, v: Array) -> Array:
+        M, bias = inertia_and_bias(moving, q, v)
+        return solved(M, tau - bias - friction(q, v, tau))
+
+    def damped(stiff: Array, M: Array, a: Array) -> Array:
+        return solved(stiff, np.einsum("nij,nj->ni", M, a))
 
     def stepped(q: Array, v: Array, k: int) -> tuple[Array, Array]:
         """From one sample to the next."""
         for j in range(n_sub):
             tau0, tau1 = (torque[:, k] + (j + end) / n_sub * (torque[:, k + 1] - torque[:, k]) for end in (0, 1))
-            M, bias = rigid(q, v)
-            rubbing, D = _with_slope(friction, q, v, tau0)
-            stiff = M + g * h * D
-            kv1 = solved(stiff, tau0 - bias - rubbing)
-            kq1 = v + g * h * kv1
-            q2, v2 = q + h * kq1, v + h * kv1
-            M2, bias2 = rigid(q2, v2)
-            a2 = solved(M2, tau1 - bias2 - friction(q2, v2, tau1))
-            kv2 = solved(stiff, np.einsum("nij,nj->ni", M, a2 - 2.0 * kv1))
-            kq2 = v2 - 2.0 * kq1 + g * h * kv2
-            q, v = q + 0.5 * h * (3.0 * kq1 + kq2), v + 0.5 * h * (3.0 * kv1 + kv2)
+            M, bias = inertia_and_bias(moving, q, v)
+            rubbing, D = friction_with_slope(friction, q, v, tau0)
+            stiff = M + DAMPING * h * D
+            k1 = solved(stiff, tau0 - bias - rubbing)
+            q, v = rosenbrock(q, v, k1, partial(accelerated, tau1), partial(damped, stiff, M), h)
         return q, v
 
     for k in range(torque.shape[1] - 1):
@@ -336,14 +247,3 @@ def _run_own(robot: Robot, q: Array, v: Array, torque: Array, step_s: float) -> 
         position[:, k + 1], velocity[:, k + 1] = q, v
         _refuse_runaway(robot, v)
     return position, velocity
-
-
-def _with_slope(friction: Callable[[Array, Array, Array], Array], q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
-    """Friction and ``d friction / dv``, ``(rows, joints, joints)``, by central differences; any slope would do for accuracy."""
-    small, n = 1e-3 * COULOMB_WIDTH, v.shape[1]
-    steps = small * np.concatenate([np.zeros((1, n)), np.eye(n), -np.eye(n)])[:, None]
-    moved = v + steps
-    rows = (np.broadcast_to(part, moved.shape).reshape(-1, n) for part in (q, moved, tau))
-    found = friction(*rows).reshape(moved.shape)
-    slope = (found[1 : n + 1] - found[n + 1 :]).transpose(1, 2, 0) / (2.0 * small)
-    return found[0], np.asarray(slope)

@@ -10,26 +10,40 @@ must be found again in the bodies and in friction,
     E(t1) - E(t0) = int (tau - friction) . v dt,
 
 which needs no acceleration and no integration of motion.
+
+Errors of torque grow twice integrated, so one window alone says little: :func:`error_over_horizons` gives the root mean square of
+position over joints and time up to growing horizons, of the identified model beside its description.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, IntArray, freeze
+from dynid.dynamics.closed_chains import tree_motion, tree_positions
+from dynid.dynamics.forward_dynamics import inertia_and_bias, is_simulatable
+from dynid.dynamics.friction import COULOMB_WIDTH, PassiveEffects, friction_torque, smooth_friction
+from dynid.dynamics.inverse_dynamics import inverse_dynamics, transmitted_load
+from dynid.dynamics.joint_effects import rotor_matrix
+from dynid.dynamics.regressors import energy_regressor
 from dynid.errors import InputError, UnknownNameError
-from dynid.recording.samples import Samples
-from dynid.regression.closed_motion import tree_motion, tree_positions
-from dynid.regression.energy import energy_regressor
-from dynid.regression.passive import PassiveEffects
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.friction import without_friction
-from dynid.robot.model import Robot
-from dynid.robot.rotors import rotor_matrix
-from dynid.validation.free_run import Engine, check_free_run, even_windows, free_run, friction_of, smooth_signs
+from dynid.model.frames import frame_poses
+from dynid.model.robot import Robot
+from dynid.signals.samples import Samples
+from dynid.validation.free_run import (
+    LOAD_ROUNDS,
+    Engine,
+    FreeRobot,
+    RunawayError,
+    Windows,
+    check_free_run,
+    even_windows,
+)
 
 MOST_WINDOWS = 32
 """Windows beyond this many are thinned out evenly: more would hardly change a mean."""
@@ -122,6 +136,9 @@ def replay(
         raw: drive by the torque as recorded instead of the filtered one.
         most_windows: windows beyond this many are thinned out evenly.
 
+    Returns:
+        positions ``(windows, samples, joints)`` beside the measured ones, and what they differ by, in rad, m, N m and J.
+
     Examples:
         >>> import dynid
         >>> found = dynid.replay(dynid.demo_robot(), dynid.demo_samples()[:100])
@@ -132,24 +149,24 @@ def replay(
     torque = samples.raw_torque if raw else samples.torque
     if torque is None:
         raise InputError(f"samples hold no {'raw ' if raw else ''}torque, so there is nothing to replay")
+    torque = _driving(robot, samples, torque)
     windows = even_windows(samples, window_s, most_windows)
     rows, n_steps, step_s = windows.rows, windows.n_steps, windows.step_s
     measured, speed, driven = samples.position[rows], samples.velocity[rows], torque[rows]
-    run = free_run(robot, samples, windows, torque, engine)
-    position, velocity = run.position, run.velocity
+    free = FreeRobot.of(robot, engine)
+    position, velocity = free.run(measured[:, 0], speed[:, 0], driven, step_s)
     tip, body, placement = _end_effector(robot, frame)
-    R, p = _pose(robot, body, placement, tree_positions(robot, measured.reshape(-1, robot.n_joints)))
-    R_hat, p_hat = _pose(robot, body, placement, tree_positions(robot, position.reshape(-1, robot.n_joints)))
+    R, p = frame_poses(robot, tree_positions(robot, measured.reshape(-1, robot.n_joints)), body, placement)
+    R_hat, p_hat = frame_poses(robot, tree_positions(robot, position.reshape(-1, robot.n_joints)), body, placement)
     shape = measured.shape[:2]
     distance = np.linalg.norm(p_hat - p, axis=1).reshape(shape)
     # |R - R_hat| = 2 sqrt(2) sin(angle / 2), exact for small angles too
     angle = 2.0 * np.arcsin(np.minimum(np.linalg.norm(R_hat - R, axis=(1, 2)) / np.sqrt(8.0), 1.0)).reshape(shape)
-    error = position - measured
-    expected = inverse_dynamics(robot, samples.position, samples.velocity, samples.acceleration, _load(robot, samples))
+    error, expected = position - measured, _expected(robot, samples)
     residual, throughput = _energy(robot, measured, speed, driven, step_s)
-    again = _energy(smooth_signs(robot), position, velocity, driven, step_s)
+    again = _energy(smooth_friction(robot, COULOMB_WIDTH, at_least=True), position, velocity, driven, step_s)
     return Replay(
-        engine=run.engine,
+        engine=free.engine,
         joint_names=robot.joint_names,
         frame=tip,
         window_s=n_steps * step_s,
@@ -165,7 +182,7 @@ def replay(
         energy_residual=freeze(residual),
         energy_throughput=freeze(throughput),
         replayed_energy_error=_relative(*again),
-        notes=run.notes,
+        notes=free.notes,
     )
 
 
@@ -182,12 +199,10 @@ def _relative(residual: Array, throughput: Array) -> float:
 def _load(robot: Robot, samples: Samples) -> Array | None:
     if samples.load is not None or not any(effect.loaded for effect in robot.effects):
         return samples.load
-    return inverse_dynamics(without_friction(robot), samples.position, samples.velocity, samples.acceleration)
+    return transmitted_load(robot, samples)
 
 
 # Energy -------------------------------------------------------------------------------------------
-
-
 def _energy(robot: Robot, position: Array, velocity: Array, torque: Array, step_s: float) -> tuple[Array, Array]:
     """Per window: change of energy less work, and the integral of the power's size."""
     n_windows, n_rows, n = position.shape
@@ -200,13 +215,22 @@ def _energy(robot: Robot, position: Array, velocity: Array, torque: Array, step_
         passive = PassiveEffects(robot)
         motion = tree_motion(robot, q[ends], v[ends], np.zeros_like(v[ends]))
         energy += 0.5 * motion.velocity[:, passive.joints] ** 2 @ passive.rotors
-    power = ((tau - friction_of(robot)(q, v, tau)) * v).sum(axis=1).reshape(n_windows, n_rows)
+    friction = friction_torque(robot, LOAD_ROUNDS, partial(inertia_and_bias, robot))
+    power = ((tau - friction(q, v, tau)) * v).sum(axis=1).reshape(n_windows, n_rows)
     through = np.abs(tau * v).sum(axis=1).reshape(n_windows, n_rows)
     work, size = (step_s * (0.5 * (x[:, 1:] + x[:, :-1])).sum(axis=1) for x in (power, through))
     return energy[n_windows:] - energy[:n_windows] - work, size
 
 
 # End effector -------------------------------------------------------------------------------------
+def _expected(robot: Robot, samples: Samples) -> Array:
+    """Torque of the model on the measured motion."""
+    return inverse_dynamics(robot, samples.position, samples.velocity, samples.acceleration, _load(robot, samples))
+
+
+def _driving(robot: Robot, samples: Samples, torque: Array) -> Array:
+    """Torque that drives joints; where a measured one is not used, that of the model."""
+    return torque if samples.weight is None else np.where(samples.weight == 0.0, _expected(robot, samples), torque)
 
 
 def _end_effector(robot: Robot, frame: str | None) -> tuple[str, int, Array]:
@@ -225,17 +249,70 @@ def _end_effector(robot: Robot, frame: str | None) -> tuple[str, int, Array]:
     return name, *frames[name]
 
 
-def _pose(robot: Robot, body: int, placement: Array, q: Array) -> tuple[Array, Array]:
-    """Rotations and positions in the world of a frame fixed to a body, for rows of joint positions."""
-    tree = robot.tree
-    R = np.broadcast_to(placement[:3, :3], (len(q), 3, 3))
-    p = np.broadcast_to(placement[:3, 3], (len(q), 3))
-    while body >= 0:
-        angle = q[:, body]
-        c, s = np.cos(angle), np.sin(angle)
-        M, P = tree.rotation[body], tree.translation[body]
-        turn = M[0] + c[:, None, None] * M[1] + s[:, None, None] * M[2]
-        shift = P[0] + c[:, None] * P[1] + s[:, None] * P[2] + angle[:, None] * P[3]
-        R, p = turn @ R, np.einsum("nij,nj->ni", turn, p) + shift
-        body = int(tree.parent[body])
-    return R, p
+HORIZONS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+FINEST_STEP_S = 2e-3
+"""Samples that follow one another faster are thinned to this: a free run of seconds does not feel it, and takes half the time."""
+
+
+@dataclass(frozen=True)
+class HorizonError:
+    """Root mean square of position over joints and time up to a horizon, rad or m; None where a model ran away or cannot run."""
+
+    horizon_s: float
+    identified: float | None
+    description: float | None
+    described: bool = True
+    """Whether the description has the masses that a free run needs; a DH table may lack them."""
+
+    def texts(self, scale: float = 1.0) -> tuple[str, str]:
+        """Both errors in words."""
+        own, other = (
+            "runs away" if error is None else f"{scale * error:.3g}" for error in (self.identified, self.description)
+        )
+        return own, other if self.described else "no masses"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"horizon_s": self.horizon_s, "identified": self.identified, "description": self.description}
+
+
+def error_over_horizons(
+    identified: Robot, description: Robot, samples: Samples, most_windows: int = MOST_WINDOWS
+) -> tuple[HorizonError, ...]:
+    """Both models from the same measured states, over every horizon that fits into the samples.
+
+    A free run over a horizon goes on where that over the shorter one ended, so every model runs once. A description without
+    masses, such as a DH table, has no motion of its own and no errors.
+    """
+    if len(samples) > 1:  # one sample of several where they follow one another faster than a free run needs
+        samples = samples[:: max(1, round(FINEST_STEP_S / float(np.median(np.diff(samples.time)))))]
+    steps = np.diff(samples.time)
+    fitting = [h for h in HORIZONS_S if h <= 0.5 * samples.duration_s and h >= float(np.median(steps))]
+    if not fitting:
+        raise InputError(f"samples last {samples.duration_s:.3g} s, too short for a free run of {HORIZONS_S[0]:g} s")
+    windows = even_windows(samples, fitting[-1], min(most_windows, windows_for(identified)))
+    own = _errors(identified, samples, windows, fitting)
+    described = is_simulatable(description)
+    other = _errors(description, samples, windows, fitting) if described else [None] * len(fitting)
+    return tuple(HorizonError(*one, described) for one in zip(fitting, own, other, strict=True))
+
+
+def _errors(robot: Robot, samples: Samples, windows: Windows, horizons_s: Sequence[float]) -> list[float | None]:
+    """The error over each horizon; None for those at which the robot has run away."""
+    check_free_run(robot, samples, horizons_s[-1])
+    if samples.torque is None:
+        raise InputError("samples hold no torque, so there is nothing to replay")
+    free, first, torque = FreeRobot.of(robot), windows.starts, _driving(robot, samples, samples.torque)
+    q, v, done, squares = samples.position[first], samples.velocity[first], 0, 0.0
+    errors: list[float | None] = []
+    for horizon_s in horizons_s:
+        end = windows.shortened(horizon_s).n_steps
+        if end > done:  # on from where the last horizon ended; one that runs away is not followed further
+            rows = first[:, None] + np.arange(done, end + 1)
+            try:
+                position, velocity = free.run(q, v, torque[rows], windows.step_s)
+            except RunawayError:
+                break
+            squares += float(((position - samples.position[rows])[:, 1:] ** 2).sum())
+            q, v, done = position[:, -1], velocity[:, -1], end
+        errors.append(float(np.sqrt(squares / (len(first) * done * samples.position.shape[1]))))
+    return [*errors, *[None] * (len(horizons_s) - len(errors))]

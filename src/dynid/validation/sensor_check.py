@@ -19,9 +19,9 @@ from itertools import permutations, product
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.recording.finding import Finding
-from dynid.recording.wrench_samples import WrenchSamples
-from dynid.robot.motion import LinkMotion
+from dynid.finding import Finding
+from dynid.model.frames import LinkMotion
+from dynid.signals.samples import WrenchSamples
 
 KGF = 9.80665
 FAR_M = 20.0
@@ -125,12 +125,12 @@ def _compensated(place: str, fall: Array, kinematic: Array, rest: dict[str, Arra
         return ()
     return (
         Finding(
-            "gravity_compensated",
             "error",
             f"{place}: the force follows acceleration with a mass of {moved / np.sqrt(3.0):.3g} kg but gravity with "
             f"{weight / np.sqrt(3.0):.2g} kg, "
             "so gravity was compensated before the wrench was logged",
             "log the sensor before gravity compensation (the raw wrench)",
+            code="gravity_compensated",
             values={"mass_by_acceleration": moved / np.sqrt(3.0), "mass_by_gravity": weight / np.sqrt(3.0)},
         ),
     )
@@ -188,10 +188,10 @@ def _axes_finding(place: str, P: Array, what: str, moments: Array | None) -> Fin
     others = _mapping("m", P if moments is None else moments)
     columns_now = ", ".join(f'"{name}"' for name in (*forces, *others))
     return Finding(
-        f"{what}_axes",
         "error",
         sentence,
         f"name the columns in a mapping (--mapping FILE): wrench = [{columns_now}], or give the frame that the sensor has (--frame-pose)",
+        code=f"{what}_axes",
         values={"axes": names},
     )
 
@@ -219,44 +219,44 @@ def _units(place: str, force: _Fit, moment: _Fit) -> tuple[Finding, ...]:
     if far > FAR_M or (clear and 200.0 < along < 5000.0):
         return (
             Finding(
-                "moment_unit",
                 "error",
                 f"{place}: the moments put the centre of mass {far:.3g} m from the sensor, a thousand times too far: "
                 "they are in N mm, expected N m",
                 'say so in a mapping (--mapping FILE): [units] moment = "Nmm"',
+                code="moment_unit",
                 values=values,
             ),
         )
     if clear and 5.0 < along < 20.0:
         return (
             Finding(
-                "force_unit",
                 "error",
                 f"{place}: force and moment show first moments that differ by a factor of {along:.3g}: "
                 "the force is in kgf (9.81 N), expected N",
                 'say so in a mapping (--mapping FILE): [units] force = "kgf"',
+                code="force_unit",
                 values=values,
             ),
         )
     if clear and 0.05 < along < 0.2:
         return (
             Finding(
-                "moment_unit",
                 "error",
                 f"{place}: force and moment show first moments that differ by a factor of {along:.3g}: "
                 "the moment is in kgf m, expected N m",
                 'say so in a mapping (--mapping FILE): [units] moment = "kgfm"',
+                code="moment_unit",
                 values=values,
             ),
         )
     if far > UNLIKELY_M:
         return (
             Finding(
-                "distant_centre",
                 "warning",
                 f"{place}: the centre of mass would be {far:.2g} m from the sensor; the force may be in kgf or "
                 "the moment in another unit than N m",
                 'state the units in a mapping (--mapping FILE): [units] force = "kgf"',
+                code="distant_centre",
                 values=values,
             ),
         )

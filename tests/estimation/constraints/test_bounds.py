@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
+from dynid.estimation.constraints.base import Layout
+from dynid.estimation.constraints.bodies import CentreOfMassInSphere, MassBounds, TotalMass
 from dynid.estimation.constraints.bounds import LEAST_MASS, Bounds, read_bounds
-from dynid.estimation.constraints.constraints import CentreOfMassInSphere, Linear, MassBounds, TotalMass
-from dynid.estimation.convex.layout import Layout
-from dynid.inertia import mass_com_inertia
-from dynid.robot.effects import Viscous
+from dynid.estimation.constraints.conditions import Reader
+from dynid.estimation.constraints.parameters import Linear
+from dynid.model.effects.linear import Viscous
+from dynid.model.inertia import mass_com_inertia
 from messages import facts
+from noisy_logs import short_arm
 from problems import planar_2r
 
 ROBOT = planar_2r([Viscous()])
@@ -145,3 +148,65 @@ def test_files_that_are_no_text_or_not_there(tmp_path):
         read_bounds(tmp_path / "b.csv")
     with pytest.raises(InputError, match=facts("nowhere.csv")):
         read_bounds(tmp_path / "nowhere.csv")
+
+
+ARM = short_arm()
+
+
+LAYOUT = Layout.of_parameters(ARM.parameters)
+
+
+def _random_phi(seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return ARM.parameters.values * rng.uniform(0.8, 1.2, len(ARM.parameters))
+
+
+def test_bounds_become_constraints_and_conditions(tmp_path):
+    path = tmp_path / "bounds.toml"
+    path.write_text(
+        "m1 = [0.5, 4.0]\nc1x = [-0.1, inf]\nI1xx = [0.0, 0.2]\nI1xy = [-0.1, 0.1]\nfv1 = [0.0, 2.0]\n"
+        "total_mass = [5.0, 9.0]\n[[constraints.com_sphere]]\nlink = 2\ncentre = [0.0, 0.0, 0.1]\nradius = 0.3\n"
+    )
+    bounds = read_bounds(path)
+    assert {c.kind for c in bounds.convex()} == {"mass", "linear", "total_mass", "com_sphere"}
+    assert MassBounds(1, 0.5, 4.0) in bounds.convex()
+    assert TotalMass(5.0, 9.0) in bounds.convex()
+    # a positive moment of inertia follows from consistency
+    assert [c.name for c in bounds.conditions()] == ["I1xx <= 0.2", "I1xy <= 0.1", "I1xy >= -0.1"]
+    phi = _random_phi()
+    phi[0], phi[1] = 5.0, -1.0
+    assert {"m1", "c1x"} <= set(bounds.violated(LAYOUT, phi))
+    assert bounds.violated(LAYOUT, phi)["m1"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "link,low,high\nm1,0,1\n", facts("column", "link")),
+        ("a.csv", "name,lower,upper\nm1,0\n", facts("2", "3", "bounds")),
+        ("a.csv", "name,lower,upper\nm1,zero,1\n", facts("m1", "zero")),
+        ("a.csv", "name,lower,upper\nm1,2,1\n", "bounds of 'm1' are 2 and 1"),
+        ("a.csv", "name,lower,upper\nm1,0,1\nm1,0,2\n", "bounds of 'm1' stand twice"),
+        ("a.toml", "m1 = 3\n", "expected two numbers"),
+        ("a.toml", "m1 = [\n", "is not valid TOML"),
+        ("a.xlsx", "", "expected .csv or .toml"),
+    ],
+)
+def test_bad_bounds_files_are_refused(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_bounds(tmp_path / name)
+
+
+def test_missing_bounds_file_is_named():
+    with pytest.raises(InputError, match=r"'nowhere\.csv' cannot be read"):
+        read_bounds("nowhere.csv")
+
+
+def test_one_sided_quantities():
+    phi = _random_phi()
+    inertia = Reader(LAYOUT, phi)["I1xx"]
+    upper, lower = Bounds({"I1xx": (1e-5, 0.25)}).conditions()
+    assert (upper.name, lower.name) == ("I1xx <= 0.25", "I1xx >= 1e-05")
+    assert upper.values(LAYOUT, phi) == pytest.approx(inertia - 0.25)
+    assert lower.values(LAYOUT, phi) == pytest.approx(1e-5 - inertia)

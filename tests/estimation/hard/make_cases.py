@@ -15,12 +15,15 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "benchmarks")]
 
 import numpy as np  # noqa: E402
 
-from dynid.estimation.constraints.constraints import constraints_from_table, table_from_constraints  # noqa: E402
-from dynid.estimation.convex.feasibility import closest_feasible, feasibility  # noqa: E402
+from dynid.estimation.consistency.correction import closest_feasible  # noqa: E402
+from dynid.estimation.consistency.feasibility import feasibility  # noqa: E402
+from dynid.estimation.constraints.table import constraints_from_table, table_from_constraints  # noqa: E402
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares  # noqa: E402
+from dynid.model.effects.dry_friction import Coulomb  # noqa: E402
+from dynid.model.effects.linear import Viscous  # noqa: E402
+from dynid.model.joint import Joint  # noqa: E402
+from dynid.model.robot import Robot, make_robot  # noqa: E402
 from dynid.regression.base import BaseReduction, reduce_to_base  # noqa: E402
-from dynid.robot.effects import Coulomb, Viscous  # noqa: E402
-from dynid.robot.model import Joint, Robot, make_robot  # noqa: E402
 from feasible import Problem  # noqa: E402  (before NumPy, whose threads it sets)
 from problems import random_phi, random_tree  # noqa: E402
 

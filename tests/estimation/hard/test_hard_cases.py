@@ -17,15 +17,17 @@ import pytest
 
 from consistent_problems import linear_problem, noisy_tree, optimum_in_cvxpy, relative_difference
 from dynid.errors import InputError
-from dynid.estimation.completion import parameter_scale
-from dynid.estimation.constraints.constraints import constraints_from_table
-from dynid.estimation.convex.feasibility import closest_feasible, feasibility
-from dynid.estimation.convex.layout import Layout
+from dynid.estimation.consistency.correction import closest_feasible
+from dynid.estimation.consistency.feasibility import feasibility
+from dynid.estimation.consistency.fit_problem import solve_whitened
+from dynid.estimation.constraints.base import Layout
+from dynid.estimation.constraints.table import constraints_from_table
+from dynid.estimation.linear import parameter_scale
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.methods.sdp import FeasibleSDP, solve_whitened
-from dynid.estimation.outcome import Outcome
-from dynid.inertia import PLAIN_BASIS, PSEUDO_BASIS, is_consistent
-from dynid.parameters import Column, Parameters
+from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.estimation.result import Outcome
+from dynid.model.inertia import PLAIN_BASIS, PSEUDO_BASIS, is_consistent
+from dynid.model.parameters import Column, Parameters
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import build_regression
 from problems import random_motion, random_tree
@@ -187,8 +189,8 @@ def test_the_estimate_does_not_depend_on_the_unit_of_torque(factor):
     scaled = robot.with_parameters(robot.parameters.with_values(factor * robot.parameters.values))
     q, v, a = random_motion(robot, 150, 3)
     here = FeasibleSDP(covariance="classical").estimate(data, base, robot.parameters)
-    from dynid.recording.samples import Samples
-    from dynid.regression.torque import inverse_dynamics
+    from dynid.dynamics.inverse_dynamics import inverse_dynamics
+    from dynid.signals.samples import Samples
 
     tau = inverse_dynamics(robot, q, v, a) + 3.0 * np.random.default_rng(1003).normal(size=a.shape)
     samples = Samples(time=0.01 * np.arange(150), position=q, velocity=v, acceleration=a, torque=factor * tau)
@@ -203,8 +205,8 @@ def test_data_of_rank_one_leave_the_rest_to_the_prior():
     robot = random_tree(4, 3)
     base = reduce_to_base(robot)
     q, v, a = random_motion(robot, 1, 4)
-    from dynid.recording.samples import Samples
-    from dynid.regression.torque import inverse_dynamics
+    from dynid.dynamics.inverse_dynamics import inverse_dynamics
+    from dynid.signals.samples import Samples
 
     one = [np.repeat(part, 40, axis=0) for part in (q, v, a)]
     tau = inverse_dynamics(robot, *one) * 0.5

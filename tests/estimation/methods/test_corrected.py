@@ -7,13 +7,14 @@ import pytest
 
 from consistent_problems import noisy_tree
 from dynid.errors import UnknownNameError
-from dynid.estimation.constraints.constraints import MassBounds, TotalMass
-from dynid.estimation.convex.feasibility import closest_feasible, feasibility, positive_definite_share
+from dynid.estimation.consistency.correction import closest_feasible
+from dynid.estimation.consistency.feasibility import check_mass_matrix, feasibility
+from dynid.estimation.constraints.bodies import MassBounds, TotalMass
 from dynid.estimation.methods.corrected import CorrectedLeastSquares
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.registry import method_named
 from dynid.estimation.methods.sdp import FeasibleSDP, WeightedFeasibleSDP
-from dynid.estimation.outcome import Outcome
+from dynid.estimation.result import Outcome
 
 
 def test_correction_is_least_squares_moved_to_the_nearest_feasible_values():
@@ -64,9 +65,9 @@ def test_weighted_fbpe_is_the_weighted_semidefinite_estimate():
 
 def test_share_of_positions_with_a_positive_definite_inertia_matrix():
     robot, base, data = noisy_tree(2, 4, 5.0, effects=False)
-    assert positive_definite_share(robot, robot.parameters).positive_share == 1.0
+    assert check_mass_matrix(robot, robot.parameters).positive_share == 1.0
     negative = robot.parameters.with_values(-robot.parameters.values)
-    assert positive_definite_share(robot, negative).positive_share == 0.0
+    assert check_mass_matrix(robot, negative).positive_share == 0.0
     free = OrdinaryLeastSquares(covariance="classical").estimate(data, base, robot.parameters)
     by_base = feasibility(base, free.base_values, robot=robot).mass_matrix
-    assert positive_definite_share(robot, free.standard).positive_share == by_base.positive_share
+    assert check_mass_matrix(robot, free.standard).positive_share == by_base.positive_share

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.dynamics.simulate import exact_motion
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.essential import EssentialParameters
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.simulation import exact_motion
 from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
@@ -34,7 +34,7 @@ def test_parameters_that_do_not_exist_are_dropped() -> None:
     assert found.rank == BASE.n_base - len(dropped)
     assert found.sigma_percent[[i for i in range(BASE.n_base) if i not in index]].max() <= 30.0
     assert found.details["f_statistic"] < found.details["f_limit"]
-    full = estimate(build_regression(ARM, noisy_log(LEAN_LOG, SIGMA, seed=1)), BASE)
+    full = estimate(build_regression(ARM, noisy_log(LEAN_LOG, SIGMA, seed=1)), BASE, OrdinaryLeastSquares())
     assert found.relative_error < 1.01 * full.relative_error
 
 
@@ -42,7 +42,7 @@ def test_what_matters_is_never_dropped_however_low_the_limit() -> None:
     """With a limit of 0.1 % nearly everything is a candidate; the F-test has to stop the dropping."""
     found = estimate(build_regression(ARM, noisy_log(LEAN_LOG, SIGMA, seed=2)), BASE, EssentialParameters(limit_percent=0.1))
     assert found.details["stopped_by_test"]
-    full = estimate(build_regression(ARM, noisy_log(LEAN_LOG, SIGMA, seed=2)), BASE)
+    full = estimate(build_regression(ARM, noisy_log(LEAN_LOG, SIGMA, seed=2)), BASE, OrdinaryLeastSquares())
     assert found.relative_error < 1.05 * full.relative_error
 
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dynid.dynamics.regressors import torque_regressor
+from dynid.dynamics.simulate import GravityPD
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods import instrumental
 from dynid.estimation.methods.instrumental import InstrumentalVariables, motion_frequency_hz
-from dynid.estimation.methods.weighted import WeightedLeastSquares
-from dynid.estimation.outcome import Outcome
-from dynid.recording.samples import Samples
+from dynid.estimation.methods.least_squares import WeightedLeastSquares
+from dynid.estimation.result import Outcome
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import torque_regressor
-from dynid.simulation import GravityPD
+from dynid.signals.samples import Samples
 from messages import facts
 from noisy_logs import exact_log, noisy_log, short_arm
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
-from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.methods.weighted import WeightedLeastSquares
-from dynid.estimation.outcome import Outcome
-from dynid.recording.samples import Samples
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
+from dynid.estimation.result import Outcome
 from dynid.regression.base import reduce_to_base
 from dynid.regression.energy_rows import energy_regression
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import torque_regressor
+from dynid.signals.samples import Samples
 from messages import facts
 from noisy_logs import exact_log, noisy_log, short_arm
 
@@ -50,7 +49,7 @@ def test_values_and_classical_uncertainty_follow_the_published_formulas() -> Non
 def test_the_classical_sigma_stands_beside_the_corrected_one() -> None:
     log = noisy_log(exact_log(), SIGMA, seed=1, cutoff_nyquist=0.1)
     regression = build_regression(ARM, log)
-    corrected = estimate(regression, BASE)
+    corrected = estimate(regression, BASE, OrdinaryLeastSquares())
     classical = estimate(regression, BASE, OrdinaryLeastSquares(covariance="classical"))
     assert corrected.details["covariance"] == "corrected"
     assert np.allclose(corrected.details["classical_sigma"], classical.sigma)
@@ -69,15 +68,20 @@ def test_weights_are_those_of_the_joints() -> None:
     assert np.allclose(found.details["noise_sigma"], SIGMA, rtol=0.1)
     assert found.outcome is Outcome.SOLVED
     # weighting pays where noise differs
-    errors = [np.linalg.norm((e.base_values - TRUTH) / e.sigma) for e in (estimate(regression, BASE), found)]
-    assert np.sum(found.sigma**2 / estimate(regression, BASE).sigma ** 2) < 0.8 * BASE.n_base
+    errors = [
+        np.linalg.norm((e.base_values - TRUTH) / e.sigma)
+        for e in (estimate(regression, BASE, OrdinaryLeastSquares()), found)
+    ]
+    assert np.sum(found.sigma**2 / estimate(regression, BASE, OrdinaryLeastSquares()).sigma ** 2) < 0.8 * BASE.n_base
     assert max(errors) < 3.0 * np.sqrt(BASE.n_base)
 
 
 def test_equal_weights_are_ordinary_least_squares() -> None:
     regression = build_regression(ARM, noisy_log(exact_log(), SIGMA, seed=2))
     equal = estimate(regression, BASE, WeightedLeastSquares(sigma=(2.0, 2.0, 2.0)))
-    assert np.allclose(equal.base_values, estimate(regression, BASE).base_values, rtol=1e-10, atol=1e-12)
+    assert np.allclose(
+        equal.base_values, estimate(regression, BASE, OrdinaryLeastSquares()).base_values, rtol=1e-10, atol=1e-12
+    )
 
 
 def test_iteration_that_does_not_settle_says_so() -> None:
@@ -93,7 +97,7 @@ def test_wrong_options_are_refused_in_words() -> None:
     with pytest.raises(InputError, match=facts("classical", "corrected", "bootstrap", "exact", "covariance")):
         OrdinaryLeastSquares(covariance="exact")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=facts("30", "42", "prior")):
-        estimate(regression, BASE, prior=ARM.with_effects(()).parameters)
+        estimate(regression, BASE, OrdinaryLeastSquares(), prior=ARM.with_effects(()).parameters)
 
 
 def test_energy_differences_identify_without_acceleration() -> None:

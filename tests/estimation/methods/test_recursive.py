@@ -8,21 +8,22 @@ import numpy as np
 import pytest
 
 from dynid.arrays import Array
+from dynid.dynamics.regressors import torque_regressor
+from dynid.dynamics.simulate import exact_motion
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.recursive import MotionNoise, RecursiveLeastSquares
-from dynid.estimation.methods.recursive_state import interval_product
-from dynid.estimation.outcome import Outcome
-from dynid.parameters import Parameters
-from dynid.recording.samples import Samples
+from dynid.estimation.online_estimate import interval_product
+from dynid.estimation.result import Outcome
+from dynid.io.demo import demo_robot
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import build_regression, matrix_regression
 from dynid.regression.independence import independent_columns
-from dynid.regression.torque import torque_regressor
-from dynid.robot.builtin import demo_robot
-from dynid.robot.effects import Armature, Coulomb, Offset, Viscous
-from dynid.simulation import exact_motion
+from dynid.signals.samples import Samples
 from messages import facts
 from noisy_logs import exact_log, locked, noisy_log, short_arm
 
@@ -252,7 +253,7 @@ def test_what_was_seen_online_serves_other_methods() -> None:
 
 
 def test_torque_noise_weights_the_joints() -> None:
-    from dynid.estimation.methods.weighted import WeightedLeastSquares
+    from dynid.estimation.methods.least_squares import WeightedLeastSquares
 
     log = noisy_log(exact_log(), SIGMA, seed=7)
     found = RecursiveLeastSquares(sigma=tuple(SIGMA)).start(ARM, BASE).update(log)
@@ -268,7 +269,7 @@ def test_a_published_grouping_works_as_well() -> None:
     assert mixed.independent is None
     log = noisy_log(exact_log(), SIGMA, seed=8)
     found = RecursiveLeastSquares().start(ARM, mixed).update(log)
-    ordinary = estimate(build_regression(ARM, log), BASE)
+    ordinary = estimate(build_regression(ARM, log), BASE, OrdinaryLeastSquares())
     assert np.allclose(found.values, mixing @ ordinary.base_values, rtol=1e-7, atol=1e-8)
 
 

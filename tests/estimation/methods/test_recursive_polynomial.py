@@ -13,12 +13,13 @@ from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.recursive import MotionNoise, RecursiveLeastSquares
 from dynid.estimation.result import Estimate
-from dynid.recording.polynomial import PolynomialApproximation
-from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
 from dynid.regression.independence import independent_columns
 from dynid.regression.polynomial_rows import OnlinePolynomialRows, PolynomialRows
+from dynid.regression.row_source import Chunk
+from dynid.signals.polynomial_kernels import PolynomialApproximation
+from dynid.signals.samples import Samples
 from noisy_logs import exact_log, locked, noisy_log, short_arm
 
 ARM = short_arm()
@@ -38,9 +39,18 @@ def both(log: Samples) -> tuple[Estimate, Estimate]:
     return tuple(estimate(regression, BASE, method) for method in (RecursiveLeastSquares(), OrdinaryLeastSquares()))
 
 
+def wide_rows(log: Samples) -> tuple[Array, Array]:
+    """``W`` over base parameters and torque of all rows."""
+    source = rows_of(log)
+    made = Chunk.concatenate(list(source.passes()))
+    wide = [block[:, :-1] @ channel.expansion for block, channel in zip(made.blocks, source.channels, strict=True)]
+    tau = np.stack([block[:, -1] for block in made.blocks], axis=1)
+    return np.stack(wide, axis=1).reshape(-1, len(ARM.parameters)) @ BASE.lift, tau.ravel()
+
+
 def visible(log: Samples) -> Array:
     """Which base parameters these very rows can tell, by QR of all of them in base order."""
-    W = np.vstack([part.regressor.reshape(-1, len(ARM.parameters)) for part in rows_of(log).rows()]) @ BASE.lift
+    W, _ = wide_rows(log)
     found = np.zeros(BASE.n_base, dtype=bool)
     found[independent_columns(W, np.arange(BASE.n_base), 1e-6).kept] = True
     return found
@@ -66,11 +76,7 @@ def test_a_locked_joint_has_the_flags_that_its_rows_deserve(joint: int) -> None:
     hidden = flags != 1
     np.testing.assert_allclose(recursive.base_values[hidden], ALL[hidden], rtol=1e-12)  # the initial value is kept
     # what is identified is the least-squares solution with the rest held
-    W, tau = [], []
-    for part in rows_of(log).rows():
-        W.append(part.regressor.reshape(-1, len(ARM.parameters)) @ BASE.lift)
-        tau.append(part.torque.ravel())
-    stacked, right = np.vstack(W), np.concatenate(tau)
+    stacked, right = wide_rows(log)
     seen = ~hidden
     size = np.linalg.norm(stacked[:, seen], axis=0)
     solution = np.linalg.lstsq(stacked[:, seen] / size, right - stacked[:, hidden] @ ALL[hidden], rcond=1e-14)[0] / size

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from dynid.errors import InputError
-from dynid.estimation.convex.consistent_set import MARGIN
-from dynid.estimation.convex.whitened import PULL
+from dynid.estimation.consistency.consistent_set import MARGIN
+from dynid.estimation.consistency.fit_problem import PULL
 from dynid.estimation.methods.registry import method_from_options
-from dynid.robot.builtin import demo_robot
-from dynid.run.options import Settings
+from dynid.io.demo import demo_robot
+from dynid.pipeline.options import Settings
 
 ROBOT = demo_robot()
-ASKED = {"margin": 1e-4, "pull": 0.0, "weighted": True, "condition": "plain"}
+ASKED = {"margin": 1e-4, "regularization": 0.0, "weighted": True, "condition": "plain"}
 
 
 def made(name: str, **options: object) -> object:
@@ -22,12 +22,12 @@ def made(name: str, **options: object) -> object:
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("sdp", ("condition", "margin", "pull", "weighted")),
-        ("fbpe-wls", ("condition", "margin", "pull", "weighted")),
+        ("sdp", ("condition", "margin", "regularization", "weighted")),
+        ("fbpe-wls", ("condition", "margin", "regularization", "weighted")),
         ("bpfc", ("condition", "margin", "weighted")),
         ("retrieve", ("condition", "margin")),
-        ("manifold", ("margin", "pull", "weighted")),
-        ("logcholesky", ("margin", "pull", "weighted")),
+        ("manifold", ("margin", "regularization", "weighted")),
+        ("logcholesky", ("margin", "regularization", "weighted")),
     ],
 )
 def test_options_reach_the_methods_that_know_them(name: str, known: tuple[str, ...]) -> None:
@@ -37,7 +37,7 @@ def test_options_reach_the_methods_that_know_them(name: str, known: tuple[str, .
 
 
 def test_the_defaults_of_the_command_line_are_those_of_the_methods() -> None:
-    assert (Settings().margin, Settings().pull) == (MARGIN, PULL)
+    assert (Settings().margin, Settings().regularization) == (MARGIN, PULL)
 
 
 @pytest.mark.parametrize("name", ["manifold", "logcholesky"])

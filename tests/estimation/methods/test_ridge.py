@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
-from dynid.estimation.completion import parameter_scale
 from dynid.estimation.estimate import estimate
+from dynid.estimation.linear import parameter_scale
+from dynid.estimation.methods.least_squares import WeightedLeastSquares
 from dynid.estimation.methods.ridge import Ridge, base_scale
-from dynid.estimation.methods.weighted import WeightedLeastSquares
-from dynid.parameters import Parameters
+from dynid.model.parameters import Parameters
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import torque_regressor
 from messages import facts
 from noisy_logs import exact_log, locked, noisy_log, short_arm
 

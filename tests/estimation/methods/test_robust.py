@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from dynid.arrays import Array
+from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.robust import TUNING, IteratedReweighted, Loss, huber_weight, tukey_weight
-from dynid.recording.samples import Samples
 from dynid.regression.base import reduce_to_base
 from dynid.regression.energy_rows import energy_regression
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import torque_regressor
+from dynid.signals.samples import Samples
 from messages import facts
 from noisy_logs import exact_log, noisy_log, short_arm
 
@@ -55,7 +56,7 @@ def test_outliers_lose_their_say(loss: Loss, gain: float) -> None:
     log = with_outliers(noisy_log(exact_log(), SIGMA, seed=1), 0.08, 15.0)
     regression = build_regression(ARM, log)
     ordinary, robust = (estimate(regression, BASE, m) for m in (None, IteratedReweighted(loss)))
-    spread = estimate(build_regression(ARM, noisy_log(exact_log(), SIGMA, seed=1)), BASE).sigma
+    spread = estimate(build_regression(ARM, noisy_log(exact_log(), SIGMA, seed=1)), BASE, OrdinaryLeastSquares()).sigma
     errors = [np.linalg.norm((e.base_values - TRUTH) / spread) for e in (ordinary, robust)]
     assert errors[1] * gain < errors[0]
     assert 0.04 < np.mean(robust.details["share_downweighted"]) < 0.16
@@ -72,7 +73,7 @@ def test_without_outliers_little_is_lost() -> None:
 
 
 def test_a_wide_tuning_constant_is_least_squares() -> None:
-    from dynid.estimation.methods.weighted import WeightedLeastSquares
+    from dynid.estimation.methods.least_squares import WeightedLeastSquares
 
     regression = build_regression(ARM, noisy_log(exact_log(), SIGMA, seed=3))
     robust = estimate(regression, BASE, IteratedReweighted(tuning=1e6))

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import cvxpy
 import numpy as np
 import pytest
 
 from consistent_problems import linear_problem, noisy_tree, optimum_in_cvxpy, relative_difference
+from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.completion import parameter_scale
-from dynid.estimation.constraints.constraints import (
-    CentreOfMassInBox,
-    CentreOfMassInSphere,
-    DensityInEllipsoid,
-    EqualLinks,
-    FixedValues,
-    MassBounds,
-    TotalMass,
-)
-from dynid.estimation.convex.conic import entropic_divergence
-from dynid.estimation.convex.feasibility import closest_feasible, feasibility
-from dynid.estimation.convex.layout import Layout
-from dynid.estimation.convex.sdpa import correction_program, feasibility_program, sdpa_text, write_sdpa
+from dynid.estimation.consistency.feasibility import feasibility
+from dynid.estimation.consistency.fit_problem import solve_whitened
+from dynid.estimation.consistency.solve import entropic_divergence
+from dynid.estimation.constraints.base import Layout
+from dynid.estimation.constraints.bodies import CentreOfMassInBox, CentreOfMassInSphere, EqualLinks, MassBounds, TotalMass
+from dynid.estimation.constraints.parameters import FixedValues
+from dynid.estimation.constraints.shapes import DensityInEllipsoid
 from dynid.estimation.estimate import estimate
+from dynid.estimation.linear import parameter_scale
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.manifold import Manifold
-from dynid.estimation.methods.sdp import FeasibleSDP, solve_whitened
-from dynid.estimation.outcome import Outcome
-from dynid.inertia import is_consistent
-from dynid.recording.samples import Samples
+from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.estimation.result import Outcome
+from dynid.model.inertia import is_consistent
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import torque_regressor
+from dynid.signals.samples import Samples
 from noisy_logs import exact_log, locked, noisy_log, short_arm
 from problems import random_motion, random_tree
 
@@ -48,7 +40,7 @@ def test_optimum_is_that_of_cvxpy(seed):
     prior = ("none", "none", "scaled", "entropic", "euclidean")[seed % 5]
     condition = "plain" if seed % 4 == 3 and prior != "entropic" else "full"
     robot, base, data = noisy_tree(seed, 2 + seed % 4, noise)
-    method = FeasibleSDP(prior=prior, condition=condition, pull=0.0 if seed == 11 else 1e-4)
+    method = FeasibleSDP(prior=prior, condition=condition, regularization=0.0 if seed == 11 else 1e-4)
     fit = method.whiten(linear_problem(robot, base, data))
     x, details, notes, outcome = solve_whitened(fit)
     assert outcome is None
@@ -74,7 +66,7 @@ def test_optimum_under_extra_constraints_is_that_of_cvxpy():
     fit = FeasibleSDP(constraints=constraints).whiten(linear_problem(robot, base, data))
     x, _, _, outcome = solve_whitened(fit)
     assert outcome is None
-    from dynid.bodies import ellipsoid_functional
+    from dynid.estimation.constraints.shapes import ellipsoid_functional
 
     at = robot.parameters.index
     ellipsoid = ellipsoid_functional(np.zeros(3), np.eye(3), np.array([0.3, 0.3, 0.2]))
@@ -153,7 +145,7 @@ def test_grouping_does_not_matter():
 def test_weighted_fit_weighs_joints_by_their_noise():
     robot, base, data = noisy_tree(5, 3, 1.0, effects=False)
     q, v, a = random_motion(robot, 300, 1)
-    from dynid.regression.torque import inverse_dynamics
+    from dynid.dynamics.inverse_dynamics import inverse_dynamics
 
     rng = np.random.default_rng(0)
     level = np.array([10.0, 0.1, 0.1])
@@ -214,7 +206,7 @@ def test_data_that_show_little_leave_the_rest_near_the_prior():
     base = reduce_to_base(robot)
     q, v, a = random_motion(robot, 200, 0)
     q[:, 1:], v[:, 1:], a[:, 1:] = 0.3, 0.0, 0.0
-    from dynid.regression.torque import inverse_dynamics
+    from dynid.dynamics.inverse_dynamics import inverse_dynamics
 
     tau = inverse_dynamics(robot, q, v, a) + 0.5 * np.random.default_rng(0).normal(size=a.shape)
     data = build_regression(robot, Samples(time=0.01 * np.arange(200), position=q, velocity=v, acceleration=a, torque=tau))
@@ -332,56 +324,3 @@ def test_public_call():
 
 
 # SDPA ---------------------------------------------------------------------------------------------
-
-
-def solved_from_sdpa(text: str) -> float:
-    """Read an SDPA file by its rules and solve it: an independent look at what was written."""
-    lines = [line for line in text.splitlines() if not line.startswith('"')]
-    m, n_blocks = int(lines[0]), int(lines[1])
-    sizes = [int(size) for size in lines[2].split()]
-    cost = np.array([float(c) for c in lines[3].split()])
-    assert len(sizes) == n_blocks
-    assert len(cost) == m
-    matrices = [np.zeros((m + 1, abs(size), abs(size))) for size in sizes]
-    for line in lines[4:]:
-        k, block, i, j, value = (float(part) for part in line.split())
-        assert i <= j
-        matrices[int(block) - 1][int(k), int(i) - 1, int(j) - 1] = value
-        matrices[int(block) - 1][int(k), int(j) - 1, int(i) - 1] = value
-    y = cvxpy.Variable(m)
-    constraints = []
-    for size, F in zip(sizes, matrices, strict=True):
-        if size < 0:
-            diagonal = F[:, np.arange(-size), np.arange(-size)]
-            constraints.append(diagonal[1:].T @ y - diagonal[0] >= 0)
-        else:
-            flat = F.reshape(m + 1, -1)
-            constraints.append(cvxpy.reshape(flat[1:].T @ y - flat[0], (size, size), order="C") >> 0)
-    program = cvxpy.Problem(cvxpy.Minimize(cost @ y), constraints)
-    program.solve(solver=cvxpy.CLARABEL)
-    return float(program.value)
-
-
-def test_sdpa_file_holds_the_same_problem(tmp_path):
-    robot, base, data = noisy_tree(0, 2, 3.0, effects=True)
-    constraints = (CentreOfMassInSphere(1, (0.0, 0.0, 0.0), 0.05), FixedValues({"fv1": 0.4}))
-    fit = FeasibleSDP(constraints=constraints, pull=1.0).whiten(linear_problem(robot, base, data))
-    x, _, _, _ = solve_whitened(fit)
-    path = write_sdpa(fit, tmp_path / "fit.dat-s")
-    assert solved_from_sdpa(path.read_text()) == pytest.approx(2.0 * fit.value(x), rel=1e-5)
-    with pytest.raises(InputError, match="log-determinant"):
-        sdpa_text(replace(FeasibleSDP(prior="entropic"), pull=0.0).whiten(linear_problem(robot, base, data)))
-
-
-def test_sdpa_files_hold_the_test_and_the_correction(tmp_path):
-    """BPFT: the common slack is the depth; BPFC: the squared distance."""
-    robot, base, data = noisy_tree(2, 2, 3.0)
-    beta = OLS.estimate(data, base, robot.parameters).base_values
-    for constraints in ((), (FixedValues({"fv1": 0.4}), CentreOfMassInSphere(1, (0.0, 0.0, 0.0), 0.3))):
-        test = feasibility(base, beta, constraints=constraints, prior=robot.parameters)
-        program = feasibility_program(base, beta, constraints=constraints, prior=robot.parameters)
-        path = write_sdpa(program, tmp_path / "bpft.dat-s")
-        assert solved_from_sdpa(path.read_text()) == pytest.approx(-test.depth, rel=1e-4, abs=1e-6)
-        near = closest_feasible(base, beta, constraints=constraints, prior=robot.parameters)
-        text = sdpa_text(correction_program(base, beta, constraints=constraints, prior=robot.parameters))
-        assert solved_from_sdpa(text) == pytest.approx(near.distance**2, rel=1e-3)

@@ -7,20 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.estimation.convex.conic import fit_in
-from dynid.estimation.convex.description import described_bodies
-from dynid.estimation.convex.layout import Layout
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.estimation.consistency import fit_problem
+from dynid.estimation.consistency.fit_problem import described_bodies
+from dynid.estimation.consistency.solve import fit_in
+from dynid.estimation.constraints.base import Layout
 from dynid.estimation.estimate import estimate
-from dynid.estimation.methods import sdp
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.sdp import FeasibleSDP
-from dynid.inertia import is_consistent, phi_from_principal
-from dynid.recording.samples import Samples
+from dynid.model.effects.dry_friction import SmoothCoulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.inertia import is_consistent, phi_from_principal
+from dynid.model.joint import Joint
+from dynid.model.robot import Robot, make_robot
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
-from dynid.regression.torque import inverse_dynamics
-from dynid.robot.effects import Armature, Offset, SmoothCoulomb, Viscous
-from dynid.robot.model import Joint, Robot, make_robot
+from dynid.signals.samples import Samples
 
 EFFECTS = (Viscous(), SmoothCoulomb(smooth_width=0.02), Offset(), Armature())
 MASSES = (12.0, 3.0, 1.2, 0.6)
@@ -180,7 +182,7 @@ def test_one_program_suffices_where_the_data_cannot_tell(monkeypatch: pytest.Mon
     truth = torso_and_arm()
     base, data = reduce_to_base(truth), build_regression(truth, log(truth, 0))
     method, programs = FeasibleSDP(prior="auto", weighted=True), []
-    monkeypatch.setattr(sdp, "fit_in", lambda *given, **options: programs.append(1) or fit_in(*given, **options))
+    monkeypatch.setattr(fit_problem, "fit_in", lambda *given, **options: programs.append(1) or fit_in(*given, **options))
     once = method.estimate(data, base, truth.parameters)
     assert len(programs) == 1
     monkeypatch.setattr(FeasibleSDP, "_at_once", lambda *_: None)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
+from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.total import TotalLeastSquares, solve_total
-from dynid.parameters import Column, Parameters
+from dynid.model.parameters import Column, Parameters
 from dynid.regression.base import BaseReduction, reduce_to_base
 from dynid.regression.factor import Regression, build_regression, matrix_regression
-from dynid.regression.torque import torque_regressor
 from noisy_logs import exact_log, noisy_log, short_arm
 
 ARM = short_arm()
@@ -60,7 +61,7 @@ def test_errors_in_the_regressor_bias_least_squares_but_not_this() -> None:
     truth = rng.normal(size=(n, 3))
     A, b = truth + 0.4 * rng.normal(size=(n, 3)), truth @ x + 0.4 * rng.normal(size=n)
     regression, base = plain_regression(A, b)
-    ordinary = estimate(regression, base)
+    ordinary = estimate(regression, base, OrdinaryLeastSquares())
     total = estimate(regression, base, TotalLeastSquares(column_error=(0.4, 0.4, 0.4), torque_error=0.4))
     assert np.linalg.norm(ordinary.base_values - x) > 0.2
     assert np.linalg.norm(total.base_values - x) < 0.03

@@ -1,30 +1,33 @@
-"""``dynid compare``: every estimator on the same data."""
+"""``dynid compare``: every estimator on the same data.
+
+``dynid compare-runs``: two runs side by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from dynid.cli.console import Stages, percent, show, show_json, show_note, show_table
-from dynid.cli.job import Job, job_of
-from dynid.cli.options import (
+from dynid.cli.program import job_of
+from dynid.cli.schema import (
     AsJson,
     ConfigFile,
     ConstraintsFile,
     OptionalLogFiles,
     OptionalRobotFile,
     UnseenLogs,
+    takes_options,
 )
-from dynid.cli.schema import takes_options
-from dynid.run.options import Fit, Model, Reading, Rows, Sensor, Work
-
-if TYPE_CHECKING:
-    pass
+from dynid.option_types import options_of
+from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
 
 
-@takes_options(Model, Rows, Fit, Reading, Sensor, Work, without=("method", "keep_bodies", "coefficients"))
+@takes_options(
+    options_of(Settings, MODEL, ROWS, ESTIMATION, READING, SENSOR, WORK), without=("method", "fix_bodies", "coefficients")
+)
 def compare(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,
@@ -43,43 +46,84 @@ def compare(
 
     Example: [bold]dynid compare arm.urdf run.parquet --methods ols,wls,sdp[/bold]
     """
-    from dynid.cli.sensor import compare_sensor_logs
-    from dynid.run.logs import SensorLogError
+    from dynid.estimation.methods.registry import METHODS
+    from dynid.pipeline.compare import compare as compare_methods
+    from dynid.pipeline.compare import compared_without
 
     job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
-    named = None if methods is None else tuple(name.strip() for name in methods.split(","))
-    if job.of_sensor_alone:
-        compare_sensor_logs(job, named, json)
-        return
-    try:
-        _compare_on_robot(job, named, json)
-    except SensorLogError:  # the joints of the robot move a sensor
-        compare_sensor_logs(job, named, json)
-
-
-def _compare_on_robot(job: Job, methods: Sequence[str] | None, json: bool) -> None:
-    """The methods on logs of joint torque."""
-    from dynid.estimation.methods.registry import METHODS
-    from dynid.run.compare import compare as compare_methods
-    from dynid.run.compare import compared_without
-
-    chosen, description = METHODS if methods is None else methods, job.described()
+    named = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))
+    description = job.described()
     with Stages(quiet=json) as stages:
         run, found = compare_methods(
-            description, job.logs, job.settings, validate_on=job.unseen, methods=chosen, tell=stages.tell
+            description, job.logs, job.settings, validate_on=job.unseen, methods=named, tell=stages.tell
         )
     if json:
-        filtered = None if run.filter is None else run.filter.describe()
-        show_json({"methods": [one.as_dict() for one in found], "filter": filtered, "rows": run.rows.as_dict()})
+        rows = {"kind": run.rows.kind} if run.body is not None else run.rows.as_dict()
+        filtered = run.filter_text or None
+        show_json({"methods": [one.as_dict() for one in found], "filter": filtered, "rows": rows})
         return
-    rows = [(one.method, percent(one.identification), percent(one.validation), *one.row) for one in found]
+    shown = [(one.method, percent(one.identification), percent(one.validation), *one.row) for one in found]
     header = ("method", "error, known", "error, unseen", "links consistent", "base values", "seconds", "outcome")
-    show_table(header, rows, text=(0, 3, 4, 6))
+    show_table(header, shown, text=(0, 3, 4, 6))
     for one in found:
         if one.sentence:
             show(f"{one.method}: {one.sentence}")
-    less = compared_without(chosen, job.settings)
+    less = "" if run.body is not None else compared_without(named, job.settings)
     if less:
         show_note(less)
-    if run.filter is not None:
-        show(f"errors against filtered torque; {run.filter.describe()}")
+    if run.filter_text:
+        show(f"errors against filtered {run.measured}; {run.filter_text}")
+
+
+def compare_runs(
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.", show_default=False)],
+    second: Annotated[Path, typer.Argument(metavar="OTHER", help="Folder of another run.", show_default=False)],
+    on: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--on", metavar="LOG", help="Log that neither run was identified on, to predict; repeat it.", show_default=False
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Show every value, not only those that differ.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Two runs side by side: what was done differently, which values differ beyond their uncertainty, and which run predicts
+    the same log better.
+
+    Example: [bold]dynid compare-runs monday tuesday --on unseen.parquet[/bold]
+    """
+    from dynid.pipeline.compare import compare_results as compared
+    from dynid.pipeline.folder import load_robot_result
+
+    found = compared(load_robot_result(first), load_robot_result(second), on or ())
+    if json:
+        show_json(found.as_dict())
+        return
+    if found.changes:
+        show_table(("what", str(first), str(second)), list(found.changes), text=(0, 1, 2))
+    else:
+        show("both runs have the same robot, logs and settings")
+    shown = found.values if every else found.differing
+    if shown:
+        rows = [
+            (
+                pair.name,
+                _value(pair.first, pair.first_sigma),
+                _value(pair.second, pair.second_sigma),
+                "" if pair.distance is None else f"{pair.distance:+.1f}",
+            )
+            for pair in shown
+        ]
+        show_table(("base parameter", str(first), str(second), "difference / its sigma"), rows)
+    show(found.sentence())
+    if found.errors:
+        band = found.errors[0].band_hz
+        errors = [(Path(pair.log).name, percent(pair.first), percent(pair.second)) for pair in found.errors]
+        title = "error of predicted torque" + ("" if band is None else f" in a band of {band:g} Hz")
+        show_table(("log", str(first), str(second)), errors, title)
+
+
+def _value(value: float | None, sigma: float | None) -> str:
+    if value is None:
+        return "not a parameter"
+    return f"{value:.4g} (not from the data)" if sigma is None else f"{value:.4g} +- {1.96 * sigma:.2g}"

@@ -1,24 +1,33 @@
-"""``dynid data``: what is in a log and what is wrong with it."""
+"""``dynid data``: what is in a log and what is wrong with it.
+
+``dynid init``: a commented run file.
+
+``dynid doctor``: versions, and what is optional and missing.
+"""
 
 from __future__ import annotations
 
+import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import show, show_json, show_note
-from dynid.cli.options import AsJson, LogFiles
-from dynid.cli.schema import takes_options
-from dynid.run.options import Model, Reading
+from dynid.cli.console import show, show_json, show_note, show_table
+from dynid.cli.schema import AsJson, LogFiles, RobotFile, takes_options
+from dynid.errors import InputError
+from dynid.option_types import options_of
+from dynid.pipeline.options import MODEL, READING, Settings
 
 if TYPE_CHECKING:
-    from dynid.recording.finding import DataCheck
-    from dynid.recording.motion import Recording
-    from dynid.recording.wrench import WrenchRecording
+    from dynid.finding import DataCheck
+    from dynid.signals.recording import Recording, WrenchRecording
 
 
-@takes_options(Reading, Model, without=("effects", "friction", "gravity", "keep_bodies", "motor_effects"))
+@takes_options(
+    options_of(Settings, READING, MODEL), without=("effects", "friction", "gravity", "fix_bodies", "motor_effects")
+)
 def data(
     logs: LogFiles,
     robot: Annotated[
@@ -43,8 +52,8 @@ def data(
 
     Example: [bold]dynid data run.csv --robot arm.urdf[/bold]
     """
-    from dynid.run.inspect import inspect_any
-    from dynid.run.log_paths import log_paths
+    from dynid.io.logs.paths import log_paths
+    from dynid.pipeline.inspect import inspect_any
 
     paths = log_paths(logs)
     looked = (inspect_any(log, robot, frame, **(given or {})) for log in paths)
@@ -76,10 +85,87 @@ def _show(log: Path, recording: Recording | WrenchRecording, check: DataCheck) -
         f"{recording.n_joints} joints; {', '.join(recording.quantities)}"
     )
     for note in recording.source.notes:
-        if not any(note in finding.sentence for finding in check.findings):  # said there already
+        if not any(note in finding.what for finding in check.findings):  # said there already
             show_note(note)
     for finding in check.findings:
-        show(f"{finding.severity}: {finding.sentence}")
-        show(f"    {finding.fix}")
+        show(f"{finding.level}: {finding.what}")
+        show(f"    {finding.remedy}")
     if not check.findings:
         show("nothing to complain about")
+
+
+def init(
+    robot: RobotFile,
+    logs: LogFiles,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Run file to write.")] = Path("dynid.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Write a commented run file for this robot and log, every default in it; `dynid identify --config` reads it.
+
+    Example: [bold]dynid init arm.urdf run.parquet[/bold]
+    """
+    from dynid.io.logs.paths import log_paths
+    from dynid.pipeline.inspect import inspect_log
+    from dynid.pipeline.run_file import write_run_file
+
+    if output.exists() and not force:
+        raise InputError(f"'{output}' exists already; --force replaces it")
+    paths = log_paths(logs)
+    amperes = [log.name for log in paths if inspect_log(log, robot)[0].torque is None]
+    path = write_run_file(output, robot, paths)
+    if json:
+        show_json({"files": [str(path)]})
+    else:
+        if amperes:
+            show(f"{amperes[0]} holds motor current: fill in drive_gains (N m per A, one per joint) in {path} first")
+        show(f"written to {path}; run it with: dynid identify --config {path}")
+
+
+NEEDED = (
+    "dynid",
+    "numpy",
+    "scipy",
+    "numba",
+    "pin",
+    "clarabel",
+    "mujoco",
+    "pyarrow",
+    "plotly",
+    "typer",
+    "rich",
+    "defusedxml",
+)
+OPTIONAL = {
+    "mcap": ("ros", "MCAP logs"),
+    "mcap-ros2-support": ("ros", "ROS 2 messages in MCAP logs"),
+    "rosbags": ("ros", "ROS 2 .db3 and ROS 1 .bag logs"),
+    "dask": ("dask", "runs on a cluster"),
+    "xacro": (None, "xacro robot descriptions"),
+}
+
+
+def doctor(json: AsJson = False) -> None:
+    """Versions of the packages that dynid uses, and optional packages that are missing.
+
+    Example: [bold]dynid doctor[/bold]
+    """
+    needed = {name: _version(name) for name in NEEDED}
+    optional = {name: _version(name) for name in OPTIONAL}
+    missing = [name for name, found in needed.items() if found is None]
+    if json:
+        show_json({"python": platform.python_version(), "needed": needed, "optional": optional, "healthy": not missing})
+        return
+    rows = [("python", platform.python_version(), ""), *((name, found or "MISSING", "") for name, found in needed.items())]
+    for name, (extra, purpose) in OPTIONAL.items():
+        install = f"pip install 'dynid[{extra}]'" if extra else f"pip install {name}"
+        rows.append((name, optional[name] or "-", purpose if optional[name] else f"{purpose}: {install}"))
+    show_table(("package", "version", ""), rows, text=(0, 2))
+    show("healthy" if not missing else f"missing: {', '.join(missing)}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dynid.cli.console import percent, say, show, show_json, show_note, show_table
-from dynid.cli.options import AsJson, Output, Seed
+from dynid.cli.schema import AsJson, Output, Seed
 
 
 def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = False) -> None:
@@ -14,7 +14,7 @@ def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = Fal
 
     Example: [bold]dynid demo -o demo[/bold]
     """
-    from dynid.publish.demo import run_demo
+    from dynid.pipeline.demo import run_demo
 
     result = run_demo(output, seed=seed, say=say)
     found = result.run.estimate
@@ -27,7 +27,7 @@ def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = Fal
                 "parity": max(item.parity for item in result.exported),
                 "torque_gap": {"before": result.torque_gap_before, "after": result.torque_gap_after},
                 "against_truth": asdict(result.against_truth),
-                "report": str(result.report),
+                "report": None if result.report is None else str(result.report),
             }
         )
         return

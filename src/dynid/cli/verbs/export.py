@@ -1,4 +1,7 @@
-"""``dynid export``: files that simulators and controllers load."""
+"""``dynid export``: files that simulators and controllers load.
+
+``dynid report``: one self-contained page.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import show, show_failure, show_json, show_note
-from dynid.cli.options import AsJson
+from dynid.cli.console import say, show, show_failure, show_json, show_note
+from dynid.cli.schema import AsJson
 
 if TYPE_CHECKING:
-    from dynid.run.export import Exported
+    from dynid.pipeline.model_files import Exported
 
 
 def export(
@@ -41,21 +44,17 @@ def export(
 
     Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
-    from dynid.cli.sensor import export_sensor_folder
     from dynid.errors import InconsistentModelError, InputError
-    from dynid.run.export import export_run, known_formats
-    from dynid.run.sensor_store import is_sensor_run
-    from dynid.run.store import load_run
+    from dynid.pipeline.export import export_models
+    from dynid.pipeline.folder import load_result
+    from dynid.pipeline.model_files import known_formats
 
-    if is_sensor_run(run):
-        export_sensor_folder(run, output or run, to.split(","), allow_inconsistent, json)
-        return
-    known = load_run(run, with_samples=True)
+    known = load_result(run, with_samples=True)
     written: list[Exported] = []
     refusals: list[str] = []
-    for format in known_formats(to.split(",")):
+    for format in known_formats(to.split(","), body=known.body is not None):
         try:
-            written += export_run(known, output or run, [format], allow_inconsistent=allow_inconsistent)
+            written += export_models(known, output or run, [format], allow_inconsistent=allow_inconsistent)
         except (InputError, InconsistentModelError) as error:  # what one format cannot hold, another may
             refusals.append(f"{format} was not written: {error}")
     if not written:
@@ -97,3 +96,32 @@ def _show_written(item: Exported) -> None:
     show(f"{', '.join(map(str, item.files))}{proof}")
     if item.lacks():
         show(f"{item.path.name}: {item.lacks()}")
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an earlier identification.", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="File to write; default: report.html in the run.", show_default=False),
+    ] = None,
+    png: Annotated[bool, typer.Option("--png", help="Write the figures as PNG files beside the SVG files.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Write the report of a run again, from its files and, if they still exist, its logs.
+
+    Example: [bold]dynid report run[/bold]
+    """
+    from dynid.pipeline.folder import load_result
+    from dynid.pipeline.model_files import read_exports
+    from dynid.pipeline.report import report_result
+
+    known = load_result(run, with_samples=True)
+    if known.body is not None and not known.body.samples:
+        say("the logs of this run are missing or have changed: the wrench is left out")
+    if known.filter is not None and not (known.samples or known.unseen):
+        say("the logs of this run are missing or have changed: torque, excitation and residuals are left out")
+    path = report_result(known, output or run / "report.html", exported=read_exports(run), png=png)
+    if json:
+        show_json({"files": [str(path)]})
+    else:
+        show(f"written to {path}")

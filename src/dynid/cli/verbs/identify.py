@@ -10,10 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.at_most import check_at_most, end_above
-from dynid.cli.console import Stages, percent, say, show, show_failure, show_json, show_note, show_table
-from dynid.cli.job import Job, job_of
-from dynid.cli.options import (
+from dynid.cli.bodies import show_sensor
+from dynid.cli.console import (
+    Stages,
+    check_max_error,
+    end_above,
+    percent,
+    say,
+    show,
+    show_failure,
+    show_json,
+    show_note,
+    show_table,
+)
+from dynid.cli.program import Job, job_of
+from dynid.cli.schema import (
     AsJson,
     ConfigFile,
     ConstraintsFile,
@@ -21,16 +32,17 @@ from dynid.cli.options import (
     OptionalRobotFile,
     RunFolder,
     UnseenLogs,
+    takes_options,
 )
-from dynid.cli.schema import takes_options
-from dynid.run.options import Fit, Model, Reading, Rows, Sensor, Work
+from dynid.option_types import options_of
+from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
 
 if TYPE_CHECKING:
-    from dynid.publish.publish import Published
-    from dynid.run.record import Run
+    from dynid.pipeline.export import Published
+    from dynid.pipeline.result import IdentificationResult
 
 
-@takes_options(Model, Rows, Fit, Reading, Sensor, Work)
+@takes_options(options_of(Settings, MODEL, ROWS, ESTIMATION, READING, SENSOR, WORK))
 def identify(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,
@@ -50,15 +62,26 @@ def identify(
         str, typer.Option("--export", help="Formats of the exported model: urdf, mjcf, sdf, c, json.")
     ] = "urdf,mjcf",
     constraints: ConstraintsFile = None,
-    at_most: Annotated[
+    max_error: Annotated[
         float | None,
         typer.Option(
-            "--at-most",
+            "--max-error",
             metavar="FRACTION",
             help="Exit with 1 if the relative error of filtered torque exceeds this fraction, on unseen data where there are any.",
             show_default=False,
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 unless the verdict is good.", show_default=False)
+    ] = False,
+    apply_advice: Annotated[
+        bool,
+        typer.Option(
+            "--apply-advice",
+            help="Add the option that advice names and identify again, at most three times; what made the error worse is taken back.",
+            show_default=False,
+        ),
+    ] = False,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -69,57 +92,56 @@ def identify(
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
-    from dynid.cli.sensor import identify_sensor_logs
-    from dynid.run.export import known_formats
-    from dynid.run.logs import SensorLogError
+    from dynid.pipeline.model_files import known_formats
 
-    check_at_most(at_most)
+    check_max_error(max_error)
     formats = known_formats(export.split(","))
     job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
     target = output or job.output or Path("run")
-    if job.of_sensor_alone:
-        identify_sensor_logs(job, target, formats, at_most, json)
-        return
     methods = None if compare is None else [name.strip() for name in compare.split(",")]
-    try:
-        run, published = _published(job, target, formats, methods, json)
-    except SensorLogError:  # the joints of the robot move a sensor
-        identify_sensor_logs(job, target, formats, at_most, json)
-        return
-    _tell(run, published, at_most, json)
+    run, published = _published(job, target, formats, methods, json, apply_advice)
+    _tell(run, published, max_error, json)
     _end_without_answer(run)
-    end_above(run.judged_error, at_most)
+    end_above(run.judged_error, max_error)
+    if strict and run.verdict is not None and run.verdict.grade != "good":
+        show_failure(f"the verdict is '{run.verdict.grade}', expected 'good' by --strict")
+        raise typer.Exit(1)
 
 
 def _published(
-    job: Job, target: Path, formats: Sequence[str], methods: Sequence[str] | None, quiet: bool
-) -> tuple[Run, Published]:
+    job: Job, target: Path, formats: Sequence[str], methods: Sequence[str] | None, quiet: bool, apply_advice: bool
+) -> tuple[IdentificationResult, Published]:
     """The robot identified from its logs, with the other methods that were asked for, in its folder."""
-    from dynid.publish.publish import publish_run, reserved
-    from dynid.run.identify import identify as identify_robot
-    from dynid.run.log_paths import names_of
+    from dynid.io.logs.paths import names_of
+    from dynid.pipeline.export import reserved, write_result
+    from dynid.pipeline.follow_advice import follow_advice
+    from dynid.pipeline.identify import identify as identify_robot
 
     gc.freeze()  # what modules hold lives to the end: nobody need look there for garbage
     settings = job.settings
     description = job.described(needs_logs=not settings.coefficients)
     if not quiet:
         sources = [Path(settings.coefficients)] if settings.coefficients else job.logs
-        say(f"identifying {description.name} from {names_of(sources)}")
+        say(f"identifying {'the body on a sensor' if description is None else description.name} from {names_of(sources)}")
     with reserved(target), Stages(quiet=quiet) as stages:
-        run = identify_robot(description, job.logs, settings, validate_on=job.unseen, tell=stages.tell)
-        if methods is not None:
-            from dynid.run.compare import compare_on
+
+        def run_with(own: Settings) -> IdentificationResult:
+            return identify_robot(description, job.logs, own, validate_on=job.unseen, tell=stages.tell)
+
+        run = follow_advice(settings, run_with) if apply_advice else run_with(settings)
+        if methods is not None and run.body is None:  # of a body every method is shown anyway
+            from dynid.pipeline.compare import compare_on
 
             found = compare_on(run, settings, methods, tell=stages.tell)
             run = replace(run, comparisons=tuple(one.as_dict() for one in found))
-        return run, publish_run(run, target, formats=formats, tell=stages.tell)
+        return run, write_result(run, target, formats=formats, tell=stages.tell)
 
 
-def _tell(run: Run, published: Published, at_most: float | None, json: bool) -> None:
+def _tell(run: IdentificationResult, published: Published, max_error: float | None, json: bool) -> None:
     """What was found and written."""
     if json:
         files = [str(path) for path in published.files]
-        show_json(run.summary() | {"files": files, "refusals": list(published.refusals), "at_most": at_most})
+        show_json(run.summary() | {"files": files, "refusals": list(published.refusals), "at_most": max_error})
         return
     show_run(run)
     _show_published(published)
@@ -137,18 +159,22 @@ def _show_published(published: Published) -> None:
         show(f"written: {path}")
 
 
-def _end_without_answer(run: Run) -> None:
+def _end_without_answer(run: IdentificationResult) -> None:
     """Exit code 1 where a constrained method found no parameters that keep its constraints."""
     if not run.estimate.outcome.usable:
         show_failure(f"{run.estimate.method} found no answer: {run.estimate.outcome.value}")
         raise typer.Exit(1)
 
 
-def show_run(run: Run) -> None:
+def show_run(run: IdentificationResult) -> None:
     """What a run found."""
     from dynid.estimation.advice import advice_lines
 
     found = run.estimate
+    if run.body is not None:
+        show_sensor(run.body)
+        _show_errors(run)
+        return
     for note in run.notes:
         show_note(note)
     _show_values(run)
@@ -163,14 +189,14 @@ def show_run(run: Run) -> None:
         f"condition number {found.condition_number:.4g} (scaled {found.condition_number_scaled:.4g})"
     )
     _show_errors(run)
-    if "lower_bound" in found.details:
-        show_retrieval(dict(found.details))
+    if run.retrieval:
+        show_retrieval(run.retrieval)
     for line in advice_lines(run.advice):
         show(f"advice: {line}")
     show_consistency(run)
 
 
-def _show_values(run: Run) -> None:
+def _show_values(run: IdentificationResult) -> None:
     """Base parameters, and the numbers inside friction."""
     found = run.estimate
     rows = [
@@ -185,10 +211,10 @@ def _show_values(run: Run) -> None:
         show_table(("joint", "number inside friction", "value", "95 % interval", "unit"), inner, text=(0, 1, 3, 4))
 
 
-def _show_errors(run: Run) -> None:
+def _show_errors(run: IdentificationResult) -> None:
     """What the model leaves of the rows, of the torque identified on and of unseen torque."""
     found, own = run.estimate, run.identification
-    if run.row_error is not None and run.rows.kind not in ("torque", "static"):
+    if run.row_error is not None and run.rows.kind not in ("torque", "static", "wrench"):
         left = [
             f"{percent(error.relative_error)} of {words}"
             for error, words in ((run.row_error, "the rows identified on"), (run.row_validation, "unseen rows"))
@@ -197,21 +223,23 @@ def _show_errors(run: Run) -> None:
         show(f"{run.rows.kind} rows: {', '.join(left)} left unexplained")
     identified = found.relative_error if own is None else own.relative_error
     identified_raw = None if own is None else own.relative_error_raw
-    if run.filter is None:
+    if run.rows.kind == "static":
         show(f"inertia matrices and gravity of {found.n_samples} poses: explained to {percent(identified)}")
     else:
-        show(f"torque error on the identification set: {percent(identified)} filtered, {percent(identified_raw)} raw")
+        show(
+            f"{run.measured} error on the identification set: {percent(identified)} filtered, {percent(identified_raw)} raw"
+        )
     _show_unseen(run)
 
 
-def _show_unseen(run: Run) -> None:
+def _show_unseen(run: IdentificationResult) -> None:
     unseen = run.validation
     if unseen is not None:
         filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
-        show(f"torque error on unseen data: {filtered} filtered, {raw} raw")
+        show(f"{run.measured} error on unseen data: {filtered} filtered, {raw} raw")
 
 
-def show_consistency(run: Run) -> None:
+def show_consistency(run: IdentificationResult) -> None:
     """What is proven of the links and of the base values."""
     verdict, links = run.feasibility, "yes, every link" if run.consistency.feasible else "no, see the notes"
     show(f"physically consistent: {links}")
@@ -227,12 +255,12 @@ def show_consistency(run: Run) -> None:
     show(f"base values that a robot can have ({verdict.condition} condition): {words[verdict.proof]}{matrix}")
 
 
-def _show_coefficients(run: Run) -> None:
+def _show_coefficients(run: IdentificationResult) -> None:
     """What a retrieval from given coefficients found."""
     found = run.estimate
     show(f"{run.robot.name}: {found.n_rows} coefficients fix {found.rank} of {found.base.n_base} base parameters")
     _show_unseen(run)
-    show_retrieval(dict(found.details))
+    show_retrieval(run.retrieval)
     show_consistency(run)
 
 

@@ -10,28 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.at_most import check_at_most, end_above
-from dynid.cli.console import percent, show, show_json, show_note, show_table, show_warning
-from dynid.cli.options import AsJson, LogFiles
-from dynid.cli.schema import takes_options
+from dynid.cli.console import check_max_error, end_above, percent, show, show_json, show_note, show_table, show_warning
+from dynid.cli.schema import AsJson, LogFiles, takes_options
 from dynid.errors import InputError
-from dynid.run.options import Reading, Rows, Work
+from dynid.option_types import options_of
+from dynid.pipeline.options import READING, ROWS, WORK, Settings
 
 if TYPE_CHECKING:
-    from dynid.validation.horizons import HorizonError
-    from dynid.validation.replay import Replay
-    from dynid.validation.rows import RowError
-    from dynid.validation.torque import Validation
+    from dynid.validation.prediction import PredictionError, Validation
+    from dynid.validation.replay import HorizonError, Replay
 
 
-@takes_options(Reading, Rows, Work, without=("dead_zone", "window"))  # --window is that of --replay
+@takes_options(options_of(Settings, READING, ROWS, WORK), without=("dead_zone", "window"))  # --window is that of --replay
 def validate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an earlier identification.", show_default=False)],
     logs: LogFiles,
-    at_most: Annotated[
+    max_error: Annotated[
         float | None,
         typer.Option(
-            "--at-most",
+            "--max-error",
             help="Exit with 1 if the relative error exceeds this fraction: that of the filtered torque, or with --rows that "
             "of these rows.",
         ),
@@ -53,39 +50,35 @@ def validate(
     The error in the run's own rows is shown as well; --rows chooses another statement to judge by. A run from a table of
     poses or from coefficients has no filter: give --cutoff-hz. For another run, filter options are refused.
 
-    Example: [bold]dynid validate run unseen.csv --at-most 0.05[/bold]
+    Example: [bold]dynid validate run unseen.csv --max-error 0.05[/bold]
     """
-    from dynid.cli.sensor import validate_sensor_logs
-    from dynid.run.log_paths import log_paths
-    from dynid.run.misread import misread_logs
-    from dynid.run.sensor_store import is_sensor_run
-    from dynid.run.store import load_run
-    from dynid.run.unseen import unseen_logs
-    from dynid.validation.horizons import error_over_horizons
-    from dynid.validation.replay import replay
+    from dynid.io.logs.paths import log_paths
+    from dynid.pipeline.folder import load_result
+    from dynid.pipeline.identify_wrench import validate_wrench
+    from dynid.pipeline.validate import misread_logs, unseen_logs
+    from dynid.validation.replay import error_over_horizons, replay
 
-    check_at_most(at_most)
+    check_max_error(max_error)
     asked = given or {}
     paths = log_paths(logs)
-    if is_sensor_run(run):
+    known = load_result(run)
+    if known.body is not None:
         if forward:
             raise InputError(
                 f"--replay drives a robot by joint torque; run '{run}' is that of a body on a force/torque sensor"
             )
-        validate_sensor_logs(run, paths, at_most, asked, json)
+        found = _Found(paths, validate_wrench(known, paths, asked))
+        found.tell(max_error, json)
+        end_above(found.verdict.relative_error, max_error)
         return
-    known = load_run(run)
     unseen = unseen_logs(known, paths, **asked)
     verdict, rows = unseen.validation(), unseen.row_error()
     judged = rows.relative_error if "rows" in asked else verdict.relative_error
-    replays = [replay(known.identified, one, window_s=window) for one in unseen.samples] if forward else []
-    horizons = [error_over_horizons(known.identified, known.robot, one) for one in unseen.samples] if forward else []
+    replays = [replay(known.model, one, window_s=window) for one in unseen.samples] if forward else []
+    horizons = [error_over_horizons(known.model, known.robot, one) for one in unseen.samples] if forward else []
     found = _Found(paths, verdict, rows, replays, horizons, misread_logs(known, unseen.recordings))
-    if json:
-        show_json(found.as_dict() | {"at_most": at_most})
-    else:
-        found.show()
-    end_above(judged, at_most)
+    found.tell(max_error, json)
+    end_above(judged, max_error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +87,19 @@ class _Found:
 
     paths: Sequence[Path]
     verdict: Validation
-    rows: RowError
-    replays: Sequence[Replay]
-    horizons: Sequence[Sequence[HorizonError]]
-    warnings: Sequence[str]
+    rows: PredictionError | None = None
+    """Of the rows of joint torque; None for the wrench of a sensor."""
+    replays: Sequence[Replay] = ()
+    horizons: Sequence[Sequence[HorizonError]] = ()
+    warnings: Sequence[str] = ()
     """What makes the errors those of reading and not of the model."""
+
+    def tell(self, max_error: float | None, json: bool) -> None:
+        """As one JSON object, or as tables."""
+        if json:
+            show_json(self.as_dict() | {"at_most": max_error})
+        else:
+            self.show()
 
     def as_dict(self) -> dict[str, Any]:
         """What ``dynid validate --json`` prints."""
@@ -115,14 +116,15 @@ class _Found:
         ]
         for log, found, errors in zip(logs, self.replays, self.horizons, strict=False):
             log["replay"] = {**found.summary(), "horizons": [one.as_dict() for one in errors]}
-        return {
+        shown = {
             "relative_error": verdict.relative_error,
             "relative_error_raw": verdict.relative_error_raw,
             "rmse": verdict.rmse,
-            "rows": self.rows.as_dict(),
             "logs": logs,
-            "warnings": list(self.warnings),
         }
+        if self.rows is None:
+            return shown | {"n_samples": verdict.total.n_samples, "rows": {"kind": "wrench"}}
+        return shown | {"rows": self.rows.as_dict(), "warnings": list(self.warnings)}
 
     def show(self) -> None:
         """The same as tables."""
@@ -132,14 +134,15 @@ class _Found:
             for path, log in zip(self.paths, verdict.logs, strict=True)
         ]
         show_table(("log", "samples", "error, filtered", "error, raw"), per_log)
-        per_joint = zip(verdict.joint_names, verdict.rmse, verdict.total.relative_error_per_joint, strict=True)
+        per_joint = zip(verdict.joint_names, verdict.rmse, verdict.total.relative_error_per_channel, strict=True)
         joints = [(name, f"{rmse:.4g}", percent(error)) for name, rmse, error in per_joint]
-        show_table(("joint", "rmse N m or N", "error, filtered"), joints)
+        show_table(("joint" if rows else "axis", "rmse N m or N", "error, filtered"), joints)
         for path, found, errors in zip(self.paths, self.replays, self.horizons, strict=False):
             show_replay(path.name, found)
             show_horizons(errors)
         show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")
-        show(f"{rows.kind} rows: {percent(rows.relative_error)} of {rows.n_rows} rows")
+        if rows is not None:
+            show(f"{rows.kind} rows: {percent(rows.relative_error)} of {rows.n_samples} rows")
         for warning in self.warnings:
             show_warning(warning)
 

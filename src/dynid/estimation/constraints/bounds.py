@@ -34,27 +34,23 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
+from dynid.estimation.constraints.base import Constraint, Layout
+from dynid.estimation.constraints.bodies import MassBounds, TotalMass
 from dynid.estimation.constraints.conditions import (
     TOTAL_MASS,
     Condition,
-    NameAtMost,
+    Reader,
     barycentric_name,
     centre_name,
     expected_names,
     is_known,
     parameter_name,
 )
-from dynid.estimation.constraints.constraints import (
-    Constraint,
-    Linear,
-    MassBounds,
-    TotalMass,
-    constraints_from_table,
-    with_meshes_seen_from,
-)
-from dynid.estimation.convex.layout import Layout
-from dynid.parameters import Parameters
-from dynid.structured import read_limited, toml_table
+from dynid.estimation.constraints.expression import condition_from_text
+from dynid.estimation.constraints.parameters import Linear
+from dynid.estimation.constraints.table import constraints_from_table, with_meshes_seen_from
+from dynid.files import read_limited, toml_table
+from dynid.model.parameters import Parameters
 
 LEAST_MASS = 1e-6
 """Smallest mass looked at, relative to the size of the link."""
@@ -105,9 +101,9 @@ class Bounds:
             if place is None:
                 continue
             if np.isfinite(upper):
-                found.append(Condition(f"{name} <= {upper:g}", NameAtMost(name, 1.0, upper)))
+                found.append(condition_from_text(f"{name} <= {upper!r}", f"{name} <= {upper:g}"))
             if np.isfinite(lower) and not (place[1] in _DIAGONAL and lower <= 0.0):
-                found.append(Condition(f"{name} >= {lower:g}", NameAtMost(name, -1.0, -lower)))
+                found.append(condition_from_text(f"{name} >= {lower!r}", f"{name} >= {lower:g}"))
         return tuple(found)
 
     def check(self, parameters: Parameters, source: str = "the bounds") -> None:
@@ -161,8 +157,6 @@ class Bounds:
 
     def violated(self, layout: Layout, phi: Array) -> dict[str, float]:
         """Names of the bounds that do not hold, in the file's own quantities, with how far each is outside."""
-        from dynid.estimation.constraints.conditions import Reader
-
         read = Reader(layout, phi)
         found = {}
         for name, (lower, upper) in self.limits.items():
@@ -171,6 +165,26 @@ class Bounds:
             if outside > 0.0:
                 found[name] = outside
         return found
+
+
+def phi_from_box(layout: Layout, p: Array) -> Array:
+    """``phi`` from ``(m, c, I)`` in the order of ``phi`` (26)."""
+    rows = p[layout.slots]
+    m, x, y, z = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3]
+    xx, yy, zz = m * x * x, m * y * y, m * z * z
+    new = np.empty_like(rows)
+    new[:, 0] = m
+    new[:, 1:4] = m[:, None] * rows[:, 1:4]
+    new[:, 4:] = rows[:, 4:]
+    new[:, 4] += yy + zz
+    new[:, 5] -= m * x * y
+    new[:, 6] += xx + zz
+    new[:, 7] -= m * x * z
+    new[:, 8] -= m * y * z
+    new[:, 9] += xx + yy
+    phi = np.array(p)
+    phi[layout.slots] = new
+    return phi
 
 
 def centre_of(constraint: Linear) -> tuple[int, str] | None:
@@ -188,7 +202,14 @@ def _centre_rows(name: str, link: int, axis: str, lower: float, upper: float) ->
 
 
 def read_bounds(path: str | Path) -> Bounds:
-    """Bounds from a CSV or TOML file."""
+    r"""Bounds from a CSV (name, lower, upper) or TOML file.
+
+    Examples:
+        >>> with open("bounds.csv", "w") as file:
+        ...     _ = file.write("name,lower,upper\nm1,0.5,4.0\n")
+        >>> read_bounds("bounds.csv").of("m1")
+        (0.5, 4.0)
+    """
     place = Path(path)
     content = read_limited(place, f"bounds file '{place}'")
     try:

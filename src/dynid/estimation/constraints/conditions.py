@@ -23,128 +23,15 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.convex.layout import Layout
-from dynid.naming import canonical_name
-from dynid.parameters import Parameters
+from dynid.estimation.constraints.base import Layout
+from dynid.model.effects.mathematics import Dual, parts
+from dynid.model.parameters import Parameters, canonical_name
 
 TOTAL_MASS = "total_mass"
+GRADIENT = "phi"
+"""The quantity that a dual number of a condition changes with: all parameters together."""
 STEP = 6e-6
 """Relative step of central differences."""
-
-
-class Dual:
-    """A number with its gradient: ``(a, a')``; comparisons look at the number."""
-
-    __slots__ = ("gradient", "value")
-
-    def __init__(self, value: float, gradient: Array) -> None:
-        self.value = float(value)
-        self.gradient = gradient
-
-    def __repr__(self) -> str:
-        return f"Dual({self.value!r})"
-
-    def __add__(self, other: Number) -> Dual:
-        return Dual(self.value + _value(other), self.gradient + _gradient(other))
-
-    __radd__ = __add__
-
-    def __neg__(self) -> Dual:
-        return Dual(-self.value, -self.gradient)
-
-    def __pos__(self) -> Dual:
-        return self
-
-    def __sub__(self, other: Number) -> Dual:
-        return Dual(self.value - _value(other), self.gradient - _gradient(other))
-
-    def __rsub__(self, other: Number) -> Dual:
-        return Dual(_value(other) - self.value, _gradient(other) - self.gradient)
-
-    def __mul__(self, other: Number) -> Dual:
-        a, b = self.value, _value(other)
-        return Dual(a * b, b * self.gradient + a * _gradient(other))
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Number) -> Dual:
-        a, b = self.value, _value(other)
-        return Dual(a / b, (self.gradient - (a / b) * _gradient(other)) / b)
-
-    def __rtruediv__(self, other: Number) -> Dual:
-        a, b = _value(other), self.value
-        return Dual(a / b, (_gradient(other) - (a / b) * self.gradient) / b)
-
-    def __pow__(self, exponent: Number) -> Dual:
-        if isinstance(exponent, Dual):
-            return (exponent * self.log()).exp()
-        n = float(exponent)
-        slope = 0.0 if n == 0.0 else n * self.value ** (n - 1.0)
-        return Dual(self.value**n, slope * self.gradient)
-
-    def __abs__(self) -> Dual:
-        return self if self.value >= 0.0 else -self
-
-    def __lt__(self, other: Number) -> bool:
-        return self.value < _value(other)
-
-    def __le__(self, other: Number) -> bool:
-        return self.value <= _value(other)
-
-    def __gt__(self, other: Number) -> bool:
-        return self.value > _value(other)
-
-    def __ge__(self, other: Number) -> bool:
-        return self.value >= _value(other)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dual | float | int) and self.value == _value(other)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __bool__(self) -> bool:
-        return self.value != 0.0
-
-    def sqrt(self) -> Dual:
-        """Square root; at zero, where there is no derivative, that of the flat side."""
-        root = float(np.sqrt(self.value))
-        return Dual(root, (0.5 / root if root > 0.0 else 0.0) * self.gradient)
-
-    def exp(self) -> Dual:
-        value = float(np.exp(self.value))
-        return Dual(value, value * self.gradient)
-
-    def log(self) -> Dual:
-        return Dual(float(np.log(self.value)), self.gradient / self.value)
-
-    def sin(self) -> Dual:
-        return Dual(float(np.sin(self.value)), float(np.cos(self.value)) * self.gradient)
-
-    def cos(self) -> Dual:
-        return Dual(float(np.cos(self.value)), -float(np.sin(self.value)) * self.gradient)
-
-    def tan(self) -> Dual:
-        return self.sin() / self.cos()
-
-    def arctan2(self, other: Number) -> Dual:
-        y, x = self.value, _value(other)
-        slope = (x * self.gradient - y * _gradient(other)) / (x * x + y * y)
-        return Dual(float(np.arctan2(y, x)), slope)
-
-    def hypot(self, other: Number) -> Dual:
-        return (self * self + other * other).sqrt()
-
-
-Number: TypeAlias = Dual | float
-
-
-def _value(number: Number) -> float:
-    return number.value if isinstance(number, Dual) else float(number)
-
-
-def _gradient(number: Number) -> Any:
-    return number.gradient if isinstance(number, Dual) else 0.0
 
 
 _CENTRE = re.compile(r"c_?(\d{1,9})([xyz])|c([xyz])(\d{1,9})")
@@ -204,7 +91,7 @@ class Reader:
 
     def _at(self, index: int) -> Any:
         value = float(self._values[index])
-        return value if self._unit is None else Dual(value, self._unit[index])
+        return value if self._unit is None else Dual(value, {GRADIENT: self._unit[index]})
 
     def __getitem__(self, name: str) -> Any:
         centre, inertia = centre_name(name), barycentric_name(name)
@@ -249,7 +136,12 @@ Violation: TypeAlias = Callable[[Reader], Any]
 
 @dataclass(frozen=True)
 class Condition:
-    """A named function that is positive where it is violated."""
+    """A named function of the parameters by name that is positive where the condition is violated.
+
+    Examples:
+        >>> Condition("link 1 is heavier", lambda p: p["m2"] - p["m1"]).name
+        'link 1 is heavier'
+    """
 
     name: str
     violation: Violation
@@ -272,8 +164,8 @@ class Condition:
             if "Dual" not in str(error):
                 raise
             return (*self._differences(layout, phi, scale), False)
-        h = np.array([_value(entry) for entry in found])
-        J = np.array([np.broadcast_to(_gradient(entry), len(layout)) for entry in found])
+        h, slopes = zip(*(parts(entry) for entry in found), strict=True)
+        J = np.array([np.broadcast_to(slope.get(GRADIENT, 0.0), len(layout)) for slope in slopes])
         return _numbers(self.name, h), J, True
 
     def _differences(self, layout: Layout, phi: Array, scale: Array) -> tuple[Array, Array]:
@@ -294,23 +186,6 @@ def _numbers(name: str, values: Any) -> Array:
     if not np.isfinite(h).all():
         raise InputError(f"condition '{name}' returned {h.tolist()}, expected finite numbers")
     return h
-
-
-@dataclass(frozen=True)
-class NameAtMost:
-    """``sign * value(name) <= bound``: the one-sided bound of a quantity that is not linear in the parameters."""
-
-    quantity: str
-    sign: float
-    bound: float
-
-    @property
-    def quantities(self) -> tuple[str, ...]:
-        """Names that it reads."""
-        return (self.quantity,)
-
-    def __call__(self, parameters: Reader) -> Any:
-        return self.sign * parameters[self.quantity] - self.bound
 
 
 def as_conditions(given: Iterable[Condition | Violation]) -> tuple[Condition, ...]:

@@ -1,8 +1,8 @@
-"""Constraints from the tables of a run file or a file of their own, and back."""
+"""Constraints and conditions from the tables of a run file or a file of their own, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,23 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints.centres import (
+from dynid.estimation.constraints.base import Constraint
+from dynid.estimation.constraints.bodies import (
     CentreOfMassInBox,
     CentreOfMassInCylinder,
     CentreOfMassInHull,
     CentreOfMassInSphere,
+    EqualLinks,
+    MassBounds,
+    SymmetricLink,
+    TotalMass,
 )
-from dynid.estimation.constraints.densities import DensityInBox, DensityInEllipsoid
-from dynid.estimation.constraints.masses import MassBounds, TotalMass
-from dynid.estimation.constraints.rows import Constraint
-from dynid.estimation.constraints.single import FixedValues, Linear, PositiveEffects
-from dynid.estimation.constraints.symmetry import EqualLinks, SymmetricLink
-from dynid.structured import read_limited, toml_table
+from dynid.estimation.constraints.conditions import Condition
+from dynid.estimation.constraints.expression import condition_from_text
+from dynid.estimation.constraints.parameters import FixedValues, Linear, PositiveEffects
+from dynid.estimation.constraints.shapes import DensityInBox, DensityInEllipsoid
+from dynid.files import read_limited, toml_table
+from dynid.model.parameters import Parameters
 
 KINDS: dict[str, type[Any]] = {
     constraint.kind: constraint
@@ -47,10 +52,24 @@ KINDS: dict[str, type[Any]] = {
 def constraints_from_table(table: Mapping[str, Any]) -> tuple[Constraint, ...]:
     """Constraints from a ``[constraints]`` table: a key per kind, with one table or a list of them.
 
-    [constraints]
-    total_mass = { upper = 27.0 }
-    fixed = { Ia7 = 0.0 }
-    com_box = [{ link = 1, lower = [-0.1, -0.1, 0.0], upper = [0.1, 0.1, 0.3] }]
+        [constraints]
+        total_mass = { upper = 27.0 }
+        fixed = { Ia7 = 0.0 }
+        com_box = [{ link = 1, lower = [-0.1, -0.1, 0.0], upper = [0.1, 0.1, 0.3] }]
+
+    Args:
+        table: of a run file, or the same as a dictionary. A link is named by its number from 1, by its own name or by that of
+            its joint; lengths are metres in its frame. Kinds: ``mass``, ``total_mass``, ``com_box``, ``com_sphere``,
+            ``com_cylinder``, ``com_hull``, ``density_box``, ``density_ellipsoid``, ``symmetric``, ``equal``, ``fixed``, ``positive``,
+            ``linear``.
+
+    Returns:
+        one constraint for each entry.
+
+    Examples:
+        >>> import dynid
+        >>> dynid.constraints_from_table({"total_mass": {"upper": 27.0}})[0].upper
+        27.0
     """
     found: list[Constraint] = []
     for kind, entries in table.items():
@@ -132,3 +151,24 @@ def table_from_constraints(constraints: Sequence[Constraint]) -> dict[str, list[
         }
         table.setdefault(constraint.kind, []).append(entry)
     return table
+
+
+def conditions_from_tables(
+    tables: Iterable[Mapping[str, Any]], parameters: Parameters | None = None
+) -> tuple[Condition, ...]:
+    """Conditions from the tables ``[[conditions]]`` of a run file: ``expression`` and, if wanted, a ``name``."""
+    found = []
+    for number, table in enumerate(tables, start=1):
+        unknown = [key for key in table if key not in ("expression", "name")]
+        if unknown:
+            raise InputError(f"[[conditions]] number {number} has '{unknown[0]}', expected expression and name alone")
+        for key in ("expression", "name"):
+            if not isinstance(table.get(key, ""), str):
+                raise InputError(f"{key} of [[conditions]] number {number} is {table[key]!r}, expected text")
+        if not table.get("expression", "").strip():
+            raise InputError(f"[[conditions]] number {number} has no expression, expected text such as 'm1 > 2 * m2'")
+        condition = condition_from_text(table["expression"], table.get("name", ""))
+        if parameters is not None:
+            condition.violation.check_names(parameters)  # type: ignore[attr-defined]
+        found.append(condition)
+    return tuple(found)

@@ -6,57 +6,28 @@ one small linear solve; the residual changes with ``theta`` as the changes of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast, overload
 
 import numpy as np
 import scipy.linalg
 
 from dynid.arrays import Array, BoolArray, IntArray
 from dynid.errors import InputError
-from dynid.estimation.completion import complete
-from dynid.estimation.friction.data import Basis, FrictionData
-from dynid.estimation.friction.passive import Passive, passive_solution
-from dynid.estimation.friction.search import Search, search, search_parts
-from dynid.parameters import Parameters
+from dynid.estimation.friction.passivity import FrictionReach, Passivity
+from dynid.estimation.friction.rows import Basis, FrictionData
+from dynid.estimation.friction.search import Search, passive_solution, search
+from dynid.estimation.linear import base_to_standard
+from dynid.model.effects.effect import Effect, NonlinearParameter
+from dynid.model.effects.jointwise import JointwiseEffect
+from dynid.model.friction import is_searched
+from dynid.model.parameters import Parameters
+from dynid.model.robot import Robot
 from dynid.regression.independence import SPANNED, orthonormal_basis
-from dynid.robot.effects import Effect, JointwiseEffect, NonlinearOption
-from dynid.robot.friction import is_searched
-from dynid.robot.model import Robot
-from dynid.robot.passivity import FrictionColumns, FrictionReach, passivity_rows
 
 COARSE_GAIN, COARSE_STEP = 1e-4, 1e-2
 """Part of the cost, and step of any number, at which a search on fewer samples ends."""
-
-
-@dataclass(frozen=True)
-class Variable:
-    """One nonlinear quantity, with a number for every joint, and the effects that share it."""
-
-    option: NonlinearOption
-    effects: tuple[int, ...]
-
-    def to_search(self, values: Array) -> Array:
-        kept = np.clip(values, self.option.low, self.option.high)
-        return np.log(kept) if self.option.logarithmic else kept
-
-    def from_search(self, place: Array) -> Array:
-        return np.exp(place) if self.option.logarithmic else place
-
-    def slope(self, values: Array) -> Array:
-        """Change of the value with the place."""
-        return values if self.option.logarithmic else np.ones_like(values)
-
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Friction columns over rows at some inner numbers, and their changes, ``(rows, columns)`` each."""
-
-    values: Array
-    changes: tuple[Array, ...]
-    """One per variable, per unit of its place; zero for columns that do not change with it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,41 +42,6 @@ class Solution:
 
 
 _KEPT_PLACES = 3
-
-
-@dataclass(frozen=True, eq=False)
-class _Place:
-    """Coordinates of the columns and limits of the values at some inner numbers and loads."""
-
-    theta: Array
-    loads: Sequence[Array] | None
-    coarse: bool
-    asked: BoolArray
-    """Joints whose coordinates can be asked for."""
-    coordinates: Sequence[Array]
-    passive: Array
-
-
-class _Lazy(Sequence[Array]):
-    """Coordinates of every joint, each made when it is first asked for: a search asks for few joints at most places."""
-
-    def __init__(self, make: Callable[[int], Array], n_joints: int) -> None:
-        self._make, self._made = make, cast("list[Array | None]", [None] * n_joints)
-
-    def __len__(self) -> int:
-        return len(self._made)
-
-    @overload
-    def __getitem__(self, place: int) -> Array: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Array]: ...
-    def __getitem__(self, place: int | slice) -> Array | list[Array]:
-        if isinstance(place, slice):
-            return [self[d] for d in range(*place.indices(len(self)))]
-        found = self._made[place]
-        if found is None:
-            found = self._made[place] = self._make(place)
-        return found
 
 
 class FrictionModel:
@@ -129,36 +65,37 @@ class FrictionModel:
         )  # joint or motor whose inner numbers they have
         self.entering = [np.flatnonzero(self.incidence[d]) for d in range(n)]
         self.loaded = any(effect.loaded for effect in self.effects)
-        self._fixed: dict[int, Array] = {}
-        self._places: list[_Place] = []
+        self._places: list[tuple[Array, Sequence[Array] | None, bool, BoolArray, list[Array], Array]] = []
         self._loaded_reach: tuple[Sequence[Array], FrictionReach] | None = None
-        self._signs: Array | None = None
-        self._reach: FrictionReach | None = None
-        self._fixed_odd: tuple[FrictionReach | None, dict[tuple[int, int], Array]] = None, {}
         self._effects: tuple[Array, tuple[Effect, ...]] | None = None
+        # columns that no search changes are factored once, beside those of the bodies where these are estimated
+        moves = [np.full(width, data.held or _moves(effect)) for width, effect in zip(widths, self.effects, strict=True)]
+        self._still, self._moving = np.flatnonzero(~np.concatenate(moves)), np.flatnonzero(np.concatenate(moves))
+        self._factored: tuple[Array, Array, Array] | None = None
+        self._active: BoolArray | None = None
 
     @cached_property
-    def variables(self) -> tuple[Variable, ...]:
-        found: dict[str, tuple[NonlinearOption, list[int]]] = {}
+    def variables(self) -> tuple[tuple[NonlinearParameter, tuple[int, ...]], ...]:
+        """Every nonlinear parameter, which has a number for every joint, and the effects that share it."""
+        found: dict[str, tuple[NonlinearParameter, list[int]]] = {}
         for i, effect in enumerate(self.effects):
-            for option in effect.nonlinear_options():
+            for option in effect.searched_parameters():
                 found.setdefault(option.key, (option, []))[1].append(i)
-        return tuple(Variable(option, tuple(effects)) for option, effects in found.values())
+        return tuple((option, tuple(effects)) for option, effects in found.values())
 
     @cached_property
     def start(self) -> Array:
         """Where a search starts, variable after variable, joint after joint."""
         n = self.data.n_joints
         places = [
-            variable.to_search(self.effects[variable.effects[0]].option_values(variable.option.name, n))
-            for variable in self.variables
+            option.to_search(self.effects[sharing[0]].option_values(option.name, n)) for option, sharing in self.variables
         ]
         return np.concatenate(places) if places else np.zeros(0)
 
     def bounds(self) -> tuple[Array, Array]:
         """Lowest and highest place of every number."""
         n = self.data.n_joints
-        limits = [variable.to_search(np.array([variable.option.low, variable.option.high])) for variable in self.variables]
+        limits = [option.to_search(np.array([option.low, option.high])) for option, _ in self.variables]
         low, high = np.array(limits).reshape(-1, 2).T
         return np.repeat(low, n), np.repeat(high, n)
 
@@ -167,9 +104,9 @@ class FrictionModel:
         if self._effects is not None and np.array_equal(self._effects[0], theta):  # asked for several times at a place
             return self._effects[1]
         effects = list(self.effects)
-        for variable, place in zip(self.variables, theta.reshape(-1, self.data.n_joints), strict=True):
-            for i in variable.effects:
-                effects[i] = effects[i].with_option(variable.option.name, variable.from_search(place))
+        for (option, sharing), place in zip(self.variables, theta.reshape(-1, self.data.n_joints), strict=True):
+            for i in sharing:
+                effects[i] = effects[i].with_option(option.name, option.from_search(place))
         self._effects = np.array(theta), tuple(effects)
         return self._effects[1]
 
@@ -186,24 +123,25 @@ class FrictionModel:
         changes: bool = True,
         coarse: bool = False,
         asked: BoolArray | None = None,
-    ) -> Columns:
-        """Columns at some inner numbers; those without inner numbers and load are made once.
+    ) -> Array:
+        """``(1 + variables, rows, columns)``: the columns at some inner numbers, then their changes per unit of each variable's place.
 
-        ``coarse`` makes the others from fewer samples, see :attr:`~dynid.estimation.friction.data.Log.coarse`. Columns of joints that
-        are not asked for may be zero.
+        Those without inner numbers and load are made once; without ``changes`` they stand alone. ``coarse`` makes the others from
+        fewer samples, see :attr:`~dynid.estimation.friction.rows.Log.coarse`. Columns of joints that are not asked for may be zero.
         """
         effects = self.effects_at(theta)
         wanted: list[list[str]] = [[] for _ in effects]
-        for variable in self.variables if changes else ():
-            for i in variable.effects:
-                wanted[i].append(variable.option.name)
-        moving = [i for i, effect in enumerate(effects) if effect.nonlinear_options() or effect.loaded]
-        for i in range(len(effects)):
-            if i not in moving and i not in self._fixed:
-                self._fixed[i] = np.concatenate([log.rows([effects[i].signals(m)]) for log, m in self.data.motions(None)])
+        for option, sharing in self.variables if changes else ():
+            for i in sharing:
+                wanted[i].append(option.name)
+        moving = [i for i, effect in enumerate(effects) if _moves(effect)]
         stacked = np.zeros((len(self.data.torque), 0))
         if moving:
-            made, few = [], self._few(asked, moving)
+            made, few = [], None
+            plain = all(log.samples.weight is None for log in self.data.logs)
+            alone = plain and all(isinstance(self.effects[i], JointwiseEffect) for i in moving)
+            if asked is not None and alone and 0 < 2 * np.count_nonzero(asked) <= len(asked):
+                few = np.flatnonzero(asked).tolist()  # making columns of these joints alone saves work
             own = [effects[i] if few is None else effects[i].kept(few) for i in moving]
             for log, m in self.data.motions(loads, coarse=coarse):
                 part = m if few is None else m.of_joints(few)
@@ -211,7 +149,15 @@ class FrictionModel:
                     effect.signals_and_derivatives(part, wanted[i])  # type: ignore[union-attr]
                     for effect, i in zip(own, moving, strict=True)
                 ]
-                made.append(log.rows([part for signals, slopes in found for part in (signals, *slopes.values())]))
+                made.append(
+                    log.rows(
+                        [
+                            log.used(part, self.owner[self._parts[i]])
+                            for (signals, slopes), i in zip(found, moving, strict=True)
+                            for part in (signals, *slopes.values())
+                        ]
+                    )
+                )
             stacked = np.concatenate(made)
             if few is not None:
                 whole = np.zeros((len(stacked), stacked.shape[1] // len(few), self.data.n_joints))
@@ -219,89 +165,111 @@ class FrictionModel:
                 stacked = whole.reshape(len(stacked), -1)
         return self._arranged(stacked, moving, wanted, theta, changes)
 
-    def _few(self, asked: BoolArray | None, moving: list[int]) -> list[int] | None:
-        """The joints asked for, where making their columns alone saves work; None for all."""
-        alone = all(isinstance(self.effects[i], JointwiseEffect) for i in moving)
-        if asked is None or not alone or not 0 < 2 * np.count_nonzero(asked) <= len(asked):
-            return None
-        return [int(joint) for joint in np.flatnonzero(asked)]
+    @cached_property
+    def _fixed(self) -> dict[int, Array]:
+        """Columns of the effects that neither inner numbers nor loads change."""
+        return {
+            i: np.concatenate(
+                [log.rows([log.used(effect.signals(m), self.owner[self._parts[i]])]) for log, m in self.data.motions(None)]
+            )
+            for i, effect in enumerate(self.effects)
+            if not _moves(effect)
+        }
 
-    def _arranged(self, stacked: Array, moving: list[int], wanted: list[list[str]], theta: Array, changes: bool) -> Columns:
-        n_rows, n_columns = len(self.data.torque), len(self.names)
-        values = np.empty((n_rows, n_columns))
+    def _arranged(self, stacked: Array, moving: list[int], wanted: list[list[str]], theta: Array, changes: bool) -> Array:
+        found = np.zeros((1 + (len(self.variables) if changes else 0), len(self.data.torque), len(self.names)))
         slopes: dict[tuple[int, str], Array] = {}
         first = 0
         for i in moving:
             part = self._parts[i]
             width = part.stop - part.start
-            values[:, part] = stacked[:, first : first + width]
+            found[0][:, part] = stacked[:, first : first + width]
             first += width
             for name in wanted[i]:
                 slopes[i, name] = stacked[:, first : first + width]
                 first += width
         for i, fixed in self._fixed.items():
-            values[:, self._parts[i]] = fixed
-        if not changes:
-            return Columns(values, ())
-        moved = []
-        for variable, place in zip(self.variables, theta.reshape(-1, self.data.n_joints), strict=True):
-            slope = variable.slope(variable.from_search(place))
-            change = np.zeros((n_rows, n_columns))
-            for i in variable.effects:
+            found[0][:, self._parts[i]] = fixed
+        places = theta.reshape(-1, self.data.n_joints)
+        for change, (option, sharing), place in zip(found[1:], self.variables, places, strict=False):
+            slope = option.slope(option.from_search(place))
+            for i in sharing:
                 part = self._parts[i]
-                change[:, part] = slopes[i, variable.option.name] * slope[self.owner[part]]
-            moved.append(change)
-        return Columns(values, tuple(moved))
+                change[:, part] = slopes[i, option.name] * slope[self.owner[part]]
+        return found
 
     # Linear solve -----------------------------------------------------------------------------
 
     def passive_rows(self, theta: Array, loads: Sequence[Array] | None) -> Array:
         """``G x >= 0`` over base parameters and friction values: signs, and friction that drives no joint at its speeds."""
-        if self._signs is None:
-            signed = [
-                column.symbol in effect.nonnegative
-                for effect in self.effects
-                for column in effect.columns(list(self.robot.driven_numbers), self.robot.driven_joints)
-            ]
-            self._signs = np.eye(len(self.names))[np.array(signed, dtype=bool)]
-            self._reach = FrictionReach.of(self.robot, [log.samples for log in self.data.logs])
-        assert self._reach is not None
         reach = self._reach
         if loads is not None:
             if self._loaded_reach is None or self._loaded_reach[0] is not loads:  # a search keeps its loads
                 most = np.max([np.abs(load).max(axis=0) for load in loads], axis=0)
                 self._loaded_reach = loads, FrictionReach(reach.speed, most)
             reach = self._loaded_reach[1]
-        numbers, joints = self.robot.driven_numbers, self.robot.driven_joints
-        if self._fixed_odd[0] is not reach:
-            self._fixed_odd = reach, {}
-        rows = passivity_rows(
-            self.effects_at(theta), numbers, joints, reach, implied=False, columns=self._rubbing, fixed=self._fixed_odd[1]
-        )
-        whole = np.zeros((len(rows), len(self.names)))
-        whole[:, self._rubbing_places] = rows.G
-        own = np.vstack([self._signs, whole])
-        return np.hstack([np.zeros((len(own), self.data.n_shared)), own])
+        G, signs = self._passivity.matrix(self.effects_at(theta), reach, implied=False)[0], self._signs
+        whole = np.zeros((len(signs) + len(G), self.data.n_shared + len(self.names)))
+        whole[: len(signs), self.data.n_shared :] = signs
+        whole[len(signs) :, self.data.n_shared + self._rubbing] = G
+        return whole
 
     @cached_property
-    def _rubbing(self) -> FrictionColumns:
-        return FrictionColumns.of(self.effects, self.robot.driven_numbers, self.robot.driven_joints)
+    def _reach(self) -> FrictionReach:
+        return FrictionReach.of(self.robot, [log.samples for log in self.data.logs])
 
     @cached_property
-    def _rubbing_places(self) -> list[int]:
-        place = {name: i for i, name in enumerate(self.names)}
-        return [place[name] for name in self._rubbing.names]
+    def _signs(self) -> Array:
+        """Rows of values that are not negative by themselves."""
+        numbers, joints = list(self.robot.driven_numbers), self.robot.driven_joints
+        signed = [c.symbol in effect.nonnegative for effect in self.effects for c in effect.columns(numbers, joints)]
+        return np.asarray(np.eye(len(self.names))[np.array(signed, dtype=bool)])
 
-    def coordinates(self, basis: Basis, columns: Columns, torque: Array) -> Sequence[Array]:
-        """For every joint the coordinates of ``[own columns | their changes | torque]``."""
+    @cached_property
+    def _rubbing(self) -> IntArray:
+        """Places of the columns that the condition is about."""
+        return np.array([self.names.index(name) for name in self._passivity.names], dtype=np.int64)
 
-        def made(d: int) -> Array:
-            entering = self.entering[d]
-            gain = self.incidence[d, entering]
-            parts = [columns.values[:, entering] * gain, *(change[:, entering] * gain for change in columns.changes)]
-            return basis.coordinates(d, np.hstack([*parts, torque[:, d : d + 1]]))
+    @cached_property
+    def _passivity(self) -> Passivity:
+        return Passivity(self.effects, self.robot.driven_numbers, self.robot.driven_joints)
 
-        return _Lazy(made, len(self.entering))
+    def basis_of(self, rows: BoolArray | None = None) -> Basis:
+        """Columns of the bodies and of friction that no search changes, over all rows or some of them."""
+        still = [self._fixed[i] for i in sorted(self._fixed)] if len(self._still) else []
+        columns = np.hstack([np.zeros((len(self.data.torque), 0)), *still])
+        return self.data.basis_of(columns, self.incidence[:, self._still], rows)
+
+    @cached_property
+    def _basis(self) -> Basis:
+        return self.basis_of()
+
+    def coordinates(
+        self,
+        columns: Array,
+        rows: BoolArray | None = None,
+        asked: BoolArray | None = None,
+        beside: Array | None = None,
+    ) -> tuple[Basis, list[Array]]:
+        """For every joint, or those asked for, the coordinates of ``[own columns that move | their changes | torque]``, and in what.
+
+        ``beside`` are further columns over all rows, ``(rows, columns, joints)``, whose coordinates stand before those of the torque.
+        """
+        basis, torque = self._basis, self.data.torque
+        if rows is not None:
+            basis, columns, torque = self.basis_of(rows), columns[:, rows], torque[rows]
+        parts = {}
+        for d, entering in enumerate(self._entering_moving):
+            if asked is None or asked[d]:
+                gain = self.incidence[d, entering]
+                further = [] if beside is None else [beside[:, :, d]]
+                parts[d] = np.hstack([*(one[:, entering] * gain for one in columns), *further, torque[:, d : d + 1]])
+        return basis, basis.coordinates(parts)
+
+    @cached_property
+    def _entering_moving(self) -> list[IntArray]:
+        """Columns of every joint that may change during a search."""
+        return [np.intersect1d(entering, self._moving) for entering in self.entering]
 
     @cached_property
     def apart(self) -> bool:
@@ -318,59 +286,73 @@ class FrictionModel:
         """Numbers inside the friction of one joint, where joints are problems of their own."""
         return np.arange(len(self.variables)) * self.data.n_joints + joint
 
-    def solve(self, basis: Basis, coordinates: Sequence[Array], weights: Array, G: Array) -> Solution:
+    def solve(self, columns: Array, weights: Array, G: Array) -> Solution:
         """Base parameters and passive friction values that fit best, joints counted by their weights.
 
         ``G`` are the :meth:`passive_rows`.
         """
-        if self.apart:
-            each = [self._of_joint(d, c, weights[d], G)[0] for d, c in enumerate(coordinates)]
-            return self._joined(each)
-        return self._solution(Solver(self.system(basis, coordinates, weights)), coordinates, weights, G)[0]
-
-    def _solution(self, solver: Solver, coordinates: Sequence[Array], weights: Array, G: Array) -> tuple[Solution, Span]:
-        """The solution, and the span of what is left to move where friction is held at its limits."""
-        y = np.concatenate([w * c[:, -1] for w, c in zip(weights, coordinates, strict=True)])
-        x, held = solver.solve(y), solver.span
-        found = solver.passive(x, G)
-        if found is not None:
-            x, held = found.x, solver.within(scipy.linalg.null_space(G[found.active]))
-        left = y - solver.A @ x
-        ends = np.cumsum([len(c) for c in coordinates])[:-1]
-        n = self.data.n_shared
-        return Solution(x[:n], x[n:], float(left @ left), tuple(np.split(left, ends))), held
-
-    def _of_joint(self, joint: int, c: Array, weight: float, G: Array) -> tuple[Solution, Solver, Passive | None]:
-        """The solution of a joint that is a problem of its own."""
-        own = self.entering[joint]
-        mine = G[:, own]
-        solver, y = Solver(weight * c[:, : len(own)]), weight * c[:, -1]
-        x = solver.solve(y)
-        found = solver.passive(x, mine[mine.any(axis=1)])
-        x = x if found is None else found.x
-        left = y - solver.A @ x
-        return Solution(x[:0], x, float(left @ left), (left,)), solver, found
-
-    def _joined(self, each: Sequence[Solution]) -> Solution:
+        coordinates = self.coordinates(columns)[1]
+        if not self.apart:
+            return self._solution(coordinates, weights, G)[0]
+        each = [self._of_joint(d, c, weights[d], G)[0] for d, c in enumerate(coordinates)]
         own = np.zeros(len(self.names))
         for entering, one in zip(self.entering, each, strict=True):
             own[entering] = one.own
         return Solution(own[:0], own, sum(one.cost for one in each), tuple(one.residual[0] for one in each))
 
-    def _steps_apart(self, here: _Place, weights: Array, asked: BoolArray) -> tuple[Array, Array, Array]:
+    def _solution(self, coordinates: Sequence[Array], weights: Array, G: Array) -> tuple[Solution, Array]:
+        """The solution, and a basis of what is left to move where friction is held at its limits."""
+        solver = self.solver(coordinates, weights)
+        y = np.concatenate([w * c[:, -1] for w, c in zip(weights, coordinates, strict=True)])
+        x, self._active, held = solver.passive(solver.solve(y), G, self._active)
+        left = y - solver.predicted(x)
+        ends = np.cumsum([len(c) for c in coordinates])[:-1]
+        n = self.data.n_shared
+        return Solution(x[:n], x[n:], float(left @ left), tuple(np.split(left, ends))), held
+
+    def solver(self, coordinates: Sequence[Array], weights: Array) -> Solver:
+        """The :meth:`system` factored: columns that do not move once for some weights, those that do beside them."""
+        n, blocks = self.data.n_shared, self._basis.blocks
+        starts = np.cumsum([0, *(len(c) for c in coordinates)])
+        inside = np.concatenate([at + np.arange(len(one)) for at, one in zip(starts, blocks, strict=False)])
+        moving = np.zeros((starts[-1], len(self._moving)))
+        for at, c, entering, weight in zip(starts, coordinates, self._entering_moving, weights, strict=False):
+            moving[at : at + len(c), np.searchsorted(self._moving, entering)] = weight * c[:, : len(entering)]
+        if self._factored is None or not np.array_equal(self._factored[0], weights):
+            self._factored = weights, *np.linalg.qr(np.vstack([w * one for w, one in zip(weights, blocks, strict=True)]))
+        _, Q, R = self._factored
+        crossed = Q.T @ moving[inside]
+        moving[inside] -= Q @ crossed
+        again = Q.T @ moving[inside]
+        moving[inside] -= Q @ again
+        Q_moving, R_moving = np.linalg.qr(moving)
+        Q_still = np.zeros((len(moving), Q.shape[1]))
+        Q_still[inside] = Q
+        whole = np.block([[R, crossed + again], [np.zeros((len(R_moving), R.shape[1])), R_moving]])
+        return Solver(
+            np.hstack([Q_still, Q_moving]), whole, np.concatenate([np.arange(n), n + self._still, n + self._moving])
+        )
+
+    def _of_joint(self, joint: int, c: Array, weight: float, G: Array) -> tuple[Solution, Array]:
+        """The same for a joint that is a problem of its own."""
+        own = self.entering[joint]
+        mine = G[:, own]
+        solver, y = Solver.over(weight * c[:, : len(own)]), weight * c[:, -1]
+        x, _, held = solver.passive(solver.solve(y), mine[mine.any(axis=1)])
+        left = y - solver.predicted(x)
+        return Solution(x[:0], x, float(left @ left), (left,)), held
+
+    def _steps_apart(
+        self, coordinates: list[Array], G: Array, weights: Array, asked: BoolArray
+    ) -> tuple[Array, Array, Array]:
         """Cost, gradient and Gauss-Newton matrices of the joints asked for, where every joint is a problem of its own."""
         n, n_joints = len(self.variables), self.data.n_joints
         cost, gradient, hessian = np.zeros(n_joints), np.zeros(n * n_joints), np.zeros((n_joints, n, n))
         for d in np.flatnonzero(asked).tolist():
-            c, entering = here.coordinates[d], self.entering[d]
-            solution, solver, limited = self._of_joint(d, c, weights[d], here.passive)
-            m, places = len(entering), self.places_of(d)
+            c, m, places = coordinates[d], len(self.entering[d]), self.places_of(d)
+            solution, span = self._of_joint(d, c, weights[d], G)
             changes = [c[:, m * (k + 1) : m * (k + 2)] @ solution.own for k in range(len(self.variables))]
-            span = solver.span
-            if limited is not None:
-                mine = here.passive[:, entering]
-                span = solver.within(scipy.linalg.null_space(mine[mine.any(axis=1)][limited.active]))
-            J = span.outside(weights[d] * np.column_stack(changes))
+            J = outside(span, weights[d] * np.column_stack(changes))
             cost[d] = solution.cost
             gradient[places] = -2.0 * J.T @ solution.residual[0]
             hessian[d] = 2.0 * J.T @ J
@@ -378,20 +360,20 @@ class FrictionModel:
 
     def system(self, basis: Basis, coordinates: Sequence[Array], weights: Array) -> Array:
         """Weighted rows of all joints over base parameters and friction values."""
-        n_shared = self.data.n_shared
+        n, still = self.data.n_shared, np.concatenate([np.arange(self.data.n_shared), self.data.n_shared + self._still])
         rows = []
-        for d, (c, entering) in enumerate(zip(coordinates, self.entering, strict=True)):
-            block = np.zeros((len(c), n_shared + len(self.names)))
-            block[:, :n_shared] = basis.shared_rows(d, len(c))
-            block[:, n_shared + entering] = c[:, : len(entering)]
-            rows.append(weights[d] * block)
+        for c, block, entering, weight in zip(coordinates, basis.blocks, self._entering_moving, weights, strict=True):
+            own = np.zeros((len(c), n + len(self.names)))
+            own[: len(block), still] = weight * block
+            own[:, n + entering] = weight * c[:, : len(entering)]
+            rows.append(own)
         return np.vstack(rows)
 
     def tangents(self, coordinates: Sequence[Array], own: Array, weights: Array) -> Array:
         """Weighted rows of all joints over the places of the inner numbers: how the prediction changes with them."""
         n, n_variables = self.data.n_joints, len(self.variables)
         rows = []
-        for d, (c, entering) in enumerate(zip(coordinates, self.entering, strict=True)):
+        for d, (c, entering) in enumerate(zip(coordinates, self._entering_moving, strict=True)):
             block = np.zeros((len(c), n_variables * n))
             for k in range(n_variables):
                 change = c[:, len(entering) * (k + 1) : len(entering) * (k + 2)] * own[entering]
@@ -404,41 +386,36 @@ class FrictionModel:
     ) -> Search:
         """The inner numbers that fit best; ``coarse`` ends where all samples would tell more than a further step."""
         if not len(start):
-            return Search(start, 0.0, 0, True)
-        low, high = self.bounds()
+            return Search(start, 0, True)
 
-        def at(theta: Array) -> tuple[float, Array, Array]:
-            here = self._at(theta, loads, coarse)
-            coordinates = here.coordinates
-            solver = Solver(self.system(self.data.basis, coordinates, weights))
-            solution, held = self._solution(solver, coordinates, weights, here.passive)
-            J = held.outside(self.tangents(coordinates, solution.own, weights))
-            return solution.cost, -2.0 * J.T @ np.concatenate(solution.residual), 2.0 * J.T @ J
+        def at(theta: Array, asked: BoolArray) -> tuple[Array, Array, Array]:
+            if self.apart:
+                return self._steps_apart(*self._at(theta, loads, coarse, asked), weights, asked)
+            coordinates, G = self._at(theta, loads, coarse)
+            solution, held = self._solution(coordinates, weights, G)
+            J = outside(held, self.tangents(coordinates, solution.own, weights))
+            return np.array([solution.cost]), -2.0 * J.T @ np.concatenate(solution.residual), (2.0 * J.T @ J)[None]
 
         limits = {"tolerance": COARSE_GAIN, "settle": COARSE_STEP} if coarse and self.searched_twice else {}
-        if self.apart:
+        low, high = self.bounds()
+        return search(at, self.data.n_joints if self.apart else 1, start, low, high, most=most, **limits)
 
-            def apart(theta: Array, asked: BoolArray) -> tuple[Array, Array, Array]:
-                return self._steps_apart(self._at(theta, loads, coarse, asked), weights, asked)
+    def _at(
+        self, theta: Array, loads: Sequence[Array] | None, coarse: bool, asked: BoolArray | None = None
+    ) -> tuple[list[Array], Array]:
+        """Coordinates and passive rows at some inner numbers, of all joints or those asked for: they do not depend on weights.
 
-            return search_parts(apart, self.data.n_joints, start, low, high, most=most, **limits)
-        return search(at, start, low, high, most=most, **limits)
-
-    def _at(self, theta: Array, loads: Sequence[Array] | None, coarse: bool, asked: BoolArray | None = None) -> _Place:
-        """What does not depend on weights at some inner numbers, of all joints or those asked for.
-
-        It is kept for the last places: the next search starts at one.
+        They are kept for the last places: the next search starts at one.
         """
         wanted = np.ones(self.data.n_joints, dtype=bool) if asked is None else asked
-        for place in self._places:
-            same = place.loads is loads and place.coarse == coarse and np.array_equal(place.theta, theta)
-            if same and not (wanted & ~place.asked).any():
-                return place
+        for known_theta, known_loads, known_coarse, known, found, G in self._places:
+            same = known_loads is loads and known_coarse == coarse and np.array_equal(known_theta, theta)
+            if same and not (wanted & ~known).any():
+                return found, G
         columns = self.columns(theta, loads, coarse=coarse, asked=asked)
-        found = self.coordinates(self.data.basis, columns, self.data.torque)
-        made = _Place(theta, loads, coarse, wanted.copy(), found, self.passive_rows(theta, loads))
-        self._places = [made, *self._places[: _KEPT_PLACES - 1]]
-        return made
+        found, G = self.coordinates(columns, asked=wanted)[1], self.passive_rows(theta, loads)
+        self._places = [(theta, loads, coarse, wanted.copy(), found, G), *self._places[: _KEPT_PLACES - 1]]
+        return found, G
 
     def forget_places(self) -> None:
         """Let go of what is kept between the searches of one fit: many fits are held beside each other."""
@@ -449,62 +426,91 @@ class FrictionModel:
         known = self.robot.parameters
         if not self.data.held:
             beta = self.data.base.base_values(self.data.rigid.parameters) + solution.shared
-            known = known.updated(complete(self.data.base, beta, self.data.rigid.parameters).as_dict())
+            known = known.updated(base_to_standard(self.data.base, beta, self.data.rigid.parameters).as_dict())
         return known.updated(dict(zip(self.names, solution.own.tolist(), strict=True)))
 
 
-class Solver:
-    """Least squares over unit columns, factored once; directions that the rows do not show stay at zero."""
+def _moves(effect: Effect) -> bool:
+    """Whether inner numbers or loads change the columns of an effect."""
+    return bool(effect.searched_parameters() or effect.loaded)
 
-    def __init__(self, A: Array) -> None:
-        self.A = A
-        size = np.linalg.norm(A, axis=0)
+
+class Solver:
+    """Least squares over columns ``A = Q R``; directions that the rows do not show stay at zero."""
+
+    def __init__(self, Q: Array, R: Array, order: IntArray | None = None) -> None:
+        """``order`` are the numbers of the columns that ``R`` has, where they stand in another order."""
+        size = np.linalg.norm(R, axis=0)
         self._size = np.where(size > 0.0, size, 1.0)
-        self._Q, self._R = np.linalg.qr(A / self._size)
+        self._Q, self._R = Q, R / self._size
+        self._order = np.arange(R.shape[1]) if order is None else order
         diagonal = np.abs(np.diag(self._R))
-        self._regular = bool(diagonal.size) and diagonal.min() > SPANNED * diagonal.max()
+        self._regular = len(diagonal) == R.shape[1] > 0 and bool(diagonal.min() > SPANNED * diagonal.max())
+
+    @classmethod
+    def over(cls, A: Array) -> Solver:
+        """Over the columns of a matrix."""
+        return cls(*np.linalg.qr(A))
+
+    @property
+    def n_columns(self) -> int:
+        return len(self._order)
 
     def solve(self, right: Array) -> Array:
-        if not self.A.shape[1]:
-            return np.zeros((0, *right.shape[1:]))
+        """The solution for every right side."""
+        found = np.zeros((self.n_columns, *right.shape[1:]))
+        if not self.n_columns:
+            return found
         inside = self._Q.T @ right
         if self._regular:
             # small: the checks around it would take longer; by rows, as R lies in memory
-            found, _ = scipy.linalg.lapack.dtrtrs(self._R.T, inside, lower=1, trans=1)
+            own, _ = scipy.linalg.lapack.dtrtrs(self._R.T, inside, lower=1, trans=1)
         else:
-            found = np.linalg.lstsq(self._R, inside, rcond=SPANNED)[0]
-        return np.asarray(found / (self._size if right.ndim == 1 else self._size[:, None]))
+            own = np.linalg.lstsq(self._R, inside, rcond=SPANNED)[0]
+        found[self._order] = own / (self._size if right.ndim == 1 else self._size[:, None])
+        return found
 
-    def passive(self, x: Array, G: Array) -> Passive | None:
-        """The best solution with ``G x >= 0``; None where the unconstrained one, ``x``, has it."""
-        if not self.A.shape[1]:
-            return None
-        R = self._R
+    def predicted(self, x: Array) -> Array:
+        """``A x``."""
+        return np.asarray(self._Q @ (self._R @ (self._size * x[self._order])))
+
+    def passive(self, x: Array, G: Array, guess: BoolArray | None = None) -> tuple[Array, BoolArray | None, Array]:
+        """The best solution with ``G x >= 0``, the rows that hold it, and a basis of the columns that are left to move.
+
+        ``x`` is the unconstrained solution, which stays where it has it already; ``guess`` are rows that may hold the other.
+        """
+        if not self.n_columns:
+            return x, None, self.span
+        G = G[:, self._order] / self._size
+        # columns before the first that the rows are about follow by themselves
+        first = int(np.argmax(G.any(axis=0))) if self._regular else 0
+        R = self._R[first:, first:]
         if not self._regular:  # what the rows do not show moves at next to no cost
             R = np.asarray(np.linalg.qr(np.vstack([R, 1e-7 * np.abs(R).max() * np.eye(R.shape[1])]), mode="r"))
-        found = passive_solution(x * self._size, R, G / self._size)
-        return None if found is None else Passive(found.x / self._size, found.active)
+        free = self._size * x[self._order]
+        found = passive_solution(free[first:], R, G[:, first:], guess)
+        if found is None:
+            return x, None, self.span
+        held, moved = np.array(free), found[0] - free[first:]
+        held[first:] = found[0]
+        if first:
+            held[:first] -= np.linalg.solve(self._R[:first, :first], self._R[:first, first:] @ moved)
+        rows = G[found[1], first:]
+        if self._regular:
+            U, s, _ = np.linalg.svd(np.linalg.solve(R.T, rows.T))
+            left = U[:, int(np.count_nonzero(s > SPANNED * s[0])) :]
+        else:
+            left = orthonormal_basis(self._R @ scipy.linalg.null_space(rows))
+        x = np.empty_like(x)
+        x[self._order] = held / self._size
+        return x, found[1], np.hstack([self._Q[:, :first], self._Q[:, first:] @ left])
 
     @property
-    def span(self) -> Span:
-        """Of all columns."""
-        return Span(self._Q) if self._regular else Span(self._Q @ orthonormal_basis(self._R))
-
-    def within(self, N: Array) -> Span:
-        """Of the columns ``A N``."""
-        return Span(self._Q @ orthonormal_basis(self._R @ (self._size[:, None] * N)))
-
-    def outside(self, columns: Array) -> Array:
-        """What the columns cannot make up for."""
-        return self.span.outside(columns)
+    def span(self) -> Array:
+        """An orthonormal basis of all columns."""
+        return self._Q if self._regular else np.asarray(self._Q @ orthonormal_basis(self._R))
 
 
-@dataclass(frozen=True, eq=False)
-class Span:
-    """What some columns can make up for, by an orthonormal basis."""
-
-    basis: Array
-
-    def outside(self, columns: Array) -> Array:
-        """What is left of other columns."""
-        return columns - self.basis @ (self.basis.T @ columns)
+def outside(basis: Array, columns: Array) -> Array:
+    """What is left of columns beside what an orthonormal basis can make up for."""
+    return columns - basis @ (basis.T @ columns)

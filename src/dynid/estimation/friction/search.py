@@ -1,4 +1,13 @@
-"""Damped Gauss-Newton within bounds, for the few numbers that stand inside friction."""
+"""The two searches of a friction fit: passive values by least squares, and the nonlinear parameters around them.
+
+    minimise || A x - y ||^2      subject to   G x >= 0
+
+The unconstrained solution is looked at first and nearly always stays. Otherwise only the rows that it breaks are added, round by
+round, and each of these small problems is solved as one of least distance (Lawson and Hanson 1974, chapter 23): with ``A = Q R`` and
+``x = x_0 + R^-1 z`` it is the shortest ``z`` with ``G R^-1 z >= -G x_0``, the dual of a least-squares problem over positive numbers.
+
+The few nonlinear parameters are found by damped Gauss-Newton within bounds.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +19,89 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray
 
-Model: TypeAlias = Callable[[Array], tuple[float, Array, Array]]
-"""Cost, gradient and Gauss-Newton matrix at a place."""
+BROKEN = 1e-9
+"""Part of the size of a row's terms by which it may be negative: round-off."""
+ROUNDS = 20
+
+
+def passive_solution(x: Array, R: Array, G: Array, guess: BoolArray | None = None) -> tuple[Array, BoolArray] | None:
+    """The point nearest to ``x`` in the metric ``||R d||`` with ``G x >= 0``, and which rows hold it; None where ``x`` has it already.
+
+    Args:
+        x: the unconstrained solution.
+        R: regular triangle of the columns.
+        G: the inequalities, of which ``x = 0`` keeps all.
+        guess: rows that held a solution nearby: the search for those that hold this one starts there.
+    """
+    broken = _broken(G, x)
+    if not broken.any():
+        return None
+    free = np.zeros(len(G), dtype=bool) if guess is None or len(guess) != len(G) else guess
+    taken = broken | free
+    for _ in range(ROUNDS):
+        rows = G[taken]
+        E = np.linalg.solve(R.T, rows.T)  # (n, rows): R^-T G^T
+        h = -rows @ x
+        u = nonnegative_solution(np.vstack([E, h]), np.append(np.zeros(len(E)), 1.0), free[taken])
+        left = np.append(E @ u, h @ u - 1.0)
+        z = -left[:-1] / left[-1]
+        found = x + np.linalg.solve(R, z)
+        free = np.zeros(len(G), dtype=bool)
+        free[np.flatnonzero(taken)[u > 0.0]] = True
+        more = _broken(G, found) & ~taken
+        if not more.any():
+            return found, free
+        taken = taken | more
+    return found, taken
+
+
+def _broken(G: Array, x: Array) -> BoolArray:
+    terms = G * x
+    return np.asarray(terms.sum(axis=1) < -BROKEN * np.abs(terms).sum(axis=1))
+
+
+def nonnegative_solution(A: Array, b: Array, guess: BoolArray | None = None) -> Array:
+    """``min || A u - b ||`` over ``u >= 0`` (Lawson and Hanson 1974, chapter 23); ``guess`` are those that may be above zero.
+
+    Ours, because SciPy's comes with all its optimisers, whose loading takes longer than the fits that need this.
+    """
+    n = A.shape[1]
+    size = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+    A = A / size
+    u, free = np.zeros(n), np.zeros(n, dtype=bool) if guess is None else np.array(guess)
+    while free.any():
+        there = np.linalg.lstsq(A[:, free], b, rcond=None)[0]
+        if (there > 0.0).all():
+            u[free] = there
+            break
+        free[np.flatnonzero(free)[there <= 0.0]] = False
+    enough = 1e-13 * max(float(np.linalg.norm(b)), 1e-300)
+    for _ in range(3 * n + 10):
+        pull = A.T @ (b - A @ u)
+        pull[free] = -np.inf
+        best = int(np.argmax(pull))
+        if not pull[best] > enough:
+            break
+        free[best] = True
+        while free.any():
+            there = np.zeros(n)
+            there[free] = np.linalg.lstsq(A[:, free], b, rcond=None)[0]
+            if (there[free] > 0.0).all():
+                u = there
+                break
+            # as far as all stay positive; what reaches zero first is held there
+            falling = free & (there <= 0.0)
+            share = float((u[falling] / np.maximum(u[falling] - there[falling], 1e-300)).min())
+            u = u + share * (there - u)
+            free &= u > 1e-15 * max(float(u.max()), 1e-300)
+            u[~free] = 0.0
+    return np.asarray(u / size)
+
+
+UNSHOWN = 1e-18
+"""Part of the largest curvature below which nothing but rounding is left of a number's: that of a friction held at zero, say."""
+FELT = 0.1
+"""Damping, as a part of the curvature, that shortens a step enough to be worth another evaluation."""
 LARGEST_STEP = 1.5
 """Of any number in one step; numbers are mostly logarithms."""
 
@@ -21,42 +111,8 @@ class Search:
     """Where a search ended."""
 
     place: Array
-    cost: float
     evaluations: int
     converged: bool
-
-
-def search(
-    model: Model, start: Array, low: Array, high: Array, *, most: int = 40, tolerance: float = 1e-6, settle: float = 1e-3
-) -> Search:
-    """Least cost from a start, within bounds.
-
-    It ends where a step moves no number by more than ``settle`` or gains less than ``tolerance`` of the cost: numbers that the
-    rows hardly show would otherwise wander on.
-    """
-    place = np.clip(start, low, high)
-    cost, gradient, hessian = model(place)
-    damping, evaluations = 1e-3, 1
-    while evaluations < most:
-        # a number at its bound stays there while the gradient pushes it out
-        free = ~(((place <= low) & (gradient > 0.0)) | ((place >= high) & (gradient < 0.0)))
-        if not free.any():
-            return Search(place, cost, evaluations, True)
-        new = np.clip(place + _step(gradient, hessian, free, damping), low, high)
-        moved = float(np.abs(new - place).max())
-        new_cost, new_gradient, new_hessian = model(new)
-        evaluations += 1
-        if new_cost < cost:
-            gained = cost - new_cost
-            place, cost, gradient, hessian = new, new_cost, new_gradient, new_hessian
-            damping = max(0.2 * damping, 1e-9)
-            if gained < tolerance * cost or moved < settle:
-                return Search(place, cost, evaluations, True)
-        else:
-            damping *= 5.0
-            if damping > 1e6 or moved < settle:
-                return Search(place, cost, evaluations, True)
-    return Search(place, cost, evaluations, False)
 
 
 Parts: TypeAlias = Callable[[Array, BoolArray], tuple[Array, Array, Array]]
@@ -66,7 +122,7 @@ Of parts that are not asked for, the second argument, it may return anything.
 """
 
 
-def search_parts(
+def search(
     model: Parts,
     n_parts: int,
     start: Array,
@@ -77,10 +133,11 @@ def search_parts(
     tolerance: float = 1e-6,
     settle: float = 1e-3,
 ) -> Search:
-    """:func:`search` for parts that are problems of their own, ``(numbers, parts)`` one after the other, evaluated together.
+    """Least cost from a start, within bounds, of parts that are problems of their own, ``(numbers, parts)`` one after the other.
 
-    Each part has its own damping and ends by itself: none waits for steps that another one rejects, and none that has ended
-    is evaluated again.
+    It ends where a step moves no number by more than ``settle`` or gains less than ``tolerance`` of the cost: numbers that the
+    rows hardly show would otherwise wander on. Parts are evaluated together, but each has its own damping and ends by itself:
+    none waits for steps that another one rejects, and none that has ended is evaluated again.
     """
     place = np.clip(start, low, high)
     busy = np.ones(n_parts, dtype=bool)
@@ -92,7 +149,10 @@ def search_parts(
         for d in np.flatnonzero(busy):
             own = where[:, d]
             here, slope = place[own], gradient[own]
+            # a number at its bound stays there while the gradient pushes it out
             free = ~(((here <= low[own]) & (slope > 0.0)) | ((here >= high[own]) & (slope < 0.0)))
+            shown = np.diag(hessian[d])
+            free &= shown > UNSHOWN * float(shown.max())  # what only rounding moves would wander at random
             busy[d] = free.any()
             if busy[d]:
                 new[own] = np.clip(here + _step(slope, hessian[d], free, float(damping[d])), low[own], high[own])
@@ -110,9 +170,9 @@ def search_parts(
                 damping[d] = max(0.2 * damping[d], 1e-9)
                 busy[d] = not (gained < tolerance * cost[d] or moved < settle)
             else:
-                damping[d] *= 5.0
+                damping[d] = max(5.0 * damping[d], FELT)
                 busy[d] = not (damping[d] > 1e6 or moved < settle)
-    return Search(place, float(cost.sum()), evaluations, not busy.any())
+    return Search(place, evaluations, not busy.any())
 
 
 def _step(gradient: Array, hessian: Array, free: BoolArray, damping: float) -> Array:

@@ -13,15 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.friction.data import FrictionData
-from dynid.estimation.friction.fit import Fitted, fit_model, residual_norms
+from dynid.estimation.friction.fit import fit_model, residual_norms
 from dynid.estimation.friction.model import FrictionModel
-from dynid.recording.samples import Samples
+from dynid.estimation.friction.rows import FrictionData
+from dynid.model.effects.effect import Effect
+from dynid.model.effects.friction_models import friction_effects, modelled_effects
+from dynid.model.effects.springs import PointSpring
+from dynid.model.effects.wrapped import OnJoints
+from dynid.model.friction import with_friction
+from dynid.model.robot import Robot
 from dynid.regression.row_filter import RowFilter
-from dynid.robot.effects import Effect, OnJoints, PointSpring
-from dynid.robot.effects.models import friction_effects, modelled_effects
-from dynid.robot.friction import with_friction
-from dynid.robot.model import Robot
+from dynid.signals.samples import Samples
 
 PHASES = 12
 """Places of the phase over a turn that are looked at."""
@@ -42,9 +44,18 @@ def with_spring_geometry(robot: Robot, samples: Sequence[Samples], row_filter: R
     model = FrictionModel(smooth, FrictionData.of(smooth, samples, row_filter))
     starts = _best_on_grid(model, open_)
     tried = [fit_model(model, weighted=True, rounds=1, start=start, finish=False) for start in starts]
-    fitted = fit_model(model, weighted=True, start=min(tried, key=_left).places())
-    found = {effect.label: effect for effect in fitted.robot.effects}
-    return robot.with_effects([_settled(found[effect.label]) if _searched(effect) else effect for effect in robot.effects])
+    # what each leaves of the torque, all joints alike
+    left = [np.log(np.maximum(residual_norms(fit.solution, fit.weights), 1e-300)).sum() for fit in tried]
+    fitted = fit_model(model, weighted=True, start=tried[int(np.argmin(left))].places())
+    found = {effect.label: effect for effect in fitted.tuned.effects}
+    settled = []
+    for effect in robot.effects:
+        spring = _spring(found[effect.label]) if _searched(effect) else None
+        if spring is None:
+            settled.append(effect)
+        else:
+            settled.append(OnJoints(spring.settled(), effect.joints) if isinstance(effect, OnJoints) else spring.settled())
+    return robot.with_effects(settled)
 
 
 def _spring(effect: Effect) -> PointSpring | None:
@@ -57,28 +68,17 @@ def _searched(effect: Effect) -> bool:
     return spring is not None and spring.fit
 
 
-def _settled(effect: Effect) -> Effect:
-    spring = _spring(effect)
-    assert spring is not None
-    return OnJoints(spring.settled(), effect.joints) if isinstance(effect, OnJoints) else spring.settled()
-
-
-def _left(fitted: Fitted) -> float:
-    """What a fit leaves of the torque, all joints alike; of fits to the same rows."""
-    return float(np.log(np.maximum(residual_norms(fitted.solution, fitted.weights), 1e-300)).sum())
-
-
 def _best_on_grid(model: FrictionModel, springs: Sequence[Effect]) -> list[dict[str, Array]]:
     """Places of phase, ratio and column from which the search starts, joint after joint; several for the last spring."""
-    data, n = model.data, model.data.n_joints
+    n = model.data.n_joints
     theta = model.start.reshape(-1, n).copy()
-    row = {variable.option.key: k for k, variable in enumerate(model.variables)}
-    weights = _joint_weights(model)
+    row = {option.key: k for k, (option, _) in enumerate(model.variables)}
+    size = np.sqrt((model.data.measured**2).mean(axis=0))
+    weights = 1.0 / np.maximum(size, 1e-6 * max(float(size.max()), 1e-300))  # for a first look
 
     def cost(place: Array) -> float:
         columns = model.columns(place.ravel(), None, changes=False, coarse=True)
-        coordinates = model.coordinates(data.basis, columns, data.torque)
-        return model.solve(data.basis, coordinates, weights, model.passive_rows(place.ravel(), None)).cost
+        return model.solve(columns, weights, model.passive_rows(place.ravel(), None)).cost
 
     starts = [theta]
     for effect in springs:
@@ -96,20 +96,9 @@ def _best_on_grid(model: FrictionModel, springs: Sequence[Effect]) -> list[dict[
                         if column is not None:
                             place[row["column"], joint] = np.log(column)
                         tried.append((cost(place), len(tried), place))
-            starts = _best_of_phases(sorted(tried), row["phase"], joint)
+            best: dict[float, Array] = {}  # of every phase
+            for _, _, place in sorted(tried):
+                best.setdefault(float(place[row["phase"], joint]), place)
+            starts = list(best.values())
             theta = starts[0]
     return [{key: start[k] for key, k in row.items()} for start in starts]
-
-
-def _best_of_phases(tried: Sequence[tuple[float, int, Array]], row: int, joint: int) -> list[Array]:
-    """The best place of every phase, best first; ``tried`` has the least cost first."""
-    found: dict[float, Array] = {}
-    for _, _, place in tried:
-        found.setdefault(float(place[row, joint]), place)
-    return list(found.values())
-
-
-def _joint_weights(model: FrictionModel) -> Array:
-    """Joints counted by the size of their torque, for a first look."""
-    size = np.sqrt((model.data.measured**2).mean(axis=0))
-    return np.asarray(1.0 / np.maximum(size, 1e-6 * max(float(size.max()), 1e-300)))

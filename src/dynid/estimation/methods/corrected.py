@@ -13,23 +13,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dynid.engine import Tell, silent
 from dynid.errors import UnknownNameError
-from dynid.estimation.constraints.constraints import Constraint, constraints_from_table
-from dynid.estimation.convex.closest import closest_feasible
-from dynid.estimation.convex.consistent_set import MARGIN
-from dynid.estimation.convex.metrics import METRICS, Metric
-from dynid.estimation.convex.whitened import channel_weights, passive_friction
-from dynid.estimation.linear import LinearProblem
+from dynid.estimation.consistency.consistent_set import MARGIN
+from dynid.estimation.consistency.correction import METRICS, Metric, closest_feasible
+from dynid.estimation.consistency.fit_problem import passive_friction
+from dynid.estimation.constraints.base import Constraint
+from dynid.estimation.constraints.table import constraints_from_table
+from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
 from dynid.estimation.methods.registry import options_given
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.result import Estimate
-from dynid.estimation.seen import DATA_TOLERANCE
+from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
-from dynid.parameters import Parameters
-from dynid.progress import Tell, silent
+from dynid.model.parameters import Parameters
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
-from dynid.robot.model import Robot
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class CorrectedLeastSquares:
         condition: ``full``, or ``plain`` for Sousa's condition without the triangle inequality.
         margin: smallest eigenvalue of every link, relative to its size in the prior.
         absolute: take the margin in SI units instead.
-        constraints: further constraints of ``dynid.constraints``.
+        constraints: further constraints, such as ``dynid.TotalMass``.
         effects_positive: keep friction and rotor inertia that cannot be negative at zero or above, and the whole friction of every
             joint passive.
         metric: distance that is made small: ``base`` for that of base values, as in the paper, or ``torque``.
@@ -53,9 +51,10 @@ class CorrectedLeastSquares:
 
     Examples:
         >>> import dynid
+        >>> from dynid.estimation.methods.corrected import CorrectedLeastSquares
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
         >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
-        >>> dynid.estimate(data, base, dynid.methods.CorrectedLeastSquares()).feasible
+        >>> dynid.estimate(data, base, CorrectedLeastSquares()).feasible
         True
     """
 
@@ -85,10 +84,10 @@ class CorrectedLeastSquares:
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
-        weights = channel_weights(problem) if self.weighted else np.ones(len(problem.channels))
+        weights = problem.settled_weights()[0] if self.weighted else np.ones(len(problem.channels))
         beta = problem.solve(weights)
         sigma = problem.noise_sigma(beta, pooled=not self.weighted)
-        found = uncertainty(problem, beta, weights, sigma, self.covariance)
+        covariance, spread = uncertainty(problem, beta, weights, sigma, self.covariance)
         near = closest_feasible(
             base,
             beta,
@@ -102,7 +101,7 @@ class CorrectedLeastSquares:
             effects_positive=self.effects_positive,
         )
         details = {
-            **found.details,
+            **spread,
             "noise_sigma": sigma.tolist(),
             "weights": weights.tolist(),
             "distance": near.distance,
@@ -112,9 +111,9 @@ class CorrectedLeastSquares:
         return problem.finish(
             self.name,
             near.base,
-            found.covariance,
+            covariance,
             outcome=None if near.outcome is Outcome.SOLVED else near.outcome,
             standard=near.standard if isinstance(near.standard, Parameters) else None,
-            notes=(*found.notes, *near.notes),
+            notes=near.notes,
             details=details,
         )

@@ -18,12 +18,10 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
-from dynid.estimation.linear import LinearProblem
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.result import Estimate
-from dynid.estimation.seen import DATA_TOLERANCE
-from dynid.estimation.uncertainty import CovarianceKind, Uncertainty, check_kind, uncertainty
-from dynid.parameters import Parameters
+from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
+from dynid.estimation.result import Estimate, Outcome
+from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
+from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 
@@ -75,20 +73,21 @@ class EssentialParameters:
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
-        weights = self._weights(problem)
+        weights = problem.settled_weights(5, 0.0)[0] if self.weighted else np.ones(len(problem.channels))
         values = problem.solve(weights)
         sigma = problem.noise_sigma(values, pooled=not self.weighted)
-        full = uncertainty(problem, values, weights, sigma, self.covariance)
-        noise = _noise_moment(problem, weights, full.covariance)
+        full, spread = uncertainty(problem, values, weights, sigma, self.covariance)
+        noise = _noise_moment(problem, weights, full)
         dropped: list[int] = []
         statistic, limit, stopped = 0.0, np.inf, False
-        current, beta, covariance = problem, values, full.covariance
+        current, beta, covariance = problem, values, full
         while True:
             candidates = self._candidates(current, beta, covariance)
             if not candidates:
                 break
             attempt = [*dropped, *candidates]
-            value, critical = self._test(problem, values, full, attempt)
+            freedom = float(spread.get("degrees_of_freedom", regression.n_rows - problem.seen.rank))
+            value, critical = self._test(values, full, freedom, attempt)
             if value > critical:
                 stopped = True
                 break
@@ -106,7 +105,7 @@ class EssentialParameters:
             outcome=Outcome.SOLVED if problem.seen.mask.all() else None,
             notes=(f"set to zero: {', '.join(base.names[i] for i in dropped)}",) if dropped else (),
             details={
-                **full.details,
+                **spread,
                 "dropped": tuple(base.names[i] for i in dropped),
                 "f_statistic": statistic,
                 "f_limit": limit,
@@ -115,16 +114,6 @@ class EssentialParameters:
             },
         )
 
-    def _weights(self, problem: LinearProblem) -> Array:
-        weights = np.ones(len(problem.channels))
-        if not self.weighted:
-            return weights
-        floor = 1e-10 * max(float(problem.regression.torque_norms.max()), 1e-300)
-        for _ in range(5):
-            sigma = problem.noise_sigma(problem.solve(weights), pooled=False)
-            weights = 1.0 / np.maximum(sigma, floor)
-        return np.asarray(weights / np.exp(np.log(weights).mean()))
-
     def _candidates(self, problem: LinearProblem, beta: Array, covariance: Array) -> list[int]:
         """Base parameters to drop next: the least certain above the limit, or all of them."""
         sigma = np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -132,18 +121,17 @@ class EssentialParameters:
         above = np.flatnonzero(relative > self.limit_percent)
         return [int(i) for i in (above if self.at_once else above[np.argsort(relative[above])[-1:]])]
 
-    def _test(self, problem: LinearProblem, beta: Array, found: Uncertainty, dropped: list[int]) -> tuple[float, float]:
+    def _test(self, beta: Array, covariance: Array, freedom: float, dropped: list[int]) -> tuple[float, float]:
         """The statistic and the value it may not exceed."""
         if self.significance is None:
             return 0.0, np.inf
         from scipy.stats import f
 
         values = beta[dropped]
-        spread = found.covariance[np.ix_(dropped, dropped)]
+        spread = covariance[np.ix_(dropped, dropped)]
         scale = np.sqrt(np.diag(spread))
         unit = values / scale
         statistic = float(unit @ np.linalg.lstsq(spread / np.outer(scale, scale), unit, rcond=None)[0]) / len(dropped)
-        freedom = float(found.details.get("degrees_of_freedom", problem.regression.n_rows - problem.seen.rank))
         return statistic, float(f.ppf(1.0 - self.significance, len(dropped), max(freedom, 1.0)))
 
 

@@ -21,25 +21,21 @@ import numpy as np
 import scipy.linalg
 
 from dynid.arrays import Array
+from dynid.dynamics.forward_dynamics import is_simulatable
+from dynid.dynamics.simulate import ComputedTorque, Controller, simulate
 from dynid.errors import DynidError, InputError
-from dynid.estimation.completion import complete
-from dynid.estimation.linear import LinearProblem
+from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem, base_to_standard
 from dynid.estimation.methods.sdp import FeasibleSDP
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.result import Estimate
-from dynid.estimation.row_pass import channel_coefficients
-from dynid.estimation.seen import DATA_TOLERANCE
-from dynid.estimation.spectrum import stretches
+from dynid.estimation.residuals import channel_coefficients, stretches
+from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.uncertainty import coloured_covariance
-from dynid.parameters import Parameters
-from dynid.recording.samples import Samples, SampleStream, joined_samples
-from dynid.recording.steps.zero_phase import filter_window
+from dynid.model.parameters import Parameters
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
-from dynid.regression.source import RowSource
-from dynid.robot.checks import is_simulatable
-from dynid.robot.model import Robot
-from dynid.simulation import ComputedTorque, Controller, simulate
+from dynid.regression.row_source import RowSource
+from dynid.signals.butterworth import filter_window
+from dynid.signals.samples import Samples, SampleStream
 
 MOTION_SHARE = 0.9999
 """Share of the power of the positions that lies below the frequency taken for that of the motion."""
@@ -98,7 +94,7 @@ class InstrumentalVariables:
             for i, log in enumerate(logs)
         ]
         beta = problem.solve(np.ones(len(problem.channels)))
-        weights = self._weights(problem, beta)
+        weights = problem.noise_weights(beta) if self.weighted else np.ones(len(problem.channels))
         notes: list[str] = []
         settled, moments, simulated = False, None, None
         for _ in range(self.iterations):
@@ -128,16 +124,11 @@ class InstrumentalVariables:
                 "moments": moments.of_data,
                 "degrees_of_freedom": freedom,
                 "weights": weights.tolist(),
-                "tracking_error": [_tracking_error(s, t) for s, t in zip(simulated, tracked, strict=True)],
+                "tracking_error": [
+                    float(np.sqrt(np.mean((s.position - t.position) ** 2))) for s, t in zip(simulated, tracked, strict=True)
+                ],
             },
         )
-
-    def _weights(self, problem: LinearProblem, beta: Array) -> Array:
-        if not self.weighted:
-            return np.ones(len(problem.channels))
-        floor = 1e-10 * max(float(problem.regression.torque_norms.max()), 1e-300)
-        weights = 1.0 / np.maximum(problem.noise_sigma(beta, pooled=False), floor)
-        return np.asarray(weights / np.exp(np.log(weights).mean()))
 
     def _simulate(
         self,
@@ -149,7 +140,7 @@ class InstrumentalVariables:
         last: list[Samples] | None,
     ) -> list[Samples] | None:
         """Motion of the current model, of another where the current one cannot move; None to stay with the last."""
-        current = complete(problem.base, beta, problem.prior)
+        current = base_to_standard(problem.base, beta, problem.prior)
         try:
             return [self._track(log.robot.with_parameters(current), t) for log, t in zip(logs, tracked, strict=True)]
         except DynidError as reason:
@@ -168,8 +159,10 @@ class InstrumentalVariables:
         else:
             controller = self.controller
         rate_hz = (len(tracked) - 1) / tracked.duration_s
+        # without torque limits: instruments should follow the motion, not a wrong model's saturation
+        joints = tuple(replace(joint, tau_max=np.inf) for joint in robot.joints)
         moved = simulate(
-            _unlimited(robot),
+            replace(robot, joints=joints),
             tracked,
             controller=controller,
             rate_hz=rate_hz,
@@ -214,7 +207,10 @@ class _Log:
         cutoff = cutoff_hz if cutoff_hz is not None else CUTOFF_OVER_MOTION * motion_frequency_hz(q, nyquist_hz)
         if cutoff < 0.95 * nyquist_hz:
             q = filter_window(q, 4, cutoff / nyquist_hz, True, True)
-        return _differentiated(time, q)
+        from scipy.interpolate import make_interp_spline
+
+        spline = make_interp_spline(time, q, k=5)
+        return Samples(time, q, spline.derivative()(time), spline.derivative(2)(time))
 
     def aligned(self, reference: Samples) -> Samples:
         """A logged reference on a uniform clock over the times of the log."""
@@ -237,19 +233,13 @@ def _logs(regression: Regression) -> list[_Log]:
             raise InputError(
                 f"instruments are made by simulating the robot's motion, and {source.kind} rows are not made from samples of it"
             )
-        whole = _whole(made_from[0])
+        whole = made_from[0] if isinstance(made_from[0], Samples) else reduce(Samples.joined, made_from[0])
         if len(whole) < 12:
             raise InputError(f"a set of samples has {len(whole)} rows, instruments need at least 12")
         logs.append(_Log(source, source.robot, whole))
     if not logs:
         raise InputError("instruments need every row again, and this regression holds only its triangles")
     return logs
-
-
-def _whole(samples: Samples | SampleStream) -> Samples:
-    if isinstance(samples, Samples):
-        return samples
-    return reduce(joined_samples, samples)
 
 
 def motion_frequency_hz(q: Array, nyquist_hz: float) -> float:
@@ -265,13 +255,6 @@ def motion_frequency_hz(q: Array, nyquist_hz: float) -> float:
     return float(max(bins, 2) / (len(power) - 1) * nyquist_hz)
 
 
-def _differentiated(time: Array, q: Array) -> Samples:
-    from scipy.interpolate import make_interp_spline
-
-    spline = make_interp_spline(time, q, k=5)
-    return Samples(time, q, spline.derivative()(time), spline.derivative(2)(time))
-
-
 def _columnwise(time: Array, known: Array, values: Array) -> Array:
     if len(time) == len(known) and np.allclose(time, known, rtol=0.0, atol=1e-9):
         return np.array(values)
@@ -281,15 +264,6 @@ def _columnwise(time: Array, known: Array, values: Array) -> Array:
 def _on_clock(motion: Samples, time: Array) -> Samples:
     q, v, a = (_columnwise(time, motion.time, x) for x in (motion.position, motion.velocity, motion.acceleration))
     return Samples(time, q, v, a)
-
-
-def _unlimited(robot: Robot) -> Robot:
-    """The robot without torque limits: instruments should follow the motion, not a wrong model's saturation."""
-    return replace(robot, joints=tuple(replace(joint, tau_max=np.inf) for joint in robot.joints))
-
-
-def _tracking_error(motion: Samples, tracked: Samples) -> float:
-    return float(np.sqrt(np.mean((motion.position - tracked.position) ** 2)))
 
 
 # Moments ------------------------------------------------------------------------------------------

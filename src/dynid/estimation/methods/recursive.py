@@ -18,40 +18,33 @@ sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from dynid.arrays import Array, freeze
+from dynid.engine import Tell, silent
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.bounds import read_bounds
-from dynid.estimation.linear import LinearProblem
-from dynid.estimation.methods.recursive_state import (
-    Columns,
-    Form,
-    Over,
-    RecursiveEstimate,
-    State,
-    column_sizes,
-    notes_on_flags,
-    origins_of_flags,
-)
+from dynid.estimation.linear import DATA_TOLERANCE, Identifiability, LinearProblem
+from dynid.estimation.online import OnlineEstimator
+from dynid.estimation.online_estimate import Columns, Flags, OnlineEstimate, Over, origins_of_flags
+from dynid.estimation.residuals import require_rows
 from dynid.estimation.result import Estimate
-from dynid.estimation.row_pass import require_rows
-from dynid.estimation.seen import DATA_TOLERANCE, Seen
 from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
-from dynid.parameters import Parameters
-from dynid.progress import Tell, silent
-from dynid.recording.samples import Samples, SampleStream
+from dynid.model.parameters import Parameters
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel, torque_channels
 from dynid.regression.factor import Factor, Regression
 from dynid.regression.independence import triangle_of
-from dynid.regression.polynomial_rows import ApproximatedRows
+from dynid.regression.row_source import Chunk
 from dynid.regression.torque_rows import ChosenTorqueRows, typical_torque_rows
-from dynid.robot.model import Robot
+from dynid.signals.samples import Samples, SampleStream
+
+Form: TypeAlias = Literal["repaired", "literal"]
 
 
 @dataclass(frozen=True)
@@ -121,27 +114,21 @@ class RecursiveLeastSquares:
     @classmethod
     def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> RecursiveLeastSquares:
         """The method of a run; bounds are those of parameters by their names."""
-        limits: dict[str, tuple[float, float]] = {}
-        if options["bounds"] is not None:
-            found = read_bounds(options["bounds"])
-            for name, ends in found.limits.items():
-                robot.parameters.index(name)  # refuses names that are no parameters, such as centres of mass
-                limits[name] = ends
-        return cls(bounds=limits, form=options["form"])
+        return cls(bounds=read_parameter_bounds(options["bounds"], robot.parameters), form=options["form"])
 
-    def start(self, robot: Robot, base: BaseReduction, prior: Parameters | None = None) -> OnlineEstimator:
+    def start(self, robot: Robot, base: BaseReduction, prior: Parameters | None = None) -> SampleEstimator:
         """An estimator to feed with samples as they come."""
         start = robot.parameters if prior is None else prior
         if start.names != robot.parameters.names:
             raise InputError(f"the prior has {len(start)} parameters, the robot {len(robot.parameters)}, or other names")
-        return OnlineEstimator(self, robot, base, start)
+        return SampleEstimator(self, robot, base, start)
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         """Go through the stored time blocks; the literal form depends on how they were cut, the repaired does not."""
-        columns = Columns.of(self, prior, base)
+        columns = Columns.of(prior, base, self.bounds, self.over)
         weights = self._weights(regression.channel_names)
         typical = next((rows for source in regression.sources if (rows := source.typical_rows()) is not None), None)
-        state = State(self, columns, column_sizes(self, columns, typical, weights))
+        online = self._online(columns, [factor.channel for factor in regression.factors], weights, typical)
         n_blocks = min(len(factor.blocks) for factor in regression.factors)
         for k in range(n_blocks):
             last = k == n_blocks - 1  # channels of unequal length give all that is left
@@ -151,10 +138,24 @@ class RecursiveLeastSquares:
                     rows = weights[j] * regression.channel_matrix(j, None, triangle)
                     parts.append(np.hstack([columns.select(rows[:, :-1]), rows[:, -1:]]))
                 n_samples = max(n_samples, int((factor.rows[k:] if last else factor.rows[k : k + 1]).sum()))
-            state.add(np.vstack(parts), n_samples, None)
+            online.fold(np.vstack(parts), n_samples)
         if self.motion_noise is not None:
-            state.noise_power += _noise_of_sources(self, regression, columns, weights)
-        return self._finish(regression, base, prior, columns, state, weights)
+            online.noise_power = _noise_of_sources(self.motion_noise, regression, online)
+        return self._finish(regression, base, prior, columns, online.answer(), weights)
+
+    def _online(
+        self, columns: Columns, channels: Sequence[Channel], weights: Array, typical: Sequence[Array] | None
+    ) -> OnlineEstimator:
+        """The estimator that the options ask for."""
+        kind = _LiteralEstimator if self.form == "literal" else OnlineEstimator
+        return kind(
+            columns,
+            [columns.select(channel.expansion) for channel in channels],
+            weights,
+            typical=typical,
+            threshold=self.threshold,
+            tolerance=self.tolerance,
+        )
 
     def _weights(self, channel_names: tuple[str, ...]) -> Array:
         if self.sigma is None:
@@ -171,11 +172,10 @@ class RecursiveLeastSquares:
         base: BaseReduction,
         prior: Parameters,
         columns: Columns,
-        state: State,
+        found: OnlineEstimate,
         weights: Array,
     ) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
-        found = state.solve()
         standard = None
         if self.over == "standard":
             phi = np.empty(len(prior))
@@ -190,7 +190,9 @@ class RecursiveLeastSquares:
             beta = found.values
             mask = found.flags == 1
             problem = replace(
-                problem, seen=Seen(mask, origins_of_flags(np.vstack(problem.channels)[:, :-1], found.flags)), held=beta
+                problem,
+                seen=Identifiability(mask, origins_of_flags(np.vstack(problem.channels)[:, :-1], found.flags)),
+                held=beta,
             )
         sigma = problem.noise_sigma(beta, pooled=self.sigma is None)
         details: dict[str, Any] = {
@@ -200,41 +202,58 @@ class RecursiveLeastSquares:
         }
         covariance = np.zeros((base.n_base, base.n_base))
         if mask.any():
-            spread = uncertainty(problem, beta, weights, sigma, self.covariance)
-            covariance, details = spread.covariance, {**spread.details, **details}
-        return problem.finish(
-            self.name, beta, covariance, standard=standard, notes=notes_on_flags(columns, found), details=details
-        )
+            covariance, spread = uncertainty(problem, beta, weights, sigma, self.covariance)
+            details = {**spread, **details}
+        return problem.finish(self.name, beta, covariance, standard=standard, notes=_notes_on_flags(found), details=details)
 
 
-class OnlineEstimator:
+def read_parameter_bounds(path: str | None, parameters: Parameters) -> dict[str, tuple[float, float]]:
+    """Limits of parameters by their names, from a file; one of what is no parameter, such as a centre of mass, is refused."""
+    limits = {} if path is None else dict(read_bounds(path).limits)
+    for name in limits:
+        parameters.index(name)
+    return limits
+
+
+def _notes_on_flags(found: OnlineEstimate) -> tuple[str, ...]:
+    """What flags and bounds mean for the values, in words."""
+    notes = []
+    for flag, text in ((0, "not excited, initial value kept"), (-1, "linearly dependent, initial value kept")):
+        names = [name for name, own in zip(found.names, found.flags, strict=True) if own == flag]
+        if names:
+            notes.append(f"{text}: {', '.join(names)}")
+    clipped = [name for name, out in zip(found.names, found.clipped, strict=True) if out]
+    if clipped:
+        notes.append(f"moved into their bounds: {', '.join(clipped)}")
+    return tuple(notes)
+
+
+class SampleEstimator:
     """Feed it samples or rows as they come; each update answers with the values and flags so far. Keeps no sample."""
 
     def __init__(self, method: RecursiveLeastSquares, robot: Robot, base: BaseReduction, prior: Parameters) -> None:
         if robot.floating:
             raise InputError(f"robot '{robot.name}' floats; recursive identification needs a fixed base")
         self.method, self.robot, self.base, self.prior = method, robot, base, prior
-        self._columns = Columns.of(method, prior, base)
+        self._columns = Columns.of(prior, base, method.bounds, method.over)
         self._weights = method._weights(robot.dof_names)
         self._equal = bool((self._weights == 1.0).all())
         whole = self._columns.lift is not None
         self._made = ChosenTorqueRows(robot, freeze(range(len(prior)), np.int64) if whole else self._columns.parameter)
-        self._chosen = self._columns.chosen_from(torque_channels(robot), self._weights)
-        sizes = column_sizes(method, self._columns, typical_torque_rows(robot), self._weights)
-        self._state = State(method, self._columns, sizes)
+        self._online = method._online(self._columns, torque_channels(robot), self._weights, typical_torque_rows(robot))
         self._noise = None if method.motion_noise is None else _Disturbance(method.motion_noise, robot)
 
-    def update(self, block: Samples | ApproximatedRows) -> RecursiveEstimate:
+    def update(self, block: Samples | Chunk) -> OnlineEstimate:
         """Add a block of samples, or of rows made by polynomial approximation, and solve."""
-        if isinstance(block, ApproximatedRows):
+        if isinstance(block, Chunk):
             if self._noise is not None:
                 raise InputError("motion noise is measured on samples, rows by polynomial approximation were given")
-            self._state.add(self._chosen.rows(block.blocks), len(block), None)
-            return self._state.solve()
+            self._online.feed(block)
+            return self._online.answer()
         rows = self._rows(block)
         power = None if self._noise is None else _power_of_change(rows, self._rows(self._noise.disturbed(block)))
-        self._state.add(rows, len(block), power)
-        return self._state.solve()
+        self._online.fold(rows, len(block), power)
+        return self._online.answer()
 
     def _rows(self, samples: Samples) -> Array:
         rows = self._made.rows(samples)
@@ -246,15 +265,16 @@ class OnlineEstimator:
 
     @property
     def n_samples(self) -> int:
-        return self._state.n_samples
+        """Samples so far."""
+        return self._online.n_samples
 
     def regression(self) -> Regression:
         """Everything seen so far as one channel that other methods can use; its rows cannot be made again."""
         if self.method.form == "literal":
             raise InputError("the literal form keeps no triangle; use the repaired form")
-        if self._state.n_samples == 0:
+        if self.n_samples == 0:
             raise InputError("no sample has been given yet")
-        R = self._state.R
+        R = self._online.triangles().R[0]
         columns = self._columns
         if self.method.over == "standard":
             order = np.argsort(columns.parameter)
@@ -264,14 +284,40 @@ class OnlineEstimator:
             # only the number of columns matters here: W = W_b K, whatever the grouping
             kept = self.base.independent if self.base.independent is not None else np.arange(self.base.n_base)
             channel = Channel("joints", freeze(kept, dtype=np.int64), self.base.K)
-        rows = freeze([self._state.n_samples * self.robot.n_dof], np.int64)
+        rows = freeze([self.n_samples * self.robot.n_dof], np.int64)
         return Regression(self.robot.parameters, (Factor(channel, freeze(R[None]), rows),))
 
     def estimate(self) -> Estimate:
         """The full estimate of all samples so far, with covariance; not for use inside a control loop."""
-        regression = self.regression()
         plain = replace(self.method, sigma=None, motion_noise=None, covariance="classical")
-        return plain._finish(regression, self.base, self.prior, self._columns, self._state, np.ones(1))
+        found = self._online.answer()
+        return plain._finish(self.regression(), self.base, self.prior, self._columns, found, np.ones(1))
+
+
+class _LiteralEstimator(OnlineEstimator):
+    """Fig. 1 as printed, but for the torque of the new block: ``theta += K^-1 Y^T (tau - Y theta)``."""
+
+    def __init__(self, columns: Columns, maps: Sequence[Array], weights: Array, **options: Any) -> None:
+        super().__init__(columns, maps, weights, **options)
+        n = len(columns.names)
+        self._K, self._theta, self._flags = np.zeros((n, n)), columns.initial.copy(), np.zeros(n, dtype=np.int8)
+        self._M = np.empty((n, 2 * n))
+
+    def fold(self, rows: Array, n_samples: int, noise_power: Array | None = None) -> None:
+        """Update the values by a block."""
+        from dynid.estimation.online_kernels import eliminate
+
+        Y, tau = rows[:, :-1], rows[:, -1]
+        self._K += Y.T @ Y
+        eliminate(self._K, self._threshold, self._M, self._flags)
+        inverse = self._M[:, len(self._K) :]
+        self._theta = self._theta + inverse @ (Y.T @ (tau - Y @ self._theta))
+        moved = self._flags == 1
+        self._theta[moved] = np.clip(self._theta, self.columns.lower, self.columns.upper)[moved]
+        self._now.n_times += n_samples
+
+    def _values_and_flags(self, R: Array, n_samples: float, sizes: Array | None) -> tuple[Array, Flags, float]:
+        return self._theta.copy(), self._flags.copy(), float("nan")
 
 
 # Noise of the motion ------------------------------------------------------------------------------
@@ -312,19 +358,17 @@ class _DisturbedSamples:
         return (self.noise.disturbed(piece) for piece in self.samples)
 
 
-def _noise_of_sources(method: RecursiveLeastSquares, regression: Regression, columns: Columns, weights: Array) -> Array:
+def _noise_of_sources(motion_noise: MotionNoise, regression: Regression, online: OnlineEstimator) -> Array:
     """Power that motion noise causes in every column, one more pass over the rows."""
-    assert method.motion_noise is not None
-    power = np.zeros(len(columns.names))
-    chosen = columns.chosen_from([factor.channel for factor in regression.factors], weights)
+    power = np.zeros(len(online.columns.names))
     require_rows(regression, "thresholds from motion noise")
     for source in regression.logs():
         if source.robot is None or not source.samples:
             raise InputError(f"motion noise is measured on samples of motion, and {source.kind} rows are not made from them")
-        noise = _Disturbance(method.motion_noise, source.robot)
+        noise = _Disturbance(motion_noise, source.robot)
         disturbed = source.with_samples([_DisturbedSamples(noise, one) for one in source.samples])
         for own, other in zip(source.passes(), disturbed.passes(), strict=True):
-            power += _power_of_change(chosen.rows(own.blocks), chosen.rows(other.blocks))
+            power += _power_of_change(online.choose_columns(own.blocks), online.choose_columns(other.blocks))
     return power
 
 

@@ -3,13 +3,13 @@
 A method of your own is a class with ``name``, ``laws`` and ``estimate``, registered once:
 
     >>> from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-    >>> from dynid.estimation.methods.registry import method_named, method_names, register_method, unregister_method
+    >>> from dynid.estimation.methods.registry import method_named, method_names, register_method
     >>> class Classical(OrdinaryLeastSquares):
     ...     name = "classical"
-    >>> register_method(Classical)
+    >>> forget = register_method(Classical)
     >>> "classical" in method_names(), method_named("classical").name
     (True, 'classical')
-    >>> unregister_method("classical")  # for the example's sake
+    >>> forget()  # for the example's sake
 
 A class that needs options of a run has a class method ``from_options(options, robot, tell)``, which takes what it needs from
 the settings by name.
@@ -17,18 +17,19 @@ the settings by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynid.engine import Tell, silent
 from dynid.errors import InputError, UnknownNameError
-from dynid.progress import Tell, silent
 
 if TYPE_CHECKING:
-    from dynid.estimation.constraints.constraints import Constraint
+    from dynid.estimation.constraints.base import Constraint
     from dynid.estimation.result import Method
-    from dynid.robot.model import Robot
+    from dynid.model.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Entry:
 
 _METHODS = {
     "ols": Entry("methods.least_squares", "OrdinaryLeastSquares"),
-    "wls": Entry("methods.weighted", "WeightedLeastSquares"),
+    "wls": Entry("methods.least_squares", "WeightedLeastSquares"),
     "robust": Entry("methods.robust", "IteratedReweighted"),
     "tls": Entry("methods.total", "TotalLeastSquares"),
     "ridge": Entry("methods.ridge", "Ridge"),
@@ -67,7 +68,7 @@ _METHODS = {
     "manifold": Entry("methods.manifold", "Manifold", consistent=True),
     "logcholesky": Entry("methods.log_cholesky", "LogCholesky", consistent=True),
     "retrieve": Entry(
-        "retrieval.retrieve",
+        "methods.retrieval",
         "PenaltyRetrieval",
         consistent=True,
         takes=("constraints", "bounds", "conditions", "condition"),
@@ -77,7 +78,7 @@ METHODS = tuple(_METHODS)
 """The methods that come with the package."""
 
 
-def register_method(method: type[Any], *, consistent: bool = False, takes: Sequence[str] = ()) -> None:
+def register_method(method: type[Any], *, consistent: bool = False, takes: Sequence[str] = ()) -> Callable[[], None]:
     """Register a method under its ``name``, for the command line too.
 
     Args:
@@ -86,14 +87,17 @@ def register_method(method: type[Any], *, consistent: bool = False, takes: Seque
         consistent: whether its links are always physically consistent.
         takes: what it accepts beyond full consistency: ``constraints``, ``bounds``, ``conditions``, ``condition``.
 
+    Returns:
+        a function that takes the registration back.
+
     Examples:
         >>> import dynid
         >>> class Plain(dynid.OrdinaryLeastSquares):
         ...     name = "plain"
-        >>> dynid.methods.register_method(Plain)
-        >>> dynid.methods.method_named("plain").name
+        >>> forget = dynid.register_method(Plain)
+        >>> dynid.method_named("plain").name
         'plain'
-        >>> dynid.methods.unregister_method("plain")
+        >>> forget()
     """
     name = getattr(method, "name", None)
     if not isinstance(name, str) or not callable(getattr(method, "estimate", None)):
@@ -101,6 +105,7 @@ def register_method(method: type[Any], *, consistent: bool = False, takes: Seque
     if name in METHODS:
         raise InputError(f"method '{name}' comes with the package, choose another name")
     _METHODS[name] = Entry(method.__module__, method.__qualname__, method, consistent, tuple(takes))
+    return partial(unregister_method, name)
 
 
 def unregister_method(name: str) -> None:
@@ -111,7 +116,8 @@ def unregister_method(name: str) -> None:
 
     Examples:
         >>> import dynid
-        >>> dynid.methods.unregister_method("ols")
+        >>> from dynid.estimation.methods.registry import unregister_method
+        >>> unregister_method("ols")
         Traceback (most recent call last):
         ...
         dynid.errors.InputError: method 'ols' comes with the package and cannot be removed
@@ -127,7 +133,8 @@ def method_names() -> tuple[str, ...]:
 
     Examples:
         >>> import dynid
-        >>> dynid.methods.method_names()[:2]
+        >>> from dynid.estimation.methods.registry import method_names
+        >>> method_names()[:2]
         ('ols', 'wls')
     """
     return tuple(_METHODS)
@@ -150,12 +157,15 @@ def method_named(name: str, constraints: Sequence[Constraint] = (), **options: A
 
     Args:
         name: as on the command line.
-        constraints: constraints of ``dynid.constraints``, for methods that take them.
+        constraints: constraints, such as ``dynid.TotalMass``, for methods that take them.
         options: further options of the method by name.
+
+    Returns:
+        the method, a value with options and no fitted state.
 
     Examples:
         >>> import dynid
-        >>> dynid.methods.method_named("sdp", [dynid.TotalMass(upper=30.0)], weighted=True).weighted
+        >>> dynid.method_named("sdp", [dynid.TotalMass(upper=30.0)], weighted=True).weighted
         True
     """
     entry = entry_named(name)

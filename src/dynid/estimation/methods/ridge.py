@@ -17,11 +17,9 @@ import scipy.linalg
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.estimation.completion import parameter_scale
-from dynid.estimation.linear import LinearProblem
+from dynid.estimation.linear import DATA_TOLERANCE, Identifiability, LinearProblem, origins_of, parameter_scale
 from dynid.estimation.result import Estimate
-from dynid.estimation.seen import DATA_TOLERANCE, Seen, origins_of
-from dynid.parameters import Parameters
+from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 from dynid.regression.independence import triangle_of
@@ -70,7 +68,7 @@ class Ridge:
         posterior = inverse @ inverse.T
         covariance = posterior * np.outer(size, size)
         from_data = 1.0 - np.clip(np.diag(posterior) / spread**2, 0.0, 1.0)
-        shown = replace(problem, seen=Seen(problem.seen.mask, origins_of(from_data)))
+        shown = replace(problem, seen=Identifiability(problem.seen.mask, origins_of(from_data)))
         return shown.finish(
             self.name,
             beta,

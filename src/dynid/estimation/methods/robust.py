@@ -13,26 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.linear import LinearProblem, Merged
-from dynid.estimation.outcome import Outcome
-from dynid.estimation.result import Estimate
-from dynid.estimation.row_pass import (
-    RowWeight,
+from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem, Merged
+from dynid.estimation.residuals import (
     channel_coefficients,
     require_rows,
     residual_blocks,
     residual_sample,
     reweighted,
 )
-from dynid.estimation.seen import DATA_TOLERANCE
+from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.uncertainty import CovarianceKind, channel_noise, check_kind, uncertainty
-from dynid.parameters import Parameters
+from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 
@@ -100,11 +98,16 @@ class IteratedReweighted:
     def _iterate(self, problem: LinearProblem, beta: Array, loss: Loss) -> tuple[Array, Array, bool]:
         weight = self._weights(loss)
         scale = np.ones(len(problem.channels))
+        # round-off of the torque: residuals below it are no noise
+        torque = problem.regression.torque_norms / np.sqrt(np.maximum(problem.rows(), 1.0))
+        floor = 1e-12 * float(max(torque.max(), 1e-300))
         for step in range(self.iterations):
             coefficients = channel_coefficients(problem.regression, problem.base, beta)
             if step < _SCALE_PASSES:
-                scale = self._scale(problem, coefficients)
-            again = reweighted(problem.regression, coefficients, _row_weight(weight, scale))
+                residuals = residual_sample(problem.regression, coefficients)
+                spread = [_NORMAL_MAD * float(np.median(np.abs(r))) if len(r) else 0.0 for r in residuals]
+                scale = np.maximum(spread, floor)
+            again = reweighted(problem.regression, coefficients, partial(_root_weight, weight, scale))
             channels = tuple(again.channel_matrix(j, problem.base) for j in range(len(again.factors)))
             new = replace(problem, merged=Merged(channels)).solve(np.ones(len(channels)))
             moved = np.linalg.norm(np.vstack(problem.channels)[:, :-1] @ (new - beta))
@@ -115,17 +118,6 @@ class IteratedReweighted:
             if step + 1 >= _SCALE_PASSES and moved <= limit:
                 return beta, scale, True
         return beta, scale, False
-
-    @staticmethod
-    def _floor(problem: LinearProblem) -> float:
-        """Round-off of the torque: residuals below it are no noise."""
-        rows = np.maximum(problem.rows(), 1.0)
-        return 1e-12 * float(max((problem.regression.torque_norms / np.sqrt(rows)).max(), 1e-300))
-
-    def _scale(self, problem: LinearProblem, coefficients: tuple[Array, ...]) -> Array:
-        residuals = residual_sample(problem.regression, coefficients)
-        spread = [_NORMAL_MAD * float(np.median(np.abs(r))) if len(r) else 0.0 for r in residuals]
-        return np.asarray(np.maximum(spread, self._floor(problem)))
 
     def _finish(self, problem: LinearProblem, beta: Array, scale: Array, settled: bool) -> Estimate:
         """Covariance by the influence of each row: ``s psi(u) / mean psi'`` takes the place of the residual."""
@@ -138,15 +130,14 @@ class IteratedReweighted:
 
         weights = np.sqrt(slope) / scale
         noise = channel_noise(problem, coefficients, influence)
-        found = uncertainty(problem, beta, weights, noise, self.covariance, influence)
+        covariance, spread = uncertainty(problem, beta, weights, noise, self.covariance, influence)
         return problem.finish(
             self.name,
             beta,
-            found.covariance,
+            covariance,
             outcome=None if settled else Outcome.NOT_CONVERGED,
-            notes=found.notes,
             details={
-                **found.details,
+                **spread,
                 "loss": self.loss,
                 "noise_sigma": scale.tolist(),
                 "share_downweighted": (rejected / np.maximum(total, 1.0)).tolist(),
@@ -169,9 +160,9 @@ class IteratedReweighted:
         return np.maximum(slope / np.maximum(total, 1.0), 1e-3), total, rejected
 
 
-def _row_weight(weight: Callable[[Array], Array], scale: Array) -> RowWeight:
-    """Factor of a row: the root of its weight over the scale of its channel."""
-    return lambda j, r: np.sqrt(weight(r / scale[j])) / scale[j]
+def _root_weight(weight: Callable[[Array], Array], scale: Array, j: int, r: Array) -> Array:
+    """Factor of the rows of a channel: the root of their weight over its scale."""
+    return np.asarray(np.sqrt(weight(r / scale[j])) / scale[j])
 
 
 def huber_weight(u: Array, k: float = TUNING["huber"]) -> Array:

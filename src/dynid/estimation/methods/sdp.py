@@ -10,34 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimation.constraints.boxes import Contradictions, boxes_of
-from dynid.estimation.constraints.constraints import Constraint, DensityInBox, DensityInEllipsoid, constraints_from_table
-from dynid.estimation.convex.conic import (
-    MARGIN,
-    ON_BOUNDARY,
-    ConicFit,
-    blamed,
-    deepest_in,
-    fit_in,
-    onto_equalities,
-)
-from dynid.estimation.convex.whitened import NEARLY_FREE, PULL, PriorKind, WhitenedFit, check_prior, noise_floor
-from dynid.estimation.linear import LinearProblem
+from dynid.engine import Tell, silent
+from dynid.estimation.consistency.consistent_set import MARGIN
+from dynid.estimation.consistency.fit_problem import PULL, ConsistentFit, PriorKind, Solved, check_prior, solve_whitened
+from dynid.estimation.constraints.base import Constraint
+from dynid.estimation.constraints.shapes import DensityInBox, DensityInEllipsoid, boxes_of
+from dynid.estimation.constraints.table import constraints_from_table
+from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
 from dynid.estimation.methods.registry import options_given
-from dynid.estimation.outcome import Outcome
 from dynid.estimation.result import Estimate
-from dynid.estimation.seen import DATA_TOLERANCE
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
-from dynid.parameters import Parameters
-from dynid.progress import Tell, silent
+from dynid.model.parameters import Parameters
+from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
-from dynid.robot.model import Robot
 
 WITHIN = 0.02
 """Part of chi-square, above that of the best consistent fit, that the prior ``auto`` may cost; and never more than one per value
@@ -58,18 +49,18 @@ class FeasibleSDP:
         condition: ``full``, or ``plain`` for Sousa's condition without the triangle inequality.
         margin: smallest eigenvalue of every link, relative to its size in the prior.
         absolute: take the margin in SI units instead.
-        constraints: further constraints of ``dynid.constraints``.
-        boxes: constraints of single links, such as :class:`~dynid.estimation.constraints.densities.DensityInBox`, that are kept
+        constraints: further constraints, such as ``dynid.TotalMass``.
+        boxes: constraints of single links, such as :class:`~dynid.estimation.constraints.shapes.DensityInBox`, that are kept
             unless the data contradict them: a link whose constraints make the fit worse than the noise explains goes without them.
         box_notes: sentences on links without boxes, for the notes of the estimate.
         effects_positive: keep friction and rotor inertia that cannot be negative at zero or above, and the whole friction of every
-            joint passive: at no speed of the robot does it drive the joint (:mod:`dynid.robot.passivity`).
+            joint passive: at no speed of the robot does it drive the joint (:mod:`dynid.estimation.friction.passivity`).
         weighted: weight joints by their own noise. Where consistency adds an error beyond the noise, which no joint owns, that
             error counts in every joint alike: weights are ``1 / sqrt(noise_j^2 + misfit^2)``.
         prior: regularisation towards the prior parameters: ``none``, ``euclidean``, ``scaled``, ``entropic``, or ``auto``, which is
-            weakened until it fits as well as the data can tell, see :mod:`dynid.estimation.convex.whitened`.
+            weakened until it fits as well as the data can tell, see :mod:`dynid.estimation.consistency.fit_problem`.
         strength: weight of the prior in units of the noise; 1 takes it to be as uncertain as each parameter's size.
-        pull: weight of a small pull to the prior along directions that the data do not determine.
+        regularization: weight of a small pull to the prior along directions that the data do not determine.
         covariance: ``corrected`` for the autocorrelation of each joint's residual, ``classical`` (independent rows) or
             ``bootstrap`` of time blocks.
         tolerance: singular values below this fraction of the largest count as not determined by the data.
@@ -96,7 +87,7 @@ class FeasibleSDP:
     weighted: bool = False
     prior: PriorKind = "none"
     strength: float = 1.0
-    pull: float = PULL
+    regularization: float = PULL
     covariance: CovarianceKind = "corrected"
     tolerance: float = DATA_TOLERANCE
 
@@ -104,7 +95,7 @@ class FeasibleSDP:
         object.__setattr__(self, "constraints", tuple(self.constraints))
         object.__setattr__(self, "boxes", tuple(self.boxes))
         check_kind(self.covariance)
-        check_prior(self.prior, self.strength, self.pull)
+        check_prior(self.prior, self.strength, self.regularization)
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> FeasibleSDP:
@@ -113,7 +104,7 @@ class FeasibleSDP:
         What the data hardly determine of a link, its mass most of all, would move to the boundary of the consistent set. So
         the estimate is held by the description, as far as that costs nothing that the data can tell.
         """
-        chosen = options_given(options, ("condition", "margin", "weighted", "pull"))
+        chosen = options_given(options, ("condition", "margin", "weighted", "regularization"))
         boxes, box_notes = boxes_of(robot) if options.get("boxes", True) else ((), ())
         return cls(
             prior=options["prior"],
@@ -132,9 +123,9 @@ class FeasibleSDP:
         strength: float | None = None,
         weights: Array | None = None,
         boxes: Sequence[Constraint] = (),
-    ) -> WhitenedFit:
+    ) -> ConsistentFit:
         """The program's data: its set, its factor, its centre; under another prior or other weights where these are given."""
-        return WhitenedFit.of(
+        return ConsistentFit.of(
             problem,
             condition=self.condition,
             margin=self.margin,
@@ -145,23 +136,33 @@ class FeasibleSDP:
             weighted=self.weighted,
             prior=self.prior if prior is None else prior,
             strength=self.strength if strength is None else strength,
-            pull=self.pull,
+            pull=self.regularization,
             weights=weights,
         )
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
-        plain, told = self.whiten(problem, prior="none"), Contradictions()
+        plain = self.whiten(problem, prior="none")
         at_once = self._at_once(plain) if self.prior == "auto" else None
-        fit, found, told = (*at_once, told) if at_once is not None else self._step_by_step(plain)
+        fit, found, contradicted = (*at_once, {}) if at_once is not None else self._step_by_step(plain)
         x, details, notes, outcome = found
         free = fit.data_only and not details.get("constraints_active", True)
-        details |= told.details(self.boxes)
+        if self.boxes:
+            details["boxes"] = {
+                "kept": [str(box.link) for box in self.boxes if str(box.link) not in contradicted],
+                "contradicted": {link: part if np.isfinite(part) else None for link, part in contradicted.items()},
+            }
+        contradictions = (
+            f"the data contradict that the mass of link '{link}' lies in the box around its shapes"
+            + (f" (the residual would grow by {100.0 * part:.2g} %)" if np.isfinite(part) else "")
+            + ": it was identified without"
+            for link, part in contradicted.items()
+        )
         return fit.finish(
-            self.name, x, self.covariance, outcome, (*notes, *self.box_notes, *told.notes()), details, free=free
+            self.name, x, self.covariance, outcome, (*notes, *self.box_notes, *contradictions), details, free=free
         )
 
-    def _at_once(self, plain: WhitenedFit) -> tuple[WhitenedFit, Solved] | None:
+    def _at_once(self, plain: ConsistentFit) -> tuple[ConsistentFit, Solved] | None:
         """The fit with the whole prior and every box, where the data cannot tell it from the best fit of any parameters.
 
         No consistent fit is better than the unconstrained one: the best of them need not be known to see that none is noticeably
@@ -171,30 +172,35 @@ class FeasibleSDP:
         held = solve_whitened(fit)
         if held[0] is None or not fit.chi_square_excess(held[0]) <= _allowed(fit):
             return None
-        if self.weighted and self.shares_misfit and not _settled(plain, _misfit_weights(fit, held[0], _noise(plain))):
+        if (
+            self.weighted
+            and self.shares_misfit
+            and not _settled(plain, _misfit_weights(fit, held[0], plain.problem.channel_noise(plain.beta)))
+        ):
             return None
         held[1]["prior_strength"] = self.strength
         return fit, held
 
-    def _step_by_step(self, plain: WhitenedFit) -> tuple[WhitenedFit, Solved, Contradictions]:
+    def _step_by_step(self, fit: ConsistentFit) -> tuple[ConsistentFit, Solved, dict[str, float]]:
         """The best consistent fit, then the boxes and the prior as far as the data cannot tell the fit from it."""
-        fit, found = plain, None
+        found, kept, contradicted = None, self.boxes, dict[str, float]()
         if self.weighted and self.shares_misfit:
             fit, found = self._with_misfit(fit)
-        best, kept, told = found, tuple(self.boxes), Contradictions()
+        best = found
         if self.boxes and (best := found or solve_whitened(fit))[0] is not None:
-            fit, found, kept, told = self._in_boxes(fit, best)
+            fit, found, kept, contradicted = self._in_boxes(fit, best)
         if self.prior == "auto":
             found = found or solve_whitened(fit)
             fit, found = self._near_description(fit, found, best or found, kept)
         elif self.prior != "none":
             fit, found = self.whiten(fit.problem, weights=fit.weights, boxes=kept), None
-        return fit, found or solve_whitened(fit), told
+        return fit, found or solve_whitened(fit), contradicted
 
     def _in_boxes(
-        self, best: WhitenedFit, found: Solved
-    ) -> tuple[WhitenedFit, Solved, tuple[DensityInBox | DensityInEllipsoid, ...], Contradictions]:
-        """The best fit with every link in its box, those links excepted whose boxes the data contradict; which are kept.
+        self, best: ConsistentFit, found: Solved
+    ) -> tuple[ConsistentFit, Solved, tuple[DensityInBox | DensityInEllipsoid, ...], dict[str, float]]:
+        """The best fit with every link in its box, those links excepted whose boxes the data contradict; which are kept, and
+        by which part each of the others would raise the error of the fit.
 
         Boxes cost nothing that the data can tell where chi-square stays within the noise of its least value. Where they cost
         more, the one without which the fit is best is left out, and so on.
@@ -202,28 +208,29 @@ class FeasibleSDP:
         assert found[0] is not None
         least = best.chi_square_excess(found[0])
 
-        def tried(boxes: Sequence[Constraint]) -> tuple[WhitenedFit, Solved, float]:
+        def tried(boxes: Sequence[Constraint]) -> tuple[ConsistentFit, Solved, float]:
             fit = self.whiten(best.problem, prior="none", weights=best.weights, boxes=boxes)
             held = solve_whitened(fit)
             return fit, held, np.inf if held[0] is None else fit.chi_square_excess(held[0])
 
-        kept, told = self.boxes, Contradictions()
+        kept, contradicted = self.boxes, dict[str, float]()
         fit, held, cost = tried(kept)
         while kept and cost > least + _allowed(best):
             without = [kept[:k] + kept[k + 1 :] for k in range(len(kept))]
             trials = [tried(boxes) for boxes in without]
             place = int(np.argmin([trial[2] for trial in trials]))
-            told = told.with_one(str(kept[place].link), cost - trials[place][2], best.freedom + least)
+            excess = (cost - trials[place][2]) / max(best.freedom + least, 1e-300)  # of its box beside the others
+            contradicted[str(kept[place].link)] = float(np.sqrt(1.0 + excess) - 1.0)
             kept, (fit, held, cost) = without[place], trials[place]
-        return fit, held, kept, told
+        return fit, held, kept, contradicted
 
-    def _with_misfit(self, fit: WhitenedFit) -> tuple[WhitenedFit, Solved | None]:
+    def _with_misfit(self, fit: ConsistentFit) -> tuple[ConsistentFit, Solved | None]:
         """The fit without a prior, weighted by the noise of every joint and what consistency costs beyond it; its solution, if known.
 
         Where links or friction cannot be what the rows ask for, the model lacks something. Weights by the noise alone would
         leave all of that error to the joints with the largest noise.
         """
-        noise = _noise(fit)
+        noise = fit.problem.channel_noise(fit.beta)
         for _ in range(MISFIT_ROUNDS):
             found = solve_whitened(fit)
             x = found[0]
@@ -236,8 +243,8 @@ class FeasibleSDP:
         return fit, None
 
     def _near_description(
-        self, best: WhitenedFit, found: Solved, least: Solved, boxes: Sequence[Constraint]
-    ) -> tuple[WhitenedFit, Solved]:
+        self, best: ConsistentFit, found: Solved, least: Solved, boxes: Sequence[Constraint]
+    ) -> tuple[ConsistentFit, Solved]:
         """The fit with the prior, weakened until the data cannot tell it from the best consistent fit, ``least``.
 
         Among the consistent parameters whose chi-square is within the noise of the least one, these are near the description.
@@ -256,17 +263,12 @@ class FeasibleSDP:
         return best, found
 
 
-def _allowed(best: WhitenedFit) -> float:
+def _allowed(best: ConsistentFit) -> float:
     """Chi-square above its least value that the data cannot tell from it."""
     return min(float(best.problem.seen.rank), WITHIN * best.freedom)
 
 
-def _noise(fit: WhitenedFit) -> Array:
-    """Noise of every joint about the unconstrained fit."""
-    return np.maximum(fit.problem.noise_sigma(fit.beta, pooled=False), noise_floor(fit.problem))
-
-
-def _misfit_weights(fit: WhitenedFit, x: Array, noise: Array) -> Array:
+def _misfit_weights(fit: ConsistentFit, x: Array, noise: Array) -> Array:
     """Weights by the noise and what ``x`` leaves beyond it, of geometric mean one."""
     problem = fit.problem
     by_chance = 1.0 + 2.0 * problem.seen.rank / float(problem.rows().sum())  # where the true values are consistent
@@ -276,7 +278,7 @@ def _misfit_weights(fit: WhitenedFit, x: Array, noise: Array) -> Array:
     return weights / float(np.exp(np.log(weights).mean()))
 
 
-def _settled(fit: WhitenedFit, weights: Array) -> bool:
+def _settled(fit: ConsistentFit, weights: Array) -> bool:
     """Whether these weights are those of the fit already."""
     return float(np.abs(np.log(weights / fit.weights)).max()) < SETTLED
 
@@ -286,13 +288,14 @@ class WeightedFeasibleSDP(FeasibleSDP):
     """:class:`FeasibleSDP` with joints weighted by their own noise (Sousa and Cortesao 2014, 5.2: FBPE-WLS).
 
     The options ``condition``, ``margin``, ``absolute``, ``constraints``, ``boxes``, ``box_notes``, ``effects_positive``,
-    ``weighted``, ``prior``, ``strength``, ``pull``, ``covariance`` and ``tolerance`` are those of :class:`FeasibleSDP`.
+    ``weighted``, ``prior``, ``strength``, ``regularization``, ``covariance`` and ``tolerance`` are those of :class:`FeasibleSDP`.
 
     Examples:
         >>> import dynid
+        >>> from dynid.estimation.methods.sdp import WeightedFeasibleSDP
         >>> robot, samples = dynid.demo_robot(), dynid.demo_samples()
         >>> data, base = dynid.build_regression(robot, samples), dynid.reduce_to_base(robot)
-        >>> dynid.estimate(data, base, dynid.methods.WeightedFeasibleSDP()).feasible
+        >>> dynid.estimate(data, base, WeightedFeasibleSDP()).feasible
         True
     """
 
@@ -303,87 +306,5 @@ class WeightedFeasibleSDP(FeasibleSDP):
     @classmethod
     def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> WeightedFeasibleSDP:
         """The method of a run: the paper's program, which knows no prior."""
-        chosen = options_given(options, ("condition", "margin", "pull"))
+        chosen = options_given(options, ("condition", "margin", "regularization"))
         return cls(constraints=constraints_from_table(options["constraints"]), **chosen)
-
-
-Solved: TypeAlias = tuple[Array | None, dict[str, Any], tuple[str, ...], Outcome | None]
-"""A point, details, notes and the outcome (None: as usual)."""
-
-
-def solve_whitened(fit: WhitenedFit) -> Solved:
-    """The best consistent point, notes on it, and the outcome (None: as usual)."""
-    consistent = fit.consistent
-    if fit.entropic is None and consistent.contains(fit.centre):
-        details = {
-            "constraints_active": False,
-            "iterations": 0,
-            "gap": 0.0,
-            "chi_square_excess": fit.chi_square_excess(fit.centre),
-        }
-        return fit.centre, details, (), None
-    found = fit_in(consistent, fit.F, fit.centre, pull=fit.pull, entropic=fit.entropic, freedom=fit.freedom)
-    if not found.usable and found.verdict != "infeasible":
-        found = _again(fit, found)
-    if not found.usable:
-        best = deepest_in(consistent, reference=fit.centre)
-        if best.depth < -ON_BOUNDARY:
-            labels = blamed(consistent, best.dual)
-            notes = tuple(f"cannot hold together with the rest: {label}" for label in labels[:4])
-            return None, {"depth": best.depth}, notes, Outcome.INFEASIBLE
-        return None, {}, (f"the solver ended with '{found.solution.status}'",), Outcome.STALLED
-    x, active = _unseen_effects_held(fit, found.x), True
-    if fit.data_only and fit.chi_square_excess(x) < NEARLY_FREE:
-        same = _unconstrained_base(fit, x)
-        x, active = (x, True) if same is None else (same, False)
-    details = {
-        "constraints_active": active,
-        "iterations": found.solution.iterations,
-        "gap": found.solution.gap,
-        "solver_seconds": found.solution.seconds,
-        "moved": found.moved,
-        "slack": found.slack,
-        "chi_square_excess": fit.chi_square_excess(x),
-        "objective": fit.value(x),
-    }
-    if found.verdict == "solved":
-        return x, details, (), None
-    return x, details, (f"the solver ended with '{found.solution.status}'",), Outcome.STALLED
-
-
-def _again(fit: WhitenedFit, found: ConicFit) -> ConicFit:
-    """A second attempt with a looser tolerance and a stronger pull, from which the better one is kept."""
-    other = fit_in(
-        fit.consistent, fit.F, fit.centre, pull=np.maximum(1e3 * fit.pull, 1e-9), entropic=fit.entropic, tolerance=1e-7
-    )
-    return other if other.usable else found
-
-
-def _unseen_effects_held(fit: WhitenedFit, x: Array) -> Array:
-    """``x`` with the effects that the data do not determine at their centre, which is the prior.
-
-    Nothing but the pull holds them in the program, and that is weaker than the solver's tolerance.
-    """
-    seen = fit.problem.seen.mask
-    unseen = ~(fit.problem.base.K[seen] != 0.0).any(axis=0)
-    unseen[fit.consistent.layout.slots.ravel()] = False
-    if not unseen.any():
-        return x
-    held = np.array(x)
-    held[unseen] = fit.centre[unseen]
-    held, _ = fit.consistent.pushed(held)
-    return held if fit.consistent.contains(held, max(ON_BOUNDARY, -float(fit.consistent.slacks(x).min()))) else x
-
-
-def _unconstrained_base(fit: WhitenedFit, x: Array) -> Array | None:
-    """A consistent point with exactly the unconstrained base values, if there is one: nearest to the centre, or to ``x``."""
-    nearby = fit.with_free_base(x)
-    if nearby is not None:
-        return nearby
-    E = fit.problem.base.K * fit.consistent.scale
-    empty = np.zeros((0, fit.consistent.n))
-    same = fit_in(fit.consistent, empty, fit.centre, pull=1e-3, equalities=(E, fit.beta))
-    if not same.usable:
-        return None
-    exact = onto_equalities(E, fit.beta, same.x)
-    return exact if fit.consistent.contains(exact, ON_BOUNDARY) else None

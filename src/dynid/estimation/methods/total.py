@@ -19,10 +19,9 @@ import scipy.linalg
 
 from dynid.arrays import Array, BoolArray, IntArray
 from dynid.errors import InputError
-from dynid.estimation.linear import LinearProblem
+from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
 from dynid.estimation.result import Estimate
-from dynid.estimation.seen import DATA_TOLERANCE
-from dynid.parameters import Parameters
+from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
 from dynid.regression.independence import triangle_of

@@ -1,0 +1,1 @@
+"""Position-controlled joints without torque: friction, rotor inertia, gains and delay from commands."""

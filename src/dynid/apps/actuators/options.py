@@ -1,0 +1,180 @@
+"""Every option of ``dynid actuators``, written once; flags, help and the stored settings are made from these fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from dynid.errors import InputError
+from dynid.option_types import (
+    Names,
+    Number,
+    Numbers,
+    Switch,
+    Text,
+    check_options,
+    gravity_option,
+    lock_option,
+    option,
+)
+from dynid.pipeline.options import Reading
+
+EFFECTS = ("armature", "viscous", "coulomb", "offset")
+EXPORTS = ("mjcf", "isaac", "newton", "urdf", "json")
+METHODS = ("output-error", "iv", "linear")
+
+
+GAINS = Numbers(
+    "K",
+    separators="/,",
+    low=0.0,
+    words_taken=("auto",),
+    written="numbers separated by commas (joints) and / (logs), or 'auto'",
+    expected="gains of zero or more, one or one per joint, or 'auto'",
+)
+"""Gains: one number for all joints or one per joint; logs with gains of their own separated by ``/``; ``auto`` if not known."""
+CONTROL = "What is known of the controller"
+ASKED = "What is identified, and how"
+
+
+@dataclass(frozen=True)
+class ActuatorSettings(Reading):
+    """Options of an actuator identification; the defaults are those of the command line.
+
+    Examples:
+        >>> import dynid
+        >>> from dynid.apps.actuators.options import ActuatorSettings
+        >>> ActuatorSettings(kp=20.0, kd=1.5).kp
+        ((20.0,),)
+    """
+
+    kp: tuple[tuple[float, ...], ...] | str = option(
+        "auto",
+        "Position gain of the drives, N m/rad or N/m: one, or one per joint (20,20,30), logs apart by / (20/40); auto: not known.",
+        GAINS,
+        group=CONTROL,
+    )
+    kd: tuple[tuple[float, ...], ...] | str = option(
+        "auto", "Velocity gain, N m s/rad or N s/m, given like --kp.", GAINS, group=CONTROL
+    )
+    control: Literal["position", "velocity"] = option(
+        "position",
+        "What the drives are sent: positions (q_cmd), or speeds (dq_cmd), which they follow with the velocity gain alone.",
+        Text("WHAT", choices=("position", "velocity"), what="kind of command"),
+        group=CONTROL,
+    )
+    gains: Literal["known", "scale"] = option(
+        "known",
+        "Whether the gains given are true (known), or right up to one unknown factor per joint (scale): two logs with different "
+        "gains then separate gains from friction.",
+        Text("WHICH", choices=("known", "scale"), what="knowledge of gains"),
+        group=CONTROL,
+    )
+    delay: float | str = option(
+        "auto",
+        "Delay from the stamp of a command to its effect, s; auto: found, one for all joints; joint: found for every joint.",
+        Number("SECONDS", 0.0, words_taken=("auto", "joint"), unit="s"),
+        group=CONTROL,
+    )
+    command: Literal["held", "linear"] = option(
+        "held",
+        "Between two stamps a command is held (digital interface) or linear (the drive interpolates).",
+        Text("HOW", choices=("held", "linear"), what="interpolation of commands"),
+        group=CONTROL,
+    )
+    control_hz: float | None = option(
+        None,
+        "Rate of a digital controller that holds its torque from tick to tick, Hz; default: the drive acts at every instant.",
+        Number("HZ", 0.0, open_low=True, unit="Hz"),
+        example=200.0,
+        group=CONTROL,
+    )
+    limit: tuple[float, ...] | None = option(
+        None,
+        "Largest torque of the drives, one or one per joint; default: that of the description.",
+        Numbers("T1,T2,.."),
+        example=(23.7,),
+        group=CONTROL,
+    )
+    stall_torque: tuple[float, ...] | None = option(
+        None,
+        "Torque of the motors at rest, at the joint, one or one per joint; it falls to zero at --no-load-speed.",
+        Numbers("T1,T2,.."),
+        example=(35.0,),
+        group=CONTROL,
+    )
+    no_load_speed: tuple[float, ...] | None = option(
+        None,
+        "Speed at which the motors have no torque left, at the joint, one or one per joint, rad/s or m/s.",
+        Numbers("V1,V2,.."),
+        example=(30.0,),
+        group=CONTROL,
+    )
+    lag: float | Literal["auto"] = option(
+        0.0,
+        "Time constant of the current loop: the torque follows what the controller asks for by a first-order lag, s; auto: the one that "
+        "leaves least of the positions, with its interval, where the logs tell it from zero.",
+        Number("SECONDS", 0.0, words_taken=("auto",), unit="s"),
+        group=CONTROL,
+    )
+    dead_band: float | Literal["auto"] = option(
+        0.0,
+        "Error of position within which the drive does nothing, rad or m (hobby servos); auto: found as the lag is.",
+        Number("RAD", 0.0, words_taken=("auto",)),
+        group=CONTROL,
+    )
+    command_rate: bool = option(
+        False, "The drive damps the speed relative to that of the command, not the speed itself.", Switch(), group=CONTROL
+    )
+    effects: tuple[str, ...] = option(EFFECTS, "Values asked of every joint.", Names("NAMES"), group=ASKED)
+    hold: tuple[str, ...] = option(
+        ("all",),
+        "Bodies held at the description: all, none, or links and joints by a part of their names; the others are freed.",
+        Names("NAMES"),
+        group=ASKED,
+    )
+    free: tuple[str, ...] = option(
+        (),
+        "Bodies that are identified too, by a part of the link's or joint's name; the description is their prior.",
+        Names("NAMES"),
+        example=("thigh",),
+        group=ASKED,
+    )
+    method: Literal["output-error", "iv", "linear"] = option(
+        "output-error",
+        "Final estimate: output-error (simulated positions), iv (instrumental variables) or linear (rows alone); the linear one is "
+        "always reported beside it.",
+        Text("NAME", choices=METHODS, what="method"),
+        group=ASKED,
+    )
+    window: float = option(
+        2.0, "Length of the windows that output error simulates, s.", Number("SECONDS", 0.1, unit="s"), group=ASKED
+    )
+    split: float | None = option(
+        None,
+        "Identify on this share of each log, from its start; roll out the rest.",
+        Number("SHARE", 0.0, 1.0, open_low=True, open_high=True),
+        example=0.65,
+        group=ASKED,
+    )
+    gravity: tuple[float, float, float] | None = gravity_option(group=ASKED)
+    lock: Mapping[str, float] = lock_option(group=ASKED)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        for name in self.effects:
+            if name not in EFFECTS:
+                raise InputError(f"--effects has '{name}', expected some of {', '.join(EFFECTS)}")
+        if (self.stall_torque is None) != (self.no_load_speed is None):
+            raise InputError("--stall-torque and --no-load-speed belong together, expected both or none")
+        if self.control == "velocity" and (self.command_rate or self.dead_band):
+            raise InputError("--control velocity has no error of position: leave out --dead-band and --command-rate")
+        asked = [flag for flag, value in (("--lag", self.lag), ("--dead-band", self.dead_band)) if value == "auto"]
+        if asked and self.method != "output-error":
+            raise InputError(f"{asked[0]} auto is found by output error: leave out --method {self.method}, or give a number")
+        if self.gains == "scale" and "auto" in (self.kd, self.kd if self.control == "velocity" else self.kp):
+            raise InputError("--gains scale needs --kp and --kd: the numbers that the true gains are multiples of")
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)

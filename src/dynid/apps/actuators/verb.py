@@ -1,0 +1,129 @@
+"""``dynid actuators``: position-controlled joints without torque."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.apps.actuators.options import ASKED, CONTROL, ActuatorSettings
+from dynid.cli.console import Stages, show, show_json, show_note, show_table
+from dynid.cli.schema import AsJson, LogFiles, RobotFile, UnseenLogs, takes_options
+from dynid.option_types import options_of
+from dynid.pipeline.options import READING
+
+if TYPE_CHECKING:
+    from dynid.apps.actuators.identify import ActuatorRun
+
+
+@takes_options(options_of(ActuatorSettings, CONTROL, ASKED, READING))
+def actuators(
+    robot: RobotFile,
+    logs: LogFiles,
+    given: dict[str, Any],
+    validate: UnseenLogs = None,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export", metavar="FORMS", help="Files to write: some of mjcf,isaac,newton,urdf,json.", show_default=False
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for exports and report.")] = Path("actuators"),
+    report: Annotated[bool, typer.Option("--report", help="Write report.html into the folder.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Armature, friction, delay and gains of position-controlled joints from commands and positions, without torque.
+
+    Bodies are held at the description unless --free or --hold says otherwise. What the data cannot tell apart is printed first,
+    with the experiment that would separate it.
+
+    Example: [bold]dynid actuators go2.xml log.parquet --kp 20 --kd 1.5 --delay auto --split 0.65 --export mjcf,isaac[/bold]
+    """
+    from dynid.apps.actuators.identify import identify_actuators
+
+    settings = ActuatorSettings(**given)
+    forms = _forms(export)
+    with Stages(json) as stages:
+        run = identify_actuators(robot, logs, settings, validate_on=validate or (), tell=stages.tell)
+        written = _written(run, forms, output, report)
+    if json:
+        show_json(run.as_json() | written)
+        return
+    _show(run)
+    if "mujoco_rollout" in written:
+        proof = written["mujoco_rollout"]
+        show(
+            f"MuJoCo with the written file: {proof['rms']:.5f} rad RMS from the log, {proof['difference']:.5f} rad from the rollout above"
+        )
+    for note in written.get("export_notes", ()):
+        show_note(note)
+    for name in written["files"]:
+        show(f"written: {name}")
+
+
+def _forms(text: str | None) -> tuple[str, ...]:
+    from dynid.apps.actuators.options import EXPORTS
+    from dynid.errors import UnknownNameError
+
+    forms = tuple(part.strip() for part in text.split(",")) if text else ()
+    for form in forms:
+        if form not in EXPORTS:
+            raise UnknownNameError("form of export", form, EXPORTS)
+    return forms
+
+
+def _written(run: ActuatorRun, forms: tuple[str, ...], folder: Path, report: bool) -> dict[str, Any]:
+    """Files, and what is known of them."""
+    from dynid.apps.actuators.export import export_actuators
+    from dynid.errors import reason_of
+
+    found: dict[str, Any] = {"files": []}
+    if forms:
+        try:
+            found = export_actuators(run, forms, folder)
+        except Exception as error:  # the answer is there, whatever a file cannot hold
+            found["export_notes"] = [f"{', '.join(forms)} was not written: {reason_of(error)}"]
+    if report:
+        from dynid.apps.actuators.section import report_actuators
+
+        command = shlex.join(["dynid", *sys.argv[1:]])
+        try:
+            found["files"].append(str(report_actuators(run, folder / "report.html", command=command, files=found["files"])))
+        except Exception as error:  # drawing may stumble over anything in the numbers
+            found.setdefault("export_notes", []).append(f"report.html was not written: {reason_of(error)}")
+    return found
+
+
+def _show(run: ActuatorRun) -> None:
+    from dynid.apps.actuators.model import SYMBOL_OF
+
+    for group in run.separability.groups:
+        known = f"; known is {group.determined}" if group.determined else ""
+        what = "cannot be told apart" if not group.alone else "is not determined"
+        show(f"{', '.join(group.names)} {what} by these logs{known}")
+        show(f"  to separate: {group.experiment}")
+
+    def cell(found: tuple[float, float] | None) -> str:
+        if found is None:
+            return "-"
+        value, sigma = found
+        return f"{value:.4g}" if sigma == 0.0 else f"{value:.4g} ({sigma:.1g})"
+
+    rows = [
+        [name, *(cell(run.value(j, symbol)) for symbol in SYMBOL_OF.values())]
+        for j, name in enumerate(run.robot.joint_names)
+    ]
+    show_table(["joint", *SYMBOL_OF], rows, "value (standard deviation)")
+    found = run.as_json()
+    delay = found["delay_s"]
+    show(f"delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)")
+    for part in ("identification", "validation"):
+        ours, theirs = found["rollout"][part], found["rollout_description"][part]
+        if ours is not None:
+            show(f"rollout, {part}: position error {ours:.5f} rad RMS, with the description {theirs:.5f} rad")
+    for note in run.notes:
+        show_note(note)
+    show(f"{run.seconds:.1f} s")

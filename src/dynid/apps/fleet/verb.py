@@ -1,0 +1,339 @@
+"""``dynid store`` and ``dynid fleet``: triangles of many robots and days, kept, identified again, compared and followed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from dynid.cli.console import Stages, check_max_error, percent, say, show, show_failure, show_json, show_table, show_warning
+from dynid.cli.schema import AsJson, LogFiles, RobotFile, takes_options, takes_quiet
+from dynid.errors import InputError
+from dynid.option_types import options_of
+from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, WORK, Settings
+
+if TYPE_CHECKING:
+    from dynid.apps.fleet.identify import StoredRobot
+    from dynid.apps.fleet.judge import Fleet
+
+
+store = typer.Typer(
+    help="Keep what logs say about robots, day by day, in small triangles, and identify any subset of them again.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+StoreFolder: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="STORE", help="Folder that 'dynid store add' made.", show_default=False)
+]
+Where: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="TEXT",
+        help="Rows to use: comparisons of robot, day or conditions, joined by 'and', such as "
+        '"robot=R1 and day>=2026-03-01 and tool=B".',
+        show_default=False,
+    ),
+]
+Robots: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--robot", metavar="ID", help="Only this robot; repeat for several.", show_default=False),
+]
+FromDay: TypeAlias = Annotated[
+    str | None, typer.Option("--from-day", metavar="DAY", help="First day, such as 2026-03-01.", show_default=False)
+]
+ToDay: TypeAlias = Annotated[str | None, typer.Option("--to-day", metavar="DAY", help="Last day.", show_default=False)]
+
+
+@store.command()
+@takes_quiet
+@takes_options(
+    options_of(Settings, MODEL, ROWS, READING, WORK), without=("from_s", "to_s", "fix_bodies")
+)  # --to is the store
+def add(
+    robot: RobotFile,
+    logs: LogFiles,
+    to: Annotated[
+        Path, typer.Option("--to", metavar="STORE", help="Folder of the store; made if missing.", show_default=False)
+    ],
+    robot_id: Annotated[
+        str | None,
+        typer.Option(
+            "--robot-id",
+            metavar="ID",
+            help="Which robot of this model; default: the name in the description.",
+            show_default=False,
+        ),
+    ] = None,
+    day: Annotated[
+        str | None,
+        typer.Option(
+            "--day",
+            metavar="DAY",
+            help="Day of the logs, such as 2026-03-01; default: the day at which their files were last changed (UTC).",
+            show_default=False,
+        ),
+    ] = None,
+    condition: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--condition",
+            metavar="NAME=VALUE",
+            help="What else may matter, such as tool=B; repeat for several.",
+            show_default=False,
+        ),
+    ] = None,
+    json: AsJson = False,
+    given: dict[str, Any] | None = None,
+) -> None:
+    """Add the logs of one robot and day to a store.
+
+    The first logs of a store decide filter, rows and friction; later ones are made into triangles the same way. A log that
+    is in the store already is skipped.
+
+    Example: [bold]dynid store add arm.urdf monday.parquet --to fleet --robot-id R17 --day 2026-03-02[/bold]
+    """
+    from dynid.apps.fleet.add import add_to_store
+
+    conditions = _conditions(condition or [])
+    with Stages(quiet=json) as stages:
+        found = add_to_store(
+            robot, logs, to, robot_id=robot_id, day=day, condition=conditions, tell=stages.tell, **(given or {})
+        )
+    if json:
+        show_json(found.summary())
+        return
+    for sentence in found.skipped:
+        show(f"skipped: {sentence}")
+    for note in found.notes:
+        say(f"note: {note}")
+    if found.made:
+        show(f"made: {found.store}")
+    if found.file is not None:
+        show(f"added: {', '.join(Path(log).name for log in found.logs)} as {found.key.describe()}")
+    for warning in found.warnings:
+        show_warning(warning)
+
+
+@store.command()
+@takes_quiet
+@takes_options(options_of(Settings, ESTIMATION, WORK), without=("split", "coefficients", "drop_above"))
+def identify(
+    store: StoreFolder,
+    where: Where = None,
+    robot: Robots = None,
+    from_day: FromDay = None,
+    to_day: ToDay = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Folder to write the run into, for several robots a folder inside it for each.",
+            show_default=False,
+        ),
+    ] = None,
+    json: AsJson = False,
+    given: dict[str, Any] | None = None,
+) -> None:
+    """Identify robots from the rows of a store, without the logs.
+
+    Intervals take the colour of the noise from what was stored with the rows. The held-out error is that of each row of the
+    store by the estimate from the others.
+
+    Example: [bold]dynid store identify fleet --where "robot=R17 and day>=2026-03-01" -o run[/bold]
+    """
+    from dynid.apps.fleet.identify import identify_store
+
+    with Stages(quiet=json) as stages:
+        found = identify_store(
+            store,
+            where=where,
+            robots=robot or (),
+            from_day=from_day,
+            to_day=to_day,
+            settings=Settings(**(given or {})),
+            tell=stages.tell,
+        )
+        files = [] if output is None else [str(path) for path in found.save(output)]
+    if json:
+        show_json(found.summary() | {"files": files})
+    else:
+        _show_robots(found.robots)
+        for path in files:
+            show(f"written: {path}")
+    failed = [one.id for one in found.robots if not one.run.estimate.outcome.usable]
+    if failed:
+        show_failure(f"no answer for {', '.join(failed)}")
+        raise typer.Exit(1)
+
+
+@store.command(name="list")
+@takes_quiet
+def list_(
+    store: StoreFolder,
+    where: Where = None,
+    json: AsJson = False,
+) -> None:
+    """Show what a store holds.
+
+    Example: [bold]dynid store list fleet[/bold]
+    """
+    from dynid.apps.fleet.row_query import RowQuery, list_contents
+    from dynid.apps.fleet.store import open_store
+
+    found = list_contents(open_store(store), RowQuery.of(where))
+    if json:
+        show_json(found)
+        return
+    rows = [
+        (
+            one["id"],
+            str(one["rows"]),
+            str(one["days"]),
+            one["first_day"],
+            one["last_day"],
+            ", ".join(one["conditions"]) or "-",
+            f"{one['seconds']:.0f}",
+            percent(one["held_out_error"]),
+        )
+        for one in found["robots"]
+    ]
+    header = ("robot", "rows", "days", "first", "last", "conditions", "seconds", "held out, median")
+    show_table(header, rows, text=(0, 3, 4, 5))
+    show(f"{found['robot']}: {', '.join(found['effects']) or 'no effects'}; {found['rows']} rows; {found['filter']}")
+
+
+def _show_robots(robots: Sequence[StoredRobot]) -> None:
+    """A line for each robot, and its alarms; of a single one its values and notes as well."""
+    for one in robots if len(robots) == 1 else ():
+        _show_base(one.run.estimate)
+        for note in one.run.notes:
+            say(f"note: {note}")
+    words = {None: "too few days", True: "yes", False: "no"}
+    rows = [
+        (
+            one.id,
+            str(len(one.days)),
+            percent(one.run.estimate.relative_error),
+            percent(one.held_out_error),
+            "yes" if one.run.estimate.feasible else "no",
+            words[one.alarm],
+        )
+        for one in robots
+    ]
+    show_table(("robot", "rows", "error", "held out", "consistent", "alarm"), rows, text=(0, 4, 5))
+    for one in robots:
+        for change in one.changes or ():
+            show(f"alarm: {change.sentence()}")
+
+
+def _show_base(estimate: Any) -> None:
+    interval = estimate.interval()
+    rows = [
+        (text, f"{value:.5g}", "-" if origin == "prior" else f"{low:.5g} to {high:.5g}", origin)
+        for text, value, (low, high), origin in zip(
+            estimate.base.expressions(digits=4), estimate.base_values, interval, estimate.origin, strict=True
+        )
+    ]
+    show_table(("base parameter", "value", "95 % interval", "from"), rows, text=(0, 3))
+
+
+def _conditions(items: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for item in items:
+        name, sign, value = (part.strip() for part in item.partition("="))
+        if not (name and sign and value):
+            raise InputError(f"--condition is '{item}', expected name=value, such as tool=B")
+        if name in ("robot", "day"):
+            raise InputError(
+                f"--condition is '{item}', but '{name}' is given by --{'robot-id' if name == 'robot' else 'day'}"
+            )
+        if name in found:
+            raise InputError(f"--condition {name} was given twice, expected once")
+        found[name] = value
+    return found
+
+
+@takes_options(options_of(Settings, WORK))
+def fleet(
+    store: StoreFolder,
+    max_error: Annotated[
+        float | None,
+        typer.Option(
+            "--max-error",
+            metavar="SHARE",
+            help="Exit with 1 if some alarm makes up more than this share of a joint's torque; 0: at any alarm.",
+            show_default=False,
+        ),
+    ] = None,
+    false_alarms: Annotated[
+        float,
+        typer.Option(
+            "--false-alarms", metavar="P", help="Probability of any alarm in a fleet in which nothing differs or changes."
+        ),
+    ] = 0.01,
+    where: Where = None,
+    robot: Robots = None,
+    from_day: FromDay = None,
+    to_day: ToDay = None,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="HTML", help="The page to write.")] = Path("fleet.html"),
+    json: AsJson = False,
+    given: dict[str, Any] | None = None,
+) -> None:
+    """Compare the robots of a store and follow them from day to day: how much they differ, which are outliers, what changed.
+
+    Friction and offset of every joint and a load on the last link are found for each day, while the other parameters of a
+    robot are the same on all its days. With a store of several tools or temperatures, --where keeps to one of them.
+
+    Example: [bold]dynid fleet store --max-error 0.05 -o fleet.html[/bold]
+    """
+    from dynid.apps.fleet.judge import judge_fleet
+    from dynid.apps.fleet.section import report_fleet
+
+    check_max_error(max_error, "a share of torque such as 0.05, or 0")
+    with Stages(quiet=json) as stages:
+        found = judge_fleet(
+            store,
+            where=where,
+            robots=robot or (),
+            from_day=from_day,
+            to_day=to_day,
+            false_alarms=false_alarms,
+            tell=stages.tell,
+            **(given or {}),
+        )
+        page = report_fleet(found, output)
+    if json:
+        show_json(found.summary() | {"at_most": max_error, "files": [str(page)]})
+    else:
+        _show_alarms(found)
+        show(f"written: {page}")
+    if max_error is not None and found.exceeds(max_error):
+        show_failure(
+            f"an alarm makes up {percent(found.largest_share)} of a joint's torque, more than the {percent(max_error)} allowed"
+        )
+        raise typer.Exit(1)
+
+
+def _show_alarms(found: Fleet) -> None:
+    """The robots with an alarm, and why."""
+    named = {one.robot for one in found.alarms}
+    rows = [
+        (one.robot, str(len(one.days)), one.days[0].isoformat(), one.days[-1].isoformat(), "yes")
+        for one in found.followed
+        if one.robot in named
+    ]
+    for note in found.notes:
+        say(f"note: {note}")
+    if rows:
+        show_table(("robot", "days", "first", "last", "alarm"), rows, text=(0, 2, 3, 4))
+    for alarm in found.alarms:
+        show(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}")
+    show(
+        f"{len(found.robots)} robots, {found.rows} rows: {len(named)} with an alarm; in a fleet without differences or changes "
+        f"an alarm is raised with probability {percent(found.rate, 1)} at most"
+    )

@@ -1,0 +1,1 @@
+"""Drive gains from logs with and without a known load."""

@@ -1,0 +1,328 @@
+"""Where lines come from, and the bounded queue in which they wait: standard input, a socket on which dynid listens, an MCAP file.
+
+Each source is read by a thread of its own. It says whether it can go on after what was taken (``seekable``): a regular file on standard
+input and an MCAP file can, a pipe and a socket cannot, and their sender sends again from the stamp that dynid names. Where lines come
+faster than they are used, the reader waits, and with it the sender (a pipe and a TCP connection both hold the sender back). That is counted
+and said; no line is dropped.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import select
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import BinaryIO, NamedTuple
+
+from dynid.errors import DynidError, InputError
+
+LONGEST_LINE = 1 << 20
+"""Bytes after which a line without an end is cut; what is left of it is malformed and counted."""
+GATHER_S = 0.005
+"""Lines of so many seconds are handed over together: waking two threads for each line costs more than the work on it, and samples wait for
+a block of them anyway."""
+_READ = 1 << 16
+_POLL_S = 0.1
+
+
+class Lines:
+    """Bytes cut into lines, whatever pieces they come in."""
+
+    def __init__(self, position: int = 0) -> None:
+        self._rest = b""
+        self._position = position
+
+    def cut(self, data: bytes) -> tuple[list[bytes], list[int]]:
+        """Lines that these bytes complete, and where the source is behind each."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        positions = []
+        for line in lines:
+            self._position += len(line) + 1
+            positions.append(self._position)
+        while len(self._rest) > LONGEST_LINE:
+            lines.append(self._rest[:LONGEST_LINE])
+            self._rest = self._rest[LONGEST_LINE:]
+            self._position += LONGEST_LINE
+            positions.append(self._position)
+        return lines, positions
+
+    def end(self) -> tuple[list[bytes], list[int]]:
+        """The last line, where the source ended without ending it."""
+        rest, self._rest = self._rest, b""
+        self._position += len(rest)
+        return ([rest], [self._position]) if rest else ([], [])
+
+
+class Source:
+    """Where lines come from; a thread of its own reads it.
+
+    Args:
+        name: for messages.
+        seekable: whether it can go on after what was taken.
+    """
+
+    def __init__(self, name: str, *, seekable: bool) -> None:
+        self.name, self.seekable = name, seekable
+        self._stopped = threading.Event()
+
+    def first_line(self) -> str | None:
+        """The first line of a source that goes on later, where the form of the others follows from it."""
+        return None
+
+    def start(self, backlog: Backlog, position: int, resume_from_s: float | None) -> None:
+        """Begin to fill the backlog, after ``position`` where the source can seek."""
+        raise NotImplementedError
+
+    def _run(self, backlog: Backlog, work: Callable[[], object]) -> None:
+        def body() -> None:
+            try:
+                work()
+            except DynidError as error:
+                backlog.close(error)
+            except OSError as error:
+                backlog.close(InputError(f"reading stopped: {error.strerror or error}"))
+            finally:
+                backlog.close()
+
+        threading.Thread(target=body, name="reader", daemon=True).start()
+
+    def _hand_over(self, handle: int, lines: Lines, backlog: Backlog) -> bool:
+        """Put the lines of a file or socket into the backlog, to its end; False when nobody takes lines any more."""
+        wait_s = GATHER_S
+        while not self._stopped.is_set():
+            if not select.select([handle], [], [], _POLL_S)[0]:
+                continue
+            arrived_s = time.perf_counter()
+            time.sleep(wait_s)
+            try:
+                data = os.read(handle, _READ)
+            except ConnectionError:
+                data = b""
+            wait_s = GATHER_S if len(data) < _READ // 2 else 0.0  # more waits already
+            made = lines.cut(data) if data else lines.end()
+            if made[0] and not backlog.put(Batch(arrived_s, *made)):
+                return False
+            if not data:
+                return True
+        return False
+
+    def stop(self) -> None:
+        """Stop reading."""
+        self._stopped.set()
+
+
+class StandardInput(Source):
+    """Lines from standard input: a pipe, or a file that can be continued."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._file = stream.fileno()
+        super().__init__("standard input", seekable=stat.S_ISREG(os.fstat(self._file).st_mode))
+
+    def first_line(self) -> str | None:
+        if not self.seekable:
+            return None
+        head = os.pread(self._file, LONGEST_LINE, 0)
+        return head.split(b"\n", 1)[0].decode("utf-8", "replace") if head else None
+
+    def start(self, backlog: Backlog, position: int, resume_from_s: float | None) -> None:
+        def work() -> None:
+            if self.seekable:
+                os.lseek(self._file, position, os.SEEK_SET)
+            self._hand_over(self._file, Lines(position), backlog)
+
+        self._run(backlog, work)
+
+
+class Listener(Source):
+    """Lines from one sender at a time that connects to a socket; when it leaves, the next one is waited for.
+
+    After a resume the sender is told ``{"resume_from": t}`` when it connects: rows up to that stamp were taken.
+    """
+
+    def __init__(self, host: str, port: int, *, once: bool) -> None:
+        super().__init__(f"tcp://{host}:{port}", seekable=False)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((host, port))
+        except OSError as error:
+            self._socket.close()
+            raise InputError(f"cannot listen on {self.name}: {error.strerror or error}") from None
+        self._socket.listen(4)
+        self._socket.settimeout(_POLL_S)
+        self.port = int(self._socket.getsockname()[1])
+        self._once = once
+        self.connections = 0
+
+    def start(self, backlog: Backlog, position: int, resume_from_s: float | None) -> None:
+        def work() -> None:
+            while not self._stopped.is_set():
+                try:
+                    connection, _ = self._socket.accept()
+                except TimeoutError:
+                    continue
+                self.connections += 1
+                with connection:
+                    if resume_from_s is not None and self.connections == 1:
+                        connection.sendall(json.dumps({"resume_from": resume_from_s}).encode() + b"\n")
+                    if not self._hand_over(connection.fileno(), Lines(), backlog) or self._once:
+                        return
+
+        self._run(backlog, work)
+
+    def stop(self) -> None:
+        super().stop()
+        self._socket.close()
+
+
+class McapFile(Source):
+    """Messages of an MCAP file, which may still be written; its position counts messages."""
+
+    def __init__(self, path: Path, topic: str | None, *, follow: bool) -> None:
+        super().__init__(str(path), seekable=True)
+        if not path.is_file():
+            raise InputError(f"there is no file '{path}' to read from")
+        self._path, self._topic, self._follow = path, topic, follow
+
+    def first_line(self) -> str | None:
+        from dynid.apps.online.mcap import follow
+
+        for lines in follow(self._path, self._topic, wait=False, stopped=lambda: False):
+            return lines[0].decode("utf-8", "replace")
+        return None
+
+    def start(self, backlog: Backlog, position: int, resume_from_s: float | None) -> None:
+        from dynid.apps.online.mcap import follow
+
+        def work() -> None:
+            taken = 0
+            for lines in follow(self._path, self._topic, wait=self._follow, stopped=self._stopped.is_set):
+                fresh = [(line, taken + k + 1) for k, line in enumerate(lines) if taken + k >= position]
+                taken += len(lines)
+                if fresh and not backlog.put(Batch(time.perf_counter(), *map(list, zip(*fresh, strict=True)))):
+                    return
+
+        self._run(backlog, work)
+
+
+def source_of(text: str, stream: BinaryIO, *, topic: str | None, follow: bool, once: bool, allow_remote: bool) -> Source:
+    """The source that ``--source`` names."""
+    kind, _, rest = text.partition(":")
+    if follow and kind != "mcap":
+        raise InputError(f"--follow belongs to --source mcap:FILE, '{text}' was given")
+    if once and kind != "tcp":
+        raise InputError(f"--once belongs to --source tcp://ADDRESS:PORT, '{text}' was given")
+    if text == "stdin":
+        return StandardInput(stream)
+    if kind == "mcap" and rest:
+        return McapFile(Path(rest), topic, follow=follow)
+    if kind == "tcp" and rest.startswith("//"):
+        host, port = address_of(rest[2:], "--source", allow_remote=allow_remote)
+        return Listener(host, port, once=once)
+    raise InputError(f"--source is '{text}', expected stdin, tcp://127.0.0.1:PORT or mcap:FILE")
+
+
+def address_of(text: str, flag: str, *, allow_remote: bool) -> tuple[str, int]:
+    """``PORT`` or ``ADDRESS:PORT``; an address that others can reach needs to be allowed."""
+    host, _, number = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    try:
+        port = int(number)
+        if not 0 <= port <= 65535:
+            raise ValueError
+    except ValueError:
+        raise InputError(f"{flag} is '{text}', expected a port from 0 to 65535, such as 127.0.0.1:9000") from None
+    host = "127.0.0.1" if host == "localhost" else host
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise InputError(f"{flag} is '{text}', expected an address in numbers, such as 127.0.0.1:{port}") from None
+    if not loopback and not allow_remote:
+        raise InputError(
+            f"{flag} names {host}, which other machines can reach, and there is no password: give --allow-remote as well if that is meant"
+        )
+    return host, port
+
+
+MOST_LINES = 20_000
+"""Lines that may wait."""
+
+
+class Batch(NamedTuple):
+    """Lines that arrived together, when they did, and where the source was behind each of them (0 where it cannot seek)."""
+
+    arrived_s: float
+    lines: Sequence[bytes]
+    positions: Sequence[int]
+
+
+class Backlog:
+    """Batches of lines that wait."""
+
+    def __init__(self, most: int = MOST_LINES) -> None:
+        self._most = most
+        self._batches: SimpleQueue[Batch | None] = SimpleQueue()  # None wakes who waits for lines that will not come
+        self._room = threading.Condition()
+        self._waiting = 0
+        self._closed = self._stalled = False
+        self.error: Exception | None = None
+        self.stalls = 0
+        """How often the reader had to wait for room."""
+        self.longest = 0
+        """Most lines that ever waited."""
+
+    @property
+    def waiting(self) -> int:
+        """Lines that wait now."""
+        return self._waiting
+
+    def put(self, batch: Batch) -> bool:
+        """Add lines, after waiting for room; False once the backlog is closed."""
+        with self._room:
+            if self._waiting >= self._most and not self._closed:
+                self.stalls += 1
+                self._stalled = True
+                self._room.wait_for(lambda: self._waiting < self._most or self._closed)
+                self._stalled = False
+            if self._closed:
+                return False
+            self._waiting += len(batch.lines)
+            self.longest = max(self.longest, self._waiting)
+            self._batches.put(batch)
+        return True
+
+    def get(self, timeout_s: float) -> Batch | None:
+        """The next lines, None where none came in time or none will come."""
+        try:
+            batch = self._batches.get(timeout=timeout_s) if not self._closed else self._batches.get_nowait()
+        except Empty:
+            return None
+        if batch is None:
+            return None
+        with self._room:
+            self._waiting -= len(batch.lines)
+            if self._stalled:
+                self._room.notify()
+        return batch
+
+    def close(self, error: Exception | None = None) -> None:
+        """No more lines will come; those that wait can still be taken."""
+        with self._room:
+            self._closed = True
+            self.error = self.error or error
+            self._room.notify_all()
+            self._batches.put(None)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no line waits and none will come."""
+        with self._room:
+            return self._closed and self._waiting == 0

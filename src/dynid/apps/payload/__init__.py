@@ -1,0 +1,1 @@
+"""A body that a robot carries, from torque or from a sensor."""

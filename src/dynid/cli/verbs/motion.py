@@ -1,0 +1,166 @@
+"""``dynid excite``: an exciting trajectory within limits.
+
+``dynid simulate``: a log of a motion with chosen noise and friction.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json, show_note
+from dynid.cli.schema import AsJson, Output, RobotFile, takes_options
+from dynid.excitation.options import ExciteSettings
+from dynid.option_types import options_of
+from dynid.pipeline.simulate_options import SimulateSettings
+
+if TYPE_CHECKING:
+    from dynid.excitation.excitation_result import Excitation
+
+
+@takes_options(options_of(ExciteSettings))
+def excite(
+    robot: RobotFile,
+    given: dict[str, Any],
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="TRAJ",
+            help="File to write; the suffix sets the format: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml (ROS 2 "
+            "JointTrajectory), .script (UR), .json (coefficients, and the times of the points as knots). Repeat for several.",
+            show_default="excitation.csv",
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="HTML page: positions, singular values, tool path.", show_default=False)
+    ] = None,
+    card: Annotated[
+        Path | None,
+        typer.Option("--card", help="Experiment card (Markdown), with a dry-run file at 25 % speed.", show_default=False),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Design a motion from which the robot's parameters are identified best, within its limits, and write it for the controller.
+
+    Example: [bold]dynid excite arm.urdf -o traj.csv --period 20 --harmonics 5 --rate 1000[/bold]
+    """
+    settings = ExciteSettings(**given)
+    from dynid.excitation.command import design_excitation
+    from dynid.excitation.motion_files import check_file
+
+    outputs = output or [Path("excitation.csv")]
+    for path in outputs:
+        check_file(path)
+    with ProgressBar("designing", json) as bar:
+        found = design_excitation(robot, settings, progress=bar.tell)
+    files = _written(found, outputs, settings.rate, picture, card)
+    if json:
+        show_json(found.as_json() | {"files": files, "smallest_clearance": _smallest(found)})
+        return
+    _show_excitation(found.robot.name, found, files)
+
+
+def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
+    show(f"{robot}: {found.in_words()}")
+    show(f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s")
+    for limit, margin in found.margins.items():
+        where, time_s = found.margins.places[limit]
+        show(f"margin to the limit of {limit.replace('_', ' ')}: {percent(margin)} ({where} at {time_s:.3f} s)")
+    nearest = _smallest(found)
+    if nearest is not None:
+        show(f"smallest clearance: {1e3 * nearest['distance_m']:.3g} mm ({nearest['pair']} at {nearest['time_s']:.3f} s)")
+    for note in found.notes:
+        show_note(note)
+    for name in files:
+        show(f"written: {name}")
+
+
+def _smallest(found: Excitation) -> dict[str, Any] | None:
+    """Smallest distance along what is played, of which bodies, and when; None where nothing is kept apart."""
+    from dynid.excitation.collision import SCALE_M
+
+    kept, margin = found.limits.clearance, found.margins.clearance
+    if kept is None or margin is None:
+        return None
+    pair, time_s = found.margins.places["clearance"]
+    return {"distance_m": kept.least_m + SCALE_M * margin, "pair": pair, "time_s": time_s}
+
+
+def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Path | None, card: Path | None) -> list[str]:
+    from dynid.excitation.experiment_sheet import DRY_RUN_SPEED, experiment_sheet
+    from dynid.excitation.motion_files import TABLES, write_motion
+    from dynid.files import write_text
+
+    names = found.robot.joint_names
+    files = [str(write_motion(found.playable, path, names, rate_hz)) for path in outputs]
+    if picture is not None:
+        from dynid.pipeline.sections.motion import picture as drawn
+
+        write_text(picture, drawn(found))
+        files.append(str(picture))
+    if card is not None:
+        table = next((path for path in outputs if path.suffix.lower() in TABLES), outputs[0])
+        slow = table.with_name(f"{table.stem}_dry_run{table.suffix}")
+        files.append(str(write_motion(found.playable.slowed(DRY_RUN_SPEED), slow, names, rate_hz)))
+        write_text(card, experiment_sheet(found, rate_hz, files))
+        files.append(str(card))
+    return files
+
+
+@takes_options(options_of(SimulateSettings))
+def simulate(
+    robot: RobotFile,
+    trajectory: Annotated[
+        Path,
+        typer.Argument(metavar="TRAJ", help="Motion to follow: columns t, q1.., dq1.., ddq1...", show_default=False),
+    ],
+    given: dict[str, Any],
+    output: Output = Path("simulated.parquet"),
+    json: AsJson = False,
+) -> None:
+    """Simulate a log of a motion: forward dynamics with friction under a tracking controller, quantised encoders, torque noise.
+
+    Example: [bold]dynid simulate arm.urdf traj.csv -o log.parquet --viscous 1.0 --coulomb 0.5[/bold]
+    """
+    from dynid.dynamics.simulate import effect_values, told_effects, with_effect
+    from dynid.io.robots.read import read_robot
+    from dynid.pipeline.simulate import robot_of_motion, simulate_log
+
+    settings = SimulateSettings(**given)
+    model = read_robot(robot, settings.effects or "none", settings.gravity, dict(settings.lock))
+    model, held = robot_of_motion(model, trajectory, settings.joints)
+    if held:
+        say(f"note: {held}; the columns of the log have the names of the joints")
+    for name, values in settings.given_effects().items():
+        model = with_effect(model, name, values)
+    with Stages(json) as stages:
+        path, recording = simulate_log(
+            model,
+            trajectory,
+            output,
+            rate_hz=settings.rate_hz,
+            torque_noise=settings.torque_noise,
+            encoder_bits=settings.encoder_bits,
+            seed=settings.seed,
+            tell=stages.tell,
+            joints=settings.joints,
+            by_name=bool(held or settings.lock or settings.joints),
+        )
+    said = told_effects(model)
+    if said.startswith("none"):
+        said += (
+            " (the description has no values; --viscous and --coulomb give some)" if model.effects else " (--effects none)"
+        )
+    say(f"friction simulated: {said}")
+    for note in recording.source.notes:
+        say(f"note: {note}")
+    if json:
+        friction = {name: values.tolist() for name, values in effect_values(model).items()}
+        n_samples, duration_s = recording.n_samples, recording.duration_s
+        show_json({"files": [str(path)], "n_samples": n_samples, "duration_s": duration_s, "friction": friction})
+    else:
+        show(f"simulated {recording.duration_s:.3g} s of {model.name} at {recording.rate_hz:.4g} Hz, written to {path}")

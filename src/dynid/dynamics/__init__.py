@@ -1,0 +1,1 @@
+"""Compiled kernels, regressors, inverse and forward dynamics, closed chains, simulation."""

@@ -1,1 +1,0 @@
-"""Actuators of position-controlled joints: linear start, output error, separability."""

@@ -1,0 +1,322 @@
+"""Convex programs over a consistent set: the best fit, and the point furthest inside.
+
+Which solver a fit takes is decided in :func:`fit_in` alone:
+
+1. The compiled fits, where nothing but consistency and bounds of effects constrains it. Other inequalities are looked at afterwards:
+   where they hold, as friction that is passive by itself does, the answer is the same. Variables that no constraint will hold
+   (offsets, and friction and rotor inertia far from zero) are eliminated first: ``x_u = -P_uu^-1 P_uv x_v``; what is left has ten
+   variables a link. Their bounds are looked at afterwards, and those that do not hold are put back.
+2. The conic solver, for everything else.
+3. The interior-point method by rows, which does not square their condition number, where the conic solver fails.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sparse
+
+from dynid.arrays import Array, BoolArray, freeze
+from dynid.estimation.consistency.block_program import BlockProgram, RowSystem
+from dynid.estimation.consistency.conic_solver import Cone, ConicSolution, matrix_from_rows, solve_conic, triangle_entries
+from dynid.estimation.consistency.consistent_set import BASES, ConsistentSet, Sparse, unit_body
+from dynid.estimation.consistency.fit_kernels import SOLVED, entropic_fit, interior_fit
+from dynid.estimation.consistency.interior_point import interior_point, start_inside
+from dynid.estimation.constraints.base import Layout
+from dynid.model.inertia import PSEUDO_BASIS
+
+CLEARLY = 5.0
+"""Standard deviations from a bound at which a parameter counts as far from it."""
+TOLERANCE = 1e-9
+"""Gap, relative to the whole cost, at which the compiled fits end."""
+MOST = 60
+"""Iterations of a compiled fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class EntropicPrior:
+    """``weight sum_k [tr(P0^-1 P) - log det(P0^-1 P) - 4]`` around consistent scaled bodies ``x0``."""
+
+    weight: float
+    x0: Array
+
+
+def with_entropy(
+    consistent: ConsistentSet, M: Sparse, k: Array, entropic: EntropicPrior, centre: Array
+) -> tuple[Sparse, Array, Array, list[Cone], int]:
+    """Rows and variables that represent the log-determinants.
+
+        log det X >= sum_i u_i   if   [[X, Z], [Z^T, diag(Z)]] >= 0,  Z lower triangular,  u_i <= log Z_ii
+
+    with ``X = C^-1 P C^-T`` and ``P0 = C C^T``, which is the identity at the prior.
+    """
+    layout = consistent.layout
+    n, links = consistent.n, len(layout.links)
+    C = np.linalg.cholesky(np.einsum("lk,kij->lij", entropic.x0[layout.slots], PSEUDO_BASIS))
+    inverse = np.linalg.inv(C)
+    X = inverse[:, None] @ PSEUDO_BASIS @ np.swapaxes(inverse, -1, -2)[:, None]  # (links, 10, 4, 4)
+    row, column, weight = triangle_entries(8)
+    below = {(int(i), int(j)): z for z, (i, j) in enumerate(zip(*np.tril_indices(4), strict=True))}
+    n_extra = 14  # ten entries of Z, four u
+    height = len(row)
+    # what Z contributes to the 8x8 matrix: Z in the upper right block, its diagonal in the lower right one
+    z_part = np.zeros((height, n_extra))
+    for place, (i, j, w) in enumerate(zip(row, column, weight, strict=True)):
+        if i < 4 <= j and (int(i), int(j - 4)) in below:
+            z_part[place, below[int(i), int(j - 4)]] = w
+        elif i == j and i >= 4:
+            z_part[place, below[int(i - 4), int(i - 4)]] = 1.0
+    x_part = np.zeros((links, height, 10))
+    corner = np.flatnonzero(column < 4)
+    x_part[:, corner] = np.swapaxes(X[:, :, row[corner], column[corner]], 1, 2) * weight[corner, None]
+    # exponential cones (u_i, 1, Z_ii)
+    exponential = np.zeros((12, n_extra))
+    constant = np.zeros(12)
+    for i in range(4):
+        exponential[3 * i, 10 + i] = 1.0
+        exponential[3 * i + 2, below[i, i]] = 1.0
+        constant[3 * i + 1] = 1.0
+    selectors = [
+        sparse.csc_matrix((part.ravel(), (np.repeat(np.arange(height), 10), np.tile(slots, height))), shape=(height, n))
+        for part, slots in zip(x_part, layout.slots, strict=True)
+    ]
+    first = sparse.hstack([sparse.vstack(selectors), sparse.kron(sparse.eye(links), sparse.csc_matrix(z_part))])
+    cone_part = sparse.kron(sparse.eye(links), sparse.csc_matrix(exponential))
+    second = sparse.hstack([sparse.csc_matrix((12 * links, n)), cone_part])
+    old = sparse.hstack([M, sparse.csc_matrix((M.shape[0], n_extra * links))])
+    rows = sparse.vstack([old, first, second], format="csc")
+    shift = sparse.vstack(selectors) @ centre
+    offset = np.concatenate([k, shift, np.tile(constant, links)])
+    q = np.zeros(n + n_extra * links)
+    np.add.at(q, layout.slots, entropic.weight * np.trace(X, axis1=-2, axis2=-1))
+    u = n + n_extra * np.arange(links)[:, None] + np.arange(10, 14)
+    q[u] = -entropic.weight
+    cones: list[Cone] = [*(("semidefinite", 8) for _ in range(links)), *(("exponential", 3) for _ in range(4 * links))]
+    return rows, offset, q, cones, n_extra * links
+
+
+def entropic_divergence(layout: Layout, x: Array, x0: Array) -> float:
+    """``sum_k [tr(P0^-1 P) - log det(P0^-1 P) - 4]``; infinite outside the full condition."""
+    P = np.einsum("lk,kij->lij", x[layout.slots], PSEUDO_BASIS)
+    P0 = np.einsum("lk,kij->lij", x0[layout.slots], PSEUDO_BASIS)
+    C = np.linalg.cholesky(P0)
+    inverse = np.linalg.inv(C)
+    eigenvalues = np.linalg.eigvalsh(inverse @ P @ np.swapaxes(inverse, -1, -2))
+    if (eigenvalues <= 0.0).any():
+        return float("inf")
+    return float((eigenvalues - np.log(eigenvalues) - 1.0).sum())
+
+
+def entropic_hessian(layout: Layout, x: Array) -> Array:
+    """``tr(P^-1 B_a P^-1 B_b)`` of every link, ``(links, 10, 10)``: the second derivative of the divergence."""
+    inverse = np.linalg.inv(np.einsum("lk,kij->lij", x[layout.slots], PSEUDO_BASIS))
+    half = inverse[:, None] @ PSEUDO_BASIS  # (links, 10, 4, 4)
+    return np.asarray(np.einsum("laij,lbji->lab", half, half))
+
+
+def fit_in(
+    consistent: ConsistentSet,
+    F: Array,
+    centre: Array,
+    *,
+    pull: float | Array = 0.0,
+    entropic: EntropicPrior | None = None,
+    equalities: tuple[Array, Array] | None = None,
+    freedom: float | None = None,
+    tolerance: float = 1e-8,
+) -> ConicSolution:
+    """``minimise 1/2 ||F (x - centre)||^2 + 1/2 pull ||x - centre||^2 + entropic prior`` over the set.
+
+    ``equalities = (E, e)`` adds ``E x = e``. ``F`` should be scaled so that a value of one matters. ``freedom`` says that
+    ``x`` is known to ``(F^T F)^-1 / freedom``: parameters far from their bound are then left out of the program.
+    """
+    n = consistent.n
+    P = F.T @ F
+    P[np.diag_indices(n)] += pull
+    if freedom is not None and equalities is None:
+        quick = compiled_fit(consistent, P, centre, freedom, entropic)
+        if quick is not None:
+            found = _verified(consistent, centre, quick)
+            # a log-determinant keeps links from the boundary, not by a margin
+            if entropic is None or found.moved == 0.0:
+                return found
+    # around the centre the linear term vanishes and the value is the very excess, free of cancellation
+    M, k = consistent.M, consistent.M @ centre + consistent.k
+    cones = list(consistent.cones)
+    q = np.zeros(n)
+    if equalities is not None:
+        E, e = equalities
+        M = sparse.vstack([sparse.csc_matrix(E), M], format="csc")
+        k = np.concatenate([E @ centre - e, k])
+        cones.insert(0, ("zero", len(e)))
+    quadratic: Any = P
+    if entropic is not None:
+        M, k, q, more, extra = with_entropy(consistent, M, k, entropic, centre)
+        cones += more
+        quadratic = sparse.block_diag([sparse.csc_matrix(np.triu(P)), sparse.csc_matrix((extra, extra))], format="csc")
+    solution = solve_conic(quadratic, q, M, k, cones, tolerance=tolerance, quick=freedom is not None and entropic is None)
+    if solution.verdict not in ("solved", "infeasible") and freedom is not None and entropic is None and equalities is None:
+        solution = fit_by_rows(consistent, F, centre, pull) or solution
+    if equalities is not None:
+        solution = replace(solution, dual=solution.dual[len(e) :])
+    return _verified(consistent, centre, solution)
+
+
+def fit_by_rows(consistent: ConsistentSet, F: Array, centre: Array, pull: float | Array) -> ConicSolution | None:
+    """The same program solved by its rows, which does not square their condition number; None where that fails too."""
+    began = time.perf_counter()
+    whole = BlockProgram.of(consistent)
+    program = replace(
+        whole,
+        constant=whole.blocks(centre),
+        bound_offset=whole.bound_offset + whole.bound_slope * centre[whole.bounded],
+        g=whole.g + whole.G @ centre,
+        a=whole.a - whole.A @ centre,
+    )
+    pulls = np.broadcast_to(pull, (consistent.n,))
+    rows = np.vstack([F, np.diag(np.sqrt(pulls))[pulls > 0.0]])
+    system = RowSystem(program, rows, np.zeros(len(rows)))
+    # where rows this large meet, what is left of the gradient is their round-off: the gap decides
+    start = start_inside(program, np.zeros(consistent.n), 1.0)
+    found = interior_point(system, start, tolerance=1e-8, feasibility=1e-2)
+    if found.end != "solved":
+        return None
+    seconds = time.perf_counter() - began
+    value = system.value(found.x)
+    return ConicSolution("solved", freeze(found.x), np.zeros(0), value, found.gap, found.iterations, seconds, "Solved")
+
+
+def _verified(consistent: ConsistentSet, centre: Array, solution: ConicSolution) -> ConicSolution:
+    """The solver's step from ``centre`` as a point of the set, pushed inside."""
+    if not solution.usable:
+        return replace(solution, x=centre, slack=-np.inf)
+    x, moved = consistent.pushed(centre + solution.x[: consistent.n])
+    return replace(solution, x=freeze(x), slack=float(consistent.slacks(x).min()), moved=moved)
+
+
+def max_margin_point(
+    consistent: ConsistentSet,
+    equalities: tuple[Array, Array] | None = None,
+    *,
+    reference: Array | None = None,
+    cap: float = 1.0,
+    pull: float = 1e-13,
+    tolerance: float = 1e-10,
+) -> ConicSolution:
+    """The point furthest inside all conditions: ``maximise t`` subject to ``M x + k - t unit`` in the cones, ``E x = e`` and ``t <= cap``.
+
+    Always solvable unless equalities contradict one another. A weak pull towards ``reference`` keeps parameters that nothing
+    bounds from running away.
+    """
+    n = consistent.n
+    E, e = equalities if equalities is not None else (np.zeros((0, n)), np.zeros(0))
+    centre = np.zeros(n) if reference is None else reference
+    unit = consistent.inward
+    M = sparse.bmat(
+        [
+            [sparse.csc_matrix(E), None],
+            [consistent.M, sparse.csc_matrix(-unit[:, None])],
+            [None, sparse.csc_matrix([[-1.0]])],
+        ],
+        format="csc",
+    )
+    k = np.concatenate([E @ centre - e, consistent.M @ centre + consistent.k, [cap]])
+    cones: list[Cone] = [*consistent.cones, ("nonnegative", 1)]
+    if len(e):
+        cones.insert(0, ("zero", len(e)))
+    P = sparse.diags(np.append(np.full(n, pull), 0.0), format="csc")
+    q = np.append(np.zeros(n), -1.0)
+    solution = solve_conic(P, q, M, k, cones, tolerance=tolerance)
+    x = centre + solution.x[:n]
+    solution = replace(solution, dual=solution.dual[len(e) : len(e) + len(consistent.k)])
+    if solution.verdict == "infeasible" or not np.isfinite(x).all():
+        return replace(solution, verdict="infeasible", x=centre, slack=-np.inf)
+    return replace(solution, x=freeze(x), slack=float(solution.x[n]))
+
+
+def compiled_fit(
+    consistent: ConsistentSet, P: Array, centre: Array, freedom: float, entropic: EntropicPrior | None
+) -> ConicSolution | None:
+    """The minimiser as a step from ``centre``; None where the form does not fit or the iteration did not end well.
+
+    The form is that of links, lower bounds of other variables, one each, and inequalities that turn out to hold.
+    """
+    rows, slots = consistent.linear, consistent.layout.slots
+    alone = len(np.unique(rows.bounded)) == len(rows.bounded) and not np.isin(rows.bounded, slots).any()
+    no_more = not len(rows.a) and not any(kind == "second_order" for kind, _ in consistent.cones)
+    if not (alone and no_more and len(consistent.link_rows) == len(slots) and (rows.slope > 0.0).all()):
+        return None
+    began = time.perf_counter()
+    loose = np.zeros(len(rows.bounded), dtype=bool)
+    room = rows.slope * centre[rows.bounded] + rows.offset
+    if len(loose):
+        block = P[np.ix_(rows.bounded, rows.bounded)]
+        try:  # variances with all others held
+            inverse = scipy.linalg.cho_solve(scipy.linalg.cho_factor(block), np.eye(len(loose)))
+            loose = room / rows.slope > CLEARLY * np.sqrt(np.diag(inverse) / freedom)
+        except np.linalg.LinAlgError:
+            pass  # the data do not see one of them: leave all to the iteration
+    for _ in range(len(loose) + 1):
+        try:
+            found = _fit_over_held(consistent, P, ~loose, centre, entropic)
+        except np.linalg.LinAlgError:
+            return None
+        if found is None:
+            return None
+        broken = room + rows.slope * found.x[rows.bounded] < 0.0
+        if not (broken & loose).any():
+            kept = not (rows.G @ (centre + found.x) + rows.g < 0.0).any()
+            return replace(found, seconds=time.perf_counter() - began) if kept else None
+        loose &= ~broken
+    return None
+
+
+def _fit_over_held(
+    consistent: ConsistentSet, P: Array, tight: BoolArray, centre: Array, entropic: EntropicPrior | None
+) -> ConicSolution | None:
+    """The fit over what links and the tight bounds hold, ``x_gone = follow x_kept``; None where the iteration broke off."""
+    rows, slots = consistent.linear, consistent.layout.slots
+    held = np.zeros(consistent.n, dtype=bool)
+    held[slots] = True
+    held[rows.bounded[tight]] = True
+    kept, gone = np.flatnonzero(held), np.flatnonzero(~held)
+    place = np.full(consistent.n, -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    follow, smaller = np.zeros((0, len(kept))), P[np.ix_(kept, kept)]
+    if len(gone):
+        across = P[np.ix_(gone, kept)]
+        follow = -scipy.linalg.cho_solve(scipy.linalg.cho_factor(P[np.ix_(gone, gone)]), across)
+        smaller = smaller + across.T @ follow
+    smaller = np.ascontiguousarray(0.5 * (smaller + smaller.T))
+    links = np.ascontiguousarray(place[slots[consistent.link_rows]])
+    bounded = place[rows.bounded[tight]]
+    bounds = (rows.offset / rows.slope)[tight] + centre[kept][bounded]
+    linear, start = np.zeros(len(kept)), np.zeros(len(kept))
+    if entropic is None:
+        basis = np.tile(BASES[consistent.condition], (len(links), 1, 1, 1))
+        first, count, side = consistent.matrix_rows
+        constant = matrix_from_rows((consistent.M[first:] @ centre + consistent.k[first:]).reshape(count, -1), side)
+        low = np.linalg.eigvalsh(constant)[:, 0]
+        start[links] = (np.maximum(-low, 0.0) + 0.5)[:, None] * unit_body(consistent.condition)
+        start[bounded] = np.maximum(0.1 - bounds, 0.0)
+        x, end, iterations, gap = interior_fit(smaller, links, basis, constant, bounded, bounds, start, TOLERANCE, MOST)
+    else:
+        basis = np.tile(PSEUDO_BASIS, (len(links), 1, 1, 1))
+        constant = np.einsum("lk,kij->lij", centre[slots], PSEUDO_BASIS)
+        prior = np.linalg.inv(np.einsum("lk,kij->lij", entropic.x0[slots], PSEUDO_BASIS))
+        linear[links] = np.einsum("lij,kij->lk", prior, PSEUDO_BASIS)
+        start[links] = entropic.x0[slots] - centre[slots]
+        start[bounded] = np.maximum(0.01 - bounds, 0.0)
+        x, end, iterations, gap = entropic_fit(
+            smaller, links, basis, constant, linear, entropic.weight, bounded, bounds, start, TOLERANCE, MOST
+        )
+    if end != SOLVED or not np.isfinite(x).all():
+        return None
+    step = np.zeros(consistent.n)
+    step[kept], step[gone] = x, follow @ x
+    value = float(0.5 * x @ (smaller @ x))
+    return ConicSolution("solved", freeze(step), np.zeros(0), value, float(gap), int(iterations), 0.0, "Solved")

@@ -1,0 +1,285 @@
+"""Criterion and limits of a design as functions of the coefficients of a motion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, IntArray, freeze
+from dynid.dynamics.regressors import torque_regressor
+from dynid.errors import InputError
+from dynid.excitation.barrier import LinearLimits
+from dynid.excitation.criteria import Criterion, condition_number, of_scaled_columns
+from dynid.excitation.excitation_result import base_regressor
+from dynid.excitation.gradient import effect_gradient, smooth_effect, torque_gradient
+from dynid.excitation.limits import FINE, Limits, margins_of, pose_limits
+from dynid.excitation.pose_limits import PoseLimit
+from dynid.excitation.shapes import LinearShape
+from dynid.excitation.trajectories import Trajectory
+from dynid.model.effects.effect import Motion
+from dynid.model.robot import Robot
+from dynid.regression.base import BaseReduction
+
+SMOOTH_SIGN = 0.03
+"""Width of the smooth sign that stands for Coulomb's during the search, as a share of each joint's speed limit."""
+
+POSE_FINENESS = 2.0
+"""Limits that depend on the pose are looked at so many times as often as the regressor."""
+
+
+_POSES = 200
+"""Random poses that tell which limit leaves no room."""
+
+
+@dataclass(frozen=True, eq=False)
+class DesignProblem:
+    """Criterion and limits as functions of the coefficients ``x`` of a motion, all joints one after another."""
+
+    robot: Robot
+    """With a smooth sign in its Coulomb friction."""
+    measured: Robot
+    """The robot as it is, by which a finished motion is judged."""
+    base: BaseReduction
+    shape: LinearShape
+    limits: Limits
+    linear: LinearLimits
+    pose: dict[str, PoseLimit]
+    bases: tuple[Array, Array, Array]
+    """Position, velocity and acceleration of every coefficient at the design's times."""
+    pose_bases: tuple[Array, Array, Array]
+    """The same at the times at which limits that depend on the pose are looked at."""
+    pose_fineness: float
+    row_weights: Array
+    scaled: bool = False
+    columns: IntArray | None = field(default=None)
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        base: BaseReduction,
+        shape: LinearShape,
+        limits: Limits,
+        scaled: bool = False,
+        torque_noise: ArrayLike | None = None,
+        fineness: float = 1.0,
+    ) -> DesignProblem:
+        if base.parameter_names != robot.parameters.names:
+            raise InputError(
+                f"base parameters were found for {base.n_parameters} columns, robot '{robot.name}' has {len(robot.parameters)}; "
+                "they must be of the same robot and effects"
+            )
+        time = shape.design_times(fineness)
+        smooth = with_smooth_sign(robot, limits)
+        still = Motion(*(np.zeros((1, robot.n_joints)),) * 3)
+        for effect in smooth.effects:  # say now which effect a design cannot take, not in the middle of it
+            effect_gradient(effect, still, np.zeros((1, effect.incidence(robot.n_joints).shape[1])))
+        weights = np.ones(robot.n_joints)
+        if torque_noise is not None:
+            noise = np.broadcast_to(np.asarray(torque_noise, dtype=np.float64), (robot.n_joints,))
+            if not (np.isfinite(noise).all() and (noise > 0.0).all()):
+                raise InputError(f"expected torque noise is {noise.min():g}, expected positive numbers")
+            weights = 1.0 / noise
+        return cls(
+            robot=smooth,
+            measured=robot,
+            base=base,
+            shape=shape,
+            limits=limits,
+            linear=linear_limits(shape, limits),
+            pose=pose_limits(robot, limits),
+            bases=_bases(shape, time),
+            pose_bases=_bases(shape, shape.design_times(POSE_FINENESS)),
+            pose_fineness=POSE_FINENESS,
+            row_weights=freeze(weights / np.sqrt(len(time))),
+            scaled=scaled,
+            columns=base.independent,
+        )
+
+    def motion(self, x: Array) -> tuple[Array, Array, Array]:
+        """Position, velocity and acceleration at the design's times."""
+        X = x.reshape(self.robot.n_joints, -1).T
+        q, v, a = (B @ X for B in self.bases)
+        return q, v, a
+
+    def function(self, x: Array, criterion: Criterion, mu: float) -> tuple[float, Array]:
+        """Criterion and barriers of limits that depend on the pose; infinite where one of these is violated."""
+        wall, gradient = self._pose_barriers(x, mu)
+        if not np.isfinite(wall):
+            return np.inf, np.zeros_like(x)
+        q, v, a = self.motion(x)
+        Y = torque_regressor(self.robot, q, v, a)
+        value, slope = self._judged(Y, criterion)
+        if self.columns is None:
+            G = (slope @ self.base.lift.T).reshape(Y.shape)
+        else:
+            G = np.zeros(Y.shape)
+            G.reshape(-1, Y.shape[2])[:, self.columns] = slope
+        G *= self.row_weights[:, None]
+        gradient += _by_coefficients(torque_gradient(self.robot, q, v, a, G), self.bases)
+        return value + wall, gradient.ravel()
+
+    def value(self, x: Array, criterion: Criterion) -> float:
+        """The criterion alone, for a motion that is known to keep the limits."""
+        return self._judged(torque_regressor(self.robot, *self.motion(x)), criterion)[0]
+
+    def _judged(self, Y: Array, criterion: Criterion) -> tuple[float, Array]:
+        W = self.base_columns(Y)
+        return of_scaled_columns(criterion, W) if self.scaled else criterion.of_regressor(W)
+
+    def base_columns(self, Y: Array) -> Array:
+        """``W`` of the design's times, rows weighted."""
+        rows = Y * self.row_weights[:, None]
+        flat = rows.reshape(-1, Y.shape[2])
+        return flat[:, self.columns] if self.columns is not None else flat @ self.base.lift
+
+    def _pose_barriers(self, x: Array, mu: float) -> tuple[float, Array]:
+        """``mu`` times the mean over times of ``-log s + s - 1`` for slacks below one, which fades out without a kink."""
+        X = x.reshape(self.robot.n_joints, -1)
+        total, gradient = 0.0, np.zeros_like(X)
+        if not self.pose:
+            return total, gradient
+        q, v, a = (B @ X.T for B in self.pose_bases)
+        for limit in self.pose.values():
+            s, pullback = limit.slacks(q, v, a)
+            if not (s > 0.0).all():
+                return np.inf, gradient
+            near = np.minimum(s, 1.0)
+            total += mu / len(q) * float((near - 1.0 - np.log(near)).sum())
+            if mu > 0.0:
+                gradient += _by_coefficients(pullback(mu / len(q) * (1.0 - 1.0 / near)), self.pose_bases)
+        return total, gradient
+
+    def inside(self, x: Array) -> bool:
+        """Whether every limit is kept at the design's times."""
+        return self.linear.inside(x) and bool(np.isfinite(self._pose_barriers(x, 0.0)[0]))
+
+    def looking_closer(self, failing: Mapping[str, float]) -> DesignProblem:
+        """The same problem with limits that were violated in between looked at more often, and held a little tighter."""
+        pose = dict(self.pose)
+        for name, excess in failing.items():
+            if name in pose:
+                pose[name] = pose[name].tightened(min(excess, 0.05) + 0.002)
+        fineness = 2.0 * self.pose_fineness
+        bases = _bases(self.shape, self.shape.design_times(fineness))
+        return replace(self, pose=pose, pose_bases=bases, pose_fineness=fineness)
+
+    def contracted(self, x: Array, factor: float) -> Array:
+        """Oscillations about the mean pose made smaller; all linear limits that were kept stay kept."""
+        X = x.reshape(self.robot.n_joints, -1)
+        middle = np.outer((self.bases[0] @ X.T).mean(axis=0), self.shape.still())
+        return np.asarray((middle + factor * (X - middle)).ravel())
+
+    def random_start(self, rng: np.random.Generator, draws: int = 100) -> Array:
+        """A random motion strictly inside every limit."""
+        n = self.robot.n_joints
+        for _ in range(draws):
+            X = self.shape.random(rng, n)
+            use = np.abs((self.linear.C @ X.T) / self.linear.half).max(axis=0)
+            X = X * (rng.uniform(0.5, 0.8, n) / use)[:, None]
+            q = self.linear.C[: len(self.shape.limit_times()[0])] @ X.T
+            low, high = q.min(axis=0), q.max(axis=0)
+            room = np.maximum(0.95 * self.limits.reach - 0.5 * (high - low), 0.0)
+            offset = self.limits.centre - 0.5 * (low + high) + rng.uniform(-0.8, 0.8, n) * room
+            X = X + np.outer(offset, self.shape.still())
+            for factor in (1.0, 0.6, 0.36, 0.2):  # smaller about the same pose, then another pose
+                x = self.contracted(X.ravel(), factor)
+                if self.inside(x):
+                    return x
+        raise InputError(
+            f"no motion within all limits of robot '{self.robot.name}' was found in {draws} random draws: {self._obstacle(rng)}"
+        )
+
+    def _obstacle(self, rng: np.random.Generator) -> str:
+        """Which limit of which joint or pair is broken by the robot at rest in most poses of its range."""
+        n, names = self.robot.n_joints, self.robot.joint_names
+        tight = int(np.argmin(self.limits.reach))
+        if not self.limits.reach[tight] > 0.0:
+            return f"joint '{names[tight]}' has no range of positions"
+        q = self.limits.centre + rng.uniform(-1.0, 1.0, (_POSES, n)) * np.where(
+            np.isfinite(self.limits.reach), self.limits.reach, np.pi
+        )
+        worst: list[tuple[float, str]] = []
+        for name, limit in self.pose.items():
+            shares = limit.broken(q)
+            k = int(np.argmax(shares))
+            worst.append((float(shares[k]), f"{name.replace('_', ' ')} of {limit.place(k)}{limit.size_at(q, k)}"))
+        broken = [f"{told} in {100.0 * share:.0f} %" for share, told in sorted(worst, reverse=True) if share > 0.0]
+        if not broken:
+            looked = "".join(", " + name.replace("_", " ") for name in self.pose)
+            return f"limits looked at are position, velocity, acceleration{looked}; try a longer --period or more --starts"
+        return f"at rest, of {_POSES} random poses, the limit is broken of {'; of '.join(broken)}{_remedies(broken)}"
+
+    def trajectory(self, x: Array) -> Trajectory:
+        """The motion of these coefficients."""
+        return self.shape.trajectory(x.reshape(self.robot.n_joints, -1))
+
+    def measured_condition(self, x: Array) -> float:
+        """Condition number of the finished motion, with the effects as they are."""
+        return condition_number(base_regressor(self.measured, self.base, self.trajectory(x)))
+
+    @property
+    def n_proof_times(self) -> int:
+        """Times at which a finished motion is held against all limits."""
+        return FINE * len(self.shape.limit_times()[0])
+
+    def proof_seconds(self) -> float:
+        """What a proof will take, from a small part of one: fewer times of a motion as much smaller, so that steps are alike."""
+        share = max(80, self.n_proof_times // 20) / self.n_proof_times
+        X = self.shape.random(np.random.default_rng(0), self.robot.n_joints)
+        X *= 0.5 * share / np.abs((self.linear.C @ X.T) / self.linear.half).max()
+        X += np.outer(self.limits.centre, self.shape.still())
+        began = monotonic()
+        margins_of(self.measured, self.trajectory(X.ravel()), self.limits, round(share * self.n_proof_times))
+        return (monotonic() - began) / share
+
+
+def _remedies(broken: Sequence[str]) -> str:
+    """What to change, by flags, where these limits are in the way."""
+    found = []
+    if any("'ground'" in told for told in broken):
+        found.append("--ground none or --ground HEIGHT where the base does not stand on that plane")
+    if any(told.startswith("torque") for told in broken):
+        found.append("--position LOW:HIGH,.. for poses that the drives can hold, or --torque for other limits")
+    return f"; try {', and '.join(found)}" if found else ""
+
+
+def _bases(shape: LinearShape, time: Array) -> tuple[Array, Array, Array]:
+    return shape.basis(time, 0), shape.basis(time, 1), shape.basis(time, 2)
+
+
+def _by_coefficients(bars: tuple[Array, Array, Array], bases: tuple[Array, Array, Array]) -> Array:
+    """Derivatives by position, velocity and acceleration at all times as one by the coefficients, ``(joints, coefficients)``."""
+    return np.asarray(bars[0].T @ bases[0] + bars[1].T @ bases[1] + bars[2].T @ bases[2])
+
+
+def linear_limits(shape: LinearShape, limits: Limits) -> LinearLimits:
+    """Position, velocity, acceleration and jerk as limits on coefficients, tight enough for all times in between."""
+    time, beyond = shape.limit_times()
+    blocks, centres, halves = [], [], []
+    still = np.zeros_like(limits.velocity)
+    for order, (centre, half) in enumerate(
+        (
+            (limits.centre, limits.reach),
+            (still, limits.velocity),
+            (still, limits.acceleration),
+            (still, limits.jerk),
+        )
+    ):
+        if not np.isfinite(half).any():
+            continue
+        blocks.append(shape.basis(time, order))
+        centres.append(np.tile(centre, (len(time), 1)))
+        halves.append(np.tile(half / beyond, (len(time), 1)))
+    return LinearLimits(freeze(np.vstack(blocks)), freeze(np.vstack(centres)), freeze(np.vstack(halves)), 1.0 / len(time))
+
+
+def with_smooth_sign(robot: Robot, limits: Limits) -> Robot:
+    """The robot with a sign that has a derivative; its column tells motions apart as the sharp one does."""
+    speeds = robot.limits("dq_max")
+    widths = SMOOTH_SIGN * np.where(np.isfinite(speeds), speeds, limits.velocity)
+    return robot.with_effects([smooth_effect(effect, widths) for effect in robot.effects])

@@ -1,0 +1,179 @@
+"""A designed motion and its properties: singular values of its base regressor, margins of all that will be played."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, freeze
+from dynid.dynamics.regressors import torque_regressor
+from dynid.engine import one_blas_thread
+from dynid.errors import InputError
+from dynid.excitation.criteria import condition_number, scaling_of
+from dynid.excitation.limits import Limits, Margins, margins_of
+from dynid.excitation.ramps import rest_to_rest
+from dynid.excitation.trajectories import SequenceTrajectory, Trajectory
+from dynid.model.robot import Robot
+from dynid.regression.base import BaseReduction
+
+MEASURE_HZ = 100.0
+"""Rate at which a finished motion is judged."""
+
+BROKEN = 1e-6
+"""Share of a limit by which a finished motion may exceed it: rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """A designed motion and its properties.
+
+    Args:
+        robot: for which it was designed.
+        base: the base parameters.
+        limits: the limits that it keeps.
+        criterion: what was made small.
+        condition_number_scaled: condition number after scaling every column to length one.
+        singular_values: of the base regressor.
+        margins: smallest fraction of each limit that is left.
+        seconds: time spent on the design, s.
+        seed: of the random starts.
+        notes: sentences for the user.
+
+    Examples:
+        >>> import dynid
+        >>> robot = dynid.demo_robot(effects="none").only(["shoulder_pitch"])
+        >>> found = dynid.design_excitation(robot, period=5.0, harmonics=2, seconds=1.0, starts=1, engine="serial")
+        >>> isinstance(found, dynid.Excitation), found.condition_number > 1.0
+        (True, True)
+    """
+
+    robot: Robot
+    base: BaseReduction
+    trajectory: Trajectory
+    """The motion that is judged: one period where it repeats."""
+    playable: Trajectory
+    """What is to be played: the same with ramps from and to rest, if they were asked for."""
+    limits: Limits
+    criterion: str
+    condition_number: float
+    """2-norm, of the base regressor in the default grouping, unscaled, at 100 Hz."""
+    condition_number_scaled: float
+    singular_values: Array
+    trace_of_inverse: float
+    """``sqrt(trace((W^T W)^-1))``: standard error of all base parameters together per unit of torque noise."""
+    margins: Margins
+    seconds: float
+    seed: int
+    starts: tuple[float, ...] = ()
+    """Condition number that each start reached before the best were finished."""
+    energy_rows: Array | None = None
+    """What was designed, for a motion through optimal points: the matrix ``W`` of energy differences between them, its columns the base
+    parameters of rigid bodies and rotor inertias."""
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """What scripts rely on; ``knots`` are the times of the points of a design through points, null for other shapes."""
+        W, more = self.energy_rows, {}
+        designed = (self.condition_number, self.base.n_base)
+        if W is not None:
+            designed = condition_number(W), W.shape[1]
+            more = {"torque_condition_number": self.condition_number, "scaling": scaling_of(W), "n_rows": len(W)}
+        knots = self.playable.point_times_s
+        return {
+            "condition_number": designed[0],
+            "condition_number_scaled": self.condition_number_scaled,
+            "criterion": self.criterion,
+            "model": "torque" if W is None else "energy",
+            "seconds": self.seconds,
+            "margins": self.margins.as_json(),
+            "n_base": self.base.n_base,
+            "n_columns": designed[1],
+            "duration_s": self.playable.duration_s,
+            "knots": None if knots is None else knots.tolist(),
+            "seed": self.seed,
+            "notes": list(self.notes),
+            **more,
+        }
+
+    def in_words(self) -> str:
+        """The condition number and of which matrix it is."""
+        torque = f"condition number {self.condition_number:.4g} of the torque model ({self.base.n_base} base parameters)"
+        W = self.energy_rows
+        if W is None:
+            return torque
+        return (
+            f"condition number {condition_number(W):.4g} of the energy model ({len(W)} rows, {W.shape[1]} base parameters), "
+            f"scaling S {scaling_of(W):.4g}; {torque}"
+        )
+
+
+def finished_excitation(
+    robot: Robot,
+    base: BaseReduction,
+    trajectory: Trajectory,
+    limits: Limits,
+    *,
+    criterion: str,
+    rest: bool,
+    periods: int,
+    n_times: int,
+    began: float,
+    seed: int,
+    starts: tuple[float, ...] = (),
+    notes: Sequence[str] = (),
+    energy_rows: Array | None = None,
+) -> Excitation:
+    """A motion with its ramps and repeats, singular values of its base regressor and margins of all that will be played."""
+    playable: Trajectory = trajectory
+    if rest:
+        playable = rest_to_rest(robot, trajectory, limits, periods)
+        trajectory = playable.pieces[0 if trajectory.at_rest else 1]  # a periodic one may begin elsewhere
+    elif periods > 1:
+        if not trajectory.closed:
+            raise InputError(
+                f"a motion that ends in another pose than it starts cannot be repeated {periods} times; design it with --rest"
+            )
+        playable = SequenceTrajectory((trajectory,) * periods)
+    with one_blas_thread():
+        R = np.asarray(np.linalg.qr(base_regressor(robot, base, trajectory), mode="r"))
+        singular = np.linalg.svd(R, compute_uv=False)
+        condition_scaled = condition_number(R, scaled=True)  # columns of R are as long as those of W
+    share = playable.duration_s / trajectory.duration_s
+    margins = margins_of(robot, playable, limits, int(np.ceil(n_times * share)))
+    if margins.smallest < -BROKEN:
+        where, time_s = margins.places[margins.worst]
+        raise InputError(
+            f"the motion exceeds the limit of {margins.worst.replace('_', ' ')} by {-100.0 * margins.smallest:.2g} % at "
+            f"{time_s:.3f} s ({where}); no such motion is written"
+        )
+    return Excitation(
+        robot=robot,
+        base=base,
+        trajectory=trajectory,
+        playable=playable,
+        limits=limits,
+        criterion=criterion,
+        condition_number=float(singular[0] / singular[-1]) if singular[-1] > 0.0 else np.inf,
+        condition_number_scaled=condition_scaled,
+        singular_values=freeze(singular),
+        trace_of_inverse=float(np.sqrt((1.0 / singular**2).sum())) if singular[-1] > 0.0 else np.inf,
+        margins=margins,
+        seconds=monotonic() - began,
+        seed=seed,
+        starts=starts,
+        notes=tuple(notes),
+        energy_rows=energy_rows,
+    )
+
+
+def base_regressor(robot: Robot, base: BaseReduction, trajectory: Trajectory, rate_hz: float = MEASURE_HZ) -> Array:
+    """``W``: the base regressor of one run through a motion, its end left out so that a period is counted once."""
+    n = max(round(trajectory.duration_s * rate_hz), 200)
+    time = np.arange(n) * (trajectory.duration_s / n)
+    Y = torque_regressor(robot, *trajectory.evaluate(time))
+    flat = Y.reshape(-1, Y.shape[2])
+    return flat[:, base.independent] if base.independent is not None else flat @ base.lift

@@ -1,0 +1,126 @@
+"""The experiment card: what to do at the robot, in the order it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+import numpy as np
+
+from dynid.excitation.excitation_result import Excitation
+from dynid.excitation.trajectories import SequenceTrajectory
+
+DRY_RUN_SPEED = 0.25
+WARM_UP_MINUTES = 15
+REPEATS = 5
+
+_MARGIN_NAMES = {
+    "position": "range of a joint",
+    "velocity": "velocity",
+    "acceleration": "acceleration",
+    "jerk": "jerk",
+    "torque": "torque",
+    "tool_speed": "speed of the tool",
+    "clearance": "clearance, in parts of 0.1 m",
+}
+
+
+def experiment_sheet(excitation: Excitation, rate_hz: float = 1000.0, files: Sequence[str] = ()) -> str:
+    """Markdown for the person at the robot."""
+    robot, motion = excitation.robot, excitation.playable
+    start, end = motion.derivative([0.0, motion.duration_s], 0)
+    lines = [
+        f"# Experiment card: {robot.name}",
+        "",
+        (
+            f"Motion of {motion.duration_s:.4g} s, {robot.n_joints} joints; {excitation.in_words()}, with its columns scaled to "
+            f"equal length {excitation.condition_number_scaled:.4g}; seed {excitation.seed}."
+        ),
+        "",
+        *_margin_lines(excitation),
+        "",
+        "## Before",
+        "",
+        f"1. Move to the start pose: {_pose(robot.joint_names, start)}.",
+        "2. Clear everything the arm can reach; keep a hand on the emergency stop.",
+        (
+            f"3. Dry run at {100.0 * DRY_RUN_SPEED:.0f} % speed ({motion.duration_s / DRY_RUN_SPEED:.4g} s): watch for "
+            "collisions, cables and hoses; compare torque with the limits."
+        ),
+        "4. Tool, payload and its settings in the controller as in the robot description; gravity as mounted.",
+        (
+            f"5. Warm up: {WARM_UP_MINUTES} minutes of motion over the whole range. Friction falls as grease warms; record "
+            "when torque of successive runs no longer changes."
+        ),
+        "",
+        "## Record",
+        "",
+        f"1. {_playing(excitation)} The same controller gains throughout.",
+        (
+            f"2. At {rate_hz:g} Hz or as fast as the controller allows, on one clock, unfiltered: time, position, velocity, "
+            "torque or motor current of every joint, commanded position; joint temperature where there is one."
+        ),
+        "3. Two seconds of standstill before and after, for noise and offsets.",
+        "4. A second motion for validation, designed with another seed; it must not enter the identification.",
+        "5. Note down: ambient temperature, tool, firmware, gains, file names.",
+        "",
+        "## After",
+        "",
+        (
+            f"End pose: {_pose(robot.joint_names, end)}. Look at the log with `dynid data` before leaving the robot: missing "
+            "samples, clipped torque, limits reached."
+        ),
+    ]
+    if files:
+        lines += ["", "## Files", "", *(f"- `{name}`" for name in files)]
+    if excitation.notes:
+        lines += ["", "## Notes", "", *(f"- {note}" for note in excitation.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _margin_lines(excitation: Excitation) -> list[str]:
+    """The table of margins, and what it does not cover."""
+    lines = ["| limit | smallest margin | joint or pair | at |", "|---|---|---|---|"]
+    for name, margin in excitation.margins.items():
+        where, time_s = excitation.margins.places[name]
+        lines.append(f"| {_MARGIN_NAMES[name]} | {100.0 * margin:.2f} % | {where} | {time_s:.3f} s |")
+    covers = {"torque": "torque", "clearance": "collision with itself, ground or surroundings"}
+    unchecked = [text for name, text in covers.items() if getattr(excitation.margins, name) is None]
+    return [
+        *lines,
+        "",
+        f"Margins were computed at {excitation.margins.n_times} times. "
+        + (f"**Not checked: {'; '.join(unchecked)}.** " if unchecked else "")
+        + f"Torque is that of the nominal model plus {100.0 * excitation.limits.torque_uncertainty:.0f} %.",
+    ]
+
+
+def _playing(excitation: Excitation) -> str:
+    """How often and how to play the file, from what it is at its ends."""
+    motion, core = excitation.playable, excitation.trajectory
+    pieces = motion.pieces if isinstance(motion, SequenceTrajectory) else (motion,)
+    inside = max(1, sum(piece is core for piece in pieces))
+    holds = f"It holds {inside} periods. " if inside > 1 else ""
+    repeats = ceil(REPEATS / inside)
+    play = f"Play the motion {repeats} times" if repeats > 1 else "Play the motion once"
+    if not motion.at_rest:
+        return (
+            f"{play}. {holds}**It does not start and end at rest**: lead into it and out of it by ramps of your own, or design it "
+            "with them (`dynid excite --rest`)."
+        )
+    if motion.closed:
+        pause = " without pause" if repeats > 1 else ""
+        return f"{play}{pause}. {holds}It starts and ends at rest in the same pose, so the file can be repeated as it is."
+    start, end = motion.derivative([0.0, motion.duration_s], 0)
+    far = int(np.argmax(np.abs(end - start)))
+    name = excitation.robot.joint_names[far]
+    again = f" Or design all {REPEATS} periods in one file: `--periods {REPEATS}`." if core.periodic else ""
+    back = " Go slowly back to the start pose before each repeat." if repeats > 1 else ""
+    return (
+        f"{play}. {holds}It starts and ends at rest, but **not in the same pose** (`{name}` ends {abs(end[far] - start[far]):.3f} "
+        f"away): never repeat the file without a pause.{back}{again if repeats > 1 else ''}"
+    )
+
+
+def _pose(names: Sequence[str], pose: Sequence[float]) -> str:
+    return ", ".join(f"{name} {round(value, 4) + 0.0:.4f}" for name, value in zip(names, pose, strict=True))  # no minus zero

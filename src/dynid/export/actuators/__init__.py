@@ -1,1 +1,0 @@
-"""Actuators for simulators: MJCF, Isaac Lab, Newton, URDF, JSON."""

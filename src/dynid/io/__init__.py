@@ -1,0 +1,1 @@
+"""Files: robots, logs and code, read and written."""

@@ -1,0 +1,219 @@
+"""Archives of arrays: NumPy's (``.npz``) and HDF5, with ``t``, ``q``, ``dq``, ``tau`` as arrays (rows, joints) or one array per column.
+
+An HDF5 file holds the arrays of one log, or one group per episode (``data/demo_0``, as Isaac Lab and robomimic write them). Only plain
+arrays of numbers in the file itself are read: links to other files, virtual and external arrays are refused. Nothing is unpacked before
+its declared size has been checked.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import InputError, MissingPackageError
+from dynid.io.logs.log_file import foreign_errors, local_copy
+from dynid.io.logs.names import fold, is_motion
+from dynid.io.logs.table import MOST_BYTES, OpenOptions, Table, array_table, named_elements, refuse_tight_packing
+
+MOST_ARRAYS, MOST_DATASETS = 5000, 20_000
+"""More than the columns of any robot, in an archive and in an episode of HDF5; each costs time to open, however small it is."""
+MOST_DEPTH = 12
+_NAMES = {
+    "actions": "action",
+    "qpos": "q",
+    "qvel": "dq",
+    "joint_pos_target": "q_cmd",
+    "joint_position_target": "q_cmd",
+}
+"""Names of arrays in simulators' exports, and those that columns have elsewhere."""
+
+
+class NpzFormat:
+    """NumPy archives."""
+
+    name = "npz"
+    suffixes = (".npz",)
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """A zip archive, also an empty one."""
+        return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+
+    def open(self, path: Path, options: OpenOptions) -> Table:
+        """Every numeric array of the archive."""
+        log = options.log_at(path)
+        where = str(log.path)
+        found: dict[str, NDArray[Any]] = {}
+        with (
+            foreign_errors(where, "cannot be read as npz (the file may be truncated)"),
+            log.reading() as file,
+            zipfile.ZipFile(file) as archive,
+        ):
+            members = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
+            if len(members) > MOST_ARRAYS:
+                raise InputError(
+                    f"{where}: holds {len(members)} arrays, expected at most {MOST_ARRAYS}; put the rows of a quantity in one"
+                )
+            unpacked = sum(entry.file_size for entry in members)
+            if unpacked > MOST_BYTES:
+                raise InputError(
+                    f"{where}: unpacks to {unpacked / 2**30:.1f} GiB, expected at most {MOST_BYTES / 2**30:.0f} GiB; "
+                    "write longer logs as parquet"
+                )
+            refuse_tight_packing(where, max(sum(entry.compress_size for entry in members), 1), unpacked)
+            for entry in members:
+                with archive.open(entry) as stream:
+                    version = np.lib.format.read_magic(stream)
+                    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                    shape, _, dtype = read(stream)
+                if dtype.hasobject:
+                    raise InputError(f"{where}: array '{entry.filename}' holds Python objects, expected numbers")
+                # The header alone would make NumPy reserve the memory.
+                if math.prod(shape) * dtype.itemsize > entry.file_size:
+                    raise InputError(
+                        f"{where}: array '{entry.filename}' declares shape {shape} but holds {entry.file_size} bytes"
+                    )
+                with archive.open(entry) as stream:
+                    found[entry.filename.removesuffix(".npy")] = np.lib.format.read_array(stream, allow_pickle=False)
+        return table_of_arrays(where, "npz", found)
+
+
+def table_of_arrays(where: str, format: str, found: Mapping[str, NDArray[Any]]) -> Table:
+    """The numeric ones of some arrays as columns; names of the joints may be among them.
+
+    Rows are as many as the clock has, else as the longest array has; scalars and arrays of another length are no columns.
+    """
+    vectors: dict[str, NDArray[Any]] = {}
+    names: tuple[str, ...] | None = None
+    for name, array in found.items():
+        if fold(name) in ("joint_names", "joints", "names") and array.dtype.kind == "U" and array.ndim == 1:
+            names = tuple(str(value) for value in array)
+        elif array.dtype.kind in "iuf" and array.ndim:
+            vectors[name] = array if array.dtype.kind == "i" else np.asarray(array, dtype=np.float64)
+    if not vectors:
+        raise InputError(f"{where}: holds no arrays of numbers, expected t, q and tau")
+    measure = next((name for name in vectors if fold(name) in ("t", "time", "timestamp", "stamp")), None)
+    if measure is None:
+        measure = max(vectors, key=lambda name: len(vectors[name]))
+    elif vectors[measure].ndim == 2 and 1 in vectors[measure].shape:
+        vectors[measure] = vectors[measure].reshape(-1)
+    n = len(vectors[measure])
+    if n == 0:
+        raise InputError(f"{where}: the arrays have no rows")
+    notes: list[str] = []
+    columns: dict[str, NDArray[Any]] = {}
+    for name, array in vectors.items():
+        if len(array) == n:
+            columns[name] = array
+        elif array.ndim == 2 and array.shape[1] == n:
+            columns[name] = np.ascontiguousarray(array.T)
+            notes.append(f"array '{name}' of shape {array.shape} was turned to rows by joints")
+        elif is_motion(name) and 2 * max(array.shape) > n:
+            raise InputError(
+                f"{where}: array '{name}' has {max(array.shape)} rows and '{measure}' has {n}, expected as many"
+            )
+        else:
+            notes.append(f"array '{name}' has {len(array)} rows where '{measure}' has {n} and is ignored")
+    return array_table(format, columns, element_names=named_elements(columns, names), notes=tuple(notes))
+
+
+class Hdf5Format:
+    """HDF5 files."""
+
+    name = "hdf5"
+    suffixes = (".h5", ".hdf5")
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """The signature of HDF5."""
+        return head.startswith(b"\x89HDF\r\n\x1a\n")
+
+    def open(self, path: Path, options: OpenOptions) -> Table:
+        """Every array of numbers; of several episodes one after the other, with ``episode_index``."""
+        try:
+            h5py = importlib.import_module("h5py")
+        except ImportError:
+            raise MissingPackageError("h5py", "reading HDF5 logs", "hdf5") from None
+        where = str(path)
+        with (
+            foreign_errors(where, "cannot be read as HDF5 (the file may be truncated)"),
+            h5py.File(local_copy(path), "r") as file,
+        ):
+            data = file.get("data")
+            groups = [(0, file)]
+            if isinstance(data, h5py.Group):
+                episodes = [
+                    (int(digits), data[name])
+                    for name in data
+                    if re.fullmatch("[0-9]{1,9}", digits := name.rpartition("_")[2])
+                    and isinstance(data.get(name, getlink=True), h5py.HardLink)
+                    and isinstance(data[name], h5py.Group)
+                ]
+                groups = sorted(episodes, key=lambda one: one[0]) or [(0, data)]
+            parts = [_datasets(h5py, group, where) for _, group in groups]
+            # joint names that the file states, as an array of text or an attribute
+            stated = (holder[name] for holder in (file, file.attrs) for name in ("joint_names", "joints") if name in holder)
+            texts = (one for one in map(np.atleast_1d, map(np.asarray, stated)) if one.dtype.kind in "SUO" and one.ndim == 1)
+            names = tuple(v.decode() if isinstance(v, bytes) else str(v) for v in next(texts, ()))
+        columns, notes = _joined(where, [number for number, _ in groups], parts)
+        return array_table("hdf5", columns, element_names=named_elements(columns, names), notes=notes)
+
+
+def _joined(
+    where: str, numbers: list[int], parts: list[dict[str, NDArray[Any]]]
+) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+    """Arrays that every episode has with as many rows as its longest, one episode after the other, and notes on the others."""
+    common = set.intersection(*map(set, parts))
+    shared = [path for path in parts[0] if path in common]
+    rows = [max((len(part[path]) for path in shared), default=0) for part in parts]
+    whole = [path for path in shared if all(len(part[path]) == n for part, n in zip(parts, rows, strict=True))]
+    if not whole or not sum(rows):
+        raise InputError(
+            f"{where}: holds no arrays of numbers of one length, expected time, positions and commands or torque"
+        )
+    columns, last = {}, [fold(path.rpartition("/")[2]) for path in whole]
+    for path, name in zip(
+        whole, last, strict=True
+    ):  # by the last part of the path, by all of it where that is not one of a kind
+        column = _NAMES.get(name, name) if last.count(name) == 1 else fold(path)
+        columns[column] = np.concatenate([part[path] for part in parts])
+    if len(parts) > 1:
+        columns["episode_index"] = np.repeat(numbers, rows)
+    return columns, tuple(f"array '{path}' has another length and is ignored" for path in shared if path not in whole)
+
+
+def _datasets(h5py: Any, group: Any, where: str) -> dict[str, NDArray[Any]]:
+    """Arrays of numbers of a group and the groups below it, by their path."""
+    found: dict[str, NDArray[Any]] = {}
+    size = packed = 0
+    waiting = [("", group, 0)]
+    while waiting:
+        path, here, depth = waiting.pop()
+        for name in here:
+            place = f"{path}/{name}" if path else name
+            if not isinstance(here.get(name, getlink=True), h5py.HardLink):
+                raise InputError(f"{where}: '{place}' is a link, expected arrays in the file itself")
+            item = here[name]
+            if isinstance(item, h5py.Group):
+                if depth >= MOST_DEPTH:
+                    raise InputError(f"{where}: groups lie deeper than {MOST_DEPTH}, expected a log")
+                waiting.append((place, item, depth + 1))
+                continue
+            if not isinstance(item, h5py.Dataset) or item.dtype.kind not in "iuf" or not 1 <= item.ndim <= 2:
+                continue
+            if item.is_virtual or item.external:
+                raise InputError(f"{where}: array '{place}' lies in another file, expected arrays in the file itself")
+            size += int(item.size) * 8
+            packed += max(int(item.id.get_storage_size()), 1)
+            refuse_tight_packing(where, packed, size)
+            if size > MOST_BYTES or len(found) >= MOST_DATASETS:
+                most = f"{MOST_BYTES >> 30} GiB or {MOST_DATASETS} arrays"
+                raise InputError(f"{where}: holds more than {most}; write longer logs as parquet")
+            found[place] = np.asarray(item, dtype=np.float64 if item.dtype.kind == "f" else None)
+    return found

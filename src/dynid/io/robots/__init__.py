@@ -1,0 +1,1 @@
+"""Robot descriptions read and written, each file reloaded and compared."""

@@ -1,0 +1,261 @@
+"""Robots written as Denavit-Hartenberg tables in TOML.
+
+Standard:  T = Rz(theta) Tz(d) Tx(a) Rx(alpha), the link's frame at its distal end.
+Modified:  T = Rx(alpha) Tx(a) Rz(theta) Tz(d), the link's frame at its joint.
+
+A revolute joint adds q to theta, a prismatic one adds q to d. With ``T(0)`` the placement, the joint's
+screw is the link frame's own z axis in the modified convention and ``Ad(T(0)^-1)`` of the z axis in the
+standard one.
+Inertials are given about the centre of mass along the axes of the link's DH frame.
+
+An inertial may also state some of ``m mx my mz Ixx Ixy Iyy Ixz Iyz Izz`` about the origin of the link's frame; the rest are zero.
+
+A joint may state ``position`` and ``rpy`` of its frame in its parent instead of ``a``, ``alpha`` and ``d``: it then turns about, or
+slides along, the z axis of that frame, where the link's frame is. Closed chains add ``[[loop]]`` tables
+(:mod:`dynid.io.robots.closures`), ``actuated`` names, and of a joint ``start`` (a position near a closed one) and ``friction = true``
+(a passive joint that rubs). ``parameters = ["mx", "Izz"]`` states that a link has these inertial parameters and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError, UnknownNameError
+from dynid.files import toml_table
+from dynid.io.robots.assemble import limit_notes
+from dynid.io.robots.closures import loops_from_table, with_loops
+from dynid.io.robots.description import (
+    TENSOR,
+    Description,
+    body_parameters,
+    check_keys,
+    limit,
+    number,
+    pose_of,
+    table_of,
+    text,
+    vector,
+)
+from dynid.io.robots.springs import with_springs
+from dynid.model.coupling import coupling_from_table
+from dynid.model.inertia import skew
+from dynid.model.joint import Joint, JointKind, MergedLink
+from dynid.model.parameters import INERTIAL_SYMBOLS
+from dynid.model.poses import cosine_sine, make_pose
+from dynid.model.robot import Robot, Source, make_robot
+
+Convention: TypeAlias = Literal["standard", "modified"]
+
+BASE: Final = "base"
+"""Name that ``parent`` gives to the ground."""
+
+_LIMITS = ("q_min", "q_max", "dq_max", "ddq_max", "tau_max")
+_NOMINAL = {"fv": "fv", "fc": "fc", "fo": "fo", "armature": "Ia"}
+_ROBOT_KEYS = ("name", "gravity", "dh_convention", "joint")
+_ROBOT_OPTIONAL = ("n_joints", "flange", "coupling", "spring", "loop", "actuated")
+_DH_KEYS = ("a", "alpha", "d")
+_PLACED_KEYS = ("position", "rpy")
+_JOINT_KEYS = ("name", "type")
+_JOINT_OPTIONAL = (
+    "theta_offset", *_LIMITS, *_NOMINAL, "inertial", "link", "parent", "motor", "start", "friction", "parameters"
+)  # fmt: skip
+_MOTOR = {"fv": "fvm", "fc": "fcm", "armature": "Iam"}
+"""Friction and rotor inertia of the motor itself, where it drives several joints: ``motor = { fv = .. }``."""
+_INERTIAL_KEYS = ("mass", "com", "inertia")
+_KINDS: dict[str, JointKind] = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"}
+
+
+def robot_from_dh(description: Description) -> Robot:
+    """The robot of a DH TOML file that was read, with no effects."""
+    return robot_from_table(toml_table(description.text, description.where), description.where, description.source("dh"))
+
+
+def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: Source | None = None) -> Robot:
+    """The robot of a parsed DH table; ``where`` is what messages call it."""
+    check_keys(table, _ROBOT_KEYS, _ROBOT_OPTIONAL, where)
+    name = text(table["name"], f"name in {where}")
+    gravity = vector(table["gravity"], f"gravity in {where}")
+    convention: Convention = table["dh_convention"]
+    if convention not in get_args(Convention):
+        raise UnknownNameError("dh_convention", str(convention), get_args(Convention), where)
+    rows = table["joint"]
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{where} has no [[joint]] tables, expected one per joint")
+    if "n_joints" in table and table["n_joints"] != len(rows):
+        raise InputError(f"{where} says n_joints = {table['n_joints']} but has {len(rows)} [[joint]] tables")
+    names = [_joint_name(row, number, where) for number, row in enumerate(rows, start=1)]
+    for one in names:
+        if names.count(one) > 1:
+            raise InputError(f"joint name '{one}' appears {names.count(one)} times in {where}")
+    parents, order = _base_to_tip(rows, names, where)
+    new_number = {old: new for new, old in enumerate(order)} | {-1: -1}
+    joints = [_joint(rows[i], names[i], new_number[parents[i]], convention, where) for i in order]
+    inertials = np.array([_inertial(rows[i], names[i], where) for i in order])
+    links = [text(rows[i].get("link", f"link{i + 1}"), f"link of joint '{names[i]}'") for i in order]
+    merged: tuple[MergedLink, ...] = ()
+    if "flange" in table:
+        # the frame beyond the last joint of the table, remembered as a link without mass
+        place = f"[flange] of {where}"
+        flange = table_of(table["flange"], place)
+        check_keys(flange, _DH_KEYS, ("theta_offset",), place)
+        a, alpha, d, theta = (number(flange.get(key, 0.0), f"{key} in {place}") for key in (*_DH_KEYS, "theta_offset"))
+        merged = (MergedLink("flange", new_number[len(rows) - 1], dh_pose(convention, a, alpha, d, theta), np.zeros(10)),)
+    coupling = None
+    if "coupling" in table:
+        coupling = coupling_from_table(table["coupling"], [names[i] for i in order], f"[coupling] of {where}")
+    springs = table.get("spring", [])
+    if not isinstance(springs, list) or not all(isinstance(entry, dict) for entry in springs):
+        raise InputError(f"'spring' of {where} is {springs!r}, expected tables [[spring]]")
+    robot = make_robot(
+        name,
+        joints,
+        inertials,
+        links=links,
+        gravity=gravity,
+        merged=merged,
+        source=source or Source(format="dh"),
+        coupling=coupling,
+        absent=[one for new, old in enumerate(order) for one in _absent(rows[old], new + 1, names[old], where)],
+    )
+    robot = _closed(robot, table, rows, names, where)
+    return with_springs(robot, springs, where).with_notes(_notes(robot))
+
+
+def _closed(
+    robot: Robot, table: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], names: list[str], where: str
+) -> Robot:
+    """The robot with the closures of the file, if it has any."""
+    rubbing = []
+    for row, name in zip(rows, names, strict=True):
+        if not isinstance(row.get("friction", False), bool):
+            raise InputError(f"friction of joint '{name}' in {where} is {row['friction']!r}, expected true or false")
+        rubbing += [name] if row.get("friction") else []
+    starts = {
+        name: number(row["start"], f"start of joint '{name}' in {where}")
+        for row, name in zip(rows, names, strict=True)
+        if "start" in row
+    }
+    if "loop" in table:
+        return with_loops(robot, loops_from_table(table, robot, starts, rubbing, where))
+    stray = "actuated" if "actuated" in table else "start" if starts else "friction" if rubbing else ""
+    if stray:
+        raise InputError(f"{where} has the key '{stray}' and no [[loop]] tables, which it belongs to")
+    return robot
+
+
+def _absent(row: Mapping[str, Any], number: int, name: str, where: str) -> list[str]:
+    """Parameters that a link lacks because the file lists those it has."""
+    if "parameters" not in row:
+        return []
+    present, what = row["parameters"], f"parameters of joint '{name}' in {where}"
+    if not isinstance(present, list):
+        raise InputError(f"{what} is {present!r}, expected a list such as ['m', 'mx', 'Izz']")
+    for symbol in present:
+        if symbol not in INERTIAL_SYMBOLS:
+            raise UnknownNameError("parameter", str(symbol), INERTIAL_SYMBOLS, what)
+    return [f"{symbol}{number}" for symbol in INERTIAL_SYMBOLS if symbol not in present]
+
+
+def dh_pose(convention: Convention, a: float, alpha: float, d: float, theta: float) -> Array:
+    """4x4 pose of one DH row in its convention."""
+    (ca, sa), (ct, st) = cosine_sine(alpha), cosine_sine(theta)
+    turn = np.array([[ct, -st, 0.0, 0.0], [st, ct, 0.0, 0.0], [0.0, 0.0, 1.0, d], [0.0, 0.0, 0.0, 1.0]])
+    twist = np.array([[1.0, 0.0, 0.0, a], [0.0, ca, -sa, 0.0], [0.0, sa, ca, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    pose: Array = turn @ twist if convention == "standard" else twist @ turn
+    return pose
+
+
+def _joint(row: Mapping[str, Any], name: str, parent: int, convention: Convention, where: str) -> Joint:
+    place = f"joint '{name}' in {where}"
+    theta = number(row.get("theta_offset", 0.0), f"theta_offset of {place}")
+    kind = row["type"]
+    if kind not in _KINDS:
+        raise UnknownNameError("joint type", str(kind), _KINDS, place)
+    if any(key in row for key in _PLACED_KEYS):
+        placement, convention = pose_of(row, place) @ dh_pose("modified", 0.0, 0.0, 0.0, theta), "modified"
+    else:
+        a, alpha, d = (number(row[key], f"{key} of {place}") for key in _DH_KEYS)
+        placement = dh_pose(convention, a, alpha, d, theta)
+    if convention == "modified":  # the z axis of the link's own frame
+        axis, origin = np.array([0.0, 0.0, 1.0]), np.zeros(3)
+    else:  # the z axis of the proximal frame, through that frame's origin
+        axis, origin = placement[2, :3], -placement[:3, :3].T @ placement[:3, 3]
+    return Joint(
+        name=name,
+        kind=_KINDS[kind],
+        parent=parent,
+        placement=placement,
+        screw=np.concatenate([axis, np.zeros(3)] if kind == "prismatic" else [skew(origin) @ axis, axis]),
+        nominal=_nominal(row, place),
+        **{key: limit(row[key], f"{key} of {place}") for key in _LIMITS if key in row},
+    )
+
+
+def _nominal(row: Mapping[str, Any], place: str) -> dict[str, float]:
+    """Friction and rotor inertia that the file states, of the joint and of its motor."""
+    motor = table_of(row.get("motor", {}), f"motor of {place}")
+    check_keys(motor, (), tuple(_MOTOR), f"motor of {place}")
+    found = {symbol: number(row[key], f"{key} of {place}") for key, symbol in _NOMINAL.items() if key in row}
+    return found | {
+        symbol: number(motor[key], f"{key} of the motor of {place}") for key, symbol in _MOTOR.items() if key in motor
+    }
+
+
+def _inertial(row: Mapping[str, Any], name: str, where: str) -> Array:
+    if "inertial" not in row:
+        return np.zeros(10)
+    place = f"inertial of joint '{name}' in {where}"
+    inertial = table_of(row["inertial"], place)
+    if inertial and all(key in INERTIAL_SYMBOLS for key in inertial):  # the ten themselves, about the link's frame
+        return np.array([number(inertial.get(key, 0.0), f"{key} in {place}") for key in INERTIAL_SYMBOLS])
+    check_keys(inertial, _INERTIAL_KEYS, (), place)
+    tensor = table_of(inertial["inertia"], f"inertia in {place}")
+    keys = [key for key, _, _ in TENSOR]
+    check_keys(tensor, keys, (), f"inertia in {place}")
+    moments = [number(tensor[key], f"{key} in {place}") for key in keys]
+    centre = make_pose(None, vector(inertial["com"], f"com in {place}"))
+    return body_parameters(number(inertial["mass"], f"mass in {place}"), centre, moments)
+
+
+def _joint_name(row: Mapping[str, Any], number: int, where: str) -> str:
+    label = row.get("name")
+    shown = f"'{label}'" if isinstance(label, str) else f"number {number}"
+    placed = any(key in row for key in _PLACED_KEYS)
+    required, optional = ((), _PLACED_KEYS) if placed else (_DH_KEYS, ())
+    check_keys(row, (*_JOINT_KEYS, *required), (*_JOINT_OPTIONAL, *optional), f"joint {shown} in {where}")
+    return text(label, f"name of joint number {number} in {where}")
+
+
+def _base_to_tip(rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str) -> tuple[list[int], list[int]]:
+    """The parent of every joint, the one before it unless the file names another, and the joints so that parents come first."""
+    known = {BASE: -1} | {name: i for i, name in enumerate(names)}
+    parents: list[int] = []
+    for i, row in enumerate(rows):
+        parent = row.get("parent")
+        if "parent" in row and not (isinstance(parent, str) and parent in known):
+            raise UnknownNameError("parent", str(parent), (*names, BASE), f"joint '{names[i]}' of {where}")
+        parents.append(known[str(parent)] if "parent" in row else i - 1)
+    order: list[int] = []
+    waiting = list(range(len(parents)))
+    while waiting:
+        ready = next((i for i in waiting if parents[i] < 0 or parents[i] in order), None)
+        if ready is None:
+            cycle = ", ".join(f"'{names[i]}'" for i in waiting)
+            raise InputError(f"{where} is cyclic: no path of parents leads from joints {cycle} to the base")
+        order.append(ready)
+        waiting.remove(ready)
+    return parents, order
+
+
+def _notes(robot: Robot) -> list[str]:
+    notes = limit_notes(robot.moving_joints)
+    given = np.isin(robot.parameters.names[: robot.parameters.n_inertial], robot.absent, invert=True).reshape(-1, 10)
+    inertials = zip(robot.links, robot.parameters.inertials, given, strict=True)
+    massless = [link for link, phi, has in inertials if has.any() and not np.any(phi)]
+    if massless:
+        notes.append(f"links without inertials, taken as zero: {', '.join(massless)}")
+    return notes

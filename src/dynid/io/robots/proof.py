@@ -1,0 +1,304 @@
+"""The proof of an exported file: another library loads it, and torques are compared on random states.
+
+URDF files are loaded by Pinocchio's own reader, MJCF files compiled by MuJoCo. An SDF file is read again here and rebuilt in
+Pinocchio. Joints of a file that the robot has locked are held where the robot holds them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.dynamics import pinocchio_model as pinocchio_adapter
+from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states_within_limits
+from dynid.errors import InputError, UnknownNameError
+from dynid.io.robots import mujoco_model as mujoco_adapter
+from dynid.io.robots.assemble import link_places
+from dynid.io.robots.description import read_description
+from dynid.io.robots.mjcf_new import equality_names
+from dynid.io.robots.mjcf_read import robot_from_mjcf
+from dynid.io.robots.sdf_read import robot_from_sdf
+from dynid.io.robots.simulator_joint import as_held, closed_position
+from dynid.io.robots.urdf_read import link_phi
+from dynid.model.inertia import change_of_frame
+from dynid.model.poses import inverse_pose
+from dynid.model.robot import Robot
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+PARITY = 1e-9
+"""Largest relative torque difference with which an exported file counts as proven."""
+SMALLEST_SHARE = 1e-4
+"""Torques of a joint are compared with its own largest, but with no less than this share of the robot's largest."""
+_MARK = " (link)"
+"""Behind the names of links while joints are held: Pinocchio looks for a joint's frame by name alone, and a link may have that name."""
+
+
+def largest_gap(ours: Array, theirs: Array, reference: Array | None = None) -> float:
+    """Largest difference of torques ``(states, joints)`` relative to ``ours`` or a reference; see :data:`SMALLEST_SHARE`."""
+    largest = np.abs(ours if reference is None else reference).max(axis=0)
+    scale = np.maximum(largest, SMALLEST_SHARE * largest.max())
+    if not np.isfinite(theirs).all():
+        return math.inf  # numbers that overflowed are as far away as can be, not unknown
+    if largest.max() == 0.0:
+        return float(np.abs(theirs).max())
+    return float((np.abs(theirs - ours) / scale).max())
+
+
+def held_poses(robot: Robot, joints: Mapping[str, tuple[str, str | None]], where: str) -> dict[str, Array]:
+    """Poses in which the robot holds joints of a file that it lacks: of the link below each in the link above it.
+
+    ``joints`` has both links by the joint's name, None above for the ground.
+    """
+    places = dict[str | None, tuple[int, Array]](link_places(robot).items())
+    places[None] = -1, np.eye(4)
+    held = {}
+    for name, (below, above) in joints.items():
+        if below not in places or above not in places or places[below][0] != places[above][0]:
+            raise InputError(f"joint '{name}' in {where} is neither one of robot '{robot.name}' nor locked in it")
+        held[name] = inverse_pose(places[above][1]) @ places[below][1]
+    return held
+
+
+# URDF in Pinocchio --------------------------------------------------------------------------------
+def torque_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
+    """Largest relative difference of rigid-body torque between the robot and a URDF file that Pinocchio loads.
+
+    States are random within the robot's limits. Joints of the file that the robot has locked are held where the robot
+    holds them. Gravity is the robot's, because URDF has none.
+    """
+    model, _, where = _load_urdf(robot, path)
+    return _urdf_gap(robot, model, where, n_states, seed)
+
+
+def why_unequal(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> str:
+    """What makes Pinocchio find other torques in a URDF file than the robot's; empty where that is not known.
+
+    Pinocchio adds links in ``(m, c, I_C)``, with ``c = (m_1 c_1 + m_2 c_2) / max(m_1 + m_2, 2e-16)``, which throws away the
+    centre of a body whose mass is not positive. With the links added in ``(m, m c, I)`` the file shows what it holds.
+    """
+    import pinocchio as pin
+
+    model, root, where = _load_urdf(robot, path)
+    own = {link.get("name", ""): link_phi(link, f"link '{link.get('name')}' in {where}") for link in root.findall("link")}
+    whole = np.zeros((model.njoints, 10))
+    light: dict[int, list[str]] = {}
+    for frame in model.frames:
+        phi = own.get(frame.name)
+        if frame.type == pin.FrameType.BODY and phi is not None:
+            joint = int(frame.parentJoint)
+            whole[joint] += change_of_frame(frame.placement.rotation, frame.placement.translation) @ phi
+            if phi[0] <= 0.0 and phi.any():
+                light.setdefault(joint, []).append(f"{frame.name} has {phi[0]:.4g} kg")
+    light = {i: names for i, names in light.items() if i > 0 and whole[i, 0] != 0.0}
+    for i in light:
+        model.inertias[i] = pin.Inertia.FromDynamicParameters(whole[i])
+    gap = _urdf_gap(robot, model, where, n_states, seed)
+    if not (light and gap <= PARITY):
+        return ""
+    masses = ", ".join(name for names in light.values() for name in names)
+    return (
+        f"Pinocchio misplaces the centre of links whose mass is not positive ({masses}); the numbers in the file are those "
+        f"identified (torque differs by {gap:.1e} with the links added up exactly), but only programs that can hold such links "
+        "can use it"
+    )
+
+
+def _load_urdf(robot: Robot, path: str | os.PathLike[str]) -> tuple[Any, Element, str]:
+    """Pinocchio's model with the robot's joints alone, the file's elements, and what messages call it."""
+    import pinocchio as pin
+
+    robot = robot.opened  # URDF holds the tree of a closed robot; its closures are in the side file
+    description = read_description(path)
+    where, root = description.where, description.root
+    # from where a floating base is measured is no part of URDF
+    unnamed_base = robot.floating and all(joint.get("type") != "floating" for joint in root.findall("joint"))
+    try:
+        model = pin.buildModelFromUrdf(str(path), *([pin.JointModelFreeFlyer()] if unnamed_base else []))
+    except (ValueError, RuntimeError) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise InputError(f"{where} cannot be loaded by Pinocchio: {reason}") from error
+    if unnamed_base:
+        model.jointPlacements[1] = pin.SE3(np.array(robot.joints[0].placement))
+    kept = set(robot.joint_names)
+    for joint in robot.joints:
+        if joint.kind != "floating" and not model.existJointName(joint.name):
+            raise UnknownNameError("joint", joint.name, list(model.names)[1:], where)
+    base = robot.floating and model.joints[1].nv == 6
+    child = {joint.get("name", ""): joint.find("child") for joint in root.findall("joint")}
+    links: dict[str, str | None] = {name: None if end is None else end.get("link") for name, end in child.items()}
+    if unnamed_base:
+        links[model.names[1]] = robot.links[0]
+    extra = {
+        model.names[i]: (links.get(model.names[i]) or "", links.get(model.names[model.parents[i]]))
+        for i in range(2 if base else 1, model.njoints)
+        if model.names[i] not in kept
+    }
+    return (_with_joints_held(model, held_poses(robot, extra, where)) if extra else model), root, where
+
+
+def _with_joints_held(model: Any, poses: Mapping[str, Array]) -> Any:
+    """The model with joints held in the given poses (4x4) in their parents."""
+    import pinocchio as pin
+
+    held = pin.neutral(model)
+    working = model.createData()
+    pin.forwardKinematics(model, working, held)
+    numbers = {int(model.getJointId(name)): pose for name, pose in poses.items()}
+    for i, pose in numbers.items():
+        motion = pin.log6(model.jointPlacements[i].inverse() * pin.SE3(pose))
+        angle = float(np.asarray(working.joints[i].S).ravel() @ motion.vector)
+        start, width = model.joints[i].idx_q, model.joints[i].nq
+        held[start : start + width] = [angle] if width == 1 else [np.cos(angle), np.sin(angle)]
+    marked = model.copy()
+    for frame in marked.frames:
+        if frame.type == pin.FrameType.BODY:
+            frame.name = f"{frame.name}{_MARK}"
+    reduced = pin.buildReducedModel(marked, list(numbers), held)
+    for frame in reduced.frames:
+        frame.name = frame.name.removesuffix(_MARK)
+    return reduced
+
+
+def _urdf_gap(robot: Robot, model: Any, where: str, n_states: int, seed: int) -> float:
+    robot = robot.opened
+    model.gravity.linear = np.array(robot.gravity)
+    model.armature[:] = 0.0
+    q, v, a = random_states_within_limits(robot, n_states, seed)
+    order: list[int] = []  # where each of the robot's velocities stands in the model's
+    position, column = np.empty((len(q), model.nq)), 0
+    for joint in robot.joints:
+        here = model.joints[1 if joint.kind == "floating" else int(model.getJointId(joint.name))]
+        order.extend(range(here.idx_v, here.idx_v + joint.n_dof))
+        width = 7 if joint.kind == "floating" else 1
+        own = q[:, column : column + width]
+        column += width
+        position[:, here.idx_q : here.idx_q + here.nq] = own if here.nq == width else np.hstack([np.cos(own), np.sin(own)])
+    if len(order) != model.nv:
+        raise InputError(f"{where} has {model.nv} degrees of freedom, robot '{robot.name}' has {len(order)}")
+    permuted_v, permuted_a = np.empty_like(v), np.empty_like(a)
+    permuted_v[:, order], permuted_a[:, order] = v, a
+    theirs = pinocchio_adapter.inverse_dynamics(model, position, permuted_v, permuted_a)[:, order]
+    return largest_gap(inverse_dynamics(robot, q, v, a, effects=False), theirs)
+
+
+# SDF read again -----------------------------------------------------------------------------------
+def sdf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
+    """Largest relative torque difference between the robot and the file, read again and rebuilt in Pinocchio.
+
+    Compared is what SDF holds: rigid bodies, in the robot's gravity, viscous and Coulomb friction. A closed robot is
+    compared by its own projection; the file's joints count from the closed position.
+    """
+    description = read_description(path)
+    where, again = description.where, robot_from_sdf(description).with_gravity(robot.gravity)
+    if set(again.loops.names) != set(robot.loops.names):
+        raise InputError(f"{where} closes {', '.join(again.loops.names)}, expected {', '.join(robot.loops.names)}")
+    known = [joint.name for joint in again.joints]
+    for joint in robot.joints:
+        if joint.kind != "floating" and joint.name not in known:
+            raise UnknownNameError("joint", joint.name, known, where)
+    if robot.loops:
+        again = replace(again, loops=replace(again.loops, actuated=robot.loops.actuated), described_joints=())
+    if again.n_dof != robot.n_dof:
+        raise InputError(f"{where} has {again.n_dof} degrees of freedom, robot '{robot.name}' has {robot.n_dof}")
+    again, own = as_held(again), as_held(robot)
+    q, v, a = random_states_within_limits(robot, n_states, seed)
+    ours = inverse_dynamics(own, q, v, a, effects=False)
+    if robot.loops:
+        shift = closed_position(robot)[[robot.body_index(name) for name in robot.joint_names]]
+        theirs = inverse_dynamics(again, q - shift, v, a, effects=False)
+    else:
+        # velocities and positions of the robot in the order of the joints of its file
+        base = int(robot.floating)
+        order = np.array([robot.joint_index(name) for name in again.joint_names[base:]])
+        dof = np.concatenate([np.arange(6 * base), order + 5 * base]).astype(int)
+        place = np.concatenate([np.arange(7 * base), order + 6 * base]).astype(int)
+        theirs = np.empty_like(v)
+        theirs[:, dof] = pinocchio_adapter.inverse_dynamics(
+            pinocchio_adapter.pinocchio_model(again, armature=False),
+            pinocchio_adapter.to_pinocchio_position(again, q[:, place]),
+            v[:, dof],
+            a[:, dof],
+        )
+    names = [joint.name for joint in robot.driven_joints]
+    for robot_like, total in ((own, ours), (again, theirs)):
+        total[:, robot.driven] += _friction(robot_like, names, v[:, robot.driven])
+    return largest_gap(ours, theirs)
+
+
+def _friction(robot: Robot, names: Sequence[str], v: Array) -> Array:
+    """Viscous and Coulomb friction of joints at their velocities; negative coefficients count as zero."""
+    values = robot.parameters.as_dict()
+    numbers = [robot.body_index(name) + 1 for name in names]
+    fv, fc = (np.array([max(values.get(f"{symbol}{n}", 0.0), 0.0) for n in numbers]) for symbol in ("fv", "fc"))
+    return np.asarray(fv * v + fc * np.sign(v))
+
+
+# MJCF in MuJoCo -----------------------------------------------------------------------------------
+def mjcf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
+    """Largest relative torque difference between the robot and a file that MuJoCo compiles, on random states.
+
+    Compared is what MJCF holds: rigid bodies in the file's own gravity, rotor inertia, viscous and Coulomb friction
+    (negative ones, which no simulator takes, as zero). Joints of the file that the robot has locked are held where the
+    robot holds them.
+    """
+    import mujoco
+
+    description = read_description(path)
+    where = description.where
+    model, _ = mujoco_adapter.compiled_file(description.path)
+    file = robot_from_mjcf(description)
+    closed = bool(robot.loops)
+    if closed:  # the tree itself, whose links and joints the closures tie together
+        if file.loops.names != equality_names(robot) or set(file.loops.actuated) != set(robot.loops.actuated):
+            return math.inf
+        robot, file = robot.opened, file.opened
+        model.dof_armature[:] = model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
+    for name in robot.joint_names:
+        if name not in file.joint_names:
+            raise UnknownNameError("joint", name, file.joint_names, where)
+    # what an identified model has: rigid bodies, joint friction, rotors and gravity
+    off = mujoco.mjtDisableBit
+    model.opt.disableflags |= off.mjDSBL_CONSTRAINT | off.mjDSBL_SPRING | off.mjDSBL_CONTACT
+    model.opt.density = model.opt.viscosity = model.body_gravcomp[:] = 0.0
+    q, v, a = random_states_within_limits(robot, n_states, seed)
+    base_q, base_v, base_a = mujoco_adapter.to_mujoco_motion(robot, q, v, a)
+    qpos = np.tile(model.qpos0, (n_states, 1))
+    qvel, qacc = np.zeros((2, n_states, model.nv))
+    extra = {
+        joint.name: (link, file.links[joint.parent] if joint.parent >= 0 else None)
+        for joint, link in zip(file.joints, file.links, strict=True)
+        if joint.name not in robot.joint_names
+    }
+    held = held_poses(robot, extra, where)
+    dof = np.empty(robot.n_dof, dtype=int)
+    for j, joint in enumerate(file.joints):
+        at_q, at_v = int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])
+        if joint.name in held:
+            motion = inverse_pose(joint.placement) @ held[joint.name]  # exp([S] q)
+            R = motion[:3, :3]
+            turn = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+            angle = np.arctan2(joint.screw[3:] @ turn, 0.5 * (np.trace(R) - 1.0))
+            qpos[:, at_q] = joint.screw[:3] @ motion[:3, 3] if joint.kind == "prismatic" else angle
+        elif joint.kind == "floating":
+            qpos[:, at_q : at_q + 7] = base_q[:, :7]
+            qvel[:, at_v : at_v + 6], qacc[:, at_v : at_v + 6] = base_v[:, :6], base_a[:, :6]
+            dof[:6] = np.arange(at_v, at_v + 6)
+        else:
+            index = robot.joint_index(joint.name)
+            first_q, first_v = (index + 6, index + 5) if robot.floating else (index, index)
+            qpos[:, at_q], qvel[:, at_v], qacc[:, at_v] = q[:, first_q], v[:, first_v], a[:, first_v]
+            dof[first_v] = at_v
+    force = mujoco_adapter.inverse_dynamics(model, qpos, qvel, qacc)[:, dof]
+    theirs = force + model.dof_frictionloss[dof] * np.sign(v)
+    if robot.floating:
+        padded = np.pad(force[:, :6], ((0, 0), (0, robot.n_dof - 6)))
+        theirs[:, :6] = mujoco_adapter.from_mujoco_force(robot, q, padded)[:, :6]
+    return largest_gap(inverse_dynamics(as_held(robot), q, v, a, effects=not closed), theirs)

@@ -1,0 +1,189 @@
+"""A result as a folder of files: numbers, models with their proofs, and the report. Repair from file to file."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.engine import Tell, give_back, one_blas_thread, silent
+from dynid.errors import InputError, reason_of
+from dynid.estimation.consistency.repair import Repair, repair
+from dynid.estimation.constraints.base import Constraint
+from dynid.folders import Change, changed_folder, only_writer
+from dynid.model.links import links_of
+from dynid.pipeline.folder import read_model, write_run
+from dynid.pipeline.manifest import add_files, claim, clear_run
+from dynid.pipeline.model_files import EXPORTS, Exported, known_formats, names_in, write_exports, write_model
+from dynid.pipeline.report import FIGURES, REPORT, write_report
+from dynid.pipeline.result import IdentificationResult
+from dynid.report.page import Section
+
+DEFAULT_FORMATS = ("urdf", "mjcf")
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was written, and why a format of the model was not."""
+
+    folder: Path
+    report: Path | None
+    """None where it could not be written; the refusals say why."""
+    exported: tuple[Exported, ...]
+    refusals: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        report = () if self.report is None else (self.report,)
+        return (self.folder / "run.json", *report, *(file for item in self.exported for file in item.files))
+
+
+def write_result(
+    run: IdentificationResult,
+    folder: str | Path,
+    *,
+    formats: Sequence[str] = DEFAULT_FORMATS,
+    allow_inconsistent: bool = False,
+    sections: Sequence[Section] = (),
+    tell: Tell = silent,
+) -> Published:
+    """Write the run, its models and its report into a folder; inconsistent models are refused by default.
+
+    The folder is replaced as a whole: until the last moment it holds the run it held before. Files in it that are not the run's stay.
+
+    Args:
+        run: the run.
+        folder: made if missing; one that holds files and is no run is refused.
+        formats: of the models, as for :func:`dynid.pipeline.export.export_models`.
+        allow_inconsistent: write models with links that no physical body can be.
+        sections: sections put into the report beside its own.
+        tell: called with a short text before each step.
+
+    Examples:
+        >>> import dynid
+        >>> from dynid.pipeline.export import write_result
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0, friction="linear"))
+        >>> write_result(run, "out", formats=["json"]).report.name
+        'report.html'
+    """
+    wanted = known_formats(formats, body=run.body is not None)
+    claim(Path(folder))
+    with changed_folder(folder) as change:
+        clear_run(change.stage)
+        write_run(run, change.stage, change.target)
+        exported, refusals = _models(run, change.stage, wanted, allow_inconsistent, tell)
+        final = tuple(item.at(change.final) for item in exported)
+        tell("writing the report")
+        give_back()
+        own = _report(run, change, final, refusals, sections)
+        add_files(change.stage, (*own, *names_in(change.stage, exported), *((EXPORTS,) if exported else ())))
+    return Published(change.target, change.target / REPORT if own else None, final, tuple(refusals))
+
+
+@contextlib.contextmanager
+def reserved(folder: str | Path) -> Iterator[None]:
+    """Be sure, before long work, that its result can be written: the folder is free or a run, and no other process writes it.
+
+    Args:
+        folder: where :func:`write_result` will write, inside this block.
+
+    Examples:
+        >>> with reserved("out"):
+        ...     pass  # identify, then write_result(run, "out")
+    """
+    claim(Path(folder))
+    with only_writer(folder):
+        yield
+
+
+def _report(
+    run: IdentificationResult, change: Change, exported: Sequence[Exported], refusals: list[str], sections: Sequence[Section]
+) -> list[str]:
+    """Names of the files of the report; what could not be made is added to the refusals, and the run is written all the same."""
+    page = change.stage / REPORT
+    try:
+        with one_blas_thread():
+            written, notes = write_report(
+                run, page, exported=exported, refusals=refusals, sections=sections, place=change.target
+            )
+    except Exception as error:  # drawing may stumble over anything in the numbers of a run
+        page.unlink(missing_ok=True)
+        shutil.rmtree(change.stage / FIGURES, ignore_errors=True)
+        refusals.append(f"{REPORT} was not written: {reason_of(error)}")
+        return []
+    refusals += notes
+    return [str(file.relative_to(change.stage)) for file in written]
+
+
+def _models(
+    run: IdentificationResult, folder: Path, wanted: Sequence[str], allow_inconsistent: bool, tell: Tell
+) -> tuple[list[Exported], list[str]]:
+    """The models that can be written, and why others cannot."""
+    exported: list[Exported] = []
+    refusals: list[str] = []
+    if not run.estimate.outcome.usable:
+        refusals.append(f"no model was written: {run.estimate.outcome.value}")
+        wanted = ()
+    for format in wanted:
+        tell(f"exporting {format}")
+        try:
+            exported += write_exports(run, folder, [format], allow_inconsistent=allow_inconsistent)
+        except Exception as error:  # what one format cannot hold, another may
+            refusals.append(f"{format} was not written: {reason_of(error)}")
+    return exported, refusals
+
+
+def export_models(
+    run: IdentificationResult, folder: str | Path, formats: Sequence[str] = ("urdf",), *, allow_inconsistent: bool = False
+) -> tuple[Exported, ...]:
+    """Write the identified robot in each format into a folder, reload each file and compare its torque.
+
+    Args:
+        run: the run.
+        folder: made if missing.
+        formats: of ``urdf``, ``mjcf``, ``sdf``, ``c``, ``json``.
+        allow_inconsistent: write links that no physical body can be, instead of refusing.
+
+    Examples:
+        >>> import dynid
+        >>> from dynid.pipeline.export import export_models
+        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
+        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0, friction="linear"))
+        >>> (exported,) = export_models(run, "models", ["json"])
+        >>> exported.parity < 1e-9
+        True
+    """
+    wanted = known_formats(formats, body=run.body is not None)
+    with changed_folder(folder) as change:
+        exported = write_exports(run, change.stage, wanted, allow_inconsistent=allow_inconsistent)
+        add_files(change.stage, (EXPORTS, *names_in(change.stage, exported)))
+    return tuple(item.at(change.final) for item in exported)
+
+
+def repair_model(
+    model: str | Path, output: str | Path, constraints: Sequence[Constraint] = ()
+) -> tuple[Repair, tuple[str, ...]]:
+    """Write the nearest consistent model of a description, run or file of parameters, under further constraints on its bodies.
+
+    The suffix of ``output`` chooses the format: URDF, MJCF (.xml), SDF, or a file of parameters (.json).
+    """
+    target = Path(output)
+    if target.suffix.lower() not in (".urdf", ".xml", ".sdf", ".json"):
+        raise InputError(
+            f"a repaired model cannot be written as '{target}': expected .urdf, .xml (MJCF), .sdf or .json (parameters)"
+        )
+    if target.name in ("run.json", "estimate.json"):
+        raise InputError(f"a repaired model cannot be written as '{target}': runs have files of that name, choose another")
+    robot = read_model(model)
+    links = links_of(robot)
+    if not any(link.phi.any() for link in links):
+        raise InputError(
+            f"'{model}' has nothing to repair: none of its {len(links)} links has mass or inertia; state them first, or "
+            "identify them"
+        )
+    result = repair(robot, constraints=constraints)
+    written = write_model(result.robot, target, allow_inconsistent=not result.feasible_after)
+    return result, (*result.notes, *written.notes)

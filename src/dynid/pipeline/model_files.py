@@ -1,0 +1,327 @@
+"""The model of a result as files: what each format is written and proven by, and the proofs kept beside the files, in ``exports.json``.
+
+A robot is written as URDF, MJCF, SDF, C or JSON, read again and its torque compared; the body on a force/torque sensor as JSON or in the
+form of a vendor.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import InconsistentModelError, InputError, UnknownNameError, reason_of
+from dynid.files import read_json, write_json, write_text
+from dynid.folders import complete
+from dynid.io.robots.mjcf_write import write_mjcf
+from dynid.io.robots.proof import PARITY, mjcf_parity, torque_parity, why_unequal
+from dynid.io.robots.simulator_joint import URDF_PLACES, JointDifference, WrittenModel, as_format_holds, total_difference
+from dynid.io.robots.urdf_write import write_urdf
+from dynid.io.vendors import FORMS, vendor_load
+from dynid.model.effects.effect import PLACES, Place
+from dynid.model.robot import Robot
+from dynid.pipeline.manifest import hash_of
+from dynid.pipeline.result import IdentificationResult
+from dynid.pipeline.robot_json import sidecar_parity, write_parameters
+
+EXPORTS = "exports.json"
+_FORMAT = 1
+"""Version of ``exports.json``."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file and its proof: the largest relative torque difference, of what the format holds, after reloading it elsewhere."""
+
+    path: Path
+    format: str
+    parity: float
+    """NaN where the proof could not be made; the notes say why."""
+    notes: tuple[str, ...] = ()
+    companions: tuple[Path, ...] = ()
+    """Files that belong to it: a header, arrays."""
+    lacking: tuple[JointDifference, ...] = ()
+    """Of every joint the torque that the format has no place for; none where it holds all effects."""
+
+    def lacks(self) -> str:
+        """One sentence on the whole torque of the file; empty where it holds all of it."""
+        if not self.lacking:
+            return ""
+        whole = math.sqrt(sum(one.torque**2 for one in self.lacking))
+        lost = math.sqrt(sum(one.difference**2 for one in self.lacking))
+        if lost <= PARITY * whole:
+            return "whole torque: nothing is left out"
+        parts = ", ".join(f"{one.joint} {one.difference:.3g} ({100.0 * one.relative:.2g} %)" for one in self.lacking)
+        return (
+            f"whole torque, with friction and rotors, on random states: differs by {100.0 * lost / whole:.2g} %; by joint, "
+            f"root mean square in N m or N: {parts}"
+        )
+
+    @property
+    def proven(self) -> bool:
+        """Whether the file was read again and its torque agreed."""
+        return self.parity <= PARITY
+
+    @property
+    def failed(self) -> bool:
+        """Whether the file was read again and its torque did not agree; the last of the notes says so.
+
+        A file whose proof could not be made is neither proven nor failed.
+        """
+        return self.parity > PARITY
+
+    @property
+    def warning(self) -> str:
+        """The note on a proof that failed; empty otherwise."""
+        return self.notes[-1] if self.failed and self.notes else ""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return (self.path, *self.companions)
+
+    def at(self, place: Callable[[Path], Path]) -> Exported:
+        """The same export where its files are in the end."""
+        return replace(self, path=place(self.path), companions=tuple(place(file) for file in self.companions))
+
+
+def names_in(folder: Path, exported: Sequence[Exported]) -> tuple[str, ...]:
+    """Names of exported files inside their folder."""
+    return tuple(str(file.relative_to(folder)) for item in exported for file in item.files)
+
+
+def read_exports(folder: str | Path) -> tuple[Exported, ...]:
+    """What was exported into a folder and is still there, with its proofs."""
+    place = Path(folder)
+    complete(place)
+    known = tuple(_entry(place, entry) for entry in _entries(place))
+    return tuple(item for item in known if all(file.is_file() for file in item.files))
+
+
+def _entries(folder: Path) -> list[Any]:
+    path = folder / EXPORTS
+    if not path.is_file():
+        return []
+    record = read_json(path, "folder")
+    if record.get("format", _FORMAT) != _FORMAT:
+        raise InputError(f"'{path}' has format {str(record['format'])[:20]}, expected {_FORMAT}: export the run again")
+    entries = record.get("exports", [])
+    if not isinstance(entries, list):
+        raise InputError(f"'{path}' is damaged: 'exports' is no list")
+    return entries
+
+
+def _entry(place: Path, entry: Any) -> Exported:
+    """One export; a file that was changed after its proof is not proven."""
+    path = place / EXPORTS
+    try:
+        names, hashes = _names([entry["file"], *entry["companions"]]), dict(entry["sha256"])
+        if not all(isinstance(note, str) for note in entry["notes"]) or not isinstance(entry["format"], str):
+            raise TypeError("notes or format, which are text")
+        parity = math.nan if entry["parity"] is None else float(entry["parity"])
+        notes = tuple(entry["notes"])
+        lacking = tuple(
+            JointDifference(str(one["joint"]), float(one["difference"]), float(one["torque"]))
+            for one in entry.get("lacking", ())
+        )
+        files = tuple(place / name for name in names)
+        changed = [name for name, file in zip(names, files, strict=True) if file.is_file() and hashes[name] != hash_of(file)]
+    except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
+        raise InputError(f"'{path}' is damaged: an entry lacks or misstates {error}") from None
+    if changed:
+        parity, notes = math.nan, (*notes, f"not proven: {', '.join(changed)} was changed after the proof; export again")
+    return Exported(files[0], entry["format"], parity, notes, files[1:], lacking)
+
+
+def _names(names: list[Any]) -> list[str]:
+    """Names of files in the folder itself."""
+    if not all(isinstance(name, str) and name and "\0" not in name and Path(name).name == name for name in names):
+        raise TypeError(f"a file name: {names!r:.80}")
+    return names
+
+
+def remember_exports(folder: Path, exported: Sequence[Exported]) -> None:
+    """Keep the proofs beside the files, in ``exports.json``; a file that is exported again takes its old entry's place."""
+    known = _entries(folder)
+    new = {item.path.name for item in exported}
+    entries = [entry for entry in known if isinstance(entry, dict) and entry.get("file") not in new]
+    entries += [
+        {
+            "file": item.path.name,
+            "companions": [file.name for file in item.companions],
+            "format": item.format,
+            "parity": item.parity,
+            "proven": item.proven,
+            "sha256": {file.name: hash_of(file) for file in item.files},
+            "notes": item.notes,
+            "lacking": [one.as_dict() for one in item.lacking],
+        }
+        for item in exported
+    ]
+    write_json(folder / EXPORTS, {"format": _FORMAT, "exports": entries})
+
+
+@dataclass(frozen=True)
+class _Format:
+    """How a format is written and how its file is proven."""
+
+    suffix: str
+    write: Callable[[Robot, Path, bool, IdentificationResult | None], WrittenModel]
+    """Of the robot as the format can hold it, the file, whether inconsistent links are allowed, and the result that it is of."""
+    prove: Callable[[Robot, Path], float]
+    places: tuple[Place, ...] | None = None
+    """What its joints hold; None where it holds all effects as they are."""
+    unprovable: Callable[[], str] = lambda: ""
+    """Why this machine cannot prove it; empty where it can."""
+    why_unequal: Callable[[Robot, Path], str] = lambda _robot, _path: ""
+    """What made a proof fail, where that is known."""
+
+
+# formats that are written on request only are loaded then
+def _write_sdf(robot: Robot, path: Path, allow: bool, run: IdentificationResult | None) -> WrittenModel:
+    from dynid.io.robots.sdf_write import write_sdf
+
+    return write_sdf(robot, path, allow, _described(run))
+
+
+def _prove_sdf(robot: Robot, path: Path) -> float:
+    from dynid.io.robots.proof import sdf_parity
+
+    return sdf_parity(robot, path)
+
+
+def _write_c(robot: Robot, path: Path, allow: bool, _run: IdentificationResult | None) -> WrittenModel:
+    from dynid.io.code.c import write_c
+
+    return write_c(robot, path, "", allow)
+
+
+def _prove_c(robot: Robot, path: Path) -> float:
+    from dynid.io.code.c import c_parity
+
+    return c_parity(robot, path)
+
+
+def _no_compiler() -> str:
+    from dynid.io.code.c import c_compiler
+
+    return "" if c_compiler() else "not proven: there is no C compiler on this machine"
+
+
+def _described(run: IdentificationResult | None) -> Robot | None:
+    return None if run is None else run.robot
+
+
+_FORMATS: Mapping[str, _Format] = {
+    "urdf": _Format(
+        ".urdf",
+        lambda robot, path, allow, run: write_urdf(robot, path, None, allow, _described(run)),
+        torque_parity,
+        URDF_PLACES,
+        why_unequal=why_unequal,
+    ),
+    "mjcf": _Format(
+        ".xml", lambda robot, path, allow, run: write_mjcf(robot, path, None, allow, _described(run)), mjcf_parity, PLACES
+    ),
+    "sdf": _Format(".sdf", _write_sdf, _prove_sdf, URDF_PLACES),
+    "c": _Format(".c", _write_c, _prove_c, unprovable=_no_compiler),
+    "json": _Format(
+        ".json",
+        lambda robot, path, _allow, run: write_parameters(robot, path, None if run is None else run.estimate),
+        sidecar_parity,
+    ),
+}
+FORMATS = tuple(_FORMATS)
+BODY_FORMATS: Mapping[str, str] = {name: f"_{name}.txt" for name in FORMS} | {
+    "urdf": ".urdf",
+    "mjcf": ".xml",
+    "json": ".json",
+}
+"""Forms in which the body on a sensor can be written, and how their files end."""
+
+
+def known_formats(names: Sequence[str], body: bool = False) -> tuple[str, ...]:
+    """The formats of these names, each once; ``body`` allows the forms of a body on a sensor too."""
+    wanted = tuple(dict.fromkeys(name.strip() for name in names))
+    known = (*FORMATS, *BODY_FORMATS) if body else FORMATS
+    for name in wanted:
+        if name not in known:
+            raise UnknownNameError("export format", name, known)
+    return wanted
+
+
+def write_model(robot: Robot, path: Path, *, allow_inconsistent: bool) -> WrittenModel:
+    """Write a robot in the format that the suffix of the file names."""
+    by_suffix = {one.suffix: one for one in _FORMATS.values()}
+    return by_suffix[path.suffix.lower()].write(robot, path, allow_inconsistent, None)
+
+
+def write_exports(
+    run: IdentificationResult, folder: Path, formats: Sequence[str], *, allow_inconsistent: bool = False
+) -> tuple[Exported, ...]:
+    """Write the model in each format into a folder that exists, with its proofs in ``exports.json``."""
+    if run.body is None:
+        exported = tuple(_export(run, folder, name, allow_inconsistent) for name in formats)
+    else:
+        exported = tuple(_export_body(run, folder, name, allow_inconsistent) for name in formats)
+    remember_exports(folder, exported)
+    return exported
+
+
+def _export_body(run: IdentificationResult, folder: Path, name: str, allow_inconsistent: bool) -> Exported:
+    """The body on a sensor in one form; a robot's torque is not in it to be compared."""
+    found = run.body
+    assert found is not None
+    body = found.best
+    if name not in BODY_FORMATS:
+        raise InputError(
+            f"format '{name}' holds a robot, the run is that of a body on a force/torque sensor: expected "
+            f"{', '.join(BODY_FORMATS)}"
+        )
+    if not (body.feasible or allow_inconsistent):
+        raise InconsistentModelError(
+            f"the body by {body.method} cannot exist (mass {body.mass:.4g} kg): identify with --method sdp, or give --allow-inconsistent"
+        )
+    path = folder / f"load{BODY_FORMATS[name]}"
+    if name == "json":
+        write_json(path, found.as_dict())
+    else:
+        write_text(path, vendor_load(name, body.phi, found.place or found.frame, run.mover).text + "\n")
+    return Exported(path, name, math.nan)
+
+
+def _export(run: IdentificationResult, folder: Path, name: str, allow_inconsistent: bool) -> Exported:
+    format = _FORMATS[name]
+    held, told = run.model, tuple[str, ...]()
+    if format.places is not None:
+        held, told = as_format_holds(run.model, run.samples, name.upper(), format.places)
+    path = folder / f"{_file_name(run.robot.name)}_identified{format.suffix}"
+    written = format.write(held, path, allow_inconsistent, run)
+    lacking = total_difference(run.model, format.places, held)
+
+    def made(parity: float, *notes: str) -> Exported:
+        return Exported(written.path, name, parity, (*written.notes, *told, *notes), written.companions, lacking)
+
+    obstacle = format.unprovable()
+    if obstacle:
+        return made(math.nan, obstacle)
+    try:
+        parity = min(format.prove(held, written.path), sys.float_info.max)  # JSON has no infinity
+    except Exception as error:  # the program that reads the file again may refuse it in any way
+        return made(math.nan, f"not proven: '{written.path.name}' could not be read again: {reason_of(error)}")
+    if parity <= PARITY:
+        return made(parity)
+    reason = format.why_unequal(held, written.path)
+    return made(
+        parity,
+        f"'{written.path.name}' is NOT proven: its torque differs by {parity:.1e} (relative) after reloading, expected at "
+        f"most {PARITY:g}{f'; {reason}' if reason else ''}",
+    )
+
+
+def _file_name(robot: str) -> str:
+    """The robot's name without what file names and C includes cannot have."""
+    return re.sub(r"[^\w.-]+", "_", robot).strip("._") or "robot"

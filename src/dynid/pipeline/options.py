@@ -1,0 +1,499 @@
+"""Every option of a run, written once: its name, default, meaning, what it may be, and where it belongs.
+
+Command-line flags with their help, the run-file template of ``dynid init``, the settings in ``run.json`` and the command
+that repeats a run are all made from the fields below. A new option is one field here and its use where it acts.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, asdict, dataclass
+from functools import partial
+from typing import Any, Literal
+
+from dynid.engine import engine_from
+from dynid.errors import InputError, UnknownNameError
+from dynid.option_types import (
+    DEFAULT_EFFECTS,
+    Names,
+    Number,
+    Numbers,
+    Switch,
+    Table,
+    Text,
+    changed_options,
+    check_options,
+    effects_option,
+    flag_of,
+    gravity_option,
+    is_flag,
+    kind_of,
+    lock_option,
+    option,
+    options_of,
+)
+
+TORQUE, WRENCH = "torque", "wrench"
+"""What logs measure at the robot: torque of its joints, or the wrench on a sensor. Options say which of the two they mean."""
+SECTIONS: Mapping[str, str] = {
+    "model": "Which model is identified",
+    "reading": "How logs are read",
+    "rows": "Which physical statement makes the rows, and how signals are filtered",
+    "estimation": "How the model is estimated",
+    "sensor": "Body on a force/torque sensor (logs with fx.. in place of joint torque)",
+    "work": "Where the work runs",
+}
+"""Sections of a run file, and the group of options in each, by the heading that it has in ``--help``."""
+MODEL, READING, ROWS, ESTIMATION, SENSOR, WORK = SECTIONS.values()
+BOTH = (TORQUE, WRENCH)
+model_option, row_option, fit_option, work_option = (
+    partial(option, group=group, only_for=(TORQUE,)) for group in (MODEL, ROWS, ESTIMATION, WORK)
+)
+reading_option = partial(option, group=READING)
+sensor_option = partial(option, group=SENSOR, only_for=(WRENCH,))
+
+
+@dataclass(frozen=True)
+class Model:
+    """Which model is identified; a class of its own, so that these options come first in :class:`Settings`."""
+
+    effects: tuple[str, ...] = effects_option(group=MODEL, only_for=(TORQUE,))
+    friction: str | None = model_option(
+        None,
+        "Friction model in place of viscous, coulomb, offset: linear, smooth, polynomial, sigmoid, gaz, stribeck, load, "
+        "load_polynomial, presliding (a joint at rest keeps the friction of its last motion), presliding_polynomial, "
+        "presliding_load, or auto, the one that predicts held-out blocks of time best, for each joint. Default: auto; the "
+        "effects as given where --effects names others, or with --filter-on signals.",
+        Text("MODEL", known_in="dynid.model.effects.friction_models:friction_choices", what="friction model"),
+        example="auto",
+    )
+    gravity: tuple[float, float, float] | Literal["auto"] | None = gravity_option(found=True, group=MODEL)
+    lock: Mapping[str, float] = lock_option(group=MODEL)
+    coupling: tuple[str, ...] = model_option(
+        (),
+        "A motor that also turns with another joint: 6:5=1 for v_m6 = v_6 + v_5, by number or name; repeat for several. Adds the "
+        "friction and rotor inertia of that motor; a log with --side motor is carried to the joints.",
+        Names("MOTOR:JOINT=VALUE", form="6:5=1"),
+        example=("6:5=1",),
+    )
+    motor_effects: tuple[str, ...] | None = model_option(
+        None,
+        "Effects of motors that drive several joints; default: viscous and dry friction and rotor inertia as far as the joints "
+        "have them.",
+        Names("NAMES"),
+        example=("viscous", "smooth_coulomb", "armature"),
+    )
+    spring: tuple[Mapping[str, Any], ...] = model_option(
+        (),
+        "A spring, counterbalance or cable on a joint: torsion, linear (between two points), constant, gas, potential (Fourier "
+        "series in position), cable; repeat for several. Geometry that is not given in a table [[spring]] is fitted.",
+        Table("JOINT=KIND", many=True),
+        example=({"joint": 2, "kind": "linear"},),
+    )
+    fix_bodies: str | None = model_option(
+        None,
+        "Take the rigid bodies from this run, filter as it did, and identify friction alone.",
+        Text("RUN", path=True),
+        example="earlier_run",
+    )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How logs are read, by every verb that reads some."""
+
+    from_s: float | None = reading_option(
+        None,
+        "Use each log from this time, s; of one log alone: LOG@10:25, LOG@10: or LOG@:25.",
+        Number("SECONDS"),
+        flag="--from",
+        example=2.0,
+    )
+    to_s: float | None = reading_option(
+        None, "Use each log up to this time, s.", Number("SECONDS"), flag="--to", example=60.0
+    )
+    trim: bool = reading_option(
+        True,
+        "Leave out the standstill before and after the motion of each log, but for half a second; not of logs that --from or "
+        "--to cuts.",
+        Switch(),
+        only_for=(TORQUE,),
+    )
+    drive_gains: tuple[float, ...] | None = reading_option(
+        None,
+        "N m per A, one per joint: torque from motor current.",
+        Numbers("K1,K2,.."),
+        example=(10.0, 10.0, 8.0),
+        only_for=(TORQUE,),
+    )
+    preset: str | None = reading_option(
+        None, "Column names and units of a vendor: libfranka, rtde, fri, joint_states.", Text("NAME"), example="rtde"
+    )
+    mapping: str | None = reading_option(
+        None, "TOML or JSON file that names the log's columns.", Text("FILE", path=True), example="columns.toml"
+    )
+    joints: tuple[str, ...] | None = reading_option(
+        None,
+        "Joints that numbered columns (q1, q2, ..) belong to, in their order; the others are locked.",
+        Names("NAME,NAME,.."),
+        example=("shoulder", "elbow"),
+    )
+    gear_ratios: tuple[float, ...] | None = reading_option(
+        None,
+        "Motor turns per joint turn, one per joint, where the log holds motor-side quantities.",
+        Numbers("N1,N2,.."),
+        example=(100.0, 100.0, 80.0),
+        only_for=(TORQUE,),
+    )
+    side: Literal["joint", "motor"] | None = reading_option(
+        None,
+        "Where the log's positions, velocities and torques were measured: joint, or motor, before gears and coupling. "
+        "Default: what the robot file or the preset says, else joint.",
+        Text("SIDE", choices=("joint", "motor"), what="side of the gearbox"),
+        example="motor",
+        only_for=(TORQUE,),
+    )
+    ignore_torque: tuple[str, ...] = reading_option(
+        (),
+        "Joint whose torque is not used: its rows are in no fit and its errors are not counted; repeat for several. Channels that hold "
+        "no torque, or torque in another unit than the others', are found and left out by themselves.",
+        Names("JOINT", form="NAME"),
+        example=("torso_lift",),
+        only_for=(TORQUE,),
+    )
+    rate_hz: float | None = reading_option(
+        None,
+        "Sampling rate of a log without a clock, Hz; replaces its clock where it has one.",
+        Number("HZ", 0.0, open_low=True, unit="Hz"),
+        example=500.0,
+    )
+    episode: int | None = reading_option(
+        None, "Episode to read from a data set of several (its column episode_index).", Number("N", 0, whole=True), example=0
+    )
+    topic: str | None = reading_option(None, "Topic to read from a ROS bag.", Text("NAME"), example="/joint_states")
+    stream: Literal["auto", "on", "off"] = reading_option(
+        "auto",
+        "Read logs piece by piece, in memory that does not grow with their length: on, off, or auto, where they hold more than "
+        "32 MB of numbers together. Bands, friction and the data check then come from windows, the estimate and its errors from "
+        "all rows.",
+        Text("WHEN", choices=("auto", "on", "off"), what="way to read logs"),
+        example="on",
+        only_for=(TORQUE,),
+    )
+
+
+POLYNOMIAL = ("window", "null_hz", "order", "product_order", "composition", "alpha", "beta")
+"""Options of --rows polynomial."""
+ROW_OPTIONS = ("rows", "intervals", *POLYNOMIAL)
+"""Options that say which physical statement the rows make."""
+
+
+@dataclass(frozen=True)
+class Settings(Reading, Model):
+    """Options of a run; the defaults are those of the command line.
+
+    Examples:
+        >>> from dynid.pipeline.options import Settings
+        >>> Settings(method="wls", split=0.65).method
+        'wls'
+        >>> Settings(split=2.0)
+        Traceback (most recent call last):
+        ...
+        dynid.errors.InputError: setting 'split' is 2.0, expected a number between 0 and 1
+    """
+
+    rows: str = row_option(
+        "torque",
+        "Physical statement that makes the rows: torque, energy (work over intervals, no acceleration) or polynomial "
+        "(polynomial approximation on a sliding window, no derivative of a signal).",
+        Text("KIND", known_in="dynid.pipeline.row_plan:row_kinds", what="kind of rows"),
+        only_for=BOTH,
+    )
+    velocity: Literal["auto", "logged", "position"] = row_option(
+        "auto",
+        "Velocity: logged, position (differentiated), or auto, whichever predicts held-out raw torque better.",
+        Text("SOURCE", choices=("auto", "logged", "position"), what="velocity source"),
+    )
+    filter: str = row_option(
+        "butterworth",
+        "Filter of the signals: butterworth (zero-phase), or savgol:WINDOW,ORDER for Savitzky-Golay.",
+        Text("NAME"),
+        example="savgol:11,2",
+        only_for=BOTH,
+    )
+    filter_on: Literal["rows", "signals"] = row_option(
+        "rows",
+        "What is filtered: rows, made of lightly filtered signals and then filtered together with torque, which keeps friction "
+        "right at reversals; or signals, as the papers do: position, velocity and torque at one cut-off.",
+        Text("WHAT", choices=("rows", "signals"), what="choice of what to filter"),
+        example="signals",
+        only_for=BOTH,
+    )
+    cutoff_hz: float | Literal["auto"] = row_option(
+        "auto",
+        "Band of the rows, in which torque is fitted and judged, Hz; auto: the band that predicts held-out torque best. With "
+        "--filter-on signals the low-pass of all signals; auto: the cut-off that predicts held-out raw torque best.",
+        Number("HZ", 0.0, open_low=True, words_taken=("auto",), unit="Hz"),
+        only_for=BOTH,
+    )
+    signal_band_hz: float | Literal["auto"] = row_option(
+        "auto",
+        "Low-pass of position and velocity before rows are made of them, Hz; auto: where the spectrum of position meets its "
+        "noise, or below. Not with --filter-on signals.",
+        Number("HZ", 0.0, open_low=True, words_taken=("auto",), unit="Hz"),
+    )
+    torque_cutoff_hz: float | None = row_option(
+        None,
+        "Cut-off for torque alone, Hz; default: the same. Needs --filter-on signals.",
+        Number("HZ", 0.0, open_low=True, unit="Hz"),
+        example=20.0,
+    )
+    torque_delay: float | Literal["auto"] = row_option(
+        0.0,
+        "By how much torque was logged later than position, s, in all joints alike; auto: found in the data with its interval.",
+        Number("SECONDS", -1.0, 1.0, words_taken=("auto",), unit="s"),
+    )
+    filter_order: int = row_option(4, "Order of the zero-phase Butterworth.", Number("N", 1, 12, whole=True), only_for=BOTH)
+    dead_zone: float | Literal["auto"] = row_option(
+        "auto",
+        "Speed below which the sign of dry friction is taken as unknown, rad/s or m/s: torque rows of a joint that is slower are left out "
+        "of the fit. auto: none, but stops that spoil the fit of the motion; a sharp sign is zero below three times the velocity noise.",
+        Number("SPEED", 0.0, words_taken=("auto",), unit="rad/s"),
+    )
+    intervals: str = row_option(
+        "auto",
+        "Intervals of --rows energy: their length in s, auto (about ten per parameter), or the JSON file of "
+        "'dynid excite --shape points', whose knots they then join.",
+        Text("SECONDS|FILE", path=True, or_number=True),
+    )
+    window: float | Literal["auto"] = row_option(
+        "auto",
+        "Window of --rows polynomial, s; auto: the one that predicts held-out raw torque best.",
+        Number("SECONDS", 0.0, open_low=True, words_taken=("auto",), unit="s"),
+        only_for=BOTH,
+    )
+    null_hz: float | None = row_option(
+        None,
+        "Frequency that --rows polynomial removes, Hz: the exponents of its window are moved until it has a zero there.",
+        Number("HZ", 0.0, open_low=True, unit="Hz"),
+        example=50.0,
+    )
+    order: int = row_option(1, "Degree N of the polynomials of --rows polynomial.", Number("N", 0, 30, whole=True))
+    product_order: int = row_option(
+        2, "Degree N* at which products are approximated by --rows polynomial.", Number("N", 0, 30, whole=True)
+    )
+    composition: Literal["product", "pointwise"] = row_option(
+        "product",
+        "How --rows polynomial forms products: product (at the N* + 1 nodes of the window) or pointwise (of approximated "
+        "signals, which are then filtered twice).",
+        Text("NAME", choices=("product", "pointwise"), what="composition"),
+    )
+    alpha: float = row_option(
+        3.0, "Exponent of the window's weight at its newest end (--rows polynomial).", Number("A", 0.0)
+    )
+    beta: float = row_option(3.0, "Exponent of the window's weight at its oldest end (--rows polynomial).", Number("B", 0.0))
+    max_rows: int = row_option(
+        50_000, "Samples kept per log after filtering; a low-passed signal needs no more.", Number("N", 100, whole=True)
+    )
+
+    method: str = fit_option(
+        "sdp",
+        "Estimator: sdp (every link physically consistent), ols, wls, robust, tls, ridge, essential, recursive, iv, "
+        "bpfc (least squares, then the nearest feasible base values), fbpe-wls (sdp without a prior, joints weighted), "
+        "manifold and logcholesky (consistent, but they take no constraints), retrieve (under a bounds file).",
+        Text("NAME", known_in="dynid.estimation.methods.registry:method_names", what="method"),
+        only_for=BOTH,
+    )
+    split: float | None = fit_option(
+        None,
+        "Identify on this share of each log, from its start; validate on the rest.",
+        Number("SHARE", 0.0, 1.0, open_low=True, open_high=True),
+        example=0.65,
+        only_for=BOTH,
+    )
+    weighted: bool = fit_option(
+        True,
+        "Count joints by their own noise in sdp, bpfc, manifold and logcholesky; otherwise every row counts the same.",
+        Switch(off="--unweighted"),
+    )
+    condition: str = fit_option(
+        "full",
+        "Condition on every link: full (physically consistent), or plain, that of Sousa and Cortesao, without the triangle "
+        "inequality of the moments of inertia. Feasibility of the other methods' base values is decided under it as well. "
+        "manifold and logcholesky know the full one only.",
+        Text("NAME", choices=("full", "plain"), what="condition"),
+    )
+    margin: float = fit_option(
+        1e-6,
+        "Smallest eigenvalue of every link's matrix in consistent methods, relative to the link's size in the description.",
+        Number("E", 0.0),
+    )
+    regularization: float = fit_option(
+        1e-4,
+        "Weight, in units of the noise, by which sdp, fbpe-wls, manifold and logcholesky stay near the unconstrained solution "
+        "along directions that the data do not determine; 0: none, as in the paper, where masses may grow without limit.",
+        Number("X", 0.0),
+    )
+    prior: str = fit_option(
+        "auto",
+        "Prior of sdp for parameters that the data do not determine: the description (entropic, scaled, euclidean), none, "
+        "or auto: entropic, around the nearest consistent body where a link of the description is none, and weakened until it "
+        "fits as well as the data can tell; it never pulls friction or rotor inertia.",
+        Text("KIND", choices=("auto", "none", "euclidean", "scaled", "entropic"), what="prior"),
+    )
+    prior_strength: float = fit_option(
+        1.0,
+        "Weight of the prior in units of the noise; 1 takes the description to be as uncertain as each parameter's size.",
+        Number("WEIGHT", 0.0, open_low=True),
+    )
+    boxes: bool = fit_option(
+        True,
+        "Keep the density of every link realisable in the box around its collision or visual shapes, where the description has "
+        "any (sdp). Links whose box the data contradict go without it, and this is noted.",
+        Switch(),
+    )
+    bounds: str | None = fit_option(
+        None,
+        "Bounds for --method retrieve or recursive, CSV (name, lower, upper) or TOML: m1, c1x, I1xx about the centre of "
+        "mass, total_mass; for recursive any parameter by its name.",
+        Text("FILE", path=True),
+        example="bounds.csv",
+    )
+    coefficients: str | None = fit_option(
+        None,
+        "Retrieve in two steps, from base values that are known already: a run, or a CSV with name or expression, value, "
+        "sigma_percent. Logs are then optional and validate.",
+        Text("RUN|CSV", path=True),
+        example="coefficients.csv",
+    )
+    drop_above: float | None = fit_option(
+        None,
+        "Leave out of a retrieval the coefficients whose relative standard deviation is above this, percent.",
+        Number("PERCENT", 0.0, open_low=True),
+        example=30.0,
+    )
+    optimiser: str = fit_option(
+        "refine",
+        "Search of --method retrieve: refine (from the convex relaxation) or annealing (Algorithm 1 of the paper).",
+        Text("NAME", choices=("refine", "annealing"), what="optimiser"),
+    )
+    starts: int = fit_option(2, "Starts of --method retrieve, annealing over all cores.", Number("N", 1, whole=True))
+    steps: int = fit_option(
+        10, "Steps of the annealing retrieval, each with a larger penalty (kappa).", Number("N", 1, whole=True)
+    )
+    growth: float = fit_option(
+        10.0, "Factor by which the penalty xi of the annealing retrieval grows from step to step.", Number("X", 1.0)
+    )
+    iterations: int = fit_option(100, "Iterations of the annealing per step.", Number("N", 1, whole=True))
+    seed: int = fit_option(0, "Seed of everything random.", Number("N", 0, whole=True))
+    form: str = fit_option(
+        "repaired",
+        "Form of --method recursive: repaired (equals the batch solution) or literal (as printed by Lomakin and Deutscher).",
+        Text("NAME", choices=("repaired", "literal"), what="form of recursive least squares"),
+    )
+    constraints: Mapping[str, Any] = fit_option(
+        {}, "Constraints beyond physical consistency, for sdp, bpfc, fbpe-wls and retrieve.", Table()
+    )
+    conditions: tuple[Mapping[str, Any], ...] = fit_option(
+        (), "Conditions of --method retrieve as expressions, such as 'm1 > 2 * m2 if m2 > 1'.", Table(many=True)
+    )
+
+    frame: str | None = sensor_option(
+        None,
+        "Frame of the sensor: any link of the description; default: the last link.",
+        Text("LINK"),
+        example="ft_sensor",
+    )
+    frame_pose: tuple[float, ...] | None = sensor_option(
+        None,
+        "Pose of the sensor in that frame: m, and roll, pitch, yaw in rad.",
+        Numbers("X,Y,Z,R,P,Y", 6),
+        example=(0.0, 0.0, 0.05, 0.0, 0.0, 0.0),
+    )
+    imu_pose: tuple[float, ...] | None = sensor_option(
+        None,
+        "Pose in the sensor of the IMU that measured the motion; default: the sensor's own.",
+        Numbers("X,Y,Z,R,P,Y", 6),
+        example=(0.0, 0.0, 0.02, 0.0, 0.0, 0.0),
+    )
+    drift: bool = sensor_option(False, "Estimate a linear drift of the six offsets of the sensor.", Switch())
+    static: bool | None = sensor_option(
+        None,
+        "Use the weight on the sensor alone, or its whole motion; default: the weight alone where the sensor hardly turns.",
+        Switch(off="--dynamic"),
+        example=True,
+    )
+    mass: float | None = sensor_option(
+        None, "Known mass of the body on the sensor, kg.", Number("KG", 0.0, open_low=True, unit="kg"), example=2.8
+    )
+    shape: str | None = sensor_option(
+        None,
+        "Shape that the body on the sensor fills, in its frame: box:X0,Y0,Z0,X1,Y1,Z1, cylinder:X0,Y0,Z0,X1,Y1,Z1,RADIUS or "
+        "mesh:FILE.",
+        Text("SHAPE"),
+        example="box:-0.1,-0.1,0,0.1,0.1,0.2",
+    )
+
+    engine: str = work_option(
+        "serial",
+        "Where the work runs: serial, threads:N, processes:N, or dask[:ADDRESS] for the workers of a Dask cluster, without an "
+        "address one on this machine. Results do not depend on the number of workers.",
+        Text("ENGINE", valid=engine_from),
+        example="processes:4",
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        loaded = [name for name in self.effects if name.startswith("load_")]
+        if loaded:
+            raise InputError(
+                f"effect '{loaded[0]}' needs the load of each joint, which is found with the estimate: use --friction load"
+            )
+
+    @property
+    def friction_model(self) -> str | None:
+        """The friction model asked for; where rows are filtered, ``auto`` unless effects were chosen; None for effects as given."""
+        if self.friction is not None or self.filter_on == "signals":
+            return self.friction
+        return "auto" if self.effects == DEFAULT_EFFECTS else None
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        known = cls.__dataclass_fields__
+        for name in values:
+            if name not in known:
+                raise UnknownNameError("setting", name, known)
+        return cls(**values)
+
+    def changed(self) -> dict[str, Any]:
+        """The settings that are not the defaults."""
+        return changed_options(self)
+
+
+def all_options() -> list[Field[Any]]:
+    """Every option of a run, in order."""
+    return options_of(Settings, *SECTIONS.values())
+
+
+OF_ONE_LOG = (*(one.name for one in options_of(Settings, READING, ROWS) if one.name != "rows"), "split")
+"""Options that another log may have of its own, beside a model that stays."""
+
+
+def command_line(
+    settings: Settings, robot: str, logs: Sequence[str], validate_on: Sequence[str] = (), config: str = ""
+) -> str:
+    """The command that repeats a run: only what differs from the defaults, and ``config`` for what no flag can give."""
+    words = ["dynid", "identify", robot, *logs]
+    for log in validate_on:
+        words += ["--validate", log]
+    changed = settings.changed()
+    if config and any(kind_of(one).needs_file(changed[one.name]) for one in all_options() if one.name in changed):
+        words += ["--config", config]
+    for one in all_options():
+        if one.name in changed and is_flag(one):
+            words += kind_of(one).words(flag_of(one), changed[one.name])
+    return shlex.join(words)

@@ -1,0 +1,122 @@
+"""A simulated log of a motion, from file to file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.dynamics.simulate import exact_motion, simulate
+from dynid.engine import Tell, silent
+from dynid.errors import InputError
+from dynid.excitation.limits import without_excluded_joints
+from dynid.excitation.motion_files import read_trajectory
+from dynid.io.logs.read import write_recording
+from dynid.model.robot import Robot
+from dynid.signals.recording import Recording
+from dynid.signals.samples import Samples
+
+
+def robot_of_motion(robot: Robot, trajectory: str | Path, joints: Sequence[str] | None = None) -> tuple[Robot, str]:
+    """The robot with the joints that a motion moves, and a note where it leaves out those that an exciting motion holds.
+
+    A motion of fewer numbered columns than the robot has joints fits if it is that of all joints but fingers, wheels and followers,
+    which is what ``excite`` writes unless it is asked to move them. ``joints`` says whose the numbered columns are instead.
+    """
+    if joints is not None:
+        read_trajectory(trajectory, robot, joints)
+        held = robot.only(joints)
+        return held, _told_held(robot, held, "as --joints says")
+    try:
+        read_trajectory(trajectory, robot)
+    except InputError as refusal:
+        held, _ = without_excluded_joints(robot)
+        if held is robot:
+            raise
+        try:
+            read_trajectory(trajectory, held)
+        except InputError:
+            raise refusal from None
+        return held, _told_held(robot, held, "as by excite")
+    return robot, ""
+
+
+def _told_held(robot: Robot, held: Robot, why: str) -> str:
+    left = [name for name in robot.joint_names if name not in held.joint_names]
+    return f"the motion has {held.n_joints} joints; held, {why}: {', '.join(left)}" if left else ""
+
+
+def simulate_log(
+    robot: Robot,
+    trajectory: str | Path,
+    output: str | Path,
+    *,
+    joints: Sequence[str] | None = None,
+    by_name: bool = False,
+    rate_hz: float = 1000.0,
+    torque_noise: float = 0.01,
+    encoder_bits: int = 19,
+    seed: int = 0,
+    tell: Tell = silent,
+) -> tuple[Path, Recording]:
+    """Simulate a trajectory file into a log file; ``torque_noise`` is a share of each joint's root mean square torque.
+
+    A motion far outside the robot's position limits is refused: its file is of another robot or in another unit. ``by_name`` names
+    columns by joint, for logs of some of a robot's joints. ``joints`` are those of numbered columns, in their order.
+    """
+    if not torque_noise >= 0.0:
+        raise InputError(f"torque noise is {torque_noise:g}, expected zero or a positive share")
+    if not 0 <= encoder_bits <= 40:
+        raise InputError(f"encoder has {encoder_bits} bits, expected 0 (exact) to 40")
+    reference = read_trajectory(trajectory, robot, joints)
+    notes = (*reference.notes, *_outside(robot, reference, str(trajectory)))
+    torque = exact_motion(robot, reference).torque
+    assert torque is not None
+    result = simulate(
+        robot,
+        reference,
+        rate_hz=rate_hz,
+        torque_noise=torque_noise * (torque**2).mean(axis=0) ** 0.5,
+        encoder_counts=2**encoder_bits if encoder_bits else None,
+        seed=seed,
+        tell=tell,
+    )
+    source = replace(result.recording.source, notes=(*notes, *result.notes))
+    recording = _as_logged(robot, replace(result.recording, source=source))
+    return Path(write_recording(recording, output, by_name=by_name)), recording
+
+
+def _as_logged(robot: Robot, recording: Recording) -> Recording:
+    """The log as the robot's own coupling says it is measured: at the joints, or at the motors."""
+    coupling = robot.coupling
+    if coupling is None or coupling.side != "motor":
+        return recording
+    assert recording.torque is not None
+    moved = {name: coupling.at_motors(getattr(recording, name)) for name in recording.quantities if name != "torque"}
+    note = "the log is measured at the motors: positions, velocities and torques are theirs"
+    return recording.with_(**moved, torque=coupling.torque_at_motors(recording.torque), source=recording.source.noting(note))
+
+
+def _outside(robot: Robot, motion: Samples, where: str) -> list[str]:
+    """Notes of joints that leave their range; farther out than half a range again is no motion of this robot."""
+    notes: list[str] = []
+    if robot.floating:  # which the simulation itself refuses
+        return notes
+    for j, joint in enumerate(robot.moving_joints):
+        q = motion.position[:, j]
+        beyond = np.maximum(q - joint.q_max, joint.q_min - q)
+        worst = int(np.argmax(beyond))
+        if not beyond[worst] > 1e-6:
+            continue
+        prismatic = joint.kind == "prismatic"
+        unit = "m" if prismatic else "rad"
+        said = (
+            f"motion '{where}' takes joint '{joint.name}' to {q[worst]:.4g} {unit} at {motion.time[worst]:.4g} s, its range is "
+            f"{joint.q_min:g} to {joint.q_max:g} {unit}"
+        )
+        if beyond[worst] > 0.5 * (joint.q_max - joint.q_min):
+            raise InputError(f"{said}; expected {'metres' if prismatic else 'radians, is the file in degrees?'}")
+        notes.append(f"{said}; joint stops are not simulated")
+    return notes

@@ -1,0 +1,77 @@
+"""Every option of ``dynid simulate``, written once; flags, help and checks are made from these fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dynid.option_types import (
+    Number,
+    Numbers,
+    check_options,
+    effects_option,
+    gravity_option,
+    lock_option,
+    option,
+    options_of,
+    same_option,
+)
+from dynid.pipeline.options import Settings
+
+_ONE_OR_ALL = "one or one per joint; default: the description's."
+
+
+LOG = "The log and its noise"
+FRICTION = "Friction and rotors"
+ROBOT = "The robot that moves"
+
+
+@dataclass(frozen=True)
+class SimulateSettings:
+    """Options of a simulated log; the defaults are those of the command line.
+
+    Examples:
+        >>> from dynid.pipeline.simulate_options import SimulateSettings
+        >>> SimulateSettings(viscous=(1.0,), coulomb=(0.5,)).given_effects()
+        {'viscous': 1.0, 'coulomb': 0.5}
+    """
+
+    rate_hz: float = option(1000.0, "Samples per second of the log.", Number("HZ"), flag="--rate", group=LOG)
+    torque_noise: float = option(
+        0.01,
+        "Standard deviation of torque noise, as a fraction of each joint's root mean square torque.",
+        Number("SHARE"),
+        group=LOG,
+    )
+    encoder_bits: int = option(19, "Encoder bits per turn; 0 for an exact encoder.", Number("N", whole=True), group=LOG)
+    seed: int = same_option(Settings, "seed", group=LOG)
+    viscous: tuple[float, ...] | None = option(
+        None, f"Viscous friction, N m s/rad or N s/m, {_ONE_OR_ALL}", Numbers("V1,V2,.."), group=FRICTION
+    )
+    coulomb: tuple[float, ...] | None = option(
+        None, f"Coulomb friction, N m or N, {_ONE_OR_ALL}", Numbers("C1,C2,.."), group=FRICTION
+    )
+    offset: tuple[float, ...] | None = option(
+        None, f"Offset of the torque, N m or N, {_ONE_OR_ALL}", Numbers("O1,O2,.."), group=FRICTION
+    )
+    armature: tuple[float, ...] | None = option(
+        None, f"Rotor inertia at the joint, kg m^2 or kg, {_ONE_OR_ALL}", Numbers("A1,A2,.."), group=FRICTION
+    )
+    effects: tuple[str, ...] = effects_option(group=ROBOT)
+    gravity: tuple[float, float, float] | None = gravity_option(group=ROBOT)
+    lock: Mapping[str, float] = lock_option(group=ROBOT)
+    joints: tuple[str, ...] | None = same_option(
+        Settings,
+        "joints",
+        "Joints that numbered columns (q1, q2, ..) of the motion belong to, in their order; the others are held.",
+        group=ROBOT,
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def given_effects(self) -> dict[str, Any]:
+        """Values of the effects that were given: one number for every joint, or one for each."""
+        values = {one.name: getattr(self, one.name) for one in options_of(SimulateSettings, FRICTION)}
+        return {name: value[0] if len(value) == 1 else value for name, value in values.items() if value is not None}

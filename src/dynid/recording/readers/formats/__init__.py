@@ -1,1 +1,0 @@
-"""File formats of logs, one per file; :mod:`dynid.recording.readers.formats.registry` holds the list."""

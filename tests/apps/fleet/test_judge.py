@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from dynid.apps.fleet.judge import Fleet, assess
+from dynid.regression.base import reduce_to_base
+from dynid.regression.channels import torque_channels
+from fleet_simulation import Event, simulated_robots
+from small_fleet import LOAD, small_plan, small_robot
+
+ROBOT = small_robot()
+BASE = reduce_to_base(ROBOT)
+CHANNELS = torque_channels(ROBOT)
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Fleet:
+    return assess(simulated_robots(ROBOT, BASE, small_plan(torque_noise=1e-3), seed=1), CHANNELS, BASE, ROBOT)
+
+
+def test_changes_are_found_with_their_day_and_kind(fleet: Fleet) -> None:
+    named = {(change.robot, change.kind) for change in fleet.changes}
+    assert named == {("R003", "friction"), ("R006", "load")}
+    for change in fleet.changes:
+        assert change.day == datetime.date(2026, 1, 6)
+        assert abs(change.score) > change.threshold
+    friction = [change for change in fleet.changes if change.kind == "friction"]
+    assert {change.joint for change in friction} == {"elbow"}
+    for change in friction:
+        assert change.after / change.before == pytest.approx(1.4, abs=0.06)
+        assert f"changed on 2026-01-06 from {change.before:.4g}" in change.sentence()
+    assert fleet.exceeds(0.0)
+    assert not fleet.exceeds(1.0)
+
+
+def test_scatter_between_days_is_measured(fleet: Fleet) -> None:
+    monitored = fleet.followed[0].monitored
+    for name, tau in zip(monitored.names, fleet.day_scatter, strict=True):
+        if name.startswith("f") and abs(ROBOT.parameters[name]) > 1.0:
+            assert 0.5 < tau / (0.02 * abs(ROBOT.parameters[name])) < 1.7, name
+
+
+def test_a_robot_that_carries_a_load_on_all_days_is_an_outlier() -> None:
+    plan = small_plan(robots=20, days=2, events={3: (Event(0, load=tuple(3.0 * x for x in LOAD)),)})
+    found = assess(simulated_robots(ROBOT, BASE, plan, seed=2), CHANNELS, BASE, ROBOT)
+    assert {outlier.robot for outlier in found.outliers} == {"R004"}
+    assert found.changes == ()
+    assert any("fewer than 5 days" in note for note in found.notes)
+    one = found.outliers[0]
+    assert one.sentence().startswith(f"R004: {one.parameter} is {one.value:.4g}, the fleet's is {one.fleet:.4g}")
+
+
+def test_summary_names_robots_and_alarms(fleet: Fleet) -> None:
+    found = fleet.summary()
+    assert [robot["id"] for robot in found["robots"]] == [f"R{k:03d}" for k in range(1, 9)]
+    assert {robot["id"] for robot in found["robots"] if robot["alarm"]} == {alarm["robot"] for alarm in found["alarms"]}
+    assert found["false_alarm_rate"] == 0.01
+    assert {"name", "value", "sigma", "shrunk", "shrunk_sigma", "score"} <= set(found["robots"][0]["estimate"][0])

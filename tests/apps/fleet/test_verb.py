@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli_program import dynid
+from dynid.io.demo import demo_recording
+from dynid.io.logs.read import read_recording, write_recording
+from dynid.io.robots.read import read_robot
+from dynid.io.robots.urdf_write import write_urdf
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Offset, Viscous
+from fleet_simulation import simulated_fleet
+from problems import planar_2r
+from small_fleet import Shop, make_shop, small_plan
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return make_shop(tmp_path_factory.mktemp("shop"))
+
+
+def test_add_list_identify(shop: Shop, tmp_path: Path) -> None:
+    done = dynid(
+        "store", "add", shop.urdf, shop.logs[2], "--to", shop.store.folder, "--robot-id", "B", "--day", "2026-03-04",
+        "--condition", "tool=C", "--condition", "temperature=21", "--stream", "on", "--engine", "threads:2", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["condition"] == {"temperature": "21", "tool": "C"}
+    assert found["added"] == [str(shop.logs[2])]
+    again = dynid("store", "add", shop.urdf, shop.logs[2], "--to", shop.store.folder, "--robot-id", "B")
+    assert again.returncode == 0
+    assert (
+        "log2.parquet is in the store already (robot B, 2026-03-04, temperature=21, tool=C) and was skipped" in again.stdout
+    )
+    listed = json.loads(dynid("store", "list", shop.store.folder, "--json").stdout)
+    assert [(robot["id"], robot["rows"]) for robot in listed["robots"]] == [("A", 2), ("B", 1)]
+    assert "tool=C" in dynid("store", "list", shop.store.folder).stdout
+    done = dynid("store", "identify", shop.store.folder, "--where", "robot=A", "-o", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    (robot,) = json.loads(done.stdout)["robots"]
+    assert robot["id"] == "A"
+    assert robot["alarm"] is None
+    assert robot["estimate"]["feasible"]
+    assert robot["estimate"]["intervals"][0]["lower"] < robot["estimate"]["intervals"][0]["upper"]
+    assert (tmp_path / "run" / "run.json").is_file()
+    shown = dynid("store", "identify", shop.store.folder, "--robot", "A", "--method", "wls")
+    assert "95 % interval" in shown.stdout
+    assert "too few days" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--cutoff-hz", "8"), "was made with --cutoff-hz 15.0, 8.0 was given"),
+        (("--condition", "tool"), "--condition is 'tool', expected name=value"),
+        (("--condition", "day=1"), "'day' is given by --day"),
+        (("--engine", "threads:0x"), "'0x' workers, expected a number"),
+        (("--day", "1.3.2026"), "--day is '1.3.2026', expected a day such as 2026-03-01"),
+    ],
+)
+def test_bad_input_is_one_sentence(shop: Shop, words: tuple[str, ...], message: str) -> None:
+    before = sorted(shop.store.folder.rglob("*"))
+    done = dynid("store", "add", shop.urdf, shop.logs[0], "--to", shop.store.folder, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert sorted(shop.store.folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("gravity", [(0.0, 0.0, -9.81), (0.0, -9.81, 0.0)], ids=["vertical", "horizontal"])
+def test_two_joints_with_shapes(gravity: tuple[float, float, float], tmp_path: Path) -> None:
+    """Links are kept in their boxes by name; on a horizontal arm the days of a robot share no value at all."""
+    robot = planar_2r().with_gravity(gravity).with_effects([Viscous(), Coulomb(), Offset()])
+    urdf, store = tmp_path / "arm.urdf", tmp_path / "store"
+    write_urdf(robot, urdf)
+    box = '<collision><origin xyz="0.4 0 0"/><geometry><box size="1 0.2 0.2"/></geometry></collision>'
+    urdf.write_text(urdf.read_text().replace("</inertial>", f"</inertial>{box}"))
+    options = ("--gravity", ",".join(map(str, gravity)), "--cutoff-hz", 15, "--friction", "linear")
+    for day in (1, 2, 3):
+        log = tmp_path / f"log{day}.parquet"
+        write_recording(demo_recording(robot, seconds=6.0, torque_noise=0.01, seed=day), log)
+        named = ("--robot-id", "R17", "--day", f"2026-03-0{day}", "--condition", "tool=B", "--json")
+        done = dynid("store", "add", urdf, log, "--to", store, *named, *(options if day == 1 else ()))
+        assert done.returncode == 0, done.stderr
+    done = dynid("store", "identify", store, "--where", "robot=R17 and day>=2026-03-01 and tool=B", "--json")
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)["robots"]
+    assert found["estimate"]["relative_error"] < 0.05
+    assert found["estimate"]["feasible"]
+    done = dynid("fleet", store, "-o", tmp_path / "fleet.html", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [one["id"] for one in json.loads(done.stdout)["robots"]] == ["R17"]
+
+
+def test_fleet_exits_with_1_where_a_change_is_too_large(shop: Shop, tmp_path: Path) -> None:
+    run = shop.store.run
+    for entry in simulated_fleet(run.robot, shop.store.base, small_plan(), seed=1):
+        shop.store.add(entry)
+    page = tmp_path / "fleet.html"
+    done = dynid("fleet", shop.store.folder, "--where", "robot!=A and robot!=B", "-o", page, "--max-error", "0", "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert {alarm["robot"] for alarm in found["alarms"]} == {"R003", "R006"}
+    assert {robot["id"] for robot in found["robots"] if robot["alarm"]} == {"R003", "R006"}
+    assert "more than the 0.00 % allowed" in done.stderr
+    assert page.is_file()
+    calm = dynid("fleet", shop.store.folder, "--robot", "R001", "--robot", "R002", "-o", page, "--max-error", "0")
+    assert calm.returncode == 0, calm.stdout
+    assert "0 with an alarm" in calm.stdout
+    assert "with probability 1.0 % at most" in calm.stdout
+    wrong = dynid("fleet", shop.store.folder, "--false-alarms", "2", "-o", page)
+    assert wrong.returncode == 2
+    assert "--false-alarms is 2, expected a probability" in wrong.stderr
+    assert "is no store" in dynid("fleet", tmp_path, "-o", page).stderr
+    spread = dynid(
+        "fleet", shop.store.folder, "--where", "robot!=A and robot!=B", "-o", page, "--engine", "threads:2", "--json"
+    )
+    assert spread.returncode == 0, spread.stderr
+    other = json.loads(spread.stdout)
+    assert other["alarms"] == found["alarms"]
+    assert other["robots"] == found["robots"]
+
+
+def test_a_log_in_degrees_is_added_with_a_warning(shop: Shop, tmp_path: Path) -> None:
+    """A store keeps what it was given for years: a unit that was misread must be told at once."""
+    robot = read_robot(shop.urdf)
+    log = read_recording(shop.logs[2], robot)
+    assert log.velocity is not None
+    wrong = log.with_(position=np.rad2deg(log.position), velocity=np.rad2deg(log.velocity))
+    store = tmp_path / "store"
+    good = dynid("store", "add", shop.urdf, shop.logs[0], "--to", store, "--cutoff-hz", 15, "--friction", "linear", "--json")
+    assert json.loads(good.stdout)["warnings"] == []
+    same = dynid("store", "add", shop.urdf, shop.logs[1], "--to", store, "--json")
+    assert json.loads(same.stdout)["warnings"] == []
+    done = dynid("store", "add", shop.urdf, write_recording(wrong, tmp_path / "deg.csv"), "--to", store, "--quiet")
+    assert done.returncode == 0
+    assert "added: deg.csv" in done.stdout
+    assert "warning: deg.csv: position of joint" in done.stderr
+    assert "likely in degrees" in done.stderr

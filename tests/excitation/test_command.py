@@ -1,0 +1,166 @@
+"""Python and the command line design the same motion: one function, one set of defaults, safe ones."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import dynid
+from dynid.cli.verbs.motion import excite
+from dynid.engine import Serial
+from dynid.errors import InputError, UnknownNameError
+from dynid.excitation import command as designs
+from dynid.excitation.collision import usual_clearance
+from dynid.excitation.criteria import criterion_from
+from dynid.excitation.limits import limits_of
+from dynid.excitation.options import ExciteSettings
+from dynid.excitation.shapes import FourierShape
+from dynid.excitation.trajectories import FourierTrajectory
+from dynid.io.demo import demo_description, demo_robot
+from dynid.io.robots.read import read_robot
+from dynid.option_types import default_of, options_of
+
+SEARCHES = ("search_excitation", "points_excitation", "sinusoid_excitation", "actuator_excitation")
+
+
+app = typer.Typer()
+
+
+app.command()(excite)
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    path = tmp_path_factory.mktemp("robot") / "arm.toml"
+    path.write_text(demo_description())
+    return path
+
+
+class CaughtError(Exception):
+    """What reached a search."""
+
+    def __init__(self, name: str, words: tuple[Any, ...], options: dict[str, Any]) -> None:
+        super().__init__(name)
+        self.name, self.words, self.options = name, words, options
+
+
+def asked_of_the_search(monkeypatch: pytest.MonkeyPatch, call: Any) -> dict[str, Any]:
+    """Every argument with which a design calls its search, limits taken apart, and the name of the search."""
+
+    def caught(name: str) -> Any:
+        def search(*words: Any, **options: Any) -> None:
+            raise CaughtError(name, words, options)
+
+        return search
+
+    for name in SEARCHES:
+        monkeypatch.setattr(designs, name, caught(name))
+    with pytest.raises(CaughtError) as found:
+        call()
+    value = found.value
+    options = dict(value.options) | {f"argument {number}": word for number, word in enumerate(value.words)}
+    options.pop("progress", None)
+    key = next(key for key, one in options.items() if type(one).__name__ == "Limits")
+    limits = options.pop(key)
+    options |= {f"limits.{one.name}": getattr(limits, one.name) for one in fields(limits) if one.name != "clearance"}
+    options |= {"clearance": limits.clearance.pairs, "least_m": limits.clearance.least_m, "search": value.name}
+    return options
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ((), {}),
+        (("--shape", "bspline"), {"shape": "bspline"}),
+        (("--shape", "points"), {"shape": "points"}),
+        (("--shape", "sinusoids"), {"shape": "sinusoids"}),
+        (("--for", "actuators"), {"purpose": "actuators"}),
+    ],
+    ids=["fourier", "bspline", "points", "sinusoids", "actuators"],
+)
+def test_python_asks_for_what_the_command_asks_for(arm, monkeypatch, words, options):
+    def command() -> None:
+        result = CliRunner().invoke(app, [str(arm), *words])
+        if result.exception is not None:
+            raise result.exception
+
+    typed = asked_of_the_search(monkeypatch, command)
+    for robot in (arm, read_robot(arm)):
+        called = asked_of_the_search(monkeypatch, lambda robot=robot: dynid.design_excitation(robot, **options))
+        assert set(called) == set(typed)
+        for name, value in typed.items():
+            other = called[name]
+            if isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(other, value, err_msg=name)
+            elif hasattr(value, "parameters"):  # the robot itself
+                np.testing.assert_array_equal(other.parameters.values, value.parameters.values)
+                assert other.joint_names == value.joint_names
+            elif isinstance(value, FourierTrajectory):
+                np.testing.assert_array_equal(other.b, value.b)
+            else:
+                assert other == value, name
+
+
+def test_every_flag_has_the_default_of_the_settings():
+    flags = {one.name: one.default for one in get_command(app).params}
+    for one in options_of(ExciteSettings):
+        default = flags[one.name]
+        assert default is None or default == default_of(one), one.name  # None: not given, so that of the settings
+    assert ExciteSettings() == replace(ExciteSettings(), **{one.name: default_of(one) for one in options_of(ExciteSettings)})
+
+
+def test_a_motion_designed_in_python_keeps_its_clearance():
+    robot = demo_robot()
+    found = dynid.design_excitation(robot, period=8.0, harmonics=3, starts=1, seconds=60.0, engine="serial")
+    assert isinstance(found.margins.clearance, float)
+    assert found.margins.smallest >= 0.0
+    assert found.playable.at_rest
+    assert found.playable.closed
+    apart, _ = usual_clearance(robot)
+    q = found.playable.evaluate(found.playable.grid(4000))[0]
+    assert apart.distances(q).min() >= 0.01 - 1e-6
+    free = dynid.design_excitation(
+        robot, period=8.0, harmonics=3, starts=1, seconds=60.0, engine="serial", collision=False, rest=False
+    )
+    assert free.margins.clearance is None
+    assert (
+        apart.distances(free.playable.evaluate(free.playable.grid(4000))[0]).min() < 0.0
+    )  # the check was what kept it apart
+
+
+def test_limits_of_ones_own_are_taken_and_bodies_kept_apart_all_the_same(monkeypatch):
+    robot = demo_robot()
+    own = limits_of(robot, fraction=0.5)
+    called = asked_of_the_search(monkeypatch, lambda: dynid.design_excitation(robot, limits=own))
+    np.testing.assert_array_equal(called["limits.velocity"], own.velocity)
+    assert called["clearance"] == usual_clearance(robot)[0].pairs
+    narrow = replace(own, clearance=usual_clearance(robot, least_m=0.07)[0])
+    assert asked_of_the_search(monkeypatch, lambda: dynid.design_excitation(robot, limits=narrow))["least_m"] == 0.07
+
+
+def test_objects_reach_the_search(monkeypatch):
+    robot, family, criterion, engine = demo_robot(), FourierShape(4.0, 2), criterion_from("trace"), Serial()
+    called = asked_of_the_search(
+        monkeypatch, lambda: dynid.design_excitation(robot, shape=family, criterion=criterion, engine=engine)
+    )
+    assert (called["argument 2"], called["criterion"], called["engine"]) == (family, criterion, engine)
+    with pytest.raises(InputError, match="criterion of your own: expected with a shape that is searched"):
+        dynid.design_excitation(robot, shape="points", criterion=criterion)
+
+
+def test_what_contradicts_itself_is_refused(arm):
+    robot = demo_robot()
+    with pytest.raises(UnknownNameError, match="unknown option of a designed motion 'harmonic'"):
+        dynid.design_excitation(robot, harmonic=3)
+    with pytest.raises(InputError, match="effects is given beside robot"):
+        dynid.design_excitation(robot, effects=("viscous",))
+    with pytest.raises(InputError, match="velocity is given beside limits"):
+        dynid.design_excitation(robot, limits=limits_of(robot), velocity=(1.0,))
+    with pytest.raises(InputError, match="limits are of 2 joints, the motion moves 7"):
+        dynid.design_excitation(robot, limits=limits_of(robot.only(["elbow", "wrist_roll"])))

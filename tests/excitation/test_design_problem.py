@@ -1,0 +1,76 @@
+"""Criterion and limits as functions of coefficients: gradients, and what stands in the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli_program import dynid
+from dynid.excitation.criteria import SpectralCriterion
+from dynid.excitation.design_problem import DesignProblem
+from dynid.excitation.limits import limits_of
+from dynid.excitation.shapes import FourierShape
+from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.regression.base import BaseReduction, reduce_to_base
+from problems import arm_with_hand_urdf, demo_arm, planar_2r
+
+
+def test_obstacles_are_told_with_flags_that_move_them():
+    from dynid.excitation.design_problem import _remedies
+
+    assert _remedies(["clearance of 'hand' and 'elbow' in 90 %"]) == ""
+    assert "--ground none or --ground HEIGHT" in _remedies(["clearance of 'hand' and 'ground' in 52 %"])
+    both = _remedies(["clearance of 'ground' and 'hand' in 52 %", "torque of joint 'a' (22, ..) in 24 %"])
+    assert both.startswith("; try --ground none")
+    assert "--position LOW:HIGH,.." in both
+    assert "--torque" in both
+
+
+def arm():
+    """Three joints of the built-in arm."""
+    return demo_arm().only(["shoulder_yaw", "shoulder_pitch", "elbow"])
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return arm()
+
+
+def test_gradient_of_the_whole_problem():
+    robot = planar_2r([Viscous(), Coulomb(), Offset(), Armature()])
+    robot = replace(robot, joints=tuple(replace(joint, tau_max=100.0) for joint in robot.joints))
+    limits = limits_of(robot, tool_speed=20.0)
+    for base in (reduce_to_base(robot), BaseReduction.from_matrix(_mixed(reduce_to_base(robot)), robot.parameters.names)):
+        problem = DesignProblem.of(robot, base, FourierShape(5.0, 2), limits, scaled=True, torque_noise=[1.0, 0.5])
+        x = problem.random_start(np.random.default_rng(0))
+        value, gradient = problem.function(x, SpectralCriterion("condition", 4.0), 0.1)
+        assert np.isfinite(value)
+        h = 1e-6
+        expected = [
+            (
+                problem.function(x + s, SpectralCriterion("condition", 4.0), 0.1)[0]
+                - problem.function(x - s, SpectralCriterion("condition", 4.0), 0.1)[0]
+            )
+            / (2.0 * h)
+            for s in h * np.eye(len(x))
+        ]
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)
+
+
+def _mixed(base):
+    """Another grouping, which is no choice of columns."""
+    Q, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(base.n_base, base.n_base)))
+    return Q @ base.K
+
+
+def test_a_robot_too_weak_for_its_weight_is_told_which_joint(tmp_path: Path) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(arm_with_hand_urdf(effort=0.5))
+    done = dynid("excite", path, "--seconds", 2, "--starts", 1, "--ground", "none", "-o", tmp_path / "m.csv")
+    assert done.returncode == 2
+    assert "torque of joint 'lift_joint' (0.5, while gravity" in done.stderr
+    assert not (tmp_path / "m.csv").exists()

@@ -1,0 +1,115 @@
+"""From rest into a motion and back: ends, limits, repeats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.excitation.fixed_motions import all_joint_sinusoids
+from dynid.excitation.limits import limits_of, margins_of
+from dynid.excitation.ramps import approach, rest_to_rest
+from dynid.excitation.shapes import BSplineShape, random_fourier
+from dynid.excitation.trajectories import FourierTrajectory, SequenceTrajectory
+from problems import demo_arm, planar_2r
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ramps_lead_from_rest_to_rest_within_all_limits(seed):
+    robot = demo_arm()
+    motion = random_fourier(robot, 10.0, 5, seed=seed, fraction=0.97)
+    limits = limits_of(robot, jerk=300.0)
+    whole = rest_to_rest(robot, motion, limits, periods=2)
+    assert isinstance(whole, SequenceTrajectory)
+    assert len(whole.pieces) == 4
+    _, v, a = whole.evaluate([0.0, whole.duration_s])
+    np.testing.assert_allclose(v, 0.0, atol=1e-9)
+    np.testing.assert_allclose(a, 0.0, atol=1e-8)
+    for joint in whole.starts_s[1:-1]:  # position, velocity and acceleration go on where pieces meet
+        for order in (0, 1, 2):
+            before, after = whole.derivative([joint - 1e-9, joint + 1e-9], order)
+            np.testing.assert_allclose(before, after, atol=1e-6)
+    assert margins_of(robot, whole, limits, 5000).smallest >= 0.0
+    assert margins_of(robot, SequenceTrajectory(whole.pieces[:2] + whole.pieces[-1:]), limits, 40_000).smallest >= 0.0
+    assert whole.closed  # repeating the file is no step
+    table = whole.samples(1000.0).position
+    np.testing.assert_allclose(table[-1], table[0], atol=1e-6)
+    core = whole.pieces[1]
+    np.testing.assert_allclose(  # the same periodic motion, begun elsewhere
+        np.hypot(core.a, core.b), np.hypot(motion.a, motion.b), atol=1e-12
+    )
+
+
+class Disc:
+    """Bodies that touch where both joints are near zero."""
+
+    def worst(self, q, v, a):
+        distance = np.linalg.norm(q, axis=1) - 0.5
+        row = int(np.argmin(distance))
+        return float(distance[row]), row, "upper - lower"
+
+
+def half_circle(height):
+    """A spline at rest at its ends, from joint positions (-1, 0) to (1, 0) over (0, height)."""
+    across, up = np.linspace(-1.0, 1.0, 7), height * np.sin(np.linspace(0.0, np.pi, 7))
+    return BSplineShape(8.0, 6).trajectory(np.vstack([across, up]))
+
+
+def test_a_motion_at_rest_gets_a_way_back_and_no_ramps():
+    robot = planar_2r()
+    motion, limits = half_circle(1.5), limits_of(robot)
+    assert motion.at_rest
+    assert not motion.closed
+    whole = rest_to_rest(robot, motion, limits, periods=3)
+    assert len(whole.pieces) == 6
+    assert whole.pieces[0] is motion
+    assert whole.closed
+    assert whole.at_rest
+    assert margins_of(robot, whole, limits, 5000).smallest >= 0.0
+
+
+def test_a_motion_without_a_way_back_stays_open_and_is_not_repeated():
+    robot = planar_2r()
+    motion = half_circle(1.5)
+    limits = replace(limits_of(robot), clearance=Disc())
+    assert margins_of(robot, motion, limits).clearance > 0.0
+    assert margins_of(robot, half_circle(0.0), limits).clearance < 0.0
+    whole = rest_to_rest(robot, motion, limits)
+    assert whole.pieces == (motion,)
+    assert not whole.closed
+    with pytest.raises(InputError, match="cannot be played 2 times: no way back"):
+        rest_to_rest(robot, motion, limits, periods=2)
+
+
+def test_sinusoids_end_where_they_start():
+    robot = demo_arm()
+    limits = limits_of(robot)
+    whole = rest_to_rest(robot, all_joint_sinusoids(robot, limits, 6.0), limits, periods=2)
+    assert whole.closed
+    assert whole.at_rest
+    assert margins_of(robot, whole, limits, 8000).smallest >= 0.0
+
+
+def test_ramps_that_cannot_be_are_refused():
+    robot = planar_2r()
+    motion = FourierTrajectory(2.0, np.full((2, 1), 9.0), np.zeros((2, 1)), np.zeros(2))
+    tight = replace(limits_of(robot), velocity=np.full(2, 0.5))
+    with pytest.raises(InputError, match="no ramp of up to 20 s"):
+        rest_to_rest(robot, motion, tight)
+    with pytest.raises(InputError, match="0 periods"):
+        rest_to_rest(robot, motion, tight, periods=0)
+
+
+def test_approach_saturates_one_limit():
+    robot = planar_2r()
+    limits = limits_of(robot)
+    way = approach(np.zeros(2), np.array([2.0, -0.5]), limits)
+    time = way.grid(2000)
+    use = max(
+        (np.abs(way.derivative(time, 1)) / limits.velocity).max(),
+        (np.abs(way.derivative(time, 2)) / limits.acceleration).max(),
+    )
+    assert use == pytest.approx(1.0, abs=5e-3)
+    np.testing.assert_allclose(way.evaluate([way.duration_s])[0][0], [2.0, -0.5], atol=1e-12)

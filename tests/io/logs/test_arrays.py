@@ -1,0 +1,158 @@
+"""Archives of arrays: NumPy's and HDF5."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.io.logs.read import read_recording
+from dynid.signals.recording import StaticRecording
+from log_files import ARM, DQ, RNG, TAU, N, Q, T, check
+from messages import facts
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("t", "q", "dq", "tau"), ("time", "position", "velocity", "torque"), ("timestamp", "pos", "vel", "effort")],
+)
+def test_npz_arrays(tmp_path, names):
+    np.savez(tmp_path / "log.npz", **dict(zip(names, (T, Q, DQ, TAU), strict=True)))
+    check(read_recording(tmp_path / "log.npz", ARM))
+
+
+def test_npz_by_joint_names_and_turned_arrays(tmp_path):
+    order = [2, 0, 1]
+    np.savez(tmp_path / "log.npz", t=T[:, None], q=Q[:, order].T, tau=TAU[:, order], joint_names=np.array(ARM)[order])
+    recording = read_recording(tmp_path / "log.npz", ARM)
+    check(recording, velocity=False)
+    assert any("turned to rows by joints" in note for note in recording.source.notes)
+
+
+def test_npz_arrays_of_different_lengths(tmp_path):
+    np.savez(tmp_path / "log.npz", t=T, q=Q[:-5], tau=TAU)
+    with pytest.raises(InputError, match=f"array 'q' has {N - 5} rows and 't' has {N}, expected as many"):
+        read_recording(tmp_path / "log.npz", ARM)
+    np.savez(tmp_path / "log.npz", t=T, q=Q, tau=TAU[:-1].T)
+    with pytest.raises(InputError, match=f"array 'tau' has {N - 1} rows and 't' has {N}"):
+        read_recording(tmp_path / "log.npz", ARM)
+    np.savez(tmp_path / "log.npz", q1=Q[:, 0], q2=Q[:, 1], q3=Q[:-1, 2], tau=TAU)
+    with pytest.raises(InputError, match=f"array 'q3' has {N - 1} rows and 'q1' has {N}"):
+        read_recording(tmp_path / "log.npz", ARM, rate_hz=125.0)
+    # what is no motion, or too small to be one, may have any length
+    np.savez(tmp_path / "log.npz", t=T, q=Q, dq=DQ, tau=TAU, gravity=np.zeros(3), v=np.ones(3), extra=np.zeros((N - 1, 2)))
+    recording = read_recording(tmp_path / "log.npz", ARM)
+    check(recording)
+    assert "array 'v' has 3 rows where 't' has 40 and is ignored" in recording.source.notes
+
+
+def test_npz_pose_table(tmp_path):
+    root = RNG.normal(size=(N, 3, 3))
+    inertia = root @ root.transpose(0, 2, 1)
+    np.savez(tmp_path / "poses.npz", q=Q, M=inertia, g=TAU)
+    table = read_recording(tmp_path / "poses.npz", ARM)
+    assert isinstance(table, StaticRecording)
+    np.testing.assert_array_equal(table.inertia, inertia)
+    with pytest.raises(InputError, match=facts("3", "2", "position")):
+        read_recording(tmp_path / "poses.npz", ARM[:2])
+
+
+def test_npz_never_unpickles(tmp_path):
+    np.savez(tmp_path / "log.npz", t=T, q=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(InputError, match=r"'q.npy' holds Python objects, expected numbers"):
+        read_recording(tmp_path / "log.npz", ARM)
+
+
+def test_npz_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12, 3)})
+    with zipfile.ZipFile(tmp_path / "liar.npz", "w") as archive:
+        archive.writestr("t.npy", header.getvalue())
+    with pytest.raises(InputError, match=r"declares shape \(1000000000000, 3\) but holds \d+ bytes"):
+        read_recording(tmp_path / "liar.npz", ARM)
+    np.savez_compressed(tmp_path / "zeros.npz", t=np.zeros(300_000), q=np.zeros((300_000, 3)))
+    monkeypatch.setattr("dynid.io.logs.table.HARMLESS_BYTES", 1000)
+    with pytest.raises(InputError, match=r"unpacks from \d+ to \d+ bytes \(\d+ times\), expected at most 200 times"):
+        read_recording(tmp_path / "zeros.npz", ARM)
+    monkeypatch.setattr("dynid.io.logs.formats.arrays.MOST_BYTES", 2**20)
+    with pytest.raises(InputError, match="write longer logs as parquet"):
+        read_recording(tmp_path / "zeros.npz", ARM)
+
+
+def test_an_archive_of_very_many_arrays_is_refused_before_any_is_opened(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "log.npz", "w") as archive:
+        for k in range(5001):
+            archive.writestr(f"x{k}.npy", b"")
+    with pytest.raises(InputError, match="holds 5001 arrays, expected at most 5000"):
+        read_recording(tmp_path / "log.npz", ARM)
+
+
+@pytest.fixture(name="h5py")
+def _h5py():
+    return pytest.importorskip("h5py")
+
+
+def test_arrays_of_one_log(h5py, tmp_path):
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        for name, values in (("time", T), ("robot/qpos", Q), ("robot/qvel", DQ), ("robot/torque", TAU)):
+            file[name] = values
+        file["camera/image"] = np.zeros((N, 2, 2), dtype=np.uint8)
+    check(read_recording(tmp_path / "log.h5", ARM))
+
+
+def test_episodes_with_commands_and_without_a_clock(h5py, tmp_path):
+    """As Isaac Lab records: an episode is chosen by its number, its rate is given."""
+    with h5py.File(tmp_path / "log.hdf5", "w") as file:
+        for k in (0, 1, 10):
+            group = file.create_group(f"data/demo_{k}")
+            group["actions"] = Q + k
+            group["states/articulation/robot/joint_position"] = Q + 0.5 * k
+        file.attrs["joint_names"] = list(ARM)
+    found = read_recording(tmp_path / "log.hdf5", ARM, episode=10, rate_hz=200.0)
+    np.testing.assert_allclose(found.position, Q + 5.0)
+    np.testing.assert_allclose(found.reference_position, Q + 10.0)
+    assert found.rate_hz == pytest.approx(200.0)
+
+
+def test_links_to_other_files_are_refused(h5py, tmp_path):
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["q"] = Q
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        file["t"] = T
+        file["q"] = h5py.ExternalLink("other.h5", "q")
+    with pytest.raises(InputError, match=facts("'q' is a link", "log.h5")):
+        read_recording(tmp_path / "log.h5", ARM)
+    layout = h5py.VirtualLayout(shape=Q.shape, dtype=float)
+    layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "q", shape=Q.shape)
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
+        file["t"] = T
+        file.create_virtual_dataset("q", layout)
+    with pytest.raises(InputError, match="another file"):
+        read_recording(tmp_path / "virtual.h5", ARM)
+
+
+@pytest.mark.parametrize("content", [b"\x89HDF\r\n\x1a\n", b"\x89HDF\r\n\x1a\n" + bytes(200)])
+def test_a_damaged_file_is_one_sentence(h5py, tmp_path, content):
+    (tmp_path / "log.h5").write_bytes(content)
+    with pytest.raises(InputError, match="HDF5"):
+        read_recording(tmp_path / "log.h5", ARM)
+
+
+def test_nothing_to_read(h5py, tmp_path):
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        file["words"] = "text"
+    with pytest.raises(InputError, match="no arrays of numbers"):
+        read_recording(tmp_path / "log.h5", ARM)
+
+
+def test_a_tightly_packed_file_is_refused_before_it_unpacks(h5py, tmp_path, monkeypatch):
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        file.create_dataset("q", data=np.zeros((300_000, 3)), compression="gzip")
+    monkeypatch.setattr("dynid.io.logs.table.HARMLESS_BYTES", 1000)
+    with pytest.raises(InputError, match=r"unpacks from \d+ to 7200000 bytes \(\d+ times\), expected at most 200 times"):
+        read_recording(tmp_path / "log.h5", ARM)

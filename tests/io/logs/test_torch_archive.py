@@ -1,0 +1,113 @@
+"""PyTorch archives, read without running a pickle."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+import types
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.io.logs.read import read_recording
+from dynid.signals.recording import Recording
+
+JOINTS = ("hip", "thigh", "calf")
+T = np.arange(50) / 50.0
+Q = np.outer(np.sin(T), [1.0, 0.5, -0.3])
+U = Q + 0.1
+
+
+def motion(path: Path, **options: Any) -> Recording:
+    found = read_recording(path, list(JOINTS), **options)
+    assert isinstance(found, Recording)
+    return found
+
+
+class Storage:
+    def __init__(self, kind: type, values: np.ndarray, key: str) -> None:
+        self.kind, self.values, self.key = kind, values, key
+
+
+class Tensor:
+    def __init__(self, storage: Storage, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        self.parts = storage, shape, strides
+
+    def __reduce__(self):  # type: ignore[no-untyped-def]
+        storage, shape, strides = self.parts
+        return sys.modules["torch._utils"]._rebuild_tensor_v2, (storage, 0, shape, strides, False, OrderedDict())
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """As much of PyTorch as its archives name; it is not installed."""
+    package, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
+    package.FloatStorage = type("FloatStorage", (), {"__module__": "torch"})  # type: ignore[attr-defined]
+
+    def _rebuild_tensor_v2(*_: Any) -> None:
+        raise AssertionError("a pickle was run")
+
+    _rebuild_tensor_v2.__module__, _rebuild_tensor_v2.__qualname__ = "torch._utils", "_rebuild_tensor_v2"
+    utils._rebuild_tensor_v2 = _rebuild_tensor_v2  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", package)
+    monkeypatch.setitem(sys.modules, "torch._utils", utils)
+    return package
+
+
+def write_pt(path: Path, content: Any) -> Path:
+    """An archive as torch.save writes it."""
+    storages: dict[str, bytes] = {}
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value: Any) -> Any:
+            if not isinstance(value, Storage):
+                return None
+            storages[value.key] = value.values.astype("<f4").tobytes()
+            return ("storage", value.kind, value.key, "cpu", value.values.size)
+
+    text = io.BytesIO()
+    Pickler(text, protocol=2).dump(content)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("chirp/data.pkl", text.getvalue())
+        for key, raw in storages.items():
+            archive.writestr(f"chirp/data/{key}", raw)
+    return path
+
+
+def test_pace_tensors_are_read_without_running_the_pickle(tmp_path: Path, torch: types.ModuleType) -> None:
+    def tensor(values: np.ndarray, key: str, columns: bool = False) -> Tensor:
+        stored = values.T if columns else values
+        strides = (1, len(values)) if columns else tuple(s // 8 for s in values.astype(float).strides)
+        return Tensor(Storage(torch.FloatStorage, np.ascontiguousarray(stored).ravel(), key), values.shape, strides)
+
+    content = {"time": tensor(T, "0"), "dof_pos": tensor(Q, "1"), "des_dof_pos": tensor(U, "2", columns=True)}
+    log = motion(write_pt(tmp_path / "chirp_data.pt", content))
+    assert log.source.format == "pt"
+    assert np.allclose(log.time, T, atol=1e-6)
+    assert np.allclose(log.position, Q, atol=1e-6)
+    assert log.reference_position is not None
+    assert np.allclose(log.reference_position, U, atol=1e-6)
+
+
+def test_a_pickle_that_would_run_code_is_refused_by_name(tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self):  # type: ignore[no-untyped-def]
+            import os
+
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    with pytest.raises(InputError, match=r"mkdir.*not run"):
+        motion(write_pt(tmp_path / "evil.pt", {"time": Evil()}))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_tensor_beyond_its_storage_is_refused(tmp_path: Path, torch: types.ModuleType) -> None:
+    long = Tensor(Storage(torch.FloatStorage, np.zeros(4), "0"), (100, 3), (3, 1))
+    with pytest.raises(InputError, match="beyond its storage of 4"):
+        motion(write_pt(tmp_path / "long.pt", {"dof_pos": long}))

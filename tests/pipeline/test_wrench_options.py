@@ -1,0 +1,54 @@
+"""Options of a run as the log of a force/torque sensor takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.io.demo import demo_robot
+from dynid.pipeline.options import Settings
+from dynid.pipeline.wrench_filter import SensorFilter
+from dynid.pipeline.wrench_options import filter_of, places, refuse_other_options, sensor_place, sensor_robot
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, "auto"),
+        ({"cutoff_hz": 12.0}, SensorFilter("rows", order=4, band_hz=12.0)),
+        ({"cutoff_hz": 12.0, "filter_on": "signals", "filter_order": 2}, SensorFilter("butterworth", order=2, band_hz=12.0)),
+        ({"filter": "savgol:9,2"}, SensorFilter("savgol", 9, 2)),
+        ({"rows": "polynomial", "window": 0.1}, SensorFilter("polynomial", window_s=0.1)),
+    ],
+)
+def test_the_filter_of_the_options(options: dict[str, Any], found: SensorFilter | str) -> None:
+    assert filter_of(Settings(**options)) == found
+
+
+def test_rows_of_joint_torque_are_refused() -> None:
+    with pytest.raises(InputError, match="--rows energy"):
+        filter_of(Settings(rows="energy"))
+    with pytest.raises(InputError, match="--friction belongs to logs of joint torque"):
+        refuse_other_options(Settings(friction="auto"))
+    with pytest.raises(InputError, match="ols, wls, sdp, manifold"):
+        refuse_other_options(Settings(method="ridge"))
+
+
+def test_a_pose_on_a_link_needs_its_robot() -> None:
+    settings = Settings(frame_pose=(0.0, 0.0, 0.1, 0.0, 0.0, 0.0))
+    with pytest.raises(InputError, match="--frame-pose"):
+        places(None, settings)
+    robot = demo_robot()
+    assert sensor_place(robot, settings).name == "sensor"
+    own = sensor_place(robot, Settings(frame=robot.links[-1]))
+    np.testing.assert_allclose(sensor_place(robot, settings).placement[:3, 3] - own.placement[:3, 3], [0.0, 0.0, 0.1])
+
+
+def test_a_sensor_alone_is_moved_as_one_free_body() -> None:
+    robot = sensor_robot()
+    assert robot.floating
+    assert robot.n_bodies == 1
+    assert robot.parameters.names[0] == "m1"
