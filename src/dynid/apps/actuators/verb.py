@@ -120,10 +120,10 @@ def _show(run: ActuatorRun) -> None:
     found = run.as_json()
     delay = found["delay_s"]
     show(f"delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)")
-    for part in ("identification", "validation"):
-        ours, theirs = found["rollout"][part], found["rollout_description"][part]
-        if ours is not None:
-            show(f"rollout, {part}: position error {ours:.5f} rad RMS, with the description {theirs:.5f} rad")
+    parts = [part for part in ("identification", "validation") if found["rollout"][part] is not None]
+    table = [[name, *(f"{errors[part]:.5f}" for part in parts)] for name, errors in found["models"].items()]
+    show_table(["rollout of", *(f"{part}, rad RMS" for part in parts)], table, "position error of the commands alone")
+    show(f"verdict: {run.verdict.sentence}")
     for note in run.notes:
         show_note(note)
     show(f"{run.seconds:.1f} s")
