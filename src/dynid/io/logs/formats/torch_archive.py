@@ -114,7 +114,7 @@ def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     storages: dict[Any, NDArray[Any]] = {}
-    values = 0
+    asked = 0
 
     def marked() -> list[Any]:
         place = max(k for k, value in enumerate(stack) if value is _MARK)
@@ -166,8 +166,8 @@ def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
                 if made in _DICTIONARY:
                     stack.append({})
                     continue
-                values += math.prod(int(n) for n in arguments[2])  # strides of zero make any number of one
-                check_memory(where, 8 * values, "write longer logs as parquet")
+                asked += math.prod(int(n) for n in arguments[2])  # strides of zero make any number of one
+                check_memory(where, 8 * asked, "write longer logs as parquet")
                 stack.append(_tensor(where, *arguments[:4]))
             case unknown:
                 raise InputError(
