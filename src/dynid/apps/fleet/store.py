@@ -32,7 +32,7 @@ from dynid.apps.fleet.entry import FORMAT, Entry, Key, merged, parse_day, read_e
 from dynid.arrays import freeze
 from dynid.codec import to_record
 from dynid.errors import InputError
-from dynid.files import read_json, to_json
+from dynid.files import memory_budget, read_arrays, read_json, read_limited, to_json
 from dynid.model.effects import effect_to_dict
 from dynid.model.robot import Robot
 from dynid.option_types import flag_of, kind_of, options_of
@@ -85,12 +85,13 @@ class Store:
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
         """The columns of the triangles."""
+        path = self.folder / "channels.npz"
         try:
-            with (self.folder / "channels.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                found = [
-                    Channel(str(name), freeze(stored[f"columns{j}"], np.int64), freeze(stored[f"expansion{j}"]))
-                    for j, name in enumerate(stored["names"])
-                ]
+            stored = read_arrays(read_limited(path, "the file", memory_budget()), path)
+            found = [
+                Channel(str(name), freeze(stored[f"columns{j}"], np.int64), freeze(stored[f"expansion{j}"]))
+                for j, name in enumerate(stored["names"])
+            ]
         except Exception as error:  # decoders raise nearly anything on damaged archives
             raise InputError(f"store '{self.folder}' has no readable channels.npz: {error}") from None
         n = len(self.run.robot.parameters)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from dynid.cli.console import Stages, check_max_error, percent, say, show, show_failure, show_json, show_table, show_warning
+from dynid.cli.help import TwoFloors
 from dynid.cli.schema import AsJson, LogFiles, RobotFile, takes_options, takes_quiet
 from dynid.errors import InputError
 from dynid.option_types import options_of
@@ -48,7 +49,7 @@ FromDay: TypeAlias = Annotated[
 ToDay: TypeAlias = Annotated[str | None, typer.Option("--to-day", metavar="DAY", help="Last day.", show_default=False)]
 
 
-@store.command()
+@store.command(cls=TwoFloors)
 @takes_quiet
 @takes_options(
     options_of(Settings, MODEL, ROWS, READING, WORK), without=("from_s", "to_s", "fix_bodies")
@@ -118,7 +119,7 @@ def add(
         show_warning(warning)
 
 
-@store.command()
+@store.command(cls=TwoFloors)
 @takes_quiet
 @takes_options(options_of(Settings, ESTIMATION, WORK), without=("split", "coefficients", "drop_above"))
 def identify(
@@ -171,7 +172,7 @@ def identify(
         raise typer.Exit(1)
 
 
-@store.command(name="list")
+@store.command(name="list", cls=TwoFloors)
 @takes_quiet
 def list_(
     store: StoreFolder,
