@@ -180,6 +180,22 @@ class Store:
             self._put(target, lambda path: write_entry(entry, self.fixed, path))
         return target
 
+    def remove(self, robots: Sequence[str], keep: Callable[[Key], bool]) -> tuple[Key, ...]:
+        """Take the rows of these robots out of the store that ``keep`` says no to; their logs can be added again."""
+        removed = []
+        with self._locked():
+            for robot in robots:
+                for path in list(self.files(robot)):
+                    entry = read_entry(path, self.fixed, self.channels, light=True)
+                    if keep(entry.key):
+                        continue
+                    path.unlink()  # from here on its logs count as not added
+                    _to_disk(path.parent)
+                    for _, digest in entry.logs:
+                        self._mark(digest).unlink(missing_ok=True)
+                    removed.append(entry.key)
+        return tuple(removed)
+
     def _mark(self, digest: str) -> Path:
         return self.folder / "logs" / digest[:2] / digest
 
