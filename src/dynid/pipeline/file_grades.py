@@ -10,7 +10,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError
 from dynid.finding import FileGrade, FileJoint
-from dynid.io.robots.mujoco_model import compiled_file, mujoco_order
+from dynid.io.robots.proof import free_mjcf
 from dynid.io.robots.simulator_joint import as_format_holds, as_held
 from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.effects.effect import Place
@@ -129,7 +128,7 @@ def _drift(exported: Exported, held: Robot, samples: Samples) -> Array | None:
         check_free_run(held, samples, WINDOW_S)
         windows = even_windows(samples, WINDOW_S, windows_for(held))
         free = FreeRobot.of(held)
-        if exported.format == "mjcf" and (model := _own_model(exported.path, held)) is not None:
+        if exported.format == "mjcf" and (model := free_mjcf(exported.path, held)) is not None:
             free = FreeRobot(held, model, ())
         assert samples.torque is not None
         rows = windows.rows
@@ -139,15 +138,3 @@ def _drift(exported: Exported, held: Robot, samples: Samples) -> Array | None:
     except InputError:  # too short a log, or a motion that runs away: the replay of the run says so
         return None
     return np.asarray(np.sqrt(((position[:, -1] - samples.position[rows[:, -1]]) ** 2).mean(axis=0)))
-
-
-def _own_model(path: Path, robot: Robot) -> Any:
-    """MuJoCo's model of the file, where its joints are those of the robot and nothing else moves; None otherwise."""
-    import mujoco
-
-    model, _ = compiled_file(path)
-    names = [model.joint(j).name for j in range(model.njnt)]
-    if robot.loops or model.nq != model.nv or names != [robot.joint_names[k] for k in mujoco_order(robot)[1]]:
-        return None
-    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
-    return model

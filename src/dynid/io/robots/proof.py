@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -367,3 +368,15 @@ def load_mjcf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile | None:
         return force
 
     return LoadedFile(rigid, damping, loss)
+
+
+def free_mjcf(path: Path, robot: Robot) -> Any:
+    """MuJoCo's model of a file for free runs, without limits of motion; None where other joints than the robot's move, or closures hold."""
+    import mujoco
+
+    model, _ = mujoco_adapter.compiled_file(path)
+    names = [model.joint(j).name for j in range(model.njnt)]
+    if robot.loops or model.nq != model.nv or names != [robot.joint_names[k] for k in mujoco_adapter.mujoco_order(robot)[1]]:
+        return None
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+    return model
