@@ -16,6 +16,7 @@ from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict
 from dynid.pipeline.file_grades import grade_files
 from dynid.pipeline.joint_grades import USABLE, grade_joints, overall_grade
 from dynid.pipeline.result import IdentificationResult
+from dynid.pipeline.signal_filter import STILL
 from dynid.validation.prediction import validate
 from dynid.validation.replay import Replay, replay, windows_for
 
@@ -23,6 +24,8 @@ POOR, USELESS = 0.10, 0.30
 """Relative errors of rows from which a model of poses or coefficients is called poor, and not to be used."""
 AS_GOOD = 1.25
 """Factor on the description's own error up to which a model is as good as it."""
+NEVER_MOVED = "never_moved"
+"""Code of the reason of a run from logs in which no joint moved."""
 DRIFT_SHARE = 0.5
 """Share of its own motion by which a joint may drift from it in a window of the replay."""
 
@@ -60,7 +63,13 @@ def verdict_on(
     """
     found, joints = run.estimate, grade_joints(run)
     description = _description_error(run)
-    reasons = [_prediction(run, description, joints), *_joint_reasons(joints), _determined(run), _consistency(run)]
+    reasons = [
+        *_motion(run),
+        _prediction(run, description, joints),
+        *_joint_reasons(joints),
+        _determined(run),
+        _consistency(run),
+    ]
     if run.replay is not None or replay_failure:
         reasons.append(_replay_reason(run, replay_failure))
     reasons += [*_friction(run), *_file_reasons(files, files_failure)]
@@ -101,6 +110,14 @@ def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
     level: Level = "note" if min(one.worst.loss for one in files) <= USABLE else "warning"
     remedy = "; ".join(remedies)
     return [Finding(level, f"Not ready to use: {told}.", f"{remedy[:1].upper()}{remedy[1:]}.", code="files")]
+
+
+def _motion(run: IdentificationResult) -> list[Finding]:
+    """A log in which no joint moves: whatever explains it says nothing of motion."""
+    if run.filter is None or not run.samples or any(np.any(np.ptp(one.position, axis=0) > STILL) for one in run.samples):
+        return []
+    what = "No joint moved in the logs: they show gravity in one position, and nothing of inertia and friction."
+    return [Finding("error", what, "Record a motion; dynid excite designs one.", code=NEVER_MOVED)]
 
 
 def _joint_reasons(joints: Sequence[JointGrade]) -> list[Finding]:

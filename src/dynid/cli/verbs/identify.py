@@ -61,7 +61,14 @@ def identify(
             show_default=False,
         ),
     ] = None,
-    export: Annotated[str, typer.Option("--export", help="Formats of the model: urdf, mjcf, sdf, c, json.")] = "urdf,mjcf",
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export",
+            help="Formats of the model: urdf, mjcf, sdf, c, json; default: urdf,mjcf, and none of a robot that never moved.",
+            show_default=False,
+        ),
+    ] = None,
     constraints: ConstraintsFile = None,
     max_error: Annotated[
         float | None,
@@ -99,7 +106,7 @@ def identify(
     from dynid.pipeline.model_files import known_formats
 
     check_max_error(max_error)
-    formats = known_formats(export.split(","))
+    formats = None if export is None else known_formats(export.split(","))
     job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
     target = output or job.output or Path("run")
     methods = None if compare is None else [name.strip() for name in compare.split(",")]
@@ -124,7 +131,7 @@ def identify(
 
 
 def _published(
-    job: Job, target: Path, formats: Sequence[str], methods: Sequence[str] | None, quiet: bool, apply_advice: bool
+    job: Job, target: Path, formats: Sequence[str] | None, methods: Sequence[str] | None, quiet: bool, apply_advice: bool
 ) -> tuple[IdentificationResult, Published]:
     """The robot identified from its logs, with the other methods that were asked for, in its folder."""
     from dynid.io.logs.paths import names_of
