@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from dynid.apps.guide.logged_gains import logged_gains
-from shared_data import need
+from shared_data import shared
 
 JOINTS = ("a", "b", "c")
 GAINS = np.array([12.0, 9.8, 10.7])
@@ -54,7 +54,7 @@ def test_a_log_without_such_columns_has_none(tmp_path: Path) -> None:
 
 def test_gains_of_a_real_arm_are_those_at_standstill() -> None:
     """Joints 2 to 4 of a UR10e: torque over current while it stands, 11.98, 9.84 and 10.76 N m/A."""
-    folder = need("ur10e_mamedov")
+    folder = shared("ur10e_mamedov")
     names = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint")
     found = logged_gains(folder / "traj" / "20_02_10_30sec_12harm.parquet", names)
     assert found is not None

@@ -11,6 +11,7 @@ gain is as right as the controller's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,19 +52,20 @@ class LoggedGains:
         return bool(np.isfinite(self.values).all())
 
 
-def logged_gains(log: str | Path, robot: HasJoints) -> LoggedGains | None:
+def logged_gains(log: str | Path, robot: HasJoints | Sequence[str]) -> LoggedGains | None:
     """The gains that the wanted torque and current of a log show; None where it lacks such columns.
 
     Args:
         log: motion log.
-        robot: with its moving joints.
+        robot: a robot, or the names of its moving joints.
     """
     with LogFile(log_path(log)) as file:
         names = set(open_table(file.path, OpenOptions(None, None, file)).shapes)
     for torque, current in _PAIRS:
         for form in _FORMS:
             pair = {"torque": torque + form, "current": current + form}
-            places = [{"index": k, "number": k + 1} for k in range(len(robot.joint_names))]
+            n_joints = len(robot.joint_names if isinstance(robot, HasJoints) else robot)
+            places = [{"index": k, "number": k + 1} for k in range(n_joints)]
             if all(pattern.format(**place) in names for pattern in pair.values() for place in places):
                 found = read_recording(log, robot, mapping=pair, kind="motion")
                 assert isinstance(found, Recording)
