@@ -127,7 +127,7 @@ def csv_lines(path: Path, what: str, verb: str = "is") -> list[tuple[int, list[s
 
 
 def check_tree(value: Any, what: str, depth: int = 0) -> None:
-    """Refuse integers that no number of a computer holds, and tables too deep to walk through."""
+    """Refuse integers that no number of a computer holds, dates, and tables too deep to walk through."""
     if depth > DEEPEST:
         raise InputError(f"{what} has tables inside tables, more than {DEEPEST} deep")
     if isinstance(value, dict):
@@ -138,8 +138,11 @@ def check_tree(value: Any, what: str, depth: int = 0) -> None:
         for item in value:
             if not isinstance(item, float | str | bool):
                 check_tree(item, what, depth + 1)
-    elif isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-        raise InputError(f"{what} has an integer of {value.bit_length()} bits, expected at most 64")
+    elif isinstance(value, int):
+        if abs(value) > LARGEST_INTEGER:
+            raise InputError(f"{what} has an integer of {value.bit_length()} bits, expected at most 64")
+    elif value is not None and not isinstance(value, float | str):
+        raise InputError(f"{what} has the {type(value).__name__} {value}, expected numbers, text, lists and tables")
 
 
 def _first_line(error: BaseException) -> str:

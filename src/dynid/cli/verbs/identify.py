@@ -40,6 +40,7 @@ from dynid.option_types import options_of
 from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
 
 if TYPE_CHECKING:
+    from dynid.finding import FileGrade
     from dynid.pipeline.export import Published
     from dynid.pipeline.result import IdentificationResult
 
@@ -60,7 +61,14 @@ def identify(
             show_default=False,
         ),
     ] = None,
-    export: Annotated[str, typer.Option("--export", help="Formats of the model: urdf, mjcf, sdf, c, json.")] = "urdf,mjcf",
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export",
+            help="Formats of the model: urdf, mjcf, sdf, c, json; default: urdf,mjcf, and none of a robot that never moved.",
+            show_default=False,
+        ),
+    ] = None,
     constraints: ConstraintsFile = None,
     max_error: Annotated[
         float | None,
@@ -98,7 +106,7 @@ def identify(
     from dynid.pipeline.model_files import known_formats
 
     check_max_error(max_error)
-    formats = known_formats(export.split(","))
+    formats = None if export is None else known_formats(export.split(","))
     job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
     target = output or job.output or Path("run")
     methods = None if compare is None else [name.strip() for name in compare.split(",")]
@@ -123,7 +131,7 @@ def identify(
 
 
 def _published(
-    job: Job, target: Path, formats: Sequence[str], methods: Sequence[str] | None, quiet: bool, apply_advice: bool
+    job: Job, target: Path, formats: Sequence[str] | None, methods: Sequence[str] | None, quiet: bool, apply_advice: bool
 ) -> tuple[IdentificationResult, Published]:
     """The robot identified from its logs, with the other methods that were asked for, in its folder."""
     from dynid.io.logs.paths import names_of
@@ -149,6 +157,22 @@ def _published(
             found = compare_on(run, settings, methods, tell=stages.tell)
             run = replace(run, comparisons=tuple(one.as_dict() for one in found))
         return run, write_result(run, target, formats=formats, tell=stages.tell)
+
+
+def _show_files(files: Sequence[FileGrade]) -> None:
+    """Unseen torque by each simulator file, joint by joint, and which of them are ready to use."""
+    if not files:
+        return
+    names = [joint.name for joint in files[0].joints]
+    rows = [
+        (name, *(percent(one.joints[j].loss if one.unseen is None else one.joints[j].unseen) for one in files))
+        for j, name in enumerate(names)
+    ]
+    if files[0].unseen is not None:
+        rows.append(("all joints", *(percent(one.unseen) for one in files)))
+    rows.append(("ready to use", *("yes" if one.ready else "no" for one in files)))
+    what = "lacks of its torque" if files[0].unseen is None else "unseen torque error"
+    show_table((f"{what}, by file", *(one.path for one in files)), rows, text=(0,))
 
 
 def _show_published(published: Published) -> None:
@@ -195,6 +219,7 @@ def show_run(run: IdentificationResult) -> None:
         show(f"advice: {line}")
     show_consistency(run)
     if run.verdict is not None:
+        _show_files(run.verdict.files)
         show(f"verdict in full: {run.verdict.sentence}")
     show()
 
