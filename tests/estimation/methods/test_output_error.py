@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import pytest
 
@@ -21,7 +19,6 @@ from dynid.signals.samples import Samples
 ROD = demo_robot(effects="viscous").only(["shoulder_pitch"])
 
 
-@lru_cache
 def swinging(robot: Robot, noise: float) -> Samples:
     """A free swing with small pushes at 200 Hz; derivatives are those of noisy positions, as a log would give them."""
     n, h = 1600, 5e-3

@@ -31,6 +31,7 @@ from dynid.estimation.methods.log_cholesky import log_cholesky, log_cholesky_jac
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.shooting import add_scores, bounded_solution
+from dynid.model.inertia import is_consistent
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
@@ -97,8 +98,9 @@ class OutputError:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
         logs = row_logs(regression, "output error is made by simulating the robot's motion")
         robot = simulated_robot(logs[0].robot)
-        rows = FeasibleSDP(weighted=True, prior="entropic").estimate(regression, base, prior)
-        search, unseen, window_s = self._search(robot, [log.samples for log in logs], (rows.standard, prior))
+        rows = FeasibleSDP(weighted=True, prior="auto").estimate(regression, base, prior)
+        starts = [rows.standard] + [prior] * bool(np.all(is_consistent(prior.inertials)))
+        search, unseen, window_s = self._search(robot, [log.samples for log in logs], starts)
         first, start = search.z, search.rms.copy()
         settled = search.descend(self.iterations, unseen)
         phi = search.phi
