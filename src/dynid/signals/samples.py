@@ -16,7 +16,7 @@ from dynid.model.robot import Robot
 from dynid.signals.recording import RecordingSource, WrenchRecording
 from dynid.signals.signals import Signals
 
-_QUANTITIES = ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel", "weight")
+_QUANTITIES = ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel", "weight", "contact")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Samples:
         load: torque transmitted by each joint, for friction that depends on it.
         travel: signed distance of each joint since it last reversed, for friction with a memory of it.
         weight: factor of each row of each joint in fits, 0 for torque that is not used; None for 1 throughout.
+        contact: positive where a foot may touch the ground, ``(samples, feet)``, of a robot on feet; None without feet.
         notes: sentences on how the samples were made.
 
     Examples:
@@ -53,6 +54,7 @@ class Samples:
     load: Array | None = None
     travel: Array | None = None
     weight: Array | None = None
+    contact: Array | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -81,6 +83,10 @@ class Samples:
         if width is not None and position.shape[1] not in (width, width + 1):  # a quaternion has one number more
             raise InputError(f"position has {position.shape[1]} columns, velocity has {width}")
         object.__setattr__(self, "position", frozen_view(position))
+        if self.contact is not None:
+            contact = _float_array(self.contact)
+            check_shape("contact", contact, (len(time), None))
+            object.__setattr__(self, "contact", frozen_view(contact))
 
     def __len__(self) -> int:
         return len(self.time)
