@@ -30,7 +30,9 @@ def _numbers(values: Sequence[float] | Array) -> str:
     return " ".join(f"{value:.12g}" for value in np.ravel(values))
 
 
-def mjcf_of(robot: Robot, feet: Sequence[str], radius: float = 0.015, flat: Sequence[float] = (), ground: bool = True) -> str:
+def mjcf_of(
+    robot: Robot, feet: Sequence[str], radius: float = 0.015, flat: Sequence[float] = (), ground: bool = True
+) -> str:
     """The robot on a plane, with spheres for point feet, or boxes for flat ones; written from its ten parameters a link."""
 
     def body(index: int) -> str:
@@ -39,11 +41,9 @@ def mjcf_of(robot: Robot, feet: Sequence[str], radius: float = 0.015, flat: Sequ
         about = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         turn = np.zeros(4)
         mujoco.mju_mat2Quat(turn, joint.placement[:3, :3].ravel())
-        kind = (
-            "<freejoint/>"
-            if index == 0
-            else f'<joint name="{joint.name}" type="hinge" axis="{_numbers(joint.screw[3:])}" armature="{robot.parameters.as_dict().get(f"Ia{index + 1}", 0.0):.9g}"/>'
-        )
+        rotor = robot.parameters.as_dict().get(f"Ia{index + 1}", 0.0)
+        hinge = f'<joint name="{joint.name}" type="hinge" axis="{_numbers(joint.screw[3:])}" armature="{rotor:.9g}"/>'
+        kind = "<freejoint/>" if index == 0 else hinge
         geoms = ""
         for name in feet:
             frame = frame_named(robot, name)
@@ -59,7 +59,7 @@ def mjcf_of(robot: Robot, feet: Sequence[str], radius: float = 0.015, flat: Sequ
 
     plane = '<geom name="floor" type="plane" size="50 50 1" friction="1 0.02 0.001"/>' if ground else ""
     return (
-        f'<mujoco><compiler angle="radian" balanceinertia="false" boundmass="0"/><option timestep="{STEP_S}" gravity="0 0 {-9.81 if True else 0}"/>'
+        f'<mujoco><compiler angle="radian" boundmass="0"/><option timestep="{STEP_S}" gravity="0 0 -9.81"/>'
         f"<worldbody>{plane}{body(0)}</worldbody></mujoco>"
     )
 
@@ -81,7 +81,9 @@ def quadruped_gait(t: float, phase: Array, wild: float = 1.0) -> Array:
         front, side = (1.0 if leg < 2 else -1.0), (1.0 if leg % 2 == 0 else -1.0)
         swing = np.sin(pace + (0.0 if leg in (0, 3) else np.pi))
         lift = max(swing, 0.0)
-        q[3 * leg] = wild * (0.10 * np.sin(2 * np.pi * 0.47 * t + phase[2]) + 0.05 * side * np.sin(2 * np.pi * 0.9 * t + phase[3 + leg]))
+        q[3 * leg] = wild * (
+            0.10 * np.sin(2 * np.pi * 0.47 * t + phase[2]) + 0.05 * side * np.sin(2 * np.pi * 0.9 * t + phase[3 + leg])
+        )
         stride = 0.12 * np.cos(pace + (0.0 if leg in (0, 3) else np.pi)) * (0.6 + 0.4 * np.sin(2 * np.pi * 0.11 * t))
         q[3 * leg + 1] = front * (0.75 + crouch + 0.35 * lift) + stride
         q[3 * leg + 2] = front * (-1.5 - 2.0 * crouch - 0.75 * lift)
@@ -111,10 +113,11 @@ def walk(
     model = mujoco.MjModel.from_xml_string(mjcf_of(truth, feet, flat=flat, ground=not hanging))
     data = mujoco.MjData(model)
     phase = rng.uniform(0.0, 2.0 * np.pi, 64)
-    n = model.nv - 6
     start = gait(0.0, phase)  # type: ignore[operator]
     data.qpos[:3], data.qpos[7:] = [0.0, 0.0, height], start
-    rows: dict[str, list[Array]] = {name: [] for name in ("t", "pose", "twist", "rate", "q", "dq", "ddq", "tau", "contact", "force", "push")}
+    rows: dict[str, list[Array]] = {
+        name: [] for name in ("t", "pose", "twist", "rate", "q", "dq", "ddq", "tau", "contact", "force", "push")
+    }
     every = round(LOG_S / STEP_S)
     weight = float(model.body_mass.sum()) * 9.81
     for k in range(round((seconds + 1.0) / STEP_S)):
@@ -126,9 +129,17 @@ def walk(
         data.qfrc_applied[6:] = tau - viscous * v
         if hanging:  # a spring to a moving point, at the origin of the trunk, with a moment that keeps it up
             R = data.xmat[1].reshape(3, 3)
-            goal = np.array([0.1 * np.sin(2 * np.pi * 0.7 * t + phase[10]), 0.1 * np.sin(2 * np.pi * 0.9 * t + phase[11]), height])
+            goal = np.array(
+                [0.1 * np.sin(2 * np.pi * 0.7 * t + phase[10]), 0.1 * np.sin(2 * np.pi * 0.9 * t + phase[11]), height]
+            )
             force = 8.0 * weight * (goal - data.qpos[:3]) - 0.8 * weight * data.qvel[:3] + [0, 0, weight]
-            tilt = np.array([0.3 * np.sin(2 * np.pi * 0.8 * t + phase[12]), 0.3 * np.sin(2 * np.pi * 0.6 * t + phase[13]), 0.2 * np.sin(t)])
+            tilt = np.array(
+                [
+                    0.3 * np.sin(2 * np.pi * 0.8 * t + phase[12]),
+                    0.3 * np.sin(2 * np.pi * 0.6 * t + phase[13]),
+                    0.2 * np.sin(t),
+                ]
+            )
             turn = np.zeros(3)
             mujoco.mju_quat2Vel(turn, data.qpos[3:7], 1.0)
             moment = 0.4 * weight * 0.1 * (tilt - turn) - 0.004 * weight * data.qvel[3:6]
@@ -157,7 +168,9 @@ def walk(
             rows["tau"].append(tau)
             rows["contact"].append(on)
             own = [data.xmat[truth_body(truth, name) + 1].reshape(3, 3).T for name in feet]
-            rows["force"].append(np.concatenate([turn @ one for turn, one in zip(own, force, strict=True)]) if len(feet) else np.zeros(0))
+            rows["force"].append(
+                np.concatenate([turn @ one for turn, one in zip(own, force, strict=True)]) if len(feet) else np.zeros(0)
+            )
             rows["push"].append(np.r_[R.T @ data.qfrc_applied[:3], data.qfrc_applied[3:6]])
         mujoco.mj_step(model, data)
     made = {name: np.array(values) for name, values in rows.items()}
@@ -169,7 +182,13 @@ def truth_body(robot: Robot, foot: str) -> int:
 
 
 def _columns(
-    made: dict[str, Array], feet: Sequence[str], rng: np.random.Generator, torque_noise: float, motion_noise: float, hanging: bool, truth: Robot
+    made: dict[str, Array],
+    feet: Sequence[str],
+    rng: np.random.Generator,
+    torque_noise: float,
+    motion_noise: float,
+    hanging: bool,
+    truth: Robot,
 ) -> dict[str, Array]:
     """Columns of a log with noise; without noise of motion the accelerations are logged as well."""
     n = made["q"].shape[1]
@@ -207,7 +226,9 @@ def _columns(
     if hanging:
         root = truth.links[0]
         push = made["push"] + torque_noise * rng.normal(size=made["push"].shape)
-        columns |= {f"{root}_{kind}{axis}": push[:, 3 * j + i] for j, kind in enumerate("fm") for i, axis in enumerate("xyz")}
+        columns |= {
+            f"{root}_{kind}{axis}": push[:, 3 * j + i] for j, kind in enumerate("fm") for i, axis in enumerate("xyz")
+        }
     return columns
 
 

@@ -17,6 +17,7 @@ from dynid.io.robots.read import read_robot
 from dynid.model.frames import frame_named
 from dynid.regression.floating_rows import Contacts, FloatingRows, Foot, base_states
 from dynid.regression.row_filter import BandLimit, FilteredRows
+from dynid.signals.base_motion import BaseMotion
 from dynid.signals.samples import Samples
 from legged_robots import QUADRUPED, QUADRUPED_FEET, robot_file
 
@@ -43,8 +44,9 @@ def proper_of(q: Array, v: Array, a: Array) -> Array:
     return a[:, :3] + np.cross(v[:, 3:6], v[:, :3]) + up
 
 
-def samples_of(robot: Any, q: Array, v: Array, a: Array, tau: Array, contact: Array) -> Samples:
-    moved = base_states(robot, v[:, 3:6], proper_of(q, v, a), a[:, 3:6], q[:, 7:], v[:, 6:], a[:, 6:])
+def samples_of(robot: Any, q: Array, v: Array, a: Array, tau: Array, contact: Array, turned: bool = False) -> Samples:
+    base = BaseMotion(v[:, 3:6], proper_of(q, v, a), a[:, 3:6], quaternion=q[:, 3:7] if turned else None)
+    moved = base_states(robot, base, q[:, 7:], v[:, 6:], a[:, 6:])
     return Samples(np.arange(len(q)) / 100.0, *moved, torque=tau, contact=contact)
 
 
@@ -65,7 +67,7 @@ def test_projected_rows_span_those_of_pinocchio_in_the_null_space(flat: bool) ->
     feet = tuple(Foot(frame_named(robot, name), flat) for name in names)
     q, v, a, tau = states(24)
     contact = np.array([[(k >> f) & 1 for f in range(len(feet))] for k in range(24)], dtype=float)
-    ours = expanded(FloatingRows(robot, (samples_of(robot, q, v, a, tau, contact),), feet))
+    ours = expanded(FloatingRows(robot, (samples_of(robot, q, v, a, tau, contact, turned=flat),), feet))
     for k in range(len(q)):
         pin.computeJointJacobians(model, data, q[k])
         pin.updateFramePlacements(model, data)
@@ -107,7 +109,7 @@ def walked(robot: Any, feet: tuple[Foot, ...], n: int = 400) -> tuple[Samples, A
         return 0.4 * np.sin(x), 0.8 * np.pi * f * np.cos(x), -0.4 * (2.0 * np.pi * f) ** 2 * np.sin(x)
 
     joints, turning = smooth(12), smooth(3)
-    moved = base_states(robot, turning[1], np.array([0.0, 0.0, 9.81]) + turning[0], turning[2], *joints)
+    moved = base_states(robot, BaseMotion(turning[1], [0.0, 0.0, 9.81] + turning[0], turning[2]), *joints)
     contact = (np.sin(2.0 * np.pi * 1.3 * t[:, None] + np.arange(4)) > 0.0).astype(float)
     force = contact.repeat(3, axis=1) * rng.normal(size=(n, 12)) * 20.0
     pushed = np.einsum("nrd,nr->nd", Contacts(robot, feet).jacobians(moved[0]), force)
@@ -186,4 +188,3 @@ def test_robots_that_stand_and_samples_without_contact_are_refused() -> None:
     silent = Samples(silent.time, silent.position, silent.velocity, silent.acceleration, torque=silent.torque)
     with pytest.raises(InputError, match="which feet touch"):
         list(FloatingRows(robot, (silent,), feet).passes())
-

@@ -37,7 +37,10 @@ def _walk(q, parent, dof_start, rotation, translation, R, p) -> None:  # type: i
             p[i, r] = p[k, r]
             for m in range(3):
                 shift = (
-                    translation[i, 0, m] + co * translation[i, 1, m] + si * translation[i, 2, m] + angle * translation[i, 3, m]
+                    translation[i, 0, m]
+                    + co * translation[i, 1, m]
+                    + si * translation[i, 2, m]
+                    + angle * translation[i, 3, m]
                 )
                 p[i, r] += R[k, r, m] * shift
             for c in range(3):
@@ -45,6 +48,18 @@ def _walk(q, parent, dof_start, rotation, translation, R, p) -> None:  # type: i
                 for m in range(3):
                     total += R[k, r, m] * (rotation[i, 0, m, c] + co * rotation[i, 1, m, c] + si * rotation[i, 2, m, c])
                 R[i, r, c] = total
+
+
+@njit_helper(nogil=True)
+def _touched_point(q, R, p, i, place, radius, x) -> None:  # type: ignore[no-untyped-def]
+    """Where a round foot touches level ground: a radius below its centre, in the axes of the base."""
+    a, b, c, d = q[3], q[4], q[5], q[6]  # x, y, z, w
+    up0, up1, up2 = 2.0 * (a * c - b * d), 2.0 * (b * c + a * d), 1.0 - 2.0 * (a * a + b * b)
+    for r in range(3):
+        x[r] = p[i, r] + R[i, r, 0] * place[0] + R[i, r, 1] * place[1] + R[i, r, 2] * place[2]
+    x[0] -= radius * up0
+    x[1] -= radius * up1
+    x[2] -= radius * up2
 
 
 @njit_helper(nogil=True)
@@ -93,7 +108,7 @@ def _without(x, basis, count, n) -> float:  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def foot_jacobians(q, parent, dof_start, rotation, translation, screw, body, place, size, out) -> None:  # type: ignore[no-untyped-def]
+def foot_jacobians(q, parent, dof_start, rotation, translation, screw, body, place, size, radius, out) -> None:  # type: ignore[no-untyped-def]
     """Jacobians of feet over samples, ``(samples, rows of all feet, velocities)``, in the axes of the base."""
     R, p, x = np.empty((len(parent), 3, 3)), np.empty((len(parent), 3)), np.empty(3)
     for s in range(len(q)):
@@ -101,14 +116,13 @@ def foot_jacobians(q, parent, dof_start, rotation, translation, screw, body, pla
         first = 0
         for f in range(len(body)):
             i = body[f]
-            for r in range(3):
-                x[r] = p[i, r] + R[i, r, 0] * place[f, 0] + R[i, r, 1] * place[f, 1] + R[i, r, 2] * place[f, 2]
+            _touched_point(q[s], R, p, i, place[f], radius[f], x)
             _foot_rows(out[s], first, size[f], i, x, R, p, parent, dof_start, screw)
             first += size[f]
 
 
 @njit(nogil=True)
-def project_rows(q, parent, dof_start, rotation, translation, screw, body, place, size, contact, rows) -> None:  # type: ignore[no-untyped-def]
+def project_rows(q, parent, dof_start, rotation, translation, screw, body, place, size, radius, contact, rows) -> None:  # type: ignore[no-untyped-def]
     """Rows ``(samples, velocities, columns)`` without the forces of feet whose ``contact`` is positive, in their place.
 
     A velocity that has no row left gets zeros.
@@ -126,8 +140,7 @@ def project_rows(q, parent, dof_start, rotation, translation, screw, body, place
             if contact[s, f] <= 0.0:
                 continue
             i = body[f]
-            for r in range(3):
-                x[r] = p[i, r] + R[i, r, 0] * place[f, 0] + R[i, r, 1] * place[f, 1] + R[i, r, 2] * place[f, 2]
+            _touched_point(q[s], R, p, i, place[f], radius[f], x)
             _foot_rows(J, touching, size[f], i, x, R, p, parent, dof_start, screw)
             touching += size[f]
         if touching == 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,9 @@ class FloatingLog:
 
     def _rows(self, joints: Recording, rows: slice) -> FloatingLog:
         base = self.base.cut(*rows.indices(self.base.n_samples)[:2])
-        return replace(self, joints=joints, base=base, contact=self.contact[rows], forces=tuple(f[rows] for f in self.forces))
+        return replace(
+            self, joints=joints, base=base, contact=self.contact[rows], forces=tuple(f[rows] for f in self.forces)
+        )
 
     @property
     def has_accelerations(self) -> bool:
@@ -75,7 +78,10 @@ class FloatingLog:
     def filtered_base(self, filtered: Filter) -> Samples:
         """What is logged of the base behind the filter of the joints: values, rates and second rates."""
         steps = replace(filtered, velocity="position").chain(
-            [step for step in repairs(self.joints) if not isinstance(step, Unwrap)], False, self.base.n_samples, self.base.n_samples
+            [step for step in repairs(self.joints) if not isinstance(step, Unwrap)],
+            False,
+            self.base.n_samples,
+            self.base.n_samples,
         )
         return process(self.base, steps)
 
@@ -102,7 +108,8 @@ class FloatingSetup:
     def of(cls, robot: Robot, settings: Settings) -> FloatingSetup:
         """As the settings say; frames that the robot does not have are refused."""
         _refuse_unknown(robot, [*settings.feet, *settings.flat_feet, *settings.force_frames])
-        plan = RowPlan(FLOATING, feet=(*settings.feet, *(f"{name}:flat" for name in settings.flat_feet)))
+        radius = 0.0 if settings.foot_radius == "auto" else settings.foot_radius
+        plan = RowPlan(FLOATING, foot_radius=radius, feet=(*settings.feet, *(f"{name}:flat" for name in settings.flat_feet)))
         imu = None if settings.imu_pose is None else pose_from_numbers(settings.imu_pose)
         forces = tuple(Foot(frame_named(robot, name)) for name in settings.force_frames)
         return cls(robot, plan, forces, imu, np.asarray(robot.gravity))
@@ -124,8 +131,7 @@ class FloatingSetup:
             made = _at(made, joints.time)
         motion = self.motion(log, made, logged=logged)
         a = made.position[:, log.columns[JOINTS]] if logged and JOINTS in log.columns else joints.acceleration
-        turning = motion.angular_velocity, motion.proper, motion.angular_acceleration
-        q, v, a = base_states(self.robot, *turning, joints.position, joints.velocity, a)
+        q, v, a = base_states(self.robot, motion, joints.position, joints.velocity, a)
         assert joints.torque is not None
         torque = np.hstack([np.zeros((len(q), 6)), joints.torque])
         if self.forces:
@@ -136,9 +142,10 @@ class FloatingSetup:
 
     def _pushed(self, log: FloatingLog, q: Array, time: Array) -> Array:
         """Torque of the measured forces."""
-        feet, found = [], []
+        feet, found, level = [], list[Array](), np.array(q)
+        level[:, :7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
         for foot, force in zip(self.forces, log.forces, strict=True):
-            turn, _ = frame_poses(self.robot, q, foot.frame.body, foot.frame.placement)
+            turn, _ = frame_poses(self.robot, level, foot.frame.body, foot.frame.placement)
             here = np.column_stack([np.interp(time, log.base.time, column) for column in force.T])
             parts = [np.einsum("nij,nj->ni", turn, here[:, k : k + 3]) for k in range(0, here.shape[1], 3)]
             feet.append(replace(foot, flat=here.shape[1] == 6))
@@ -148,11 +155,11 @@ class FloatingSetup:
 
 def _at(made: Samples, time: Array) -> Samples:
     """Samples at other times in between."""
-    each = {
-        name: np.column_stack([np.interp(time, made.time, column) for column in getattr(made, name).T])
-        for name in ("position", "velocity", "acceleration")
-    }
-    return Samples(time, **each)
+    q, v, a = (
+        np.column_stack([np.interp(time, made.time, column) for column in own.T])
+        for own in (made.position, made.velocity, made.acceleration)
+    )
+    return Samples(time, q, v, a)
 
 
 def _refuse_unknown(robot: Robot, names: Sequence[str]) -> None:
@@ -161,7 +168,9 @@ def _refuse_unknown(robot: Robot, names: Sequence[str]) -> None:
         if name not in known:
             near = [one for one in known if one.lower() == name.lower() or one.lower().startswith(name.lower())]
             shown = near or [one for one in known if "foot" in one.lower() or "sole" in one.lower()] or known
-            raise InputError(f"robot '{robot.name}' has no frame '{name}' for a foot, expected one of {', '.join(shown[:12])}")
+            raise InputError(
+                f"robot '{robot.name}' has no frame '{name}' for a foot, expected one of {', '.join(shown[:12])}"
+            )
 
 
 def read_floating_log(path: Path, setup: FloatingSetup, settings: Settings, options: ReadOptions) -> FloatingLog:
@@ -214,5 +223,5 @@ def _made(
     position = np.hstack(blocks)
     base = Recording(made.time, position, tuple(f"base {k}" for k in range(position.shape[1])), source=made.source)
     contact = np.column_stack([touching(column) for column in flags.T]) if n_flags else np.zeros((len(values), 0))
-    pushed = tuple(values[:, a:b] for a, b in zip(ends[:-1], ends[1:], strict=True))
+    pushed = tuple(values[:, a:b] for a, b in pairwise(ends))
     return FloatingLog(joints, base, columns, contact, pushed)

@@ -7,7 +7,7 @@ A row filter acts behind the projection past the forces of the feet, see :mod:`d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,27 +22,25 @@ from dynid.estimation.result import Estimate
 from dynid.finding import DataCheck
 from dynid.io.logs.base_columns import log_columns, moves_base
 from dynid.io.logs.layout import ReadOptions
-from dynid.io.logs.log_file import LogFile
+from dynid.io.logs.log_file import LogFile, log_path
 from dynid.io.logs.paths import log_part, refuse_same
-from dynid.io.robots.read import read_robot
 from dynid.model.effects.friction_models import friction_effects
 from dynid.model.friction import with_friction, without_friction
 from dynid.model.robot import Robot
-from dynid.pipeline.data import finding_notes, read_options
+from dynid.pipeline.data import finding_notes, read_options, unchanged
 from dynid.pipeline.estimate_checks import check_feasibility, estimate_warnings
 from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.filter_selection import ALIKE, MOST_ROWS, ROW_BANDS_HZ, Trial
 from dynid.pipeline.floating_data import FloatingLog, FloatingSetup, read_floating_log
 from dynid.pipeline.log import Data, Log, Logs
-from dynid.pipeline.options import Settings
+from dynid.pipeline.options import Reading, Settings
 from dynid.pipeline.result import IdentificationResult
-from dynid.pipeline.robot_setup import with_mechanisms
+from dynid.pipeline.robot_setup import described_robot
 from dynid.pipeline.row_plan import RowPlan
 from dynid.pipeline.signal_filter import Filter
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
 from dynid.regression.floating_rows import FLOATING
-from dynid.regression.row_source import RowSource
 from dynid.regression.squares import Squares
 from dynid.signals.samples import Samples
 from dynid.validation.data_check import check_recording
@@ -56,6 +54,8 @@ SIGNALS = (0.08, 0.12, 0.2, 0.3)
 AS_LOGGED = 0.45
 """The same where accelerations are logged and hardly filtered."""
 HELD_OUT = 0.3
+RADII = (0.0, 0.01, 0.02, 0.03, 0.045, 0.06)
+"""Radii of feet between which the best is looked for, m."""
 _PARTS = ("part that filters are tried on", "part held out to choose by")
 
 
@@ -72,24 +72,22 @@ def is_floating(robot: Robot | str | Path, paths: Sequence[Path], settings: Sett
     part = log_part(paths[0])
     try:
         with LogFile(part.path) as file:
-            return moves_base(log_columns(file, ReadOptions(topic=settings.topic, preset=settings.preset, mapping=settings.mapping)))
+            return moves_base(
+                log_columns(file, ReadOptions(topic=settings.topic, preset=settings.preset, mapping=settings.mapping))
+            )
     except InputError:  # the reader of fixed robots says what is wrong with the log
         return False
 
 
 def floating_robot(robot: Robot | str | Path, settings: Settings) -> Robot:
     """The robot on a floating base, with linear friction until a model is chosen."""
-    gravity = None if settings.gravity == "auto" else settings.gravity
-    if isinstance(robot, Robot):
-        model = robot if gravity is None else robot.with_gravity(gravity)
-    else:
-        fixed = read_robot(robot, settings.effects or "none", gravity)
-        model = fixed if fixed.floating else read_robot(robot, settings.effects or "none", gravity, floating=True)
+    model = described_robot(robot, settings)
     if not model.floating:
-        raise InputError(f"robot '{model.name}' stands fixed, expected one on a floating base: read_robot(..., floating=True)")
-    model = with_mechanisms(model, settings).lock(settings.lock)
+        raise InputError(
+            f"robot '{model.name}' stands fixed, expected one on a floating base: read_robot(..., floating=True)"
+        )
     name = settings.friction_model
-    return model if name is None else with_friction(model, friction_effects("linear" if name == "auto" else name))
+    return model if name is None else with_friction(model, friction_effects("linear"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +99,11 @@ class _Choice:
 
 
 def identify_floating(
-    robot: Robot | str | Path, paths: Sequence[Path], settings: Settings, validate_on: Sequence[Path] = (), tell: Tell = silent
+    robot: Robot | str | Path,
+    paths: Sequence[Path],
+    settings: Settings,
+    validate_on: Sequence[Path] = (),
+    tell: Tell = silent,
 ) -> IdentificationResult:
     """Identify a robot on a floating base from logs of its joints, its base and its feet.
 
@@ -113,6 +115,7 @@ def identify_floating(
         tell: called with a short text before each step.
     """
     _refuse(settings, validate_on)
+    settings = replace(settings, floating=True)
     setup = FloatingSetup.of(floating_robot(robot, settings), settings)
     tell("reading the logs")
     options = read_options(settings)
@@ -125,10 +128,14 @@ def identify_floating(
         known, unseen = [first for first, _ in pairs], [rest for _, rest in pairs]
     elif validate_on:
         unseen = [read_floating_log(path, setup, replace(settings, from_s=None, to_s=None), options) for path in validate_on]
-        refuse_same(validate_on, [log.joints.source.sha256 for log in unseen], seen=zip(map(str, paths), hashes, strict=True))
+        refuse_same(
+            validate_on, [log.joints.source.sha256 for log in unseen], seen=zip(map(str, paths), hashes, strict=True)
+        )
     choice, trials = choose_floating_filter(setup, known, settings, tell)
+    setup, radius_notes = _with_radius(setup, known, choice, settings, tell)
     checks = tuple(check_floating_log(setup, log, choice) for log in logs)
-    setup = replace(setup, plan=replace(setup.plan, band_hz=choice.filter.row_band_hz))
+    acceleration = "logged" if choice.logged else "derived"
+    setup = replace(setup, plan=replace(setup.plan, band_hz=choice.filter.row_band_hz, acceleration=acceleration))
     setup, friction_notes = _with_friction_chosen(setup, known, choice, settings, tell)
     samples, others = (tuple(_samples(setup, log, choice) for log in part) for part in (known, unseen))
     check_poses(setup.robot, samples)
@@ -146,6 +153,7 @@ def identify_floating(
         *model.source.notes,
         *(note for log in logs for note in log.joints.source.notes),
         *_how(setup, logs[0], choice),
+        *radius_notes,
         *friction_notes,
         *finding_notes(data.logs, checks),
     )
@@ -161,9 +169,7 @@ def identify_floating(
         row_validation=row_error(setup.plan.source(model, others), found) if others else None,
         trials=trials,
         logs=files,
-        validation_logs=tuple(
-            (str(path), log.joints.source.sha256) for path, log in zip(validate_on, unseen, strict=False)
-        ),
+        validation_logs=tuple((str(path), log.joints.source.sha256) for path, log in zip(validate_on, unseen, strict=False)),
         feasibility=feasibility,
         checks=checks,
         notes=(*notes, *estimate_warnings(found, model, None, feasibility)),
@@ -177,16 +183,24 @@ def _refuse(settings: Settings, validate_on: Sequence[Path]) -> None:
     if settings.split is not None and validate_on:
         raise InputError("a split and validation logs were both given, expected one of the two")
     if settings.rows not in ("torque", FLOATING):
-        raise InputError(f"--rows {settings.rows} is for robots that stand fixed; a floating base has rows of its own: leave it out")
+        raise InputError(
+            f"--rows {settings.rows} is for robots that stand fixed; a floating base has rows of its own: leave it out"
+        )
     if settings.filter_on != "rows" or settings.filter != "butterworth":
-        raise InputError("a robot on a floating base has its rows filtered, expected --filter-on rows and --filter butterworth")
+        raise InputError(
+            "a robot on a floating base has its rows filtered, expected --filter-on rows and --filter butterworth"
+        )
     if settings.friction not in (None, "auto", "linear"):
-        raise InputError(f"--friction {settings.friction} is for robots that stand fixed, expected linear or auto on a floating base")
+        raise InputError(
+            f"--friction {settings.friction} is for robots that stand fixed, expected linear or auto on a floating base"
+        )
     for name in ("frame", "frame_pose", "shape", "static", "ignore_torque", "gear_ratios"):
         if getattr(settings, name):
             raise InputError(f"--{name.replace('_', '-')} is not for robots on a floating base: leave it out")
     if settings.torque_delay != 0.0 or settings.gravity == "auto":
-        raise InputError("--torque-delay and --gravity auto are for robots that stand fixed: leave them out on a floating base")
+        raise InputError(
+            "--torque-delay and --gravity auto are for robots that stand fixed: leave them out on a floating base"
+        )
 
 
 def _with_mass(settings: Settings) -> Settings:
@@ -263,6 +277,39 @@ def _held_out_error(
     return squares([rest for _, rest in parts], judged_hz).error(base, beta)
 
 
+def _with_radius(
+    setup: FloatingSetup, logs: Sequence[FloatingLog], choice: _Choice, settings: Settings, tell: Tell
+) -> tuple[FloatingSetup, tuple[str, ...]]:
+    """The radius of round feet that explains known rows best, where held-out rows are predicted better with it."""
+    if settings.foot_radius != "auto" or not settings.feet:
+        return setup, ()
+    tell("looking for the radius of the feet")
+    parts, judged = [log.split(1.0 - HELD_OUT, _PARTS) for log in logs], choice.filter.band_hz
+    base = reduce_to_base(setup.robot)
+    made = {first: [_samples(setup, pair[first], choice) for pair in parts] for first in (0, 1)}
+
+    def squares(radius: float, part: int) -> Squares:
+        return Squares.of(replace(setup.plan, band_hz=judged, foot_radius=radius).source(setup.robot, made[part]))
+
+    def left(radius: float) -> float:
+        known = squares(radius, 0)
+        return known.error(base, known.solve(base)) ** 2
+
+    grid = np.array(RADII)
+    errors = [left(radius) for radius in grid]
+    k = int(np.clip(np.argmin(errors), 1, len(grid) - 2))
+    curve = np.polyfit(grid[k - 1 : k + 2], errors[k - 1 : k + 2], 2)
+    found = float(np.clip(-0.5 * curve[1] / curve[0], 0.0, grid[-1])) if curve[0] > 0.0 else float(grid[np.argmin(errors)])
+    plain, round_ = (squares(radius, 1).error(base, squares(radius, 0).solve(base)) for radius in (0.0, found))
+    if not round_ < (1.0 - 2.0 * ALIKE) * plain:
+        return setup, ()
+    note = (
+        f"feet are round: radius {1e3 * found:.3g} mm found (held-out rows {100.0 * plain:.3g} % without, {100.0 * round_:.3g} % with it); "
+        "--foot-radius states another"
+    )
+    return replace(setup, plan=replace(setup.plan, foot_radius=found)), (note,)
+
+
 def _with_friction_chosen(
     setup: FloatingSetup, logs: Sequence[FloatingLog], choice: _Choice, settings: Settings, tell: Tell
 ) -> tuple[FloatingSetup, tuple[str, ...]]:
@@ -295,10 +342,9 @@ def _how(setup: FloatingSetup, log: FloatingLog, choice: _Choice) -> tuple[str, 
         notes.append(f"logged accelerations are {what}")
     if setup.plan.feet:
         count = sum(foot.size for foot in setup.plan.contact_frames(setup.robot))
-        notes.append(
-            f"unknown forces at {', '.join(name.partition(':')[0] for name in setup.plan.feet)} are taken out of the rows: up to {count} of "
-            f"{setup.robot.n_dof} rows of a sample"
-        )
+        named = ", ".join(name.partition(":")[0] for name in setup.plan.feet)
+        most = f"up to {count} of {setup.robot.n_dof} rows of a sample"
+        notes.append(f"unknown forces at {named} are taken out of the rows: {most}")
     return tuple(notes)
 
 
@@ -354,6 +400,50 @@ def _data(
     return Data(made(logs, ()), made(known, samples), made(unseen, others) if unseen else None)
 
 
-def rows_of_result(run: IdentificationResult, samples: Sequence[Samples]) -> RowSource:
-    """Rows of samples as the run made its own."""
-    return run.rows.source(run.robot, samples)
+def _setup_of(run: IdentificationResult) -> tuple[FloatingSetup, _Choice]:
+    """How a run made its rows."""
+    assert run.filter is not None
+    setup = FloatingSetup.of(run.robot, run.settings)
+    return replace(setup, plan=run.rows), _Choice(run.filter, run.rows.acceleration == "logged")
+
+
+def with_floating_logs(run: IdentificationResult) -> IdentificationResult:
+    """A loaded run with its samples and regression made again from its logs; as it is where a log is gone or has changed."""
+    if not all(unchanged(log_path(path), digest) for path, digest in (*run.logs, *run.validation_logs)):
+        return run
+    (setup, choice), settings, options = _setup_of(run), run.settings, read_options(run.settings)
+    logs = [read_floating_log(log_path(path), setup, settings, options) for path, _ in run.logs]
+    whole = replace(settings, from_s=None, to_s=None)
+    known, unseen = logs, [read_floating_log(log_path(path), setup, whole, options) for path, _ in run.validation_logs]
+    if settings.split is not None:
+        pairs = [log.split(settings.split, ("identification part", "validation part")) for log in logs]
+        known, unseen = [first for first, _ in pairs], [rest for _, rest in pairs]
+    samples, others = (tuple(_samples(setup, log, choice) for log in part) for part in (known, unseen))
+    regression = factorise(run.rows.source(run.robot, samples))
+    return replace(run, data=_data(setup, logs, known, unseen, samples, others, run.logs), regression=regression)
+
+
+def validate_floating(
+    run: IdentificationResult, paths: Sequence[Path], changes: Mapping[str, Any]
+) -> tuple[Validation, PredictionError]:
+    """How well a run explains the rows of logs that it has not seen, filtered as its own: of all and of each, and of every channel.
+
+    Args:
+        run: the result.
+        paths: logs of the same robot.
+        changes: settings by name that differ from the run's: how the logs are read, such as ``mapping`` or ``from_s``.
+    """
+    other = [name for name in changes if name not in Reading.__dataclass_fields__]
+    if other:
+        raise InputError(
+            f"setting '{other[0]}' was given, but logs of a floating robot are filtered as their run was: leave it out"
+        )
+    settings = replace(run.settings, **({"from_s": None, "to_s": None} | dict(changes)))
+    setup, choice = _setup_of(run)
+    logs = [read_floating_log(path, setup, settings, read_options(settings)) for path in paths]
+    refuse_same(paths, [log.joints.source.sha256 for log in logs], seen=run.logs)
+    samples = [_samples(setup, log, choice) for log in logs]
+    return (
+        floating_validation(run.rows, run.robot, run.estimate, samples),
+        row_error(run.rows.source(run.robot, samples), run.estimate),
+    )

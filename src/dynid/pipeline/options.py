@@ -421,6 +421,12 @@ class Settings(Reading, Model):
         Names("NAME,NAME,.."),
         example=("left_sole", "right_sole"),
     )
+    foot_radius: float | Literal["auto"] = floating_option(
+        "auto",
+        "Radius of round feet around their frames, m: they touch level ground so far below; auto: the one that fits best, where it "
+        "predicts held-out rows better than none.",
+        Number("M", 0.0, words_taken=("auto",), unit="m"),
+    )
     force_frames: tuple[str, ...] = floating_option(
         (),
         "Frames at which the log has the force on the robot: columns NAME_fx.. and, with moments, NAME_mx.., in the frame's own axes.",

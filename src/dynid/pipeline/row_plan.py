@@ -54,6 +54,10 @@ class RowPlan:
     """How positions enter nonlinear expressions of the polynomial rows."""
     feet: tuple[str, ...] = ()
     """Frames at which a robot on a floating base has unknown forces; ``:flat`` behind those that take moments too."""
+    foot_radius: float | None = None
+    """Radius of the round ones among them, m."""
+    acceleration: str | None = None
+    """Whether accelerations of a robot on a floating base are ``logged`` or ``derived``."""
 
     def source(self, robot: Robot, samples: Sequence[Samples | SampleStream]) -> RowSource:
         """The rows of a robot over samples."""
@@ -70,7 +74,10 @@ class RowPlan:
         from dynid.regression.floating_rows import Foot
 
         named = [name.partition(":") for name in self.feet]
-        return tuple(Foot(frame_named(robot, name), flat == "flat") for name, _, flat in named)
+        return tuple(
+            Foot(frame_named(robot, name), flat == "flat", 0.0 if flat else self.foot_radius or 0.0)
+            for name, _, flat in named
+        )
 
     def as_dict(self) -> dict[str, Any]:
         plain = asdict(self)

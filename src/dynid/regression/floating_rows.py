@@ -1,8 +1,9 @@
 """Rows of a robot on a floating base: ``[Y_base; Y_joints](q, v, a) phi = [0; tau] + J(q)^T f``, without the forces of its feet.
 
-Nothing about the dynamics of a robot depends on where its base is or how fast it moves along: a base at the origin, level, at rest but
-turning, with the proper acceleration that an IMU there measures, has the same rows. Samples of a floating robot are in that form
-(:func:`base_states`), so a log needs no orientation where it has an IMU.
+Nothing about the dynamics of a robot depends on where its base is, how it is turned or how fast it moves along: a base at the origin, at
+rest but turning, with the proper acceleration that an IMU there measures, has the same rows. Samples of a floating robot are in that form
+(:func:`base_states`), so a log needs no orientation where it has an IMU; round feet alone ask for it, since they touch the ground below
+their centre.
 
 Forces of contacts that are not measured leave the rows of a sample by the null space of the contact Jacobian
 (:mod:`dynid.dynamics.contact_kernels`). Taking out the force of a foot that is in the air is exact as well and only costs its rows: what
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +23,13 @@ from dynid.arrays import Array, check_shape, freeze, frozen_view
 from dynid.compiled import announced
 from dynid.errors import InputError
 from dynid.model.frames import Frame
+from dynid.model.poses import rotation_from_quaternion
 from dynid.model.robot import Robot
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import Channel, torque_channels
 from dynid.regression.row_source import CHUNK_ROWS, Chunk, SampleRows
 from dynid.regression.torque_rows import ChosenTorqueRows, typical_torque_rows
+from dynid.signals.base_motion import BaseMotion
 from dynid.signals.reversal_history import pieces_with_memory, with_memory
 from dynid.signals.samples import Samples, SampleStream
 
@@ -39,10 +43,12 @@ class Foot:
     Args:
         frame: the frame.
         flat: whether it also takes a moment: six rows of a sample go with its force, else three.
+        radius: of a round foot around the frame, which touches level ground so far below it, m.
     """
 
     frame: Frame
     flat: bool = False
+    radius: float = 0.0
 
     @property
     def size(self) -> int:
@@ -57,13 +63,13 @@ class Contacts:
     robot: Robot
     feet: tuple[Foot, ...]
 
-    def _arrays(self, q: Array) -> tuple[Array, ...]:
+    def _arrays(self, q: Array) -> tuple[Any, ...]:
         tree = self.robot.tree
         body = freeze([foot.frame.body for foot in self.feet], np.int64)
         place = freeze([foot.frame.placement[:3, 3] for foot in self.feet])
         size = freeze([foot.size for foot in self.feet], np.int64)
-        q = frozen_view(np.ascontiguousarray(q))
-        return q, tree.parent, tree.dof_start, tree.rotation, tree.translation, tree.screw, body, place, size
+        radius, q = freeze([foot.radius for foot in self.feet]), frozen_view(np.ascontiguousarray(q))
+        return q, tree.parent, tree.dof_start, tree.rotation, tree.translation, tree.screw, body, place, size, radius
 
     def jacobians(self, q: Array) -> Array:
         """``J`` of all feet, ``(samples, rows of all feet, velocities)``, in the axes of the base."""
@@ -111,14 +117,13 @@ class FloatingRows(SampleRows):
     Examples:
         >>> import dynid, numpy as np
         >>> from dynid.regression.floating_rows import FloatingRows, base_states
-        >>> arm = dynid.demo_robot(effects="none")
+        >>> from dynid.signals.base_motion import BaseMotion
         >>> joints = [dynid.Joint("base", "floating", -1, np.eye(4), np.zeros(6))]
         >>> joint = dynid.Joint("hinge", "revolute", 0, np.eye(4), [0, 0, 0, 0, 0, 1])
         >>> body = [2.0, 0, 0, 0, 0.1, 0, 0.1, 0, 0, 0.1]
         >>> robot = dynid.make_robot("wheel", [*joints, joint], [body, body])
         >>> rng = np.random.default_rng(0)
-        >>> w, b, alpha = rng.normal(size=(3, 50, 3))
-        >>> q, v, a = base_states(robot, w, b, alpha, *rng.normal(size=(3, 50, 1)))
+        >>> q, v, a = base_states(robot, BaseMotion(*rng.normal(size=(3, 50, 3))), *rng.normal(size=(3, 50, 1)))
         >>> samples = dynid.Samples(np.arange(50) / 100, q, v, a, torque=np.zeros((50, 7)))
         >>> rows = FloatingRows(robot, (samples,))
         >>> rows.kind, len(rows.channels)
@@ -173,15 +178,17 @@ class FloatingRows(SampleRows):
 
 
 def base_states(
-    robot: Robot, angular_velocity: Array, proper: Array, angular_acceleration: Array, q: Array, v: Array, a: Array
+    robot: Robot,
+    base: BaseMotion,
+    q: Array,
+    v: Array,
+    a: Array,
 ) -> tuple[Array, Array, Array]:
-    """Position, velocity and acceleration of a floating robot whose base is level at the origin and moves as an IMU there says.
+    """Position, velocity and acceleration of a floating robot whose base is at the origin, at rest but turning.
 
     Args:
         robot: the robot; its gravity is added to what an IMU measures.
-        angular_velocity: of the base in its own axes, ``(samples, 3)``, rad/s.
-        proper: acceleration of its origin less gravity, as an accelerometer reads it, m/s^2.
-        angular_acceleration: rad/s^2.
+        base: motion of the base; where its rotation is not known, it is taken to be level, which no row of the dynamics sees.
         q: positions of the joints ``(samples, joints)``, rad or m.
         v: velocities.
         a: accelerations.
@@ -190,10 +197,12 @@ def base_states(
         position ``(samples, 7 + joints)``, velocity and acceleration ``(samples, 6 + joints)``.
     """
     n = len(q)
-    placed = robot.joints[0].placement[:3, :3]  # gravity is that of the ground
-    position = np.hstack([np.zeros((n, 6)), np.ones((n, 1)), q])
-    velocity = np.hstack([np.zeros((n, 3)), angular_velocity, v])
-    return position, velocity, np.hstack([proper + robot.gravity @ placed, angular_acceleration, a])
+    turned = np.broadcast_to([0.0, 0.0, 0.0, 1.0], (n, 4)) if base.quaternion is None else base.quaternion
+    rotation = robot.joints[0].placement[:3, :3] @ rotation_from_quaternion(turned[:, [3, 0, 1, 2]])
+    fall = np.einsum("nji,j->ni", rotation, robot.gravity)
+    position = np.hstack([np.zeros((n, 3)), turned, q])
+    velocity = np.hstack([np.zeros((n, 3)), base.angular_velocity, v])
+    return position, velocity, np.hstack([base.proper + fall, base.angular_acceleration, a])
 
 
 def contact_torque(contacts: Contacts, q: Array, forces: Sequence[Array]) -> Array:

@@ -37,10 +37,15 @@ class BaseMotion:
     angular_acceleration: Array
     velocity: Array | None = None
     """Of its origin; None where it is not known."""
-    rotation: Array | None = None
-    """Of the base in the world, ``(samples, 3, 3)``; None where it is not known."""
+    quaternion: Array | None = None
+    """Orientation of the base in the world, x, y, z, w; None where it is not known."""
     source: str = ""
     """What it was found from, in words."""
+
+    @property
+    def rotation(self) -> Array | None:
+        """Of the base in the world, ``(samples, 3, 3)``."""
+        return None if self.quaternion is None else rotation_from_quaternion(self.quaternion[:, [3, 0, 1, 2]])
 
 
 def continuous_quaternions(where: str, values: Array) -> Array:
@@ -102,23 +107,23 @@ def base_motion(
     up = None if rotation is None else -np.einsum("nji,j->ni", rotation, gravity)
     acceleration = value("acceleration") if logged else None
     if acceleration is not None and v is not None and up is not None:
-        return BaseMotion(w, acceleration + np.cross(w, v) + up, alpha, v, rotation, "the logged acceleration of the base")
+        return BaseMotion(w, acceleration + np.cross(w, v) + up, alpha, v, quaternion, "the logged acceleration of the base")
     if "imu_acceleration" in columns:
         b = made.position[:, columns["imu_acceleration"]] @ R_imu.T
         b = b - np.cross(alpha, p_imu) - np.cross(w, np.cross(w, p_imu))
-        return BaseMotion(w, b, alpha, v, rotation, f"the accelerometer and {turning}")
+        return BaseMotion(w, b, alpha, v, quaternion, f"the accelerometer and {turning}")
     if up is None:
         raise InputError(
             "the log has neither an accelerometer (imu_ax..) nor the orientation of the base (base_qx.. base_qw), expected one of them"
         )
     if "velocity" in columns:
         assert v is not None
-        return BaseMotion(w, rate("velocity") + np.cross(w, v) + up, alpha, v, rotation, "the twist of the base")
+        return BaseMotion(w, rate("velocity") + np.cross(w, v) + up, alpha, v, quaternion, "the twist of the base")
     if "position" in columns:
         assert rotation is not None
         second = np.einsum("nji,nj->ni", rotation, made.acceleration[:, columns["position"]])
-        return BaseMotion(w, second + up, alpha, v, rotation, "the pose of the base")
-    return BaseMotion(w, up, alpha, v, rotation, "the orientation of the base, as if it did not accelerate")
+        return BaseMotion(w, second + up, alpha, v, quaternion, "the pose of the base")
+    return BaseMotion(w, up, alpha, v, quaternion, "the orientation of the base, as if it did not accelerate")
 
 
 def body_rate(quaternion: Array, rate: Array) -> Array:

@@ -50,11 +50,18 @@ def _against_gravity(motion: BaseMotion, own: Array, gravity: Array) -> list[Fin
     up = -np.einsum("nji,j->ni", motion.rotation, gravity)
     along = float(np.sum(own * up) / max(float(np.sum(up * up)), 1e-300))
     if along < -0.5:
-        what, remedy = "the accelerometer points down at rest: the sign of gravity is wrong", "turn the signs of imu_ax, imu_ay, imu_az"
+        what, remedy = (
+            "the accelerometer points down at rest: the sign of gravity is wrong",
+            "turn the signs of imu_ax, imu_ay, imu_az",
+        )
         return [Finding("error", what, remedy, code="gravity_sign", values={"along": along})]
     if along < 0.7:
         what = f"the accelerometer shows {100.0 * along:.3g} % of gravity along the vertical of the orientation: its axes are others"
-        return [Finding("error", what, "give the pose of the IMU on the base (--imu-pose)", code="imu_axes", values={"along": along})]
+        return [
+            Finding(
+                "error", what, "give the pose of the IMU on the base (--imu-pose)", code="imu_axes", values={"along": along}
+            )
+        ]
     return []
 
 
@@ -76,14 +83,16 @@ def _quaternion(made: Samples, columns: Mapping[str, slice]) -> list[Finding]:
         return []
     if other < AGREES:
         what = "the quaternion of the base turns as its angular velocity says if its columns are w, x, y, z, expected x, y, z, w"
-        return [Finding("error", what, "rename its columns (base_qw first)", code="quaternion_order", values={"misfit": as_read})]
+        return [
+            Finding("error", what, "rename its columns (base_qw first)", code="quaternion_order", values={"misfit": as_read})
+        ]
     what = f"the angular velocity of the base differs from the rate of its orientation by {100.0 * as_read:.3g} %"
     remedy = "base_wx.. are in the axes of the base, not of the world; look at their order and signs"
     return [Finding("warning", what, remedy, code="base_turns", values={"misfit": as_read})]
 
 
 def check_feet(robot: Robot, feet: Sequence[Foot], samples: Samples, velocity: Array) -> list[Finding]:
-    """Speed of every foot while it touches the ground and while it does not: flags that are inverted, feet that slip, feet that never lift."""
+    """Flags that are inverted, feet that slip, feet that never lift: by the speed of every foot on the ground and in the air."""
     assert samples.contact is not None
     v = np.array(samples.velocity)
     v[:, :3] = velocity
@@ -108,10 +117,14 @@ def check_feet(robot: Robot, feet: Sequence[Foot], samples: Samples, velocity: A
             found.append(Finding("warning", what, remedy, (name,), "slipping_foot", {"down": down, "up": up}))
     if len(always) == len(feet):
         what = (
-            f"all feet ({', '.join(always)}) touch the ground throughout: the torque of the legs cannot be told from forces on the feet, and "
-            "only what moves the whole robot is known"
+            f"all feet ({', '.join(always)}) touch the ground throughout: joints have no rows of their own, and only the six rows of the "
+            "whole robot are left, so that links, friction and rotors of the legs are known less well or not at all"
         )
-        found.append(Finding("warning", what, "log steps, or lift the robot, to know the links of the legs", tuple(always), "feet_always"))
+        found.append(
+            Finding(
+                "warning", what, "log steps, or lift the robot, to know the links of the legs", tuple(always), "feet_always"
+            )
+        )
     return found
 
 
@@ -120,7 +133,11 @@ def check_poses(robot: Robot, samples: Sequence[Samples]) -> None:
     q = np.concatenate([one.position[:, 7:] for one in samples])
     turning = max(float(np.abs(one.velocity[:, 3:6]).max()) for one in samples)
     proper = np.concatenate([one.acceleration[:, :3] for one in samples])
-    if float(np.ptp(q, axis=0).max(initial=0.0)) < 10 * STILL_RAD and turning < TURNS and float(np.ptp(proper, axis=0).max()) < 0.5:
+    if (
+        float(np.ptp(q, axis=0).max(initial=0.0)) < 10 * STILL_RAD
+        and turning < TURNS
+        and float(np.ptp(proper, axis=0).max()) < 0.5
+    ):
         raise InputError(
             f"robot '{robot.name}' never leaves one pose, so that nothing but a few sums can be known; expected joints or a base that move"
         )

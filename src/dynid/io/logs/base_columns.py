@@ -84,7 +84,11 @@ def contact_columns(where: str, columns: Sequence[str], feet: Sequence[str]) -> 
     """The column that says when each foot touches the ground: by the name of its frame, or by a beginning of it that no other has."""
     named: dict[str, str] = {}
     for name in columns:
-        for pattern in (r"(?:foot_|feet_)?contacts?_(?:state_|flag_|force_)?(.+)", r"(.+?)_(?:in_)?contact(?:_state|_flag)?", r"foot_force_(.+)"):
+        for pattern in (
+            r"(?:foot_|feet_)?contacts?_(?:state_|flag_|force_)?(.+)",
+            r"(.+?)_(?:in_)?contact(?:_state|_flag)?",
+            r"foot_force_(.+)",
+        ):
             if (match := re.fullmatch(pattern, fold(name))) is not None:
                 named.setdefault(match[1], name)
                 break
@@ -120,7 +124,9 @@ def force_columns(where: str, columns: Sequence[str], frame: str) -> list[str]:
         if all(three):
             more = [folded.get(moment + axis) for axis in "xyz"]
             return [str(name) for name in (three + more if all(more) else three)]
-    raise InputError(f"{where}: no force is measured at frame '{frame}', expected columns {frame}_fx, {frame}_fy, {frame}_fz")
+    raise InputError(
+        f"{where}: no force is measured at frame '{frame}', expected columns {frame}_fx, {frame}_fy, {frame}_fz"
+    )
 
 
 def read_columns(file: LogFile, columns: Sequence[str], options: ReadOptions) -> Recording:
@@ -149,4 +155,3 @@ def touching(values: Array, threshold: float | None = None) -> Array:
     most = float(np.max(np.abs(values), initial=0.0))
     limit = (0.5 if most <= 1.0 else 0.1 * most) if threshold is None else threshold
     return (np.abs(values) > limit).astype(np.float64)
-
