@@ -1,4 +1,4 @@
-"""Motion of a base from its pose, twist and IMU, on one smooth motion whose derivatives are known from SymPy-free calculus."""
+"""Motion of a base from its pose, twist and IMU, on one smooth motion of Pinocchio's."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def log(t: Array, place: pin.SE3) -> tuple[Samples, dict[str, slice]]:
             place.rotation.T @ v[3:],
         ]
 
-    names = dict(position=3, orientation=4, velocity=3, angular_velocity=3, acceleration=3, angular_acceleration=3)
-    names |= dict(imu_acceleration=3, imu_angular_velocity=3)
+    names = {"position": 3, "orientation": 4, "velocity": 3, "angular_velocity": 3, "acceleration": 3}
+    names |= {"angular_acceleration": 3, "imu_acceleration": 3, "imu_angular_velocity": 3}
     ends = np.cumsum([0, *names.values()])
     columns = {name: slice(int(a), int(b)) for name, a, b in zip(names, ends[:-1], ends[1:], strict=True)}
     step = 1e-3

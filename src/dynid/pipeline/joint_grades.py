@@ -57,7 +57,7 @@ def grade_joints(run: IdentificationResult) -> tuple[JointGrade, ...]:
     if judged is None or run.data is None or not run.samples or len(judged.rmse) != len(run.robot.driven_joints):
         return ()
     recordings = run.data.unseen.recordings if run.data.unseen is not None else run.recordings
-    noise = _noise([one.torque for one in recordings if one.torque is not None])
+    noise = torque_noise([one.torque for one in recordings if one.torque is not None])
     floor = _noise_floor(run, recordings, noise)
     error, own = np.asarray(judged.rmse), np.asarray(judged.relative_error_per_channel)
     left_out = np.isnan(own)  # channels without a weight: they are in no error
@@ -85,7 +85,7 @@ def overall_grade(joints: Sequence[JointGrade]) -> Grade:
     return "good" if all(joint.grade == "good" for joint in joints) else "usable"
 
 
-def _noise(signals: Sequence[Array]) -> Array:
+def torque_noise(signals: Sequence[Array]) -> Array:
     """Standard deviation of the noise of each column: white noise, or the steps that it is recorded in."""
     found = []
     for values in signals:
@@ -105,7 +105,12 @@ def _noise_floor(run: IdentificationResult, recordings: Sequence[Recording], noi
     period_s = nominal_period_s(recordings[0].time)
     if run.judged_hz is None:
         return noise
-    shaken = _noise([one.position for one in recordings]) * (2.0 * np.pi) ** 2 * run.judged_hz**2.5 * np.sqrt(0.4 * period_s)
+    shaken = (
+        torque_noise([one.position for one in recordings])
+        * (2.0 * np.pi) ** 2
+        * run.judged_hz**2.5
+        * np.sqrt(0.4 * period_s)
+    )
     inertia = np.diagonal(run.mass_matrix(recordings[0].position.mean(axis=0)), axis1=-2, axis2=-1).reshape(-1)
     return np.asarray(np.hypot(noise * np.sqrt(min(1.0, 2.0 * run.judged_hz * period_s)), inertia * shaken))
 
