@@ -78,7 +78,7 @@ def validate(
         if forward:
             raise InputError(f"--replay drives a robot that stands fixed; that of run '{run}' floats")
         found = _Found(paths, *validate_floating(known, paths, asked))
-        found.tell(max_error, json)
+        found.tell(max_error, json, verbose)
         end_above(found.verdict.relative_error, max_error)
         return
     unseen = unseen_logs(known, paths, **asked)
