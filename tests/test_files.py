@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
-from dynid.files import read_json, write_atomically, write_bytes, write_json, write_text
+from dynid.files import (
+    check_memory,
+    csv_lines,
+    memory_budget,
+    read_json,
+    write_atomically,
+    write_bytes,
+    write_json,
+    write_text,
+)
 from messages import facts
 
 
@@ -55,3 +64,24 @@ def test_impossible_places_are_named(tmp_path: Path) -> None:
         write_bytes(tmp_path / "no" / "x", b"")
     with pytest.raises(InputError, match="it is a folder"):
         write_bytes(tmp_path, b"")
+
+
+def test_the_budget_is_a_share_of_memory_or_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DYNID_MEMORY_GB", raising=False)
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < memory_budget() <= 0.25 * machine
+    monkeypatch.setenv("DYNID_MEMORY_GB", "1.5")
+    assert memory_budget() == 1.5 * 2**30
+    check_memory("x.npz", 1.5 * 2**30)
+    with pytest.raises(InputError, match=r"x\.npz needs 2 GiB of memory, expected at most 1\.5 GiB; .* DYNID_MEMORY_GB=2 "):
+        check_memory("x.npz", 2.0 * 2**30)
+    for wrong in ("much", "-1", "nan", "0", "inf"):
+        monkeypatch.setenv("DYNID_MEMORY_GB", wrong)
+        with pytest.raises(InputError, match=f"DYNID_MEMORY_GB is '{wrong}', expected a number of GiB"):
+            memory_budget()
+
+
+def test_a_table_with_a_cell_beyond_the_limit_of_the_parser_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("name,value\nm1," + "1" * 140_000 + "\n")
+    with pytest.raises(InputError, match=r"values '.*x\.csv' is no table: field larger"):
+        csv_lines(tmp_path / "x.csv", "values")

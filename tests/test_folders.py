@@ -185,3 +185,18 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     for place in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(InputError, match="cannot write"), changed_folder(place):
             pass
+
+
+@pytest.mark.parametrize("way", ["removed", "link"])
+def test_a_journal_that_came_with_a_folder_changes_nothing_outside(way: str, tmp_path: Path) -> None:
+    victim = fill(tmp_path / "home", {"diary.txt": "mine"})
+    folder = fill(tmp_path / "run", {"a.txt": "old"})
+    journal = folder / ".dynid.journal"
+    if way == "removed":
+        fill(journal, {".removed": "../home/diary.txt"})
+    else:
+        (folder / "sub").symlink_to(victim)
+        fill(journal, {"sub/diary.txt": "theirs"})
+    with pytest.raises(InputError, match=r"journal that would change .* which is not in it"):
+        complete(folder)
+    assert content(victim) == {"diary.txt": "mine"}

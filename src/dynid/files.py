@@ -31,6 +31,42 @@ DEEPEST = 60
 LARGEST_INTEGER = 2**63
 
 
+BUDGET = "DYNID_MEMORY_GB"
+"""Environment variable: how much memory a file may ask for, in GiB; a share of the machine's where it is not set."""
+BUDGET_SHARE = 0.25
+
+
+def memory_budget() -> int:
+    """Bytes that what a file asks for may take: ``DYNID_MEMORY_GB``, else a quarter of the memory of the machine or its container."""
+    given = os.environ.get(BUDGET, "")
+    if given:
+        try:
+            if 0.0 < float(given) < math.inf:
+                return int(float(given) * 2**30)
+        except ValueError:
+            pass
+        raise InputError(f"{BUDGET} is '{given}', expected a number of GiB such as 16")
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with contextlib.suppress(OSError, ValueError):  # "max" where a container has no limit
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return int(BUDGET_SHARE * min(found))
+
+
+def check_memory(what: str, need: float, remedy: str = "") -> None:
+    """Refuse what would take more memory than the budget, before any of it is taken.
+
+    Args:
+        what: subject of the refusal, such as "log.npz".
+        need: bytes it would take.
+        remedy: what else the user can do.
+    """
+    if need > (allowed := memory_budget()):
+        raise InputError(
+            f"{what} needs {need / 2**30:.3g} GiB of memory, expected at most {allowed / 2**30:.3g} GiB; "
+            f"{f'{remedy}, or ' if remedy else ''}allow more with {BUDGET}={math.ceil(need / 2**30)} in the environment"
+        )
+
+
 def read_limited(path: Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
     """The content of an ordinary file that is not too long; a pipe or a device would have no end.
 
@@ -81,20 +117,17 @@ def csv_lines(path: Path, what: str, verb: str = "is") -> list[tuple[int, list[s
         verb: of that word in a sentence.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{what} '{path}' cannot be read: {error.strerror or error}") from None
+        text = read_limited(path, f"{what} '{path}'").decode("utf-8-sig")
+        rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines())]
     except UnicodeDecodeError as error:
         raise InputError(f"{what} '{path}' {verb} not text: {error}") from None
-    return [
-        (number, [cell.strip() for cell in row])
-        for number, row in enumerate(csv.reader(text.splitlines()), start=1)
-        if any(cell.strip() for cell in row)
-    ]
+    except csv.Error as error:  # such as a cell of 140,000 characters
+        raise InputError(f"{what} '{path}' {verb} no table: {error}") from None
+    return [(number, row) for number, row in enumerate(rows, start=1) if any(row)]
 
 
 def check_tree(value: Any, what: str, depth: int = 0) -> None:
-    """Refuse integers that no number of a computer holds, and tables too deep to walk through."""
+    """Refuse integers that no number of a computer holds, dates, and tables too deep to walk through."""
     if depth > DEEPEST:
         raise InputError(f"{what} has tables inside tables, more than {DEEPEST} deep")
     if isinstance(value, dict):
@@ -105,8 +138,11 @@ def check_tree(value: Any, what: str, depth: int = 0) -> None:
         for item in value:
             if not isinstance(item, float | str | bool):
                 check_tree(item, what, depth + 1)
-    elif isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-        raise InputError(f"{what} has an integer of {value.bit_length()} bits, expected at most 64")
+    elif isinstance(value, int):
+        if abs(value) > LARGEST_INTEGER:
+            raise InputError(f"{what} has an integer of {value.bit_length()} bits, expected at most 64")
+    elif value is not None and not isinstance(value, float | str):
+        raise InputError(f"{what} has the {type(value).__name__} {value}, expected numbers, text, lists and tables")
 
 
 def _first_line(error: BaseException) -> str:
@@ -176,25 +212,24 @@ def json_object(content: bytes, path: Path) -> dict[str, Any]:
     return value
 
 
-MOST_ARRAY_BYTES = 2**30
-"""No array of numbers that belongs to a model is larger."""
-
-
-def read_arrays(content: bytes, path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Arrays of numbers of an npz archive, those of ``names`` that it has; sizes are checked before anything is unpacked.
+def read_arrays(content: bytes, path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """Arrays of numbers and text of an npz archive; sizes are checked before anything is unpacked.
 
     Args:
         content: bytes of the archive.
         path: the file they came from, for a refusal.
-        names: arrays to read.
+        names: arrays to read, those that it has; None for all.
     """
     found: dict[str, NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-            for name in names:
+            check_memory(f"'{path}'", sum(entry.file_size for entry in members.values()))
+            for name in members if names is None else names:
                 if name in members:
                     found[name] = _array(archive, members[name])
+    except InputError:
+        raise
     except Exception as error:  # decoders raise nearly anything on damaged archives
         text = str(error).strip().splitlines()
         raise InputError(
@@ -204,15 +239,15 @@ def read_arrays(content: bytes, path: Path, names: Sequence[str]) -> dict[str, N
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array of numbers; its header alone would make NumPy reserve the memory."""
+    """One array; its header alone would make NumPy reserve the memory."""
     with archive.open(entry) as stream:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
         size = math.prod(shape) * dtype.itemsize
-        if dtype.kind not in "iuf":
+        if dtype.kind not in "biufU":
             raise ValueError(f"array '{entry.filename}' holds {dtype}, expected numbers")
-        if size > min(entry.file_size, MOST_ARRAY_BYTES):
+        if size > entry.file_size:
             raise ValueError(f"array '{entry.filename}' declares shape {shape}, more than it holds")
     with archive.open(entry) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)

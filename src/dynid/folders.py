@@ -358,7 +358,7 @@ def _replay(place: Path, journal: Path) -> None:
             relative = source.relative_to(journal)
             if str(relative) == _GONE:
                 continue
-            goal = place / relative
+            goal = _inside(place, str(relative))
             if not source.is_symlink() and goal.exists() and source.samefile(goal):
                 continue
             goal.parent.mkdir(parents=True, exist_ok=True)
@@ -366,10 +366,20 @@ def _replay(place: Path, journal: Path) -> None:
     record = journal / _GONE
     for name in record.read_bytes().decode().split("\0") if record.is_file() else ():
         if name:
-            (place / name).unlink(missing_ok=True)
+            _inside(place, name).unlink(missing_ok=True)
     for root, _, _ in os.walk(place):
         _sync(Path(root))
     shutil.rmtree(journal)
+
+
+def _inside(place: Path, name: str) -> Path:
+    """A file of the folder; a journal that came with a folder from elsewhere may name others, by ``..`` or through a link."""
+    goal = place / name
+    if goal.name in ("", "..") or not goal.parent.resolve().is_relative_to(place):
+        raise InputError(
+            f"folder '{place}' has a journal that would change '{goal}', which is not in it; remove the folder that ends in {_JOURNAL}"
+        )
+    return goal
 
 
 def _rename(source: Path, goal: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from rich.text import Text
 from typer.main import get_command
 
-from cli_program import app
+from cli_program import app, dynid
 
 
 def verbs(group, name=""):
@@ -33,3 +33,32 @@ def test_no_word_of_a_help_text_is_lost(command) -> None:
 def test_every_verb_says_what_it_does_and_shows_an_example(command) -> None:
     shown = Text.from_markup(command.help or "").plain
     assert re.search(r"\bdynid \w", shown), command.name
+
+
+def test_help_of_identify_fits_sixty_lines_and_the_rest_is_on_the_second_floor() -> None:
+    short, whole = dynid("identify", "--help"), dynid("identify", "--help-all")
+    assert short.returncode == whole.returncode == 0
+    assert len(short.stdout.strip().splitlines()) <= 60
+    flags = {flag for one in get_command(app).commands["identify"].params for flag in one.opts if flag.startswith("--")}
+    assert {flag for flag in flags if flag not in whole.stdout} == set()
+    assert "--split" in short.stdout
+    assert "--signal-band-hz" not in short.stdout
+
+
+@pytest.mark.parametrize("command", list(verbs(get_command(app))))
+def test_every_verb_has_both_floors(command) -> None:
+    assert any("--help-all" in one.opts for one in command.params)
+
+
+def test_a_misspelt_flag_names_the_nearest() -> None:
+    done = dynid("identify", "a.urdf", "b.csv", "--slpit", "0.5")
+    assert done.returncode == 2
+    assert "--split" in done.stderr
+    assert "--spring" not in done.stderr
+
+
+def test_the_program_alone_says_what_to_do_first() -> None:
+    done = dynid()
+    assert done.returncode == 0
+    for verb in ("demo", "guide", "data", "identify"):
+        assert f"dynid {verb}" in done.stdout

@@ -57,7 +57,7 @@ def test_a_misspelt_joint_is_asked_about(bench: Bench, tmp_path: Path) -> None:
     recording = read_recording(bench.log, bench.truth)
     log = write_recording(recording, tmp_path / "log.csv", by_name=True)
     log.write_text(log.read_text().replace("_elbow", "_ellbow"))
-    shown = CliRunner().invoke(app, ["data", str(log), "--robot", str(bench.urdf)]).stdout
+    shown = " ".join(CliRunner().invoke(app, ["data", str(log), "--robot", str(bench.urdf)]).stdout.split())
     assert (
         "warning: column 'q_ellbow' is not used; did you mean joint 'elbow', which has no column and is locked at 0" in shown
     )

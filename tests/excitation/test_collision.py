@@ -215,7 +215,7 @@ def test_the_motion_stays_above_the_mounting_plane(tmp_path: Path, shapes: bool)
     quick = ("--seconds", 2, "--starts", 2, "--period", 5, "--harmonics", 2, "--effects", "none", *down, "-o", out)
     done = dynid("excite", path, *quick)
     assert done.returncode == 0, done.stderr
-    assert "smallest clearance:" in done.stdout
+    assert "clearance" in done.stdout
     assert "left_wheel" in done.stdout
 
     def lowest() -> float:

@@ -124,14 +124,16 @@ def test_a_motion_designed_in_python_keeps_its_clearance():
     assert found.playable.closed
     apart, _ = usual_clearance(robot)
     q = found.playable.evaluate(found.playable.grid(4000))[0]
-    assert apart.distances(q).min() >= 0.01 - 1e-6
+    assert (apart.distances(q) >= apart.least - 1e-6).all()
+    assert np.median(apart.least) == 0.05
+    np.testing.assert_allclose(found.limits.velocity, 0.7 * robot.limits("dq_max"))
     free = dynid.design_excitation(
         robot, period=8.0, harmonics=3, starts=1, seconds=60.0, engine="serial", collision=False, rest=False
     )
     assert free.margins.clearance is None
     assert (
-        apart.distances(free.playable.evaluate(free.playable.grid(4000))[0]).min() < 0.0
-    )  # the check was what kept it apart
+        apart.distances(free.playable.evaluate(free.playable.grid(4000))[0]) < apart.least
+    ).any()  # the check was what kept it apart
 
 
 def test_limits_of_ones_own_are_taken_and_bodies_kept_apart_all_the_same(monkeypatch):

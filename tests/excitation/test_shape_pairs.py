@@ -377,10 +377,25 @@ def test_shapes_of_sdf_that_cannot_be_had(tmp_path: Path, hand: str, words: tupl
 
 def test_a_designed_motion_keeps_clear_of_the_table_by_mujocos_distances(tmp_path: Path) -> None:
     path, out = mjcf(tmp_path), tmp_path / "motion.csv"
-    options = ("--seconds", 2, "--starts", 1, "--period", 5, "--harmonics", 2, "--effects", "none", "--velocity", 2)
+    options = (
+        "--seconds",
+        2,
+        "--starts",
+        1,
+        "--period",
+        5,
+        "--harmonics",
+        2,
+        "--effects",
+        "none",
+        "--velocity",
+        2,
+        "--acceleration",
+        8,
+    )
     done = dynid("excite", path, *options, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert "smallest clearance:" in done.stdout
+    assert "clearance" in done.stdout
     assert "capsule" not in done.stdout
     table = np.genfromtxt(out, delimiter=",", names=True)
     q = np.column_stack([table[f"q{k + 1}"] for k in range(4)])[::10]

@@ -10,13 +10,14 @@ import pytest
 from dynid.dynamics.inverse_dynamics import random_states, random_states_within_limits
 from dynid.dynamics.regressors import energy_regressor, torque_regressor
 from dynid.errors import InputError, UnknownNameError
+from dynid.io.demo import demo_robot
 from dynid.io.robots.read import read_robot
 from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.effects.linear import Armature, Offset, Viscous
 from dynid.model.inertia import change_of_frame
 from dynid.model.joint import Joint
 from dynid.model.robot import make_robot
-from dynid.regression.base import BaseReduction, _usual_lengths, reduce_to_base
+from dynid.regression.base import BaseReduction, _usual_lengths, find_base, reduce_to_base
 from dynid.regression.independence import independent_columns
 from messages import facts
 from problems import planar_2r, random_motion, random_phi, random_pose, random_tree
@@ -402,3 +403,10 @@ def test_the_usual_length_of_a_column_is_the_longest_of_its_unit():
     found = _usual_lengths(robot, np.diag(lengths))
     expected = np.array([0.2, *[0.5] * 3, *[0.7] * 6])
     np.testing.assert_allclose(found, [*expected, *expected, *np.zeros(n - 20)])
+
+
+def test_a_robot_whose_base_parameters_would_not_fit_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = demo_robot(effects="viscous")
+    monkeypatch.setenv("DYNID_MEMORY_GB", "0.0001")
+    with pytest.raises(InputError, match=r"with 7 joints needs 0\.0007\d* GiB of memory, expected at most 0\.0001 GiB"):
+        find_base(robot)

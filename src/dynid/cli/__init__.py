@@ -42,7 +42,8 @@ def main() -> None:
         sys.stderr.write(f"dynid: {error}\n")
         sys.exit(2)
     except MemoryError as error:
-        sys.stderr.write(f"dynid: this needs more memory than there is: {error}\n")
+        reason = f": {error}" if str(error) else "; fewer rows (--from, --to) or joints (--lock) need less"
+        sys.stderr.write(f"dynid: this needs more memory than there is{reason}\n")
         sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as end:
         if (

@@ -15,7 +15,8 @@ def show_sensor(found: SensorBody) -> None:
     """The body on a sensor by every method, and the offsets."""
     best = found.best
     show(f"body on the sensor, in frame '{found.frame}'; {found.filter.describe()}")
-    show_body(best)
+    for line in body_lines(best):
+        show(line)
     force, moment = found.offsets[:3], found.offsets[3:]
     show(f"offsets of the sensor: {numbers_text(force, 3)} N, {numbers_text(moment, 4)} N m")
     if found.gravity is not None:
@@ -52,14 +53,15 @@ def _spread_text(values: Any) -> str:
     return ", ".join(f"{value:.2g}" for value in values)
 
 
-def show_body(body: BodyEstimate) -> None:
+def body_lines(body: BodyEstimate) -> list[str]:
     """Mass, centre and inertia of a body with their 95 % intervals."""
-    show(f"mass {body.mass:.4f} +- {1.96 * body.sigma[0]:.4f} kg (95 %)")
-    show(f"centre of mass [{numbers_text(body.com, 5)}] +- [{_spread_text(1.96 * body.com_sigma)}] m")
-    for row, spread in zip(body.inertia, body.inertia_sigma, strict=True):
-        show(
-            "inertia about it " + "  ".join(f"{value: .5f}" for value in row) + f"  +- {_spread_text(1.96 * spread)} kg m^2"
-        )
-    show(f"physically consistent: {'yes' if body.feasible else 'no'}")
-    if body.unknown:
-        show(f"not determined by these data: {', '.join(body.unknown)}")
+    lines = [
+        f"mass {body.mass:.4f} +- {1.96 * body.sigma[0]:.4f} kg (95 %)",
+        f"centre of mass [{numbers_text(body.com, 5)}] +- [{_spread_text(1.96 * body.com_sigma)}] m",
+    ]
+    lines += [
+        "inertia about it " + "  ".join(f"{value: .5f}" for value in row) + f"  +- {_spread_text(1.96 * spread)} kg m^2"
+        for row, spread in zip(body.inertia, body.inertia_sigma, strict=True)
+    ]
+    lines.append(f"physically consistent: {'yes' if body.feasible else 'no'}")
+    return [*lines, f"not determined by these data: {', '.join(body.unknown)}"] if body.unknown else lines

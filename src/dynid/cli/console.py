@@ -46,6 +46,25 @@ def show_note(text: str) -> None:
         sys.stdout.write(f"note: {text}\n")
 
 
+def wants_notes() -> bool:
+    """Whether remarks beside the result are shown."""
+    return not _Manner.quiet
+
+
+COLUMNS = 100
+"""Places in a line of a screen; a wider terminal is not used, since longer lines are harder to read."""
+
+
+def columns() -> int:
+    """Places in a line: those of the terminal, at most 100; 100 where the output goes to a file or a pipe."""
+    return max(20, min(COLUMNS, shutil.get_terminal_size().columns)) if sys.stdout.isatty() else COLUMNS
+
+
+def in_colour() -> bool:
+    """Whether the output is a terminal that shows colour, and the user did not forbid it (``NO_COLOR``)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def show_failure(text: str) -> None:
     """Why a command ends with a code other than zero though it wrote its result; on stderr, as errors are."""
     sys.stderr.write(f"dynid: {text}\n")
@@ -68,7 +87,7 @@ def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str 
     cells = [[str(cell) for cell in row] for row in rows]
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else _WIDE  # a file or a pipe has no width of its own
-    plain = _plain_table(header, cells, title, text, width, bold=terminal and os.environ.get("TERM") != "dumb")
+    plain = _plain_table(header, cells, title, text, width, bold=in_colour())
     if plain is None:
         _folded_table(header, cells, title, text, None if terminal else width)
     else:
@@ -194,10 +213,10 @@ def log_to_stderr() -> None:
         logger.propagate = False
 
 
-def check_max_error(max_error: float | None, expected: str = "a fraction such as 0.05") -> None:
+def check_max_error(max_error: float | None, expected: str = "a fraction such as 0.05", flag: str = "--max-error") -> None:
     """Refuse a limit that no error can be held against."""
     if max_error is not None and not 0.0 <= max_error < math.inf:
-        raise InputError(f"--max-error is {max_error:g}, expected {expected}")
+        raise InputError(f"{flag} is {max_error:g}, expected {expected}")
 
 
 def end_above(error: float, max_error: float | None) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.console import log_to_stderr, show
+from dynid.cli.help import FIRST_STEPS, TwoFloors
 from dynid.cli.schema import constraints_table, takes_quiet
 from dynid.errors import InputError
 
@@ -57,18 +58,17 @@ def program(verbs: Iterable[str] = VERBS) -> typer.Typer:
     made = typer.Typer(
         name="dynid",
         help="Robot dynamic identification: from a robot description and logs of its motion to a validated dynamic model.",
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback()(_common)
+    made.callback(invoke_without_command=True)(_common)
     for name in verbs:
         verb = getattr(import_module(f"dynid.{VERBS[name]}"), name.replace("-", "_"))
         if isinstance(verb, typer.Typer):
             made.add_typer(verb, name=name)
         else:
-            made.command(name)(takes_quiet(verb))
+            made.command(name, cls=TwoFloors)(takes_quiet(verb))
     return made
 
 
@@ -81,10 +81,14 @@ def _show_version(asked: bool) -> None:
 
 
 def _common(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
+    if ctx.invoked_subcommand is None:
+        show(FIRST_STEPS.rstrip())
+        raise typer.Exit
     log_to_stderr()
 
 

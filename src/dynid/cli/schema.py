@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from dynid.cli.console import be_quiet, log_to_stderr
+from dynid.cli.help import show_all
 from dynid.option_types import TRUST_XACRO, Switch, default_of, flag_of, is_flag, kind_of, options_of
 
 RobotFile: TypeAlias = Annotated[
@@ -27,8 +28,8 @@ RobotFile: TypeAlias = Annotated[
     ),
 ]
 _LOGS = (
-    "Logs: CSV, parquet, npz, MCAP; also a folder, a pattern in quotes ('logs/*.csv'), a URL (https://, s3://, gs://). "
-    "LOG@10:25 is the part from 10 to 25 s."
+    "Logs: CSV, parquet, npz, ROS bags; LOG@10:25 is the part from 10 to 25 s. Also a folder, a pattern in quotes ('logs/*.csv'), a URL "
+    "(https://, s3://, gs://)."
 )
 LogFiles: TypeAlias = Annotated[list[str], typer.Argument(metavar="LOG...", help=_LOGS, show_default=False)]
 OptionalRobotFile: TypeAlias = Annotated[
@@ -45,7 +46,8 @@ UnseenLogs: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--validate", metavar="LOG", help="Unseen log to validate on; repeat for several.", show_default=False),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
+Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", help="Print everything, not just one screen.")]
 Output: TypeAlias = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
 RunFolder: TypeAlias = Annotated[
     Path | None, typer.Option("-o", "--output", help="Folder to write the run into; default: run.", show_default=False)
@@ -77,15 +79,24 @@ def constraints_table(path: Path | None) -> dict[str, Any]:
     return read_constraints_table(path)
 
 
-LAST = {"json": 1, "trust_xacro": 2, "quiet": 3}
+LAST = {"verbose": 1, "json": 2, "trust_xacro": 3, "quiet": 4, "help_all": 5}
 """Flags that every verb shows last, in this order."""
 
 
 def takes_quiet(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb the flag ``--quiet``, which every verb has, and ``--trust-xacro`` where it takes a robot."""
-    quiet: dict[str, Any] = {"help": "Only the result and errors: no progress, no notes.", "show_default": False}
+    quiet: dict[str, Any] = {"help": "No progress, no notes: only the result and errors.", "show_default": False}
     trust: dict[str, Any] = {"help": "Let the package xacro run the expressions of a .xacro file.", "show_default": False}
-    flags = [_keyword("quiet", Annotated[bool, typer.Option("--quiet", "-q", **quiet)], default=False)]
+    more: dict[str, Any] = {
+        "help": "Show every option and exit.",
+        "is_eager": True,
+        "callback": show_all,
+        "show_default": False,
+    }
+    flags = [
+        _keyword("quiet", Annotated[bool, typer.Option("--quiet", "-q", **quiet)], default=False),
+        _keyword("help_all", Annotated[bool, typer.Option("--help-all", **more)], default=False),
+    ]
     if {"robot", "model", "run", "unloaded"} & inspect.signature(verb).parameters.keys():
         flags.append(_keyword("trust_xacro", Annotated[bool, typer.Option("--trust-xacro", **trust)], default=False))
 

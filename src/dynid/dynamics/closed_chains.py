@@ -125,8 +125,33 @@ class Closures:
         status[unsure & (status == kernel.CLOSED)] = kernel.OPEN
         return found, status, where, size
 
+    def reachable(self, q: Array) -> BoolArray:
+        """Which positions of the actuated joints close on the branch of the description, away from singular poses."""
+        found, status, _, _ = self.attempt(np.ascontiguousarray(q))
+        good = status == 0
+        good[good] = ~self._singular(self._followed(np.ascontiguousarray(found[good]))[1])
+        return np.asarray(good)
+
     def follow(self, position: Array, v: Array | None = None, a: Array | None = None) -> TreeMotion:
         """``G`` at closed positions of the tree, with velocities and accelerations where they are given."""
+        from dynid.dynamics import loop_kernels as kernel
+
+        motion, share, least = self._followed(position, v, a)
+        bad = np.flatnonzero(self._singular(share))
+        if len(bad):
+            self._refuse(int(bad[0]), len(bad), len(position), kernel.SINGULAR, int(least[bad[0]]), float(share[bad[0]]))
+        return motion
+
+    @staticmethod
+    def _singular(share: Array) -> BoolArray:
+        from dynid.dynamics import loop_kernels as kernel
+
+        return np.asarray(~(share >= kernel.NEARLY_SINGULAR))
+
+    def _followed(
+        self, position: Array, v: Array | None = None, a: Array | None = None
+    ) -> tuple[TreeMotion, Array, IntArray]:
+        """The same with what tells singular poses: the least pivot as a share of its row, and whose it is."""
         from dynid.dynamics import loop_kernels as kernel
 
         n, n_tree, n_actuated = len(position), len(self.joint_names), len(self.actuated)
@@ -136,24 +161,9 @@ class Closures:
         still = np.zeros((n, n_actuated))
         given = (position, still if v is None else v, still if a is None else a)
         q, speed, rate = (frozen_view(np.ascontiguousarray(part)) for part in given)  # so that one signature is compiled
-        kernel.follow(
-            q,
-            speed,
-            rate,
-            self.tree,
-            self._closures,
-            self._order,
-            v is not None or a is not None,
-            G,
-            v_tree,
-            a_tree,
-            share,
-            least,
-        )
-        bad = np.flatnonzero(~(share >= kernel.NEARLY_SINGULAR))
-        if len(bad):
-            self._refuse(int(bad[0]), len(bad), n, kernel.SINGULAR, int(least[bad[0]]), float(share[bad[0]]))
-        return TreeMotion(position, v_tree, a_tree, G)
+        moving = v is not None or a is not None
+        kernel.follow(q, speed, rate, self.tree, self._closures, self._order, moving, G, v_tree, a_tree, share, least)
+        return TreeMotion(position, v_tree, a_tree, G), share, least
 
     def _cell(self, q: Array) -> IntArray:
         """Number of the cell of actuated positions that holds each row; outside the range the cell at its edge."""

@@ -5,8 +5,10 @@ Shapes are those that the robot's description has for collisions (``shape_pairs.
 
     d distance / dq = n . (J_2(p_2) - J_1(p_1))
 
-Bodies joined by a joint are never a pair, and neither are bodies that touch in nearly every pose, as hulls around a common axis do, and
-bodies between which the description wants no contact. Obstacles are pairs with every body.
+Bodies joined by a joint or a loop are never a pair, and neither are bodies that touch in nearly every pose, as hulls around a common
+axis do, and bodies between which the description wants no contact. Bodies that are always near each other, as those of a wrist, keep
+a smaller distance than asked for, and a note names it. Obstacles are pairs with every body. The joints of a closed robot's tree
+follow its actuated ones, ``d distance / dq_actuated = d distance / dq_tree G``.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, IntArray
+from dynid.arrays import Array, IntArray, freeze
+from dynid.dynamics.closed_chains import closures_of, tree_positions
 from dynid.dynamics.pinocchio_model import to_pinocchio_position
 from dynid.errors import InputError, UnknownNameError
+from dynid.excitation.acceleration_limits import random_poses
 from dynid.excitation.gradient import refuse_floating
 from dynid.excitation.pose_limits import PoseLimit, Pullback
-from dynid.excitation.shape_pairs import ShapePairs, capsule_shapes, described_shapes
+from dynid.excitation.shape_pairs import ShapePairs, body_capsules, capsule_shapes, described_shapes
 from dynid.io.robots.solids import Solid, Solids
 from dynid.model.robot import Robot
 
@@ -40,6 +44,9 @@ STANDS_M = 0.05
 
 SCALE_M = 0.1
 """Distance that counts as the whole of the limit of clearance in its margin, m."""
+
+LEVELS_M = (0.02, 0.01, 0.005, 0.0)
+"""Distances that pairs keep which are always nearer than the distance asked for, m."""
 
 _STRIDE = 8
 """Along a path all pairs are looked at in every so many poses."""
@@ -71,6 +78,8 @@ class Clearance(PoseLimit):
     active_m: float
     """Pairs farther apart than this do not push each other."""
     notes: tuple[str, ...] = ()
+    needs_m: Array | None = None
+    """Distance that each pair keeps, ``(pairs,)``: ``least_m``, or less for bodies that are always near; None for ``least_m``."""
 
     @cached_property
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -78,9 +87,14 @@ class Clearance(PoseLimit):
         owners = self.shapes.owners
         return tuple((owners[first], owners[second]) for first, second in self.shapes.pairs)
 
+    @cached_property
+    def least(self) -> Array:
+        """Distance that each pair keeps, m, ``(pairs,)``."""
+        return np.full(len(self.pairs), self.least_m) if self.needs_m is None else self.needs_m
+
     def distances(self, q: Array) -> Array:
         """Signed distance of every pose and pair, ``(poses, pairs)``; negative where bodies overlap."""
-        return self.shapes.distances(to_pinocchio_position(self.robot, q))
+        return self.shapes.distances(model_positions(self.robot, q))
 
     def closest(self, q: Array) -> tuple[Array, list[str]]:
         """Smallest distance of every pose, and which pair has it."""
@@ -90,41 +104,48 @@ class Clearance(PoseLimit):
         return found[np.arange(len(q)), pair], names
 
     def smallest(self, q: Array) -> tuple[float, int, str]:
-        """Smallest distance along a path of poses, at which of them, and of which pair.
+        """Smallest distance along a path of poses, at which of them, and of which pair."""
+        _, row, pair, distance = self._least_spare(q, np.zeros(len(self.pairs)))
+        return distance, row, self.name_of(pair)
+
+    def _least_spare(self, q: Array, needs: Array) -> tuple[float, int, int, float]:
+        """Least of what pairs are farther apart than they need along a path: that, at which pose, of which pair, and its distance.
 
         No point of a body moves farther than the sum of what each joint turns times the longest lever to it, so a distance at one
         pose bounds those at poses nearby: all pairs are looked at in every so many poses, in between those that could be closer.
         """
+        tree = tree_positions(self.robot, q)
+        positions = to_pinocchio_position(self.robot, tree)
         coarse = np.arange(0, len(q), _STRIDE)
-        known = self.distances(q[coarse])
+        known = self.shapes.distances(positions[coarse]) - needs
         row, pair = np.unravel_index(int(np.argmin(known)), known.shape)
         best, place, which = float(known[row, pair]), int(coarse[row]), int(pair)
         others = np.setdiff1d(np.arange(len(q)), coarse)
         nearest = np.minimum((others + _STRIDE // 2) // _STRIDE, len(coarse) - 1)
-        least = known[nearest] - np.abs(q[others] - q[coarse[nearest]]) @ self._levers.T
+        least = known[nearest] - np.abs(tree[others] - tree[coarse[nearest]]) @ self._levers.T
         distances_at = self.shapes.single_distances()
-        positions = to_pinocchio_position(self.robot, q)
         for number in np.argsort(least.min(axis=1)):
             near = np.flatnonzero(least[number] < best)
             if not len(near):
                 break  # and all that follow are farther still
             at = int(others[number])
-            distances = distances_at(positions[at], near)
-            closest = int(np.argmin(distances))
-            if distances[closest] < best:
-                best, place, which = float(distances[closest]), at, int(near[closest])
-        return best, place, self.name_of(which)
+            spare = distances_at(positions[at], near) - needs[near]
+            closest = int(np.argmin(spare))
+            if spare[closest] < best:
+                best, place, which = float(spare[closest]), at, int(near[closest])
+        return best, place, which, best + float(needs[which])
 
     def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
         look = self.shapes.nearest()
-        span, n = self.active_m - self.least_m, self.robot.n_joints
+        span, n = self.active_m - self.least_m, len(self.robot.joints)
         slack = np.ones((len(q), len(self.pairs)))
         near: list[tuple[int, int]] = []
         found: list[Array] = []
         J = np.zeros((len(q), 6, n))
-        for row, position in enumerate(to_pinocchio_position(self.robot, q)):
+        tree = tree_positions(self.robot, q)
+        for row, position in enumerate(to_pinocchio_position(self.robot, tree)):
             distance, pair_at, jacobian = look(position)
-            slack[row] = np.minimum((distance - self.least_m) / span, 1.0)
+            slack[row] = np.minimum((distance - self.least) / span, 1.0)
             if (slack[row] <= 0.0).any():  # where bodies are too close already the design asks for no slopes
                 return slack, lambda bar: (np.zeros_like(q), np.zeros_like(q), np.zeros_like(q))
             close = [int(k) for k in np.flatnonzero(slack[row] < 1.0)]
@@ -134,9 +155,11 @@ class Clearance(PoseLimit):
             found += [pair_at(k) for k in close]
         at, pair = np.array(near, dtype=np.int64).reshape(-1, 2).T
         slopes = self._slopes(found, J[at], pair) / span
+        if self.robot.loops:
+            slopes = np.einsum("kj,kja->ka", slopes, closures_of(self.robot).follow(np.ascontiguousarray(tree)).G[at])
 
         def pullback(bar: Array) -> tuple[Array, Array, Array]:
-            q_bar = np.zeros((len(q), n))
+            q_bar = np.zeros_like(q)
             np.add.at(q_bar, at, bar[at, pair][:, None] * slopes)
             return q_bar, np.zeros_like(q_bar), np.zeros_like(q_bar)
 
@@ -144,14 +167,20 @@ class Clearance(PoseLimit):
 
     def tightened(self, share: float) -> Clearance:
         more = SCALE_M * share
-        return replace(self, least_m=self.least_m + more, active_m=self.active_m + more)
+        return replace(self, least_m=self.least_m + more, active_m=self.active_m + more, needs_m=self.least + more)
 
     def broken(self, q: Array) -> Array:
-        return np.asarray((self.distances(q) <= self.least_m).mean(axis=0))
+        if self.robot.loops:
+            q = q[closures_of(self.robot).reachable(q)]
+        return np.asarray((self.distances(q) <= self.least).mean(axis=0))
 
     def worst(self, q: Array, v: Array, a: Array) -> tuple[float, int, str]:
-        distance, row, pair = self.smallest(q)
-        return (distance - self.least_m) / SCALE_M, row, pair
+        spare, row, pair, _ = self._least_spare(q, self.least)
+        return spare / SCALE_M, row, self.name_of(pair)
+
+    def least_of(self, name: str) -> float:
+        """Distance that a pair of this name keeps, m."""
+        return float(self.least[[self.name_of(k) for k in range(len(self.pairs))].index(name)])
 
     def name_of(self, constraint: int) -> str:
         return " - ".join(self.pairs[constraint])
@@ -163,7 +192,7 @@ class Clearance(PoseLimit):
         """``d distance / dq`` of near pairs, with Jacobians in the base frame and the numbers of the pairs."""
         nearest = np.reshape(found, (-1, 3, 3))
         normal, points = nearest[:, 0], nearest[:, 1:]
-        slope = np.zeros((len(found), self.robot.n_joints))
+        slope = np.zeros((len(found), len(self.robot.joints)))
         for side, sign in ((0, -1.0), (1, 1.0)):
             moved = self._moved[pair, side]  # joints that move this side's body
             rate = np.einsum("kx,kxj->kj", normal, J[:, :3]) + np.einsum(
@@ -180,7 +209,7 @@ class Clearance(PoseLimit):
         if any(joint.kind == "prismatic" for joint in self.robot.joints):
             return np.asarray(1e9 * against)  # levers that grow are not known beforehand: every pose is looked at
         offsets = self.shapes.joint_offsets()
-        levers = np.zeros((len(self.shapes.levers), self.robot.n_joints))
+        levers = np.zeros((len(self.shapes.levers), len(self.robot.joints)))
         for number, (lever, joint) in enumerate(zip(self.shapes.levers, self.shapes.joints, strict=True)):
             far, i = lever, joint - 1
             while i >= 0:
@@ -193,7 +222,7 @@ class Clearance(PoseLimit):
     @cached_property
     def _moved(self) -> Array:
         """Which joints move the body on each side of each pair, ``(pairs, 2, joints)``."""
-        n = self.robot.n_joints
+        n = len(self.robot.joints)
         carried = np.zeros((n + 1, n))
         for i, joint in enumerate(self.robot.joints):
             carried[i + 1] = carried[joint.parent + 1]
@@ -240,10 +269,6 @@ def clearance_of(
         (('arm', 'ground'),)
     """
     _check_distance(least_m)
-    if robot.loops:
-        raise InputError(
-            f"robot '{robot.name}' has closed loops, for which clearance is not kept yet; design without --clearance"
-        )
     refuse_floating(robot)
     shapes, described = described_shapes(robot, package_dirs)
     return _kept_apart(
@@ -260,23 +285,33 @@ def clearance_of(
 
 
 def usual_clearance(
-    robot: Robot, *, least_m: float = 0.01, ground_m: float | None = 0.0, assumed: bool = True, seed: int = 0
+    robot: Robot,
+    *,
+    least_m: float = 0.05,
+    ground_m: float | None = 0.0,
+    assumed: bool = True,
+    around: Sequence[Solid] = (),
+    tool: tuple[int, Solid] | None = None,
+    seed: int = 0,
 ) -> tuple[Clearance | None, tuple[str, ...]]:
-    """What every motion keeps unless it is told not to: bodies apart from one another and from the mounting plane.
+    """What every motion keeps unless it is told not to: bodies apart from one another, the mounting plane and their surroundings.
 
-    Collision shapes of the description where it has them, else hulls of link frames and inertia. None, with the reason, where
-    nothing can be kept apart. A level floor of the description is the mounting plane that is assumed.
+    Collision shapes of the description where it has them, else capsules of link frames and inertia. None, with the reason, where
+    there are no two bodies that could touch. A level floor of the description is the mounting plane that is assumed.
 
     Args:
         robot: the robot.
         least_m: smallest distance that is allowed.
         ground_m: height of the mounting plane in the base frame; None for no plane.
         assumed: whether nobody stated that height: it is then kept only where the base stands on it.
+        around: obstacles, in the base frame.
+        tool: what the robot carries: the number of its body, and the solid in the frame of that body.
         seed: of the random poses that tell which pairs always touch.
+
+    Raises:
+        InputError: the check cannot be made, or an obstacle stands where the robot always is.
     """
     _check_distance(least_m)
-    if robot.loops:
-        return None, ("bodies are not kept apart: the robot has closed loops, for which that is not done yet",)
     refuse_floating(robot)
     told: list[str] = []
     try:
@@ -285,14 +320,19 @@ def usual_clearance(
         shapes, described = capsule_shapes(robot), Solids(())
         told.append(f"bodies are kept apart by capsules of their joint frames and inertia: {error}")
     masses = robot.parameters.inertials[:, 0]
-    if bare := [link for i, link in enumerate(robot.links) if i + 1 not in shapes.joints and masses[i] > 0.0]:
-        told.append(f"bodies without shapes for collisions are not kept apart: {', '.join(bare)}")
+    if bare := [i for i in range(robot.n_bodies) if i + 1 not in shapes.joints and masses[i] > 0.0]:
+        shapes = shapes.with_solids(one for one in body_capsules(robot, shapes.model) if one[0] - 1 in bare)
+        links = ", ".join(robot.links[i] for i in bare)
+        told.append(f"bodies without shapes for collisions are kept apart by capsules of joint frames and inertia: {links}")
     if assumed and ground_m is not None and described.floor_m not in (None, ground_m):
         ground_m = described.floor_m
         told.append(f"the mounting plane is the floor of the description, at {ground_m:g} m in the base frame")
     if assumed and ground_m is not None and (reason := _not_standing(robot, shapes, ground_m, seed)):
         told.append(f"no mounting plane is kept clear of: {reason}; give its height in the base frame with --ground HEIGHT")
         ground_m = None
+    if tool is not None:
+        shapes = shapes.with_solids([shapes.on_body(robot.links[tool[0]], tool[1])])
+    shapes = shapes.with_solids((0, solid) for solid in around)
     try:
         found = _kept_apart(robot, shapes, described, least_m, ground_m=ground_m, seed=seed, always_above=MOSTLY)
     except NothingApartError as error:
@@ -310,10 +350,14 @@ def _not_standing(robot: Robot, shapes: ShapePairs, ground_m: float, seed: int) 
     bottom = shapes.lowest_fixed_m()
     if bottom is not None and bottom < ground_m - STANDS_M:
         return f"the base itself reaches down to {bottom:.3g} m"
-    height = shapes.mean_height_m(to_pinocchio_position(robot, _random_poses(robot, seed)))
+    height = shapes.mean_height_m(model_positions(robot, random_poses(robot, _RANDOM_POSES, seed)))
     if height < ground_m:
         return f"over random poses the bodies are {height:.3g} m high on average, as those of a robot that hangs or floats"
     return ""
+
+
+class UncheckedError(InputError):
+    """A robot whose clearance cannot be checked."""
 
 
 class NothingApartError(InputError):
@@ -344,20 +388,76 @@ def _kept_apart(
     if not pairs:
         raise NothingApartError(f"robot '{robot.name}' has no two bodies with collision shapes that could touch")
     clearance = Clearance(robot, shapes.with_pairs(pairs), least_m, active)
-    touching = (clearance.distances(_random_poses(robot, seed)) < least_m).mean(axis=0)
-    always = touching > np.where(clearance.shapes.outside, ALWAYS, always_above)
+    distances = clearance.distances(random_poses(robot, _RANDOM_POSES, seed))
+    too_often = np.where(clearance.shapes.outside, ALWAYS, always_above)
+    needs = np.full(len(pairs), np.nan)
+    for level in (least_m, *(level for level in LEVELS_M if level < least_m)):
+        fits = np.isnan(needs) & ((distances < level).mean(axis=0) <= too_often)
+        needs[fits] = level
+    _refuse_enclosed(clearance, needs, distances)
+    always = np.isnan(needs)
     if always.all():
         raise NothingApartError(f"all {len(pairs)} pairs of bodies of robot '{robot.name}' touch in nearly every pose")
+    names = [_listed(owners, [pair]) for pair in pairs]
+    for name in set(names):  # shapes of one pair of links keep one distance
+        same = np.flatnonzero([other == name for other in names])
+        needs[same] = np.where(np.isnan(needs[same]), np.nan, np.nanmin(needs[same], initial=np.inf))
     notes = list(described.notes)
     left_out = [pair for pair in could_touch if pair not in pairs]
     if left_out:
         notes.append(f"pairs that the description excludes from contact are not kept apart: {_listed(owners, left_out)}")
+    often = "nearly every pose" if always_above == ALWAYS else "most poses"
     if always.any():
-        often = "nearly every pose" if always_above == ALWAYS else "most poses"
         touch = [pair for pair, drop in zip(pairs, always, strict=True) if drop]
-        notes.append(f"pairs closer than {least_m:g} m in {often} are not kept apart: {_listed(owners, touch)}")
+        notes.append(f"pairs that touch in {often} are not kept apart: {_listed(owners, touch)}")
+        far = [(i, j) for i, j in touch if joints_between(robot, shapes.joints[i], shapes.joints[j]) > NEIGHBOURS]
+        if far and not robot.loops:  # of these a closed chain has its own
+            raise UncheckedError(
+                f"clearance cannot be checked between {_listed(owners, far)}, whose shapes overlap in {often} though "
+                f"more than {NEIGHBOURS} joints lie between them"
+            )
+    for level in sorted({float(need) for need in needs if need < least_m}, reverse=True):
+        near = [pair for pair, need in zip(pairs, needs, strict=True) if need == level]
+        kept_by = f"{1e3 * level:g} mm" if level > 0.0 else "without touching"
+        notes.append(f"pairs nearer than {1e3 * least_m:g} mm in {often} are kept apart {kept_by}: {_listed(owners, near)}")
     kept = [pair for pair, drop in zip(pairs, always, strict=True) if not drop]
-    return Clearance(robot, shapes.with_pairs(kept), least_m, active, tuple(notes))
+    return Clearance(robot, shapes.with_pairs(kept), least_m, active, tuple(notes), freeze(needs[~always]))
+
+
+def _refuse_enclosed(clearance: Clearance, needs: Array, distances: Array) -> None:
+    """Refuse an obstacle of the user's in which a moving body nearly always is."""
+    for k in np.flatnonzero(np.isnan(needs) & clearance.shapes.outside):
+        pair = clearance.pairs[k]
+        obstacle, body = pair if pair[0].startswith(STATED) else pair[::-1]
+        if obstacle.startswith(STATED):
+            share = (distances[:, k] < 0.0).mean()
+            raise InputError(
+                f"{obstacle} overlaps link '{body}' in {100.0 * share:.0f} % of random poses, so no motion is clear of it; move it, "
+                "or make it smaller"
+            )
+
+
+def joints_between(robot: Robot, first: int, second: int) -> int:
+    """Number of joints on the way between two bodies, numbered from 1; 0 is the base."""
+    above = []
+    for body in (first, second):
+        way = [body]
+        while way[-1] > 0:
+            way.append(robot.joints[way[-1] - 1].parent + 1)
+        above.append(way)
+    return len(set(above[0]) ^ set(above[1]))
+
+
+NEIGHBOURS = 3
+"""Bodies with at most so many joints between them may overlap in most poses: hulls around a common wrist or shoulder do."""
+
+STATED = "--"
+"""How names of obstacles begin that stand on the command line."""
+
+
+def model_positions(robot: Robot, q: Array) -> Array:
+    """Positions of all joints of the tree as Pinocchio takes them."""
+    return to_pinocchio_position(robot, tree_positions(robot, q))
 
 
 def _listed(owners: Sequence[str], pairs: Sequence[tuple[int, int]]) -> str:
@@ -394,17 +494,13 @@ def _candidate_pairs(
         if name not in owners:
             raise UnknownNameError("link with collision shapes", name, dict.fromkeys(owners))
     above = [0, *(joint.parent + 1 for joint in robot.joints)]
+    tied = {frozenset((loop.first.body + 1, loop.second.body + 1)) for loop in robot.loops.framed} if robot.loops else set()
     pairs = []
     for i, j in combinations(range(len(bodies)), 2):
         first, second, names = bodies[i], bodies[j], frozenset((owners[i], owners[j]))
         neighbours = above[first] == second or above[second] == first or names in joined
+        neighbours |= frozenset((first, second)) in tied
         obstacle = shapes.obstacles[i] or shapes.obstacles[j]
         if first != second and (obstacle or not neighbours) and names not in ignored:
             pairs.append((i, j))
     return pairs
-
-
-def _random_poses(robot: Robot, seed: int) -> Array:
-    low, high = robot.position_limits.T
-    low, high = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
-    return np.random.default_rng(seed).uniform(low, high, (_RANDOM_POSES, robot.n_joints))

@@ -7,9 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dynid.arrays import Array
 from dynid.engine import Engine
 from dynid.errors import InputError, UnknownNameError
-from dynid.excitation.collision import Clearance, usual_clearance
+from dynid.excitation.acceleration_limits import derived_acceleration, known_arm, read_robot_limits
+from dynid.excitation.collision import Clearance, UncheckedError, usual_clearance
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.fixed_motions import (
     actuator_excitation,
@@ -21,8 +25,10 @@ from dynid.excitation.fixed_motions import (
 from dynid.excitation.limits import Limits, limits_of, without_excluded_joints
 from dynid.excitation.options import DEFAULT_CLEARANCE_M, LIMITS, ROBOT, SEARCHED, ExciteSettings
 from dynid.excitation.points import points_excitation
+from dynid.excitation.pose_limits import tool_place
 from dynid.excitation.search import Progress, search_excitation
 from dynid.excitation.shapes import BSplineShape, FourierShape, LinearShape
+from dynid.excitation.surroundings import stated_obstacles, tool_solid
 from dynid.excitation.trajectories import FourierTrajectory, check_n_samples
 from dynid.io.robots.read import read_robot
 from dynid.model.robot import Robot
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
 DEFAULT_PERIOD_S = 20.0
 DEFAULT_HARMONICS = 5
 DEFAULT_INTERVALS = 12
+RANGE_FRACTION = 0.95
+"""Share of each joint's range that a motion uses where it uses less than all of the other limits."""
 OBJECTS = ("shape", "criterion", "engine")
 """Options that Python also takes as objects: a family of motions, a criterion, an engine."""
 
@@ -116,21 +124,74 @@ def _limits(model: Robot, settings: ExciteSettings, given: Limits | None) -> Lim
             return given
     apart, told = _clearance(model, settings)
     if given is None:
-        listed = {name: _one_or_all(getattr(settings, name)) for name in ("velocity", "acceleration", "jerk", "torque")}
-        found = limits_of(
-            model,
-            fraction=settings.fraction,
-            position=settings.position,
-            **listed,
-            torque_uncertainty=settings.torque_uncertainty,
-            tool_speed=settings.tool_speed,
-            tool=settings.tool,
-            clearance=apart,
-        )
+        found, more = _usual_limits(model, settings, apart)
+        told += more
     else:
         notes = () if apart is None else apart.notes
         found = replace(given, clearance=apart, notes=(*notes, *given.notes))
+    if np.isinf(found.torque).all() and np.isfinite(model.limits("tau_max")).any():
+        _refuse_unchecked(f"torque limits cannot be checked: robot '{model.name}' has no inertial parameters", settings)
     return replace(found, notes=(*told, *found.notes))
+
+
+def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | None) -> tuple[Limits, tuple[str, ...]]:
+    """The tightest of what is given, the file of limits and the description; accelerations are always limited."""
+    given = {
+        name: getattr(settings, name)
+        for name in ("position", "velocity", "acceleration", "jerk", "torque")
+        if getattr(settings, name) is not None
+    }
+    given = {name: _one_or_all(value) if name != "position" else value for name, value in given.items()}
+    told: list[str] = []
+    if settings.robot_limits is not None:
+        for name, values in read_robot_limits(settings.robot_limits, model).items():
+            if np.isfinite(values).any():
+                given[name] = _tightest(name, given.get(name), values)
+    rate = np.minimum(np.asarray(given.get("acceleration", np.inf), dtype=np.float64), model.limits("ddq_max"))
+    speed = np.minimum(np.asarray(given.get("velocity", np.inf), dtype=np.float64), model.limits("dq_max"))
+    lacking = ~np.isfinite(rate)
+    if lacking.any() and np.isfinite(speed).all():
+        arm = known_arm(model)
+        torque = np.minimum(np.asarray(given.get("torque", np.inf), dtype=np.float64), model.limits("tau_max"))
+        usual = np.array(arm.acceleration) if arm else derived_acceleration(model, speed, torque)
+        unknown = [name for name, bad in zip(model.joint_names, lacking & ~np.isfinite(usual), strict=True) if bad]
+        if unknown:
+            raise InputError(
+                f"robot '{model.name}' has no acceleration limit on joint{'s' * (len(unknown) > 1)} {', '.join(unknown)}, and no "
+                "torque limit and inertia to derive one from; give one with --acceleration or --robot-limits"
+            )
+        given["acceleration"] = np.where(lacking, usual, rate)
+        told.append(
+            f"acceleration limits are those of {arm.name} ({arm.source})"
+            if arm
+            else "acceleration limits are derived from torque limits and the mass matrix; give the controller's with "
+            "--acceleration or --robot-limits"
+        )
+    found = limits_of(
+        model,
+        fraction=settings.fraction,
+        range_fraction=1.0 if settings.fraction == 1.0 else RANGE_FRACTION,
+        **given,
+        torque_uncertainty=settings.torque_uncertainty,
+        tool_speed=settings.tool_speed,
+        tool=settings.tool,
+        clearance=apart,
+    )
+    return found, tuple(told)
+
+
+def _tightest(name: str, given: Any, values: Array) -> Array:
+    if given is None:
+        return values
+    if name == "position":
+        pairs = np.broadcast_to(np.asarray(given, dtype=np.float64), values.shape)
+        return np.column_stack([np.maximum(pairs[:, 0], values[:, 0]), np.minimum(pairs[:, 1], values[:, 1])])
+    return np.minimum(np.asarray(given, dtype=np.float64), values)
+
+
+def _refuse_unchecked(what: str, settings: ExciteSettings) -> None:
+    if not settings.unchecked:
+        raise InputError(f"{what}, so no motion is written; --unchecked writes it all the same")
 
 
 def _clearance(model: Robot, settings: ExciteSettings) -> tuple[Clearance | None, tuple[str, ...]]:
@@ -140,7 +201,21 @@ def _clearance(model: Robot, settings: ExciteSettings) -> tuple[Clearance | None
     ground = settings.ground
     height = 0.0 if ground is None else None if isinstance(ground, str) else ground
     least = DEFAULT_CLEARANCE_M if settings.clearance is None else settings.clearance
-    found, notes = usual_clearance(model, least_m=least, ground_m=height, assumed=ground is None)
+    body, point = tool_place(model, settings.tool)
+    tool = tool_solid(settings.tool_sphere, settings.tool_box, point)
+    around = stated_obstacles(settings.box, settings.plane, settings.ceiling, settings.wall)
+    try:
+        found, notes = usual_clearance(
+            model,
+            least_m=least,
+            ground_m=height,
+            assumed=ground is None,
+            around=around,
+            tool=None if tool is None else (body, tool),
+        )
+    except UncheckedError as error:
+        _refuse_unchecked(str(error), settings)
+        return None, (str(error),)
     if found is None and settings.clearance is not None:
         raise InputError(f"--clearance {settings.clearance:g} cannot be kept: {notes[-1]}; design without it")
     return found, notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, IntArray, freeze
+from dynid.dynamics.closed_chains import closures_of
 from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
 from dynid.excitation.barrier import LinearLimits
@@ -112,6 +114,8 @@ class DesignProblem:
         if not np.isfinite(wall):
             return np.inf, np.zeros_like(x)
         q, v, a = self.motion(x)
+        if self.robot.loops and not closures_of(self.robot).reachable(q).all():
+            return np.inf, np.zeros_like(x)
         Y = torque_regressor(self.robot, q, v, a)
         value, slope = self._judged(Y, criterion)
         if self.columns is None:
@@ -205,6 +209,8 @@ class DesignProblem:
         )
         worst: list[tuple[float, str]] = []
         for name, limit in self.pose.items():
+            if self.robot.loops and name != "passive_joints":
+                q = q[closures_of(self.robot).reachable(q)]
             shares = limit.broken(q)
             k = int(np.argmax(shares))
             worst.append((float(shares[k]), f"{name.replace('_', ' ')} of {limit.place(k)}{limit.size_at(q, k)}"))
@@ -241,6 +247,8 @@ class DesignProblem:
 def _remedies(broken: Sequence[str]) -> str:
     """What to change, by flags, where these limits are in the way."""
     found = []
+    if stated := sorted({word for told in broken for word in re.findall(r"'(--\S+)", told)}):
+        found.append(f"another place or size of {', '.join(stated)}, or a smaller --clearance")
     if any("'ground'" in told for told in broken):
         found.append("--ground none or --ground HEIGHT where the base does not stand on that plane")
     if any(told.startswith("torque") for told in broken):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
@@ -13,6 +14,7 @@ from dynid.arrays import Array, freeze
 from dynid.dynamics.regressors import torque_regressor
 from dynid.engine import one_blas_thread
 from dynid.errors import InputError
+from dynid.excitation.collision import SCALE_M
 from dynid.excitation.criteria import condition_number, scaling_of
 from dynid.excitation.limits import Limits, Margins, margins_of
 from dynid.excitation.ramps import rest_to_rest
@@ -25,6 +27,28 @@ MEASURE_HZ = 100.0
 
 BROKEN = 1e-6
 """Share of a limit by which a finished motion may exceed it: rounding."""
+
+
+@dataclass(frozen=True)
+class LimitUse:
+    """One line of the table of limits: what the robot allows, the largest value of the motion, its share, and where it is.
+
+    Args:
+        name: position, velocity, acceleration, jerk, torque, tool speed, passive joints or clearance.
+        limit: of the joint, pair or tool that comes nearest to it, in its unit; for clearance the least distance.
+        largest: value of the motion there; for clearance the smallest distance.
+        share: ``largest / limit``; for a range the share of its half that is used.
+        where: joint, tool or pair of bodies.
+        time_s: when.
+    """
+
+    name: str
+    limit: float
+    largest: float
+    share: float
+    unit: str
+    where: str
+    time_s: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +114,7 @@ class Excitation:
             "model": "torque" if W is None else "energy",
             "seconds": self.seconds,
             "margins": self.margins.as_json(),
+            "limits": [asdict(use) for use in self.limit_uses],
             "n_base": self.base.n_base,
             "n_columns": designed[1],
             "duration_s": self.playable.duration_s,
@@ -98,6 +123,42 @@ class Excitation:
             "notes": list(self.notes),
             **more,
         }
+
+    @cached_property
+    def limit_uses(self) -> tuple[LimitUse, ...]:
+        """How much of the robot's own limits the motion uses, one line for each limit."""
+        found = []
+        for name, margin in self.margins.items():
+            where, time_s = self.margins.places[name]
+            found.append(self._limit_use(name, margin, where, time_s))
+        return tuple(found)
+
+    def _limit_use(self, name: str, margin: float, where: str, time_s: float) -> LimitUse:
+        robot, limits, word = self.robot, self.limits, name.replace("_", " ")
+        if name == "clearance" and limits.clearance is not None:
+            least = limits.clearance.least_of(where)
+            distance = least + SCALE_M * margin
+            return LimitUse(word, least, distance, least / distance if distance > 0.0 else np.inf, "m", where, time_s)
+        if name == "tool_speed":
+            return LimitUse(word, limits.tool_speed, (1.0 - margin) * limits.tool_speed, 1.0 - margin, "m/s", where, time_s)
+        joint = next((one for one in robot.joints if one.name == where), robot.joints[0])
+        length = "m" if joint.kind == "prismatic" else "rad"
+        if name == "passive_joints":
+            return LimitUse(word, joint.q_max, np.nan, 1.0 - margin, length, where, time_s)
+        j = robot.joint_names.index(where)
+        if name == "position":
+            q = float(self.playable.derivative([time_s], 0)[0, j])
+            low, high = robot.position_limits[j] if np.isfinite(robot.position_limits[j]).all() else limits.range[j]
+            nearer = low if q - low < high - q else high
+            return LimitUse(
+                word, float(nearer), q, float(abs(q - 0.5 * (low + high)) / (0.5 * (high - low))), length, where, time_s
+            )
+        whole = 1.0 if name == "jerk" else limits.fraction
+        limit = float(getattr(limits, name)[j]) / whole
+        units = {"velocity": f"{length}/s", "acceleration": f"{length}/s^2", "jerk": f"{length}/s^3"}
+        unit = units.get(name, "N" if length == "m" else "N m")
+        share = whole * (1.0 - margin)
+        return LimitUse(word, limit, share * limit, share, unit, where, time_s)
 
     def in_words(self) -> str:
         """The condition number and of which matrix it is."""

@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, BoolArray, check_finite, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.collision import Clearance
-from dynid.excitation.pose_limits import PoseLimit, ToolSpeedLimit, TorqueLimit, tool_place
+from dynid.excitation.pose_limits import UNREACHABLE, PassiveJointLimit, PoseLimit, ToolSpeedLimit, TorqueLimit, tool_place
 from dynid.excitation.trajectories import SequenceTrajectory, Trajectory
 from dynid.io.robots.assemble import Limit, require_limits
 from dynid.model.robot import Robot
 
-POSE_LIMITS = ("torque", "tool_speed", "clearance")
+POSE_LIMITS = ("passive_joints", "torque", "tool_speed", "clearance")
 """Limits that depend on the pose."""
 
 FINE = 10
@@ -72,6 +72,8 @@ class Limits:
     tool_point: Array = field(default_factory=lambda: freeze(np.zeros(3)))
     """Where the tool is: a point of a body, in the body's frame."""
     clearance: Clearance | None = None
+    fraction: float = 1.0
+    """Share of the robot's own velocity, acceleration and torque limits that these are."""
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -95,6 +97,7 @@ def limits_of(
     robot: Robot,
     *,
     fraction: float = 1.0,
+    range_fraction: float | None = None,
     position: ArrayLike | None = None,
     velocity: ArrayLike | None = None,
     acceleration: ArrayLike | None = None,
@@ -113,7 +116,8 @@ def limits_of(
 
     Args:
         robot: position and velocity limits must be there or be given.
-        fraction: share of range, velocity, acceleration and torque that may be used.
+        fraction: share of velocity, acceleration and torque that may be used.
+        range_fraction: share of each joint's range, about its middle; None for the same.
         position: lowest and highest position of every joint, or one pair per joint; None for the description's.
         velocity: limit of every joint, or one per joint; None for the description's.
         acceleration: limit of every joint, or one per joint; None for the description's.
@@ -134,9 +138,9 @@ def limits_of(
         >>> dynid.limits_of(dynid.demo_robot(), fraction=0.5, jerk=100.0).jerk.tolist()[0]
         100.0
     """
-    if position is None:
+    if position is None or not np.isfinite(np.asarray(position, dtype=np.float64)).all():
         _require(robot, "position")
-    if velocity is None:
+    if velocity is None or not np.isfinite(np.asarray(velocity, dtype=np.float64)).all():
         _require(robot, "velocity")
     if not 0.0 < fraction <= 1.0:
         raise InputError(f"fraction of the limits is {fraction:g}, expected a number in (0, 1]")
@@ -149,7 +153,11 @@ def limits_of(
     bounded = np.isfinite(low) & np.isfinite(high)
     # a range that is open on one side has no width of which a fraction could be taken
     middle = 0.5 * (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0))
-    half = 0.5 * fraction * (np.where(bounded, high, 0.0) - np.where(bounded, low, 0.0))
+    half = (
+        0.5
+        * (fraction if range_fraction is None else range_fraction)
+        * (np.where(bounded, high, 0.0) - np.where(bounded, low, 0.0))
+    )
     allowed = np.column_stack([np.where(bounded, middle - half, low), np.where(bounded, middle + half, high)])
     speed = _tighter("velocity limit", velocity, robot.limits("dq_max"), robot, notes)
     rate = _tighter("acceleration limit", acceleration, robot.limits("ddq_max"), robot, notes)
@@ -173,6 +181,7 @@ def limits_of(
         tool_body=body,
         tool_point=freeze(point),
         clearance=clearance,
+        fraction=float(fraction),
         notes=tuple(notes),
     )
 
@@ -180,6 +189,8 @@ def limits_of(
 def pose_limits(robot: Robot, limits: Limits, reserve: float = 0.005) -> dict[str, PoseLimit]:
     """The limits of a robot that depend on its pose, by name; ``reserve`` is for what happens between the points of a grid."""
     found: dict[str, PoseLimit] = {}
+    if robot.loops:  # first: nothing else is known of a pose that does not close
+        found["passive_joints"] = PassiveJointLimit(robot)
     if np.isfinite(limits.torque).any():
         found["torque"] = TorqueLimit(robot, limits.torque, (1.0 + limits.torque_uncertainty) * (1.0 + reserve))
     if np.isfinite(limits.tool_speed):
@@ -203,6 +214,7 @@ class Margins:
         jerk: margin to the jerk limits.
         torque: margin to the torque limits.
         tool_speed: margin to the speed limit of the tool.
+        passive_joints: of a closed robot, margin to the ranges of its passive joints; -1 where it cannot reach a pose.
         places: by the name of each margin the joint, tool or pair of bodies that has it, and when, s.
         n_times: number of times at which the motion was checked.
 
@@ -222,6 +234,7 @@ class Margins:
     jerk: float | None = None
     torque: float | None = None
     tool_speed: float | None = None
+    passive_joints: float | None = None
     clearance: float | None = None
     """Distance left beyond the least one, as a fraction of 0.1 m."""
     places: Mapping[str, tuple[str, float]] = field(default_factory=dict)
@@ -229,7 +242,7 @@ class Margins:
 
     def items(self) -> list[tuple[str, float]]:
         """Name and value of those that there are."""
-        names = ("position", "velocity", "acceleration", "jerk", "torque", "tool_speed", "clearance")
+        names = ("position", "velocity", "acceleration", "jerk", "torque", "tool_speed", "passive_joints", "clearance")
         return [(name, value) for name in names if (value := getattr(self, name)) is not None]
 
     @property
@@ -281,7 +294,10 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
         if name in ("position", "velocity") or np.isfinite(getattr(limits, name)).any():
             row, joint = np.unravel_index(int(np.argmin(left)), left.shape)
             worst[name] = float(left[row, joint]), int(row), robot.joint_names[int(joint)]
-    worst |= {name: limit.worst(q, v, a) for name, limit in pose_limits(robot, limits, reserve=0.0).items()}
+    for name, limit in pose_limits(robot, limits, reserve=0.0).items():
+        worst[name] = limit.worst(q, v, a)
+        if name == "passive_joints" and worst[name][0] <= UNREACHABLE:
+            break
     if starts is not None and isinstance(trajectory, SequenceTrajectory):  # when the whole is first there
         here = np.clip(np.searchsorted(trajectory.starts_s, time, side="right") - 1, 0, len(starts) - 1)
         time = time + (starts - trajectory.starts_s[:-1])[here]
@@ -317,7 +333,7 @@ def _range(given: ArrayLike | None, robot: Robot, notes: list[str]) -> tuple[Arr
         raise InputError(
             f"position limit has {pairs.size} numbers, expected a lowest and a highest one, or {robot.n_joints} pairs"
         )
-    check_finite("position limit", pairs)
+    check_finite("position limit", np.where(np.isinf(pairs), 0.0, pairs))
     pairs = np.broadcast_to(pairs, (robot.n_joints, 2))
     _note_tighter("position limit", (low > pairs[:, 0]) | (high < pairs[:, 1]), robot, notes)
     lowest, highest = np.maximum(low, pairs[:, 0]), np.minimum(high, pairs[:, 1])
@@ -347,7 +363,7 @@ def _note_tighter(name: str, tighter: BoolArray, robot: Robot, notes: list[str])
 
 def _per_joint(name: str, values: ArrayLike, robot: Robot) -> Array:
     array = np.asarray(values, dtype=np.float64)
-    check_finite(name, array)
+    check_finite(name, np.where(np.isposinf(array), 0.0, array))  # infinite: none is given for this joint
     if array.shape not in ((), (1,), (robot.n_joints,)):
         raise InputError(f"{name} has {array.size} values, robot has {robot.n_joints} joints")
     if not (array > 0.0).all():

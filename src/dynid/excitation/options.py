@@ -28,7 +28,8 @@ SHAPES = ("fourier", "bspline", "points", "sinusoids")
 SEARCHED = ("fourier", "bspline")
 PURPOSES = ("bodies", "actuators")
 MEASURES = ("singular", "pivoted", "frobenius")
-DEFAULT_CLEARANCE_M = 0.01
+DEFAULT_CLEARANCE_M = 0.05
+DEFAULT_FRACTION = 0.7
 
 INSTEAD_FOR_POINTS: Mapping[str, str] = {
     "period": "the length of a motion through points follows from the limits of velocity and acceleration",
@@ -197,7 +198,18 @@ class ExciteSettings:
         only_for=("points",),
     )
     seed: int = option(0, "Seed of everything random.", Number("N", whole=True), group=SEARCH)
-    fraction: float = option(1.0, "Share of the robot's limits to use.", Number("SHARE"), group=LIMITS)
+    fraction: float = option(
+        DEFAULT_FRACTION,
+        "Share of the robot's velocity, acceleration and torque limits to use; below 1, 5 % of each joint's range stay free too.",
+        Number("SHARE"),
+        group=LIMITS,
+    )
+    robot_limits: str | None = option(
+        None,
+        "File of limits beside the description: joint_limits.yaml of MoveIt or ros2_control, or the same as .toml or .json.",
+        Text("FILE", path=True),
+        group=LIMITS,
+    )
     position: tuple[tuple[float, float], ...] | None = option(
         None, "Position limits, rad or m, one pair or one per joint.", PAIRS, group=LIMITS
     )
@@ -205,7 +217,11 @@ class ExciteSettings:
         None, "Velocity limits, rad/s or m/s, one or one per joint.", Numbers("V1,V2,.."), group=LIMITS
     )
     acceleration: tuple[float, ...] | None = option(
-        None, "Acceleration limits, rad/s^2 or m/s^2, one or one per joint.", Numbers("A1,A2,.."), group=LIMITS
+        None,
+        "Acceleration limits, rad/s^2 or m/s^2, one or one per joint. Default: the description's, those of a well-known arm, or "
+        "what the torque limits allow.",
+        Numbers("A1,A2,.."),
+        group=LIMITS,
     )
     jerk: tuple[float, ...] | None = option(
         None, "Jerk limits, rad/s^3 or m/s^3, one or one per joint.", Numbers("J1,J2,.."), group=LIMITS
@@ -222,7 +238,7 @@ class ExciteSettings:
     clearance: float | None = option(
         None,
         "Smallest distance between bodies, and to the ground, m. Collision shapes of URDF and SDF and geoms of MJCF are kept apart, "
-        "else capsules of joint frames and inertia. Default: 0.01.",
+        "else capsules of joint frames and inertia. Default: 0.05.",
         Number("DISTANCE", unit="m"),
         group=APART,
     )
@@ -231,6 +247,40 @@ class ExciteSettings:
         "Height of the mounting plane in the base frame, m, which no body may touch; none: there is no plane. Default: the level "
         "floor plane of an MJCF file, else 0.",
         Number("HEIGHT|none", words_taken=("none",), unit="m"),
+        group=APART,
+    )
+    box: tuple[str, ...] = option(
+        (),
+        "An obstacle: centre, edges and turn about z in the base frame, m and rad; or a file: .toml with [[box]], [[plane]], ceiling, "
+        "or an MJCF scene. Repeat for several.",
+        Names("X,Y,Z,SX,SY,SZ[,YAW]|FILE", form="0.5,0,0.2,0.3,0.3,0.4"),
+        group=APART,
+    )
+    plane: tuple[str, ...] = option(
+        (),
+        "A plane: the robot stays where n . p >= d, in the base frame, m. Repeat for several.",
+        Names("NX,NY,NZ,D", form="0,0,1,-0.2"),
+        group=APART,
+    )
+    ceiling: float | None = option(
+        None, "Height of a ceiling in the base frame, m.", Number("HEIGHT", unit="m"), group=APART
+    )
+    wall: tuple[str, ...] = option(
+        (), "A wall beside the base: x=PLACE or y=PLACE, m. Repeat for several.", Names("x=PLACE", form="x=0.8"), group=APART
+    )
+    tool_sphere: float | None = option(
+        None,
+        "Radius of a ball about the tool's origin that is kept clear of everything, m.",
+        Number("RADIUS", 0.0, open_low=True, unit="m"),
+        group=APART,
+    )
+    tool_box: tuple[float, ...] | None = option(
+        None, "Edges of a box about the tool's origin, as it turns with the tool, m.", Numbers("SX,SY,SZ", 3), group=APART
+    )
+    unchecked: bool = option(
+        False,
+        "Write a motion even where a check cannot be made: clearance that no shape gives, torque of a robot without inertia.",
+        Switch(),
         group=APART,
     )
     move: tuple[str, ...] = option(
@@ -268,9 +318,16 @@ class ExciteSettings:
             raise InputError("--amplitude is given without --period-s, expected the period of each joint in s")
         if self.amplitude is not None and self.joint is not None:
             raise InputError("--joint and --amplitude are both given, expected one; an amplitude of 0 holds a joint")
+        if self.tool_sphere is not None and self.tool_box is not None:
+            raise InputError("--tool-sphere and --tool-box are both given, expected one")
+        if self.tool_box is not None and not min(self.tool_box) > 0.0:
+            raise InputError(
+                f"--tool-box has edges {', '.join(f'{x:g}' for x in self.tool_box)} m, expected positive numbers"
+            )
         if not self.collision:
-            for flag, given in (("--clearance", self.clearance), ("--ground", self.ground)):
-                if given is not None:
+            around = ("clearance", "ground", "box", "plane", "ceiling", "wall", "tool_sphere", "tool_box")
+            for flag, given in ((f"--{name.replace('_', '-')}", getattr(self, name)) for name in around):
+                if given not in (None, ()):
                     raise InputError(f"{flag} is given with --no-collision, expected one of the two")
 
     def chosen(self, *names: str) -> dict[str, Any]:

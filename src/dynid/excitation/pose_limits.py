@@ -2,6 +2,7 @@
 
 torque      1 - ((1 + u) tau_d / tau_max_d)^2     tau of the nominal model, u its relative uncertainty
 tool speed  1 - |v_tool|^2 / v_max^2
+passive     1 - ((q - middle) / half)^2           of each passive joint of a closed robot with a range
 clearance   (distance - least) / (active - least)    of each pair of bodies closer than ``active`` (``collision.py``)
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
-from dynid.dynamics.closed_chains import tree_positions
+from dynid.dynamics.closed_chains import closures_of, tree_positions
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.gradient import inverse_dynamics_gradient, point_speed_gradient, point_speeds
@@ -117,6 +118,58 @@ class ToolSpeedLimit(PoseLimit):
 
     def name_of(self, constraint: int) -> str:
         return "tool"
+
+
+UNREACHABLE = -1.0
+"""Slack, and margin, of a pose at which a closed robot does not close or is singular."""
+
+
+@dataclass(frozen=True, eq=False)
+class PassiveJointLimit(PoseLimit):
+    """``1 - ((q - middle) / half)^2`` of every passive joint with a range; a column before them tells poses that do not close."""
+
+    robot: Robot
+    use: float = 1.0
+
+    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
+        closures, (joints, middle, half) = closures_of(self.robot), self._ranges()
+        if not closures.reachable(q).all():
+            return np.where(closures.reachable(q), 1.0, UNREACHABLE)[:, None], lambda bar: (np.zeros_like(q),) * 3
+        position = closures.positions(np.ascontiguousarray(q))
+        ratio = self.use * (position[:, joints] - middle) / half
+        slack = np.column_stack([np.ones(len(q)), 1.0 - ratio**2])
+
+        def pullback(bar: Array) -> tuple[Array, Array, Array]:
+            G = closures.follow(position).G[:, joints]
+            q_bar = np.einsum("sj,sjk->sk", -2.0 * bar[:, 1:] * ratio * self.use / half, G)
+            return q_bar, np.zeros_like(q_bar), np.zeros_like(q_bar)
+
+        return slack, pullback
+
+    def worst(self, q: Array, v: Array, a: Array) -> tuple[float, int, str]:
+        slack = self.slacks(q, v, a)[0]
+        if slack[:, 0].min() < 0.0:
+            return UNREACHABLE, int(np.argmin(slack[:, 0])), self.name_of(0)
+        if slack.shape[1] == 1:
+            return np.inf, 0, self.name_of(0)
+        row, constraint = np.unravel_index(int(np.argmin(slack[:, 1:])), slack[:, 1:].shape)
+        return 1.0 - float(np.sqrt(1.0 - slack[row, constraint + 1])), int(row), self.name_of(int(constraint) + 1)
+
+    def _ranges(self) -> tuple[list[int], Array, Array]:
+        """Passive joints with a range, its middle and its half width."""
+        joints = [int(j) for j in closures_of(self.robot).passive]
+        ranges = np.array([(self.robot.joints[j].q_min, self.robot.joints[j].q_max) for j in joints]).reshape(-1, 2)
+        bounded = np.isfinite(ranges).all(axis=1) & (ranges[:, 1] > ranges[:, 0])
+        low, high = ranges[bounded].T
+        return [j for j, kept in zip(joints, bounded, strict=True) if kept], 0.5 * (low + high), 0.5 * (high - low)
+
+    def tightened(self, share: float) -> PassiveJointLimit:
+        return replace(self, use=self.use * (1.0 + share))
+
+    def name_of(self, constraint: int) -> str:
+        if constraint == 0:
+            return self.robot.loops.closures[0].name
+        return self.robot.joints[self._ranges()[0][constraint - 1]].name
 
 
 def tool_place(robot: Robot, tool: str | None, point: ArrayLike | None = None) -> tuple[int, Array]:

@@ -69,6 +69,13 @@ class ShapePairs:
             (solid.link, joint, pin.SE3(solid.pose), _convex_solid(solid), solid.obstacle) for joint, solid in solids
         )
 
+    def on_body(self, link: str, solid: Solid) -> tuple[int, Solid]:
+        """The number of the joint that moves a link, and a solid of the link's frame in the frame of that joint."""
+        import pinocchio as pin
+
+        frame = self.model.frames[self.model.getFrameId(link, pin.FrameType.BODY)]
+        return int(frame.parentJoint), replace(solid, pose=frame.placement.homogeneous @ solid.pose)
+
     def _with(self, placed: Iterable[Placed]) -> ShapePairs:
         import pinocchio as pin
 
@@ -270,8 +277,15 @@ def body_capsules(robot: Robot, model: Any) -> list[tuple[int, Solid]]:
     for joint, offset in zip(robot.joints, offsets, strict=True):
         ends[joint.parent].append(offset)
     capsules = [(0, capsule_to("base", end, RADIUS_M[0])) for end in ends[-1] if np.linalg.norm(end) > _SHORTEST_M]
+    import pinocchio as pin
+
+    frames = {frame.name: frame.placement for frame in model.frames if frame.type == pin.FrameType.BODY}
+    for loop in robot.loops.framed if robot.loops else ():  # a link of a closed chain reaches to where it is closed
+        for side in (loop.first, loop.second):
+            if side.body >= 0:
+                ends[side.body].append(frames[robot.links[side.body]].act(np.array(side.placement[:3, 3])))
     for i, phi in enumerate(robot.parameters.inertials):
-        com = phi[1:4] / phi[0] if phi[0] > 0.0 else np.zeros(3)
+        com = np.array(model.inertias[i + 1].lever) if phi[0] > 0.0 else np.zeros(3)
         capsules += [(i + 1, capsule_to(robot.links[i], end, _radius(phi))) for end in ends[i] or [2.0 * com]]
     return capsules
 

@@ -8,6 +8,7 @@ A robot may stand on a floating joint; its first six velocities are then the twi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -370,9 +371,9 @@ def _nominal(columns: tuple[Column, ...], joints: tuple[Joint, ...]) -> Array:
 
 
 def _refuse_duplicates(what: str, names: tuple[str, ...], robot: str) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted((name, times) for name, times in Counter(names).items() if times > 1)
     if twice:
-        raise InputError(f"{what} name '{twice[0]}' appears {names.count(twice[0])} times in robot '{robot}'")
+        raise InputError(f"{what} name '{twice[0][0]}' appears {twice[0][1]} times in robot '{robot}'")
 
 
 def _locked(robot: Robot, positions: dict[str, float]) -> Robot:

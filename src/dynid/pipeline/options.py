@@ -39,7 +39,7 @@ TORQUE, WRENCH = "torque", "wrench"
 SECTIONS: Mapping[str, str] = {
     "model": "Which model is identified",
     "reading": "How logs are read",
-    "rows": "Which physical statement makes the rows, and how signals are filtered",
+    "rows": "Equations and filtering",
     "estimation": "How the model is estimated",
     "sensor": "Body on a force/torque sensor (logs with fx.. in place of joint torque)",
     "work": "Where the work runs",
@@ -61,10 +61,10 @@ class Model:
     effects: tuple[str, ...] = effects_option(group=MODEL, only_for=(TORQUE,))
     friction: str | None = model_option(
         None,
-        "Friction model in place of viscous, coulomb, offset: linear, smooth, polynomial, sigmoid, gaz, stribeck, load, "
-        "load_polynomial, presliding (a joint at rest keeps the friction of its last motion), presliding_polynomial, "
-        "presliding_load, or auto, the one that predicts held-out blocks of time best, for each joint. Default: auto; the "
-        "effects as given where --effects names others, or with --filter-on signals.",
+        "Friction model; auto, the default, takes for each joint the one that predicts held-out data best. Models: linear, smooth, "
+        "polynomial, sigmoid, gaz, stribeck, load, load_polynomial, presliding (a joint at rest keeps the friction of its last "
+        "motion), presliding_polynomial, presliding_load. It replaces viscous, coulomb and offset; with --effects or with "
+        "--filter-on signals the effects are used as given.",
         Text("MODEL", known_in="dynid.model.effects.friction_models:friction_choices", what="friction model"),
         example="auto",
     )
@@ -135,7 +135,7 @@ class Reading:
     )
     joints: tuple[str, ...] | None = reading_option(
         None,
-        "Joints that numbered columns (q1, q2, ..) belong to, in their order; the others are locked.",
+        "Joints of the numbered columns (q1, q2, ..), in order; the others are locked.",
         Names("NAME,NAME,.."),
         example=("shoulder", "elbow"),
     )
@@ -299,8 +299,8 @@ class Settings(Reading, Model):
 
     method: str = fit_option(
         "sdp",
-        "Estimator: sdp (every link physically consistent), ols, wls, robust, tls, ridge, essential, recursive, iv, "
-        "bpfc (least squares, then the nearest feasible base values), fbpe-wls (sdp without a prior, joints weighted), "
+        "Estimator; sdp, the default, keeps every link physically consistent. Others: ols, wls, robust, tls, ridge, essential, "
+        "recursive, iv, bpfc (least squares, then the nearest feasible base values), fbpe-wls (sdp without a prior, joints weighted), "
         "manifold and logcholesky (consistent, but they take no constraints), retrieve (under a bounds file).",
         Text("NAME", known_in="dynid.estimation.methods.registry:method_names", what="method"),
         only_for=BOTH,
@@ -338,8 +338,8 @@ class Settings(Reading, Model):
     prior: str = fit_option(
         "auto",
         "Prior of sdp for parameters that the data do not determine: the description (entropic, scaled, euclidean), none, "
-        "or auto: entropic, around the nearest consistent body where a link of the description is none, and weakened until it "
-        "fits as well as the data can tell; it never pulls friction or rotor inertia.",
+        "or auto: entropic, weakened until it fits as well as the data can tell. If a link of the description is not physically "
+        "possible, the nearest possible one is used. Friction and rotor inertia have no prior.",
         Text("KIND", choices=("auto", "none", "euclidean", "scaled", "entropic"), what="prior"),
     )
     prior_strength: float = fit_option(

@@ -6,7 +6,6 @@ everything that has a name, ``estimate.npz`` with the matrices.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +24,7 @@ from dynid.model.coupling import Coupling
 from dynid.model.effects import effect_from_dict, effect_to_dict
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
-from dynid.pipeline.manifest import read_file
+from dynid.pipeline.manifest import hash_of, read_file
 from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import described_robot
 from dynid.regression.base import BaseReduction
@@ -61,7 +60,7 @@ def copy_description(robot: Robot, folder: Path) -> str | None:
 def _description(folder: Path, record: Mapping[str, Any]) -> Path:
     """The robot's own file where it is still what it was, beside its meshes and included files; else the run's copy."""
     original = Path(record["source"])
-    if original.is_file() and hashlib.sha256(original.read_bytes()).hexdigest() == record["sha256"]:
+    if original.is_file() and hash_of(original) == record["sha256"]:
         return original
     return folder / str(record["file"])
 

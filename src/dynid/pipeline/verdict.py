@@ -15,6 +15,7 @@ from dynid.estimation.result import Outcome
 from dynid.finding import Finding, JointGrade, Level, Verdict
 from dynid.pipeline.joint_grades import grade_joints, overall_grade
 from dynid.pipeline.result import IdentificationResult
+from dynid.pipeline.signal_filter import STILL
 from dynid.validation.prediction import validate
 from dynid.validation.replay import Replay, replay, windows_for
 
@@ -22,6 +23,8 @@ POOR, USELESS = 0.10, 0.30
 """Relative errors of rows from which a model of poses or coefficients is called poor, and not to be used."""
 AS_GOOD = 1.25
 """Factor on the description's own error up to which a model is as good as it."""
+NEVER_MOVED = "never_moved"
+"""Code of the reason of a run from logs in which no joint moved."""
 DRIFT_SHARE = 0.5
 """Share of its own motion by which a joint may drift from it in a window of the replay."""
 
@@ -51,7 +54,13 @@ def verdict_on(run: IdentificationResult, replay_failure: str = "") -> Verdict:
     """
     found, joints = run.estimate, grade_joints(run)
     description = _description_error(run)
-    reasons = [_prediction(run, description, joints), *_joint_reasons(joints), _determined(run), _consistency(run)]
+    reasons = [
+        *_motion(run),
+        _prediction(run, description, joints),
+        *_joint_reasons(joints),
+        _determined(run),
+        _consistency(run),
+    ]
     if run.replay is not None or replay_failure:
         reasons.append(_replay_reason(run, replay_failure))
     reasons += _friction(run)
@@ -59,6 +68,14 @@ def verdict_on(run: IdentificationResult, replay_failure: str = "") -> Verdict:
         level: Level = "warning" if found.outcome.usable else "error"
         reasons.append(Finding(level, f"The method ended with: {found.outcome.value}."))
     return Verdict(_opening(run), (*reasons, *_faults_of_logs(run)), description, joints)
+
+
+def _motion(run: IdentificationResult) -> list[Finding]:
+    """A log in which no joint moves: whatever explains it says nothing of motion."""
+    if run.filter is None or not run.samples or any(np.any(np.ptp(one.position, axis=0) > STILL) for one in run.samples):
+        return []
+    what = "No joint moved in the logs: they show gravity in one position, and nothing of inertia and friction."
+    return [Finding("error", what, "Record a motion; dynid excite designs one.", code=NEVER_MOVED)]
 
 
 def _joint_reasons(joints: Sequence[JointGrade]) -> list[Finding]:

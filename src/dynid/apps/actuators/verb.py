@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,8 @@ import typer
 
 from dynid.apps.actuators.options import ASKED, CONTROL, ActuatorSettings
 from dynid.cli.console import Stages, show, show_json, show_note, show_table
-from dynid.cli.schema import AsJson, LogFiles, RobotFile, UnseenLogs, takes_options
+from dynid.cli.schema import AsJson, LogFiles, RobotFile, UnseenLogs, Verbose, takes_options
+from dynid.cli.screen import Screen
 from dynid.option_types import options_of
 from dynid.pipeline.options import READING
 
@@ -33,6 +35,7 @@ def actuators(
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for exports and report.")] = Path("actuators"),
     report: Annotated[bool, typer.Option("--report", help="Write report.html into the folder.")] = False,
+    verbose: Verbose = False,
     json: AsJson = False,
 ) -> None:
     """Armature, friction, delay and gains of position-controlled joints from commands and positions, without torque.
@@ -52,16 +55,16 @@ def actuators(
     if json:
         show_json(run.as_json() | written)
         return
-    _show(run)
+    notes = [*run.notes, *written.get("export_notes", ())]
     if "mujoco_rollout" in written:
         proof = written["mujoco_rollout"]
-        show(
-            f"MuJoCo with the written file: {proof['rms']:.5f} rad RMS from the log, {proof['difference']:.5f} rad from the rollout above"
+        notes.insert(
+            0,
+            f"MuJoCo with the written file: {proof['rms']:.5f} rad RMS from the log, {proof['difference']:.5f} rad from the rollout above",
         )
-    for note in written.get("export_notes", ()):
-        show_note(note)
-    for name in written["files"]:
-        show(f"written: {name}")
+    if verbose:
+        _show_table(run, notes)
+    _show_screen(run, notes, written["files"])
 
 
 def _forms(text: str | None) -> tuple[str, ...]:
@@ -97,14 +100,17 @@ def _written(run: ActuatorRun, forms: tuple[str, ...], folder: Path, report: boo
     return found
 
 
-def _show(run: ActuatorRun) -> None:
-    from dynid.apps.actuators.model import SYMBOL_OF
+def _rollout(run: ActuatorRun) -> str:
+    """How far the simulated joints are from the log, in one sentence."""
+    found = run.as_json()
+    part = "identification" if found["rollout"]["validation"] is None else "validation"
+    ours, theirs = found["rollout"][part], found["rollout_description"][part]
+    data = "unseen data" if part == "validation" else "the log identified on"
+    return f"simulated position is {1e3 * ours:.3g} mrad RMS from {data}, with the description {1e3 * theirs:.3g} mrad"
 
-    for group in run.separability.groups:
-        known = f"; known is {group.determined}" if group.determined else ""
-        what = "cannot be told apart" if not group.alone else "is not determined"
-        show(f"{', '.join(group.names)} {what} by these logs{known}")
-        show(f"  to separate: {group.experiment}")
+
+def _rows(run: ActuatorRun) -> list[list[str]]:
+    from dynid.apps.actuators.model import SYMBOL_OF
 
     def cell(found: tuple[float, float] | None) -> str:
         if found is None:
@@ -112,18 +118,48 @@ def _show(run: ActuatorRun) -> None:
         value, sigma = found
         return f"{value:.4g}" if sigma == 0.0 else f"{value:.4g} ({sigma:.1g})"
 
-    rows = [
+    return [
         [name, *(cell(run.value(j, symbol)) for symbol in SYMBOL_OF.values())]
         for j, name in enumerate(run.robot.joint_names)
     ]
-    show_table(["joint", *SYMBOL_OF], rows, "value (standard deviation)")
+
+
+def _apart(run: ActuatorRun) -> list[tuple[str, str, str]]:
+    """What the logs cannot tell apart, with the experiment that would."""
+    found = []
+    for group in run.separability.groups:
+        known = f"; known is {group.determined}" if group.determined else ""
+        what = "cannot be told apart" if not group.alone else "is not determined"
+        found.append(("warning", f"{', '.join(group.names)} {what} by these logs{known}", group.experiment))
+    return found
+
+
+def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -> None:
+    from dynid.apps.actuators.model import SYMBOL_OF
+
+    delay, screen = run.as_json()["delay_s"], Screen()
+    screen.line(f"{_rollout(run)}; delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)", "title")
+    screen.table(["joint, value (sigma)", *SYMBOL_OF], _rows(run))
+    screen.findings(_apart(run))
+    for note in notes:
+        screen.remark(note)
+    for name in files:
+        screen.last(f"written: {name}")
+    screen.show()
+
+
+def _show_table(run: ActuatorRun, notes: Sequence[str]) -> None:
+    from dynid.apps.actuators.model import SYMBOL_OF
+
+    for _, what, experiment in _apart(run):
+        show(what)
+        show(f"  to separate: {experiment}")
+    show_table(["joint", *SYMBOL_OF], _rows(run), "value (standard deviation)")
     found = run.as_json()
-    delay = found["delay_s"]
-    show(f"delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)")
     for part in ("identification", "validation"):
         ours, theirs = found["rollout"][part], found["rollout_description"][part]
         if ours is not None:
             show(f"rollout, {part}: position error {ours:.5f} rad RMS, with the description {theirs:.5f} rad")
-    for note in run.notes:
+    for note in notes:
         show_note(note)
     show(f"{run.seconds:.1f} s")

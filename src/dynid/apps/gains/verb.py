@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.apps.gains.options import FILTER, GainsSettings
-from dynid.cli.console import percent, say, show, show_json, show_table
+from dynid.cli.console import percent, say, show_json
 from dynid.cli.schema import AsJson, LogFiles, own_options, takes_options
+from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.option_types import flag_of, options_of
 from dynid.pipeline.options import READING, ROWS, Settings
@@ -66,11 +67,20 @@ def gains(
         )
         for gain, other in zip(found.gains, beside, strict=True)
     ]
-    show_table(("joint", f"gain, {found.unit}", "+- (95 %)", "least squares"), rows)
+    known = sum(gain.identifiable for gain in found.gains)
     loads = ", ".join(f"{load[0]:.4g}" for load in found.loads)
-    show(f"load of {loads} kg on '{found.frame}'; error of the signal {percent(found.relative_error)}")
+    screen = Screen()
+    screen.line(
+        f"{known} of {len(found.gains)} drive gains found: error of the signal {percent(found.relative_error)}, load of {loads} kg on "
+        f"'{found.frame}'",
+        "good" if known == len(found.gains) else "warning",
+    )
+    screen.table(("joint", f"gain, {found.unit}", "+- (95 %)", "least squares"), rows, most=len(rows))
     for note in found.notes:
         say(f"note: {note}")
+    if known == len(found.gains):
+        screen.last(f"next: dynid identify ROBOT LOG --drive-gains {','.join(f'{gain.value:.4g}' for gain in found.gains)}")
+    screen.show()
 
 
 def gains_of(

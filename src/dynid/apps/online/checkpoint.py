@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.files import write_atomically
+from dynid.files import json_value, memory_budget, read_arrays, read_limited, write_atomically
 
 FORMAT = "dynid-watch-2"
 _ARRAY = "array:"
@@ -59,7 +59,7 @@ def unpacked(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
             return {key: walk(entry) for key, entry in value.items()}
         return [walk(entry) for entry in value] if isinstance(value, list) else value
 
-    tree = json.loads(bytes(arrays[_TREE]).decode())
+    tree = json_value(bytes(arrays[_TREE]), "the tree of its arrays")
     if tree["format"] != FORMAT:
         raise ValueError(f"format '{tree['format']}', expected '{FORMAT}'")
     return dict(walk(tree["state"]))
@@ -111,9 +111,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"there is no checkpoint '{path}' to resume from; leave --resume out to start anew")
     try:
-        # opened here: NumPy leaves a file open that it cannot read
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return unpacked({name: stored[name] for name in stored.files})
+        return unpacked(read_arrays(read_limited(path, f"checkpoint '{path}'", memory_budget()), path))
     except Exception as error:  # decoders raise nearly anything on damaged archives
         raise InputError(f"'{path}' is no checkpoint of a watch: {error}") from None
 

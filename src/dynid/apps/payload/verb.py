@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from dynid.apps.payload.options import CARRIED, KNOWN, SENSOR, PayloadSettings
-from dynid.cli.bodies import numbers_text, show_body, show_sensor
+from dynid.cli.bodies import body_lines, numbers_text, show_sensor
 from dynid.cli.console import percent, say, show, show_json, show_warning
 from dynid.cli.schema import AsJson, takes_options
+from dynid.cli.screen import Screen
 from dynid.errors import InputError, UnknownNameError
 from dynid.option_types import options_of
 from dynid.pipeline.options import READING
@@ -30,14 +31,19 @@ if TYPE_CHECKING:
 
 def show_load(found: Payload, where: str) -> None:
     """A load, and what it explains of the torque; ``where`` names its log."""
-    show(f"load on '{found.link}', in its frame{where}")
-    show_body(found)
-    if found.gain_sigma:
-        show(f"the intervals include {100.0 * found.gain_sigma:g} % for the drive gains (--gain-percent)")
-    show(
+    screen = Screen()
+    level = "warning" if found.warnings or not found.feasible else "good"
+    spread = 1.96 * found.sigma[0]
+    screen.line(f"load on '{found.link}'{where}: mass {found.mass:.4f} +- {spread:.4f} kg (95 %)", level)
+    screen.line(
         f"torque error on the loaded logs: {percent(found.relative_error_without)} without the load, "
         f"{percent(found.relative_error_with)} with it"
     )
+    for line in body_lines(found)[1:]:
+        screen.line(line)
+    if found.gain_sigma:
+        screen.line(f"the intervals include {100.0 * found.gain_sigma:g} % for the drive gains (--gain-percent)")
+    screen.show()
     for warning in found.warnings:
         show_warning(warning)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.console import Stages, percent, show, show_json, show_note, show_table
+from dynid.cli.console import Stages, percent, show, show_json, show_table
 from dynid.cli.program import job_of
 from dynid.cli.schema import (
     AsJson,
@@ -19,8 +19,10 @@ from dynid.cli.schema import (
     OptionalLogFiles,
     OptionalRobotFile,
     UnseenLogs,
+    Verbose,
     takes_options,
 )
+from dynid.cli.screen import Row, Screen
 from dynid.option_types import options_of
 from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
 
@@ -37,6 +39,7 @@ def compare(
     ] = None,
     validate: UnseenLogs = None,
     constraints: ConstraintsFile = None,
+    verbose: Verbose = False,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -62,17 +65,34 @@ def compare(
         filtered = run.filter_text or None
         show_json({"methods": [one.as_dict() for one in found], "filter": filtered, "rows": rows})
         return
-    shown = [(one.method, percent(one.identification), percent(one.validation), *one.row) for one in found]
-    header = ("method", "error, known", "error, unseen", "links consistent", "base values", "seconds", "outcome")
-    show_table(header, shown, text=(0, 3, 4, 6))
+    screen = Screen()
+    errors = {one.method: one.validation for one in found if one.validation is not None and one.validation == one.validation}
+    best = min(errors, key=errors.__getitem__, default=None)
+    sure = [one.method for one in found if one.method in errors and one.estimate is not None and one.estimate.feasible]
+    consistent = min(sure, key=errors.__getitem__, default=None)
+    if best is not None:
+        beside = (
+            f"; with every link physically consistent: {consistent}, {percent(errors[consistent])}" if consistent else ""
+        )
+        screen.line(f"smallest unseen error: {best}, {percent(errors[best])}{beside if consistent != best else ''}", "title")
+    shown: list[Row] = [
+        (one.method, percent(one.identification), percent(one.validation), errors.get(one.method, 0.0), *one.row)
+        for one in sorted(found, key=lambda one: errors.get(one.method, float("inf")))
+    ]
+    header = ("method", "known", "unseen", "", "links consistent", "base values", "seconds", "outcome")
+    screen.table(header, shown, text=(0, 4, 5, 7), most=len(shown))
+    sentences = [f"{one.method}: {one.sentence}" for one in found if one.sentence]
     for one in found:
-        if one.sentence:
-            show(f"{one.method}: {one.sentence}")
+        if one.refusal and not verbose:
+            screen.remark(f"{one.method}: {one.refusal}")
     less = "" if run.body is not None else compared_without(named, job.settings)
     if less:
-        show_note(less)
+        screen.line(f"note: {less}")
     if run.filter_text:
-        show(f"errors against filtered {run.measured}; {run.filter_text}")
+        screen.last(f"errors against filtered {run.measured}; {run.filter_text}")
+    screen.show()
+    for text in sentences if verbose else ():
+        show(text)
 
 
 def compare_runs(

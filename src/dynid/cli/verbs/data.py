@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.console import show, show_json, show_note, show_table
-from dynid.cli.schema import AsJson, LogFiles, RobotFile, takes_options
+from dynid.cli.schema import AsJson, LogFiles, RobotFile, Verbose, takes_options
+from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.option_types import options_of
 from dynid.pipeline.options import MODEL, READING, Settings
@@ -45,6 +46,7 @@ def data(
             show_default=False,
         ),
     ] = None,
+    verbose: Verbose = False,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -59,7 +61,7 @@ def data(
     looked = (inspect_any(log, robot, frame, **(given or {})) for log in paths)
     if not json:
         for log, (recording, check) in zip(paths, looked, strict=True):
-            _show(log, recording, check)
+            _show(log, recording, check, verbose, alone=len(paths) == 1)
         return
     found = [_record(log, recording, check) for log, (recording, check) in zip(paths, looked, strict=True)]
     show_json(found[0] | ({"logs": found} if len(found) > 1 else {}))
@@ -79,19 +81,37 @@ def _record(log: Path, recording: Recording | WrenchRecording, check: DataCheck)
     }
 
 
-def _show(log: Path, recording: Recording | WrenchRecording, check: DataCheck) -> None:
-    show(
-        f"{log.name}: {recording.n_samples} rows, {recording.duration_s:.4g} s at {recording.rate_hz:.4g} Hz, "
-        f"{recording.n_joints} joints; {', '.join(recording.quantities)}"
+def _show(log: Path, recording: Recording | WrenchRecording, check: DataCheck, verbose: bool, alone: bool) -> None:
+    """Findings of one log: the first three with their remedies, of several logs the first line of each finding; all with ``--verbose``."""
+    screen = Screen()
+    counts = {level: sum(one.level == level for one in check.findings) for level in ("error", "warning")}
+    told = ", ".join(f"{n} {level}{'s' if n > 1 else ''}" for level, n in counts.items() if n)
+    worst = next((level for level, n in counts.items() if n), "good")
+    screen.line(
+        f"{log.name}: {told or 'no fault found'}: {recording.n_samples} rows, {recording.duration_s:.4g} s at "
+        f"{recording.rate_hz:.4g} Hz, {recording.n_joints} joints; {', '.join(recording.quantities)}",
+        worst,
     )
-    for note in recording.source.notes:
-        if not any(note in finding.what for finding in check.findings):  # said there already
+    notes = [note for note in recording.source.notes if not any(note in one.what for one in check.findings)]
+    if verbose:
+        screen.show()
+        for note in notes:
             show_note(note)
-    for finding in check.findings:
-        show(f"{finding.level}: {finding.what}")
-        show(f"    {finding.remedy}")
-    if not check.findings:
-        show("nothing to complain about")
+        for finding in check.findings:
+            show(f"{finding.level}: {finding.what}")
+            show(f"    {finding.remedy}")
+        return
+    grave = [one for one in check.findings if one.level in ("error", "warning")]
+    screen.findings((one.level, one.what, one.remedy if alone else "") for one in grave)
+    for text in (*notes, *(f"{one.what}: {one.remedy}" for one in check.findings if one not in grave)) if alone else ():
+        screen.remark(text)
+    if alone:
+        screen.last(
+            "next: mend the errors first, then dynid identify"
+            if counts["error"]
+            else "next: dynid identify ROBOT LOG --split 0.65"
+        )
+    screen.show()
 
 
 def init(

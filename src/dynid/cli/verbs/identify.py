@@ -24,6 +24,7 @@ from dynid.cli.console import (
     show_table,
 )
 from dynid.cli.program import Job, job_of
+from dynid.cli.run_screen import retrieval_lines, show_run_screen
 from dynid.cli.schema import (
     AsJson,
     ConfigFile,
@@ -32,6 +33,7 @@ from dynid.cli.schema import (
     OptionalRobotFile,
     RunFolder,
     UnseenLogs,
+    Verbose,
     takes_options,
 )
 from dynid.option_types import options_of
@@ -59,15 +61,21 @@ def identify(
         ),
     ] = None,
     export: Annotated[
-        str, typer.Option("--export", help="Formats of the exported model: urdf, mjcf, sdf, c, json.")
-    ] = "urdf,mjcf",
+        str | None,
+        typer.Option(
+            "--export",
+            help="Formats of the model: urdf, mjcf, sdf, c, json; default: urdf,mjcf, and none of a robot that never moved.",
+            show_default=False,
+        ),
+    ] = None,
     constraints: ConstraintsFile = None,
     max_error: Annotated[
         float | None,
         typer.Option(
             "--max-error",
             metavar="FRACTION",
-            help="Exit with 1 if the relative error of filtered torque exceeds this fraction, on unseen data where there are any.",
+            help="Exit with 1 if the relative torque error exceeds this fraction. It is that of filtered torque, on unseen data where "
+            "there are any.",
             show_default=False,
         ),
     ] = None,
@@ -78,29 +86,42 @@ def identify(
         bool,
         typer.Option(
             "--apply-advice",
-            help="Add the option that advice names and identify again, at most three times; what made the error worse is taken back.",
+            help="Add the option that advice names and identify again. At most three times; what made the error worse is taken back.",
             show_default=False,
         ),
     ] = False,
+    table: Annotated[bool, typer.Option("--table", help="Print every base parameter.")] = False,
+    verbose: Verbose = False,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
-    """Identify the dynamic model of a robot from logs of its motion, from a table of poses (M and g), or retrieve feasible
-    parameters from base values that are known already; from logs of a force/torque sensor, the body on it.
+    """Identify the dynamic model of a robot from logs of its motion.
 
-    0.3 s or three filter time constants are dropped at both ends of each log; several logs are stacked.
+    A table of poses (M and g) and base values that are known already (--coefficients) serve as well; from logs of a force/torque sensor
+    the body on it is identified. 0.3 s or three filter time constants are dropped at both ends of each log; several logs are stacked.
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
     from dynid.pipeline.model_files import known_formats
 
     check_max_error(max_error)
-    formats = known_formats(export.split(","))
+    formats = None if export is None else known_formats(export.split(","))
     job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
     target = output or job.output or Path("run")
     methods = None if compare is None else [name.strip() for name in compare.split(",")]
     run, published = _published(job, target, formats, methods, json, apply_advice)
-    _tell(run, published, max_error, json)
+    if json:
+        files = [str(path) for path in published.files]
+        show_json(run.summary() | {"files": files, "refusals": list(published.refusals), "at_most": max_error})
+    else:
+        if table and run.body is None:
+            _show_values(run)
+        if verbose:
+            show_run(run)
+            _show_published(published)
+        if run.body is not None:
+            show_sensor(run.body)
+        show_run_screen(run, published)
     _end_without_answer(run)
     end_above(run.judged_error, max_error)
     if strict and run.verdict is not None and run.verdict.grade != "good":
@@ -109,7 +130,7 @@ def identify(
 
 
 def _published(
-    job: Job, target: Path, formats: Sequence[str], methods: Sequence[str] | None, quiet: bool, apply_advice: bool
+    job: Job, target: Path, formats: Sequence[str] | None, methods: Sequence[str] | None, quiet: bool, apply_advice: bool
 ) -> tuple[IdentificationResult, Published]:
     """The robot identified from its logs, with the other methods that were asked for, in its folder."""
     from dynid.io.logs.paths import names_of
@@ -137,18 +158,6 @@ def _published(
         return run, write_result(run, target, formats=formats, tell=stages.tell)
 
 
-def _tell(run: IdentificationResult, published: Published, max_error: float | None, json: bool) -> None:
-    """What was found and written."""
-    if json:
-        files = [str(path) for path in published.files]
-        show_json(run.summary() | {"files": files, "refusals": list(published.refusals), "at_most": max_error})
-        return
-    show_run(run)
-    _show_published(published)
-    if run.verdict is not None:
-        show(f"verdict: {run.verdict.sentence}")
-
-
 def _show_published(published: Published) -> None:
     for refusal in published.refusals:
         show(f"note: {refusal}")
@@ -167,17 +176,15 @@ def _end_without_answer(run: IdentificationResult) -> None:
 
 
 def show_run(run: IdentificationResult) -> None:
-    """What a run found."""
+    """What a run found, at length."""
     from dynid.estimation.advice import advice_lines
 
     found = run.estimate
-    if run.body is not None:
-        show_sensor(run.body)
-        _show_errors(run)
-        return
     for note in run.notes:
         show_note(note)
-    _show_values(run)
+    if run.body is not None:
+        _show_errors(run)
+        return
     if run.filter is not None:
         show(f"filter: {run.filter.describe()}")
     if run.from_coefficients:
@@ -189,11 +196,14 @@ def show_run(run: IdentificationResult) -> None:
         f"condition number {found.condition_number:.4g} (scaled {found.condition_number_scaled:.4g})"
     )
     _show_errors(run)
-    if run.retrieval:
-        show_retrieval(run.retrieval)
+    for line in retrieval_lines(run.retrieval):
+        show(line)
     for line in advice_lines(run.advice):
         show(f"advice: {line}")
     show_consistency(run)
+    if run.verdict is not None:
+        show(f"verdict in full: {run.verdict.sentence}")
+    show()
 
 
 def _show_values(run: IdentificationResult) -> None:
@@ -260,19 +270,6 @@ def _show_coefficients(run: IdentificationResult) -> None:
     found = run.estimate
     show(f"{run.robot.name}: {found.n_rows} coefficients fix {found.rank} of {found.base.n_base} base parameters")
     _show_unseen(run)
-    show_retrieval(run.retrieval)
+    for line in retrieval_lines(run.retrieval):
+        show(line)
     show_consistency(run)
-
-
-def show_retrieval(details: dict[str, Any]) -> None:
-    """How far a retrieval is from the best possible, what it violates, and what the joints carry."""
-    violated = ", ".join(details["violated"]) or "none"
-    show(
-        f"cost {details['cost']:.5g}, no feasible set costs less than {details['lower_bound']:.5g}, gap {details['gap']:.2g}; "
-        f"constraints violated: {violated}"
-    )
-    wrenches = details.get("largest_joint_wrench", ())
-    if wrenches:
-        forces = ", ".join(f"{entry['force']:.3g}" for entry in wrenches)
-        moments = ", ".join(f"{entry['moment']:.3g}" for entry in wrenches)
-        show(f"largest joint forces {forces} N, moments {moments} N m")

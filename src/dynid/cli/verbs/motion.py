@@ -67,12 +67,14 @@ def excite(
 def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
     show(f"{robot}: {found.in_words()}")
     show(f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s")
-    for limit, margin in found.margins.items():
-        where, time_s = found.margins.places[limit]
-        show(f"margin to the limit of {limit.replace('_', ' ')}: {percent(margin)} ({where} at {time_s:.3f} s)")
-    nearest = _smallest(found)
-    if nearest is not None:
-        show(f"smallest clearance: {1e3 * nearest['distance_m']:.3g} mm ({nearest['pair']} at {nearest['time_s']:.3f} s)")
+    show("")
+    show(f"{'limit':<16}{'robot':>12}{'largest':>12}{'share':>9}  where")
+    for use in found.limit_uses:
+        largest = "" if use.largest != use.largest else f"{use.largest:.4g}"
+        show(
+            f"{use.name:<16}{use.limit:>12.4g}{largest:>12}{percent(use.share):>9}  {use.where} at {use.time_s:.3f} s, {use.unit}"
+        )
+    show("")
     for note in found.notes:
         show_note(note)
     for name in files:
@@ -81,13 +83,8 @@ def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
 
 def _smallest(found: Excitation) -> dict[str, Any] | None:
     """Smallest distance along what is played, of which bodies, and when; None where nothing is kept apart."""
-    from dynid.excitation.collision import SCALE_M
-
-    kept, margin = found.limits.clearance, found.margins.clearance
-    if kept is None or margin is None:
-        return None
-    pair, time_s = found.margins.places["clearance"]
-    return {"distance_m": kept.least_m + SCALE_M * margin, "pair": pair, "time_s": time_s}
+    nearest = next((use for use in found.limit_uses if use.name == "clearance"), None)
+    return None if nearest is None else {"distance_m": nearest.largest, "pair": nearest.where, "time_s": nearest.time_s}
 
 
 def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Path | None, card: Path | None) -> list[str]:

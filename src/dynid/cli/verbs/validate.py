@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.console import check_max_error, end_above, percent, show, show_json, show_note, show_table, show_warning
-from dynid.cli.schema import AsJson, LogFiles, takes_options
+from dynid.cli.schema import AsJson, LogFiles, Verbose, takes_options
+from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.option_types import options_of
 from dynid.pipeline.options import READING, ROWS, WORK, Settings
@@ -42,6 +43,7 @@ def validate(
     window: Annotated[
         float, typer.Option("--window", help="With --replay: time of free motion from each measured state, s.")
     ] = 0.1,
+    verbose: Verbose = False,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -68,7 +70,7 @@ def validate(
                 f"--replay drives a robot by joint torque; run '{run}' is that of a body on a force/torque sensor"
             )
         found = _Found(paths, validate_wrench(known, paths, asked))
-        found.tell(max_error, json)
+        found.tell(max_error, json, verbose)
         end_above(found.verdict.relative_error, max_error)
         return
     unseen = unseen_logs(known, paths, **asked)
@@ -77,7 +79,7 @@ def validate(
     replays = [replay(known.model, one, window_s=window) for one in unseen.samples] if forward else []
     horizons = [error_over_horizons(known.model, known.robot, one) for one in unseen.samples] if forward else []
     found = _Found(paths, verdict, rows, replays, horizons, misread_logs(known, unseen.recordings))
-    found.tell(max_error, json)
+    found.tell(max_error, json, verbose)
     end_above(judged, max_error)
 
 
@@ -94,12 +96,50 @@ class _Found:
     warnings: Sequence[str] = ()
     """What makes the errors those of reading and not of the model."""
 
-    def tell(self, max_error: float | None, json: bool) -> None:
-        """As one JSON object, or as tables."""
+    def tell(self, max_error: float | None, json: bool, verbose: bool) -> None:
+        """As one JSON object, as tables, or on one screen."""
         if json:
             show_json(self.as_dict() | {"at_most": max_error})
-        else:
+            return
+        if verbose:
             self.show()
+        else:
+            self.show_screen(max_error)
+        for path, found, errors in zip(self.paths, self.replays, self.horizons, strict=False):
+            show_replay(path.name, found)
+            show_horizons(errors)
+        for warning in self.warnings:
+            show_warning(warning)
+
+    def show_screen(self, max_error: float | None) -> None:
+        """Error of all logs, the worst joints and the worst logs."""
+        verdict, screen = self.verdict, Screen()
+        allowed = "" if max_error is None else f", {percent(max_error)} allowed"
+        logs = f"{len(self.paths)} unseen logs" if len(self.paths) > 1 else self.paths[0].name
+        raw = percent(verdict.relative_error_raw)
+        screen.line(f"error on {logs}: {percent(verdict.relative_error)} filtered, {raw} raw{allowed}", "title")
+        if self.rows is not None and self.rows.kind != "torque":
+            screen.line(f"error of {self.rows.kind} rows: {percent(self.rows.relative_error)} of {self.rows.n_samples} rows")
+        errors = zip(
+            verdict.joint_names, verdict.rmse.tolist(), verdict.total.relative_error_per_channel.tolist(), strict=True
+        )
+        worst = sorted(errors, key=lambda one: -one[2] if one[2] == one[2] else 0.0)
+        joints = [(name, percent(error), error if error == error else 0.0, f"{rmse:.4g}") for name, rmse, error in worst]
+        screen.table(("joint" if self.rows else "axis", "error", "", "rms, N m or N"), joints)
+        if len(self.paths) > 1:
+            every = zip(self.paths, verdict.logs, strict=True)
+            per_log = [
+                (
+                    path.name,
+                    percent(log.relative_error),
+                    log.relative_error,
+                    percent(log.relative_error_raw),
+                    str(log.n_samples),
+                )
+                for path, log in sorted(every, key=lambda one: -one[1].relative_error)
+            ]
+            screen.table(("log, the worst first", "error", "", "raw", "samples"), per_log)
+        screen.show()
 
     def as_dict(self) -> dict[str, Any]:
         """What ``dynid validate --json`` prints."""
@@ -127,7 +167,7 @@ class _Found:
         return shown | {"rows": self.rows.as_dict(), "warnings": list(self.warnings)}
 
     def show(self) -> None:
-        """The same as tables."""
+        """All logs and joints as tables."""
         verdict, rows = self.verdict, self.rows
         per_log = [
             (path.name, str(log.n_samples), percent(log.relative_error), percent(log.relative_error_raw))
@@ -137,14 +177,9 @@ class _Found:
         per_joint = zip(verdict.joint_names, verdict.rmse, verdict.total.relative_error_per_channel, strict=True)
         joints = [(name, f"{rmse:.4g}", percent(error)) for name, rmse, error in per_joint]
         show_table(("joint" if rows else "axis", "rmse N m or N", "error, filtered"), joints)
-        for path, found, errors in zip(self.paths, self.replays, self.horizons, strict=False):
-            show_replay(path.name, found)
-            show_horizons(errors)
         show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")
         if rows is not None:
             show(f"{rows.kind} rows: {percent(rows.relative_error)} of {rows.n_samples} rows")
-        for warning in self.warnings:
-            show_warning(warning)
 
 
 def show_horizons(errors: Sequence[HorizonError]) -> None:

@@ -24,7 +24,6 @@ frame's origin, ``mx1`` the first moment; friction and rotor inertia go by their
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +48,7 @@ from dynid.estimation.constraints.conditions import (
 from dynid.estimation.constraints.expression import condition_from_text
 from dynid.estimation.constraints.parameters import Linear
 from dynid.estimation.constraints.table import constraints_from_table, with_meshes_seen_from
-from dynid.files import read_limited, toml_table
+from dynid.files import csv_lines, read_limited, toml_table
 from dynid.model.parameters import Parameters
 
 LEAST_MASS = 1e-6
@@ -211,26 +210,21 @@ def read_bounds(path: str | Path) -> Bounds:
         (0.5, 4.0)
     """
     place = Path(path)
-    content = read_limited(place, f"bounds file '{place}'")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"bounds file '{place}' is not text: {error}") from None
     suffix = place.suffix.lower()
     if suffix == ".csv":
-        return Bounds(_from_csv(text, place))
+        return Bounds(_from_csv(place))
     if suffix == ".toml":
-        return _from_toml(text, place)
+        return _from_toml(read_limited(place, f"bounds file '{place}'"), place)
     raise InputError(f"bounds file '{place}' is of type '{place.suffix}', expected .csv or .toml")
 
 
-def _from_csv(text: str, place: Path) -> dict[str, tuple[float, float]]:
-    rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
-    header = [cell.strip().lower() for cell in rows[0]] if rows else []
+def _from_csv(place: Path) -> dict[str, tuple[float, float]]:
+    lines = csv_lines(place, "bounds file")
+    header = [cell.lower() for cell in lines[0][1]] if lines else []
     if header != ["name", "lower", "upper"]:
         raise InputError(f"bounds file '{place}' has the columns {', '.join(header) or 'none'}, expected name, lower, upper")
     limits: dict[str, tuple[float, float]] = {}
-    for number, row in enumerate(rows[1:], start=2):
+    for number, row in lines[1:]:
         if len(row) != 3:
             raise InputError(f"line {number} of bounds file '{place}' has {len(row)} cells, expected 3")
         name = row[0].strip()
@@ -249,7 +243,7 @@ def _cell(cell: str, missing: float, name: str, place: Path) -> float:
         raise InputError(f"bound of '{name}' in '{place}' is '{text}', expected a number or nothing") from None
 
 
-def _from_toml(text: str, place: Path) -> Bounds:
+def _from_toml(text: bytes, place: Path) -> Bounds:
     content = toml_table(text, f"bounds file '{place}'")
     table = content.pop("constraints", {})
     if not isinstance(table, Mapping):

@@ -498,7 +498,7 @@ class Solver:
         rows = G[found[1], first:]
         if self._regular:
             U, s, _ = np.linalg.svd(np.linalg.solve(R.T, rows.T))
-            left = U[:, int(np.count_nonzero(s > SPANNED * s[0])) :]
+            left = U[:, int(np.count_nonzero(s > SPANNED * s.max(initial=0.0))) :]  # no row where only round-off held it
         else:
             left = orthonormal_basis(self._R @ scipy.linalg.null_space(rows))
         x = np.empty_like(x)

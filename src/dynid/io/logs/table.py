@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError
+from dynid.files import check_memory
 from dynid.finding import Finding
 from dynid.io.logs.log_file import LogFile
 
@@ -22,8 +23,6 @@ Batch = dict[str, NDArray[Any]]
 
 #: Key of a batch under which a reader counts lines that it could not split; no column can be called so.
 MALFORMED = ""
-MOST_BYTES = 8 * 2**30
-"""Bytes of all numbers of a log that is held in memory."""
 HARMLESS_BYTES = 256 * 2**20
 """A log that unpacks to no more may be packed as tightly as it likes (constant columns are)."""
 MOST_PACKING = 200.0
@@ -102,6 +101,18 @@ def numeric(where: str, name: str, values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind not in "iuf":
         raise InputError(f"{where}: column '{name}' holds {values.dtype.name} values, expected numbers")
     return values
+
+
+def check_log_memory(where: str, values: int, packed: int) -> None:
+    """Refuse a log that is held in memory and has more numbers than fit into the budget, or far more than its file holds.
+
+    Args:
+        where: the file.
+        values: numbers of all its columns; each becomes a float of eight bytes.
+        packed: bytes of the file that hold them.
+    """
+    check_memory(where, 8 * values, "write longer logs as parquet")
+    refuse_tight_packing(where, max(packed, 1), 8 * values)
 
 
 def refuse_tight_packing(where: str, packed: int, unpacked: int, amount: str = "") -> None:

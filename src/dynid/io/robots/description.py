@@ -14,6 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
+from dynid.files import read_limited
 from dynid.io.robots.xml import parse_xml
 from dynid.model.inertia import phi_from_mass_com_inertia
 from dynid.model.poses import make_pose, rotation_from_rpy
@@ -63,13 +64,7 @@ def read_description(path: str | PathLike[str]) -> Description:
         raise InputError(f"robot file '{file}' does not exist")
     if not file.is_file():
         raise InputError(f"robot file '{file}' is not a file")
-    try:
-        size = file.stat().st_size
-        if size > LARGEST_FILE_BYTES:
-            raise InputError(f"robot file '{file}' has {size} bytes, a description has at most {LARGEST_FILE_BYTES}")
-        content = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"robot file '{file}' cannot be read: {error.strerror}") from None
+    content = read_limited(file, f"robot file '{file}'", LARGEST_FILE_BYTES)
     if not content.strip():
         raise InputError(f"robot file '{file}' is empty")
     return Description(file, content)

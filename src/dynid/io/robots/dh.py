@@ -173,7 +173,7 @@ def _joint(row: Mapping[str, Any], name: str, parent: int, convention: Conventio
     place = f"joint '{name}' in {where}"
     theta = number(row.get("theta_offset", 0.0), f"theta_offset of {place}")
     kind = row["type"]
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise UnknownNameError("joint type", str(kind), _KINDS, place)
     if any(key in row for key in _PLACED_KEYS):
         placement, convention = pose_of(row, place) @ dh_pose("modified", 0.0, 0.0, 0.0, theta), "modified"

@@ -23,6 +23,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError, listed
+from dynid.files import check_memory
 from dynid.io.robots.assemble import FLOATING_JOINT, DescribedJoint, assemble_robot, limit_notes
 from dynid.io.robots.closures import with_mimics
 from dynid.io.robots.description import TENSOR, Description, body_parameters
@@ -176,7 +177,10 @@ _KINDS = ("SimpleTransmission", "DifferentialTransmission", "FourBarLinkageTrans
 
 def coupling_from_transmissions(root: Element, joint_names: Sequence[str], where: str, notes: list[str]) -> Coupling | None:
     """The coupling that the transmissions of a description state; None where every motor turns its own joint one to one."""
+    if root.find(".//transmission") is None:
+        return None
     n = len(joint_names)
+    check_memory(f"the coupling of the {n} joints in {where}", 64.0 * n * n)  # the matrix, and its rows as numbers
     B, ratios = np.eye(n), np.full(n, np.nan)
     unknown: dict[str, list[str]] = {}
     for element in root.iter("transmission"):

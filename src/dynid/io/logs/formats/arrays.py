@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dynid.errors import InputError, MissingPackageError
 from dynid.io.logs.log_file import foreign_errors, local_copy
 from dynid.io.logs.names import fold, is_motion
-from dynid.io.logs.table import MOST_BYTES, OpenOptions, Table, array_table, named_elements, refuse_tight_packing
+from dynid.io.logs.table import OpenOptions, Table, array_table, check_log_memory, named_elements, refuse_tight_packing
 
 MOST_ARRAYS, MOST_DATASETS = 5000, 20_000
 """More than the columns of any robot, in an archive and in an episode of HDF5; each costs time to open, however small it is."""
@@ -61,13 +61,9 @@ class NpzFormat:
                 raise InputError(
                     f"{where}: holds {len(members)} arrays, expected at most {MOST_ARRAYS}; put the rows of a quantity in one"
                 )
-            unpacked = sum(entry.file_size for entry in members)
-            if unpacked > MOST_BYTES:
-                raise InputError(
-                    f"{where}: unpacks to {unpacked / 2**30:.1f} GiB, expected at most {MOST_BYTES / 2**30:.0f} GiB; "
-                    "write longer logs as parquet"
-                )
-            refuse_tight_packing(where, max(sum(entry.compress_size for entry in members), 1), unpacked)
+            packed = max(sum(entry.compress_size for entry in members), 1)
+            refuse_tight_packing(where, packed, sum(entry.file_size for entry in members))
+            values = 0
             for entry in members:
                 with archive.open(entry) as stream:
                     version = np.lib.format.read_magic(stream)
@@ -80,6 +76,8 @@ class NpzFormat:
                     raise InputError(
                         f"{where}: array '{entry.filename}' declares shape {shape} but holds {entry.file_size} bytes"
                     )
+                values += math.prod(shape)  # small types become floats of eight bytes
+                check_log_memory(where, values, packed)
                 with archive.open(entry) as stream:
                     found[entry.filename.removesuffix(".npy")] = np.lib.format.read_array(stream, allow_pickle=False)
         return table_of_arrays(where, "npz", found)
@@ -156,11 +154,11 @@ class Hdf5Format:
                     and isinstance(data[name], h5py.Group)
                 ]
                 groups = sorted(episodes, key=lambda one: one[0]) or [(0, data)]
-            parts = [_datasets(h5py, group, where) for _, group in groups]
-            # joint names that the file states, as an array of text or an attribute
-            stated = (holder[name] for holder in (file, file.attrs) for name in ("joint_names", "joints") if name in holder)
-            texts = (one for one in map(np.atleast_1d, map(np.asarray, stated)) if one.dtype.kind in "SUO" and one.ndim == 1)
-            names = tuple(v.decode() if isinstance(v, bytes) else str(v) for v in next(texts, ()))
+            if len(groups) > MOST_DATASETS:
+                raise InputError(f"{where}: holds {len(groups)} episodes, expected at most {MOST_DATASETS}")
+            read = _Hdf5Arrays(h5py, where)
+            parts = [read.below(group) for _, group in groups]
+            names = _stated_names(h5py, file)
         columns, notes = _joined(where, [number for number, _ in groups], parts)
         return array_table("hdf5", columns, element_names=named_elements(columns, names), notes=notes)
 
@@ -188,32 +186,54 @@ def _joined(
     return columns, tuple(f"array '{path}' has another length and is ignored" for path in shared if path not in whole)
 
 
-def _datasets(h5py: Any, group: Any, where: str) -> dict[str, NDArray[Any]]:
-    """Arrays of numbers of a group and the groups below it, by their path."""
-    found: dict[str, NDArray[Any]] = {}
-    size = packed = 0
-    waiting = [("", group, 0)]
-    while waiting:
-        path, here, depth = waiting.pop()
-        for name in here:
-            place = f"{path}/{name}" if path else name
-            if not isinstance(here.get(name, getlink=True), h5py.HardLink):
-                raise InputError(f"{where}: '{place}' is a link, expected arrays in the file itself")
-            item = here[name]
-            if isinstance(item, h5py.Group):
-                if depth >= MOST_DEPTH:
-                    raise InputError(f"{where}: groups lie deeper than {MOST_DEPTH}, expected a log")
-                waiting.append((place, item, depth + 1))
+def _stated_names(h5py: Any, file: Any) -> tuple[str, ...]:
+    """Joint names that the file states, as a list of text or an attribute; shape and kind are known before anything is read."""
+    for name in ("joint_names", "joints"):
+        for holder in (file, file.attrs):
+            if name not in holder:
                 continue
-            if not isinstance(item, h5py.Dataset) or item.dtype.kind not in "iuf" or not 1 <= item.ndim <= 2:
-                continue
-            if item.is_virtual or item.external:
-                raise InputError(f"{where}: array '{place}' lies in another file, expected arrays in the file itself")
-            size += int(item.size) * 8
-            packed += max(int(item.id.get_storage_size()), 1)
-            refuse_tight_packing(where, packed, size)
-            if size > MOST_BYTES or len(found) >= MOST_DATASETS:
-                most = f"{MOST_BYTES >> 30} GiB or {MOST_DATASETS} arrays"
-                raise InputError(f"{where}: holds more than {most}; write longer logs as parquet")
-            found[place] = np.asarray(item, dtype=np.float64 if item.dtype.kind == "f" else None)
-    return found
+            kept = holder.get_id(name) if holder is file.attrs else holder[name]
+            shape, kind = getattr(kept, "shape", None), getattr(getattr(kept, "dtype", None), "kind", "")
+            if kind in "SUO" and shape is not None and len(shape) < 2 and 0 < math.prod(shape) <= MOST_ARRAYS:
+                texts = np.atleast_1d(np.asarray(holder[name]))
+                return tuple(v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in texts)
+    return ()
+
+
+class _Hdf5Arrays:
+    """Reads the arrays of an HDF5 file; what all its episodes ask for is counted together."""
+
+    def __init__(self, h5py: Any, where: str) -> None:
+        self._h5py, self._where = h5py, where
+        self._values = self._packed = self._met = 0
+
+    def below(self, group: Any) -> dict[str, NDArray[Any]]:
+        """Arrays of numbers of a group and the groups below it, by their path."""
+        h5py, where = self._h5py, self._where
+        found: dict[str, NDArray[Any]] = {}
+        waiting = [("", group, 0)]
+        while waiting:
+            path, here, depth = waiting.pop()
+            for name in here:
+                place = f"{path}/{name}" if path else name
+                self._met += 1  # of groups too: one that holds itself twice has no end
+                if self._met > MOST_DATASETS:
+                    raise InputError(f"{where}: holds more than {MOST_DATASETS} arrays and groups, expected a log")
+                if not isinstance(here.get(name, getlink=True), h5py.HardLink):
+                    raise InputError(f"{where}: '{place}' is a link, expected arrays in the file itself")
+                item = here[name]
+                if isinstance(item, h5py.Group):
+                    if depth >= MOST_DEPTH:
+                        raise InputError(f"{where}: groups lie deeper than {MOST_DEPTH}, expected a log")
+                    waiting.append((place, item, depth + 1))
+                elif isinstance(item, h5py.Dataset) and item.dtype.kind in "iuf" and item.ndim in (1, 2):
+                    found[place] = self._array(item, place)
+        return found
+
+    def _array(self, item: Any, place: str) -> NDArray[Any]:
+        if item.is_virtual or item.external:
+            raise InputError(f"{self._where}: array '{place}' lies in another file, expected arrays in the file itself")
+        self._values += int(item.size)
+        self._packed += int(item.id.get_storage_size())
+        check_log_memory(self._where, self._values, self._packed)
+        return np.asarray(item, dtype=np.float64 if item.dtype.kind == "f" else None)

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
+from dynid.files import check_memory
 from dynid.io.logs.log_file import LogFile, foreign_errors, local_copy
 from dynid.io.logs.table import OpenOptions, Table, array_table, refuse_tight_packing
 
@@ -218,6 +219,9 @@ def _read_joint_states(where: str, topic: str, messages: _Messages) -> tuple[_Co
         notes += (f"joint names come in {len(groups)} orders or sets; matched by name in each message",)
     place = {name: k for k, name in enumerate(dict.fromkeys(name for names in groups for name in names))}
     columns: _Columns = {"stamp_ns": stamps}
+    check_memory(
+        f"{where}: topic '{topic}' of {len(stamps)} messages and {len(place)} joints", 24 * len(stamps) * len(place)
+    )
     for name in fields:
         whole = np.full((len(stamps), len(place)), np.nan)
         for names, (rows, values) in groups.items():
@@ -237,6 +241,9 @@ def _read_controls(where: str, topic: str, kind: str, messages: _Messages) -> tu
     stamps, notes = _clock(where, topic, stamps_ns)
     names = dict.fromkeys(name for row in rows for name in row)
     columns: _Columns = {"stamp_ns": stamps}
+    check_memory(
+        f"{where}: topic '{topic}' of {len(stamps)} messages and {len(names)} columns", 8 * len(stamps) * len(names)
+    )
     columns |= {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
     return columns, (f"topic '{topic}'", *notes)
 

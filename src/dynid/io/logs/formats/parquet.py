@@ -8,7 +8,6 @@ read here by hand, since looking at a damaged column through Arrow can end the p
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.files import json_object, read_limited
 from dynid.io.logs.log_file import READ_BYTES, LogFile, UrlPath, foreign_errors
 from dynid.io.logs.table import HARMLESS_BYTES, Batch, OpenOptions, Table, refuse_tight_packing
 
@@ -183,8 +183,8 @@ def _lerobot_names(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
         info = folder / "meta" / "info.json"
         if not info.is_file():
             continue
-        with foreign_errors(str(info), "cannot be read as JSON"):
-            features = json.loads(info.read_text(encoding="utf-8")).get("features", {})
+        features = json_object(read_limited(info, f"'{info}'"), info).get("features")
+        features = features if isinstance(features, dict) else {}
         found: dict[str, tuple[str, ...]] = {}
         for column, shape in shapes.items():
             names = features.get(column, {}).get("names") if isinstance(features.get(column), dict) else None

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array
 from dynid.errors import InputError
+from dynid.files import check_memory, read_limited
 from dynid.io.logs.table import OpenOptions, Table, array_table, named_elements
 
 _STATE, _CONTROL, _JOINTS = "state_motor.csv", "control.csv", "joint_list.txt"
@@ -59,13 +60,14 @@ class SageFormat:
         if "velocities" in state:
             arrays["dq"] = state["velocities"][begun]
         notes = ("each state has the last command before it; torques of the file are motor loads and not used",)
-        listed = (path / _JOINTS).read_text("utf-8") if (path / _JOINTS).is_file() else ""
+        listed = read_limited(path / _JOINTS, f"{path}: {_JOINTS}").decode() if (path / _JOINTS).is_file() else ""
         names = tuple(line.strip() for line in listed.replace(",", "\n").splitlines() if line.strip())
         return array_table("sage", arrays, element_names=named_elements(arrays, names), notes=notes)
 
 
 def _table(path: Path) -> tuple[Array, dict[str, Array]]:
     """Stamps in seconds, and the lists of every column that has numbers, rows by joints."""
+    check_memory(f"{path}", 16 * path.stat().st_size)  # numbers as Python holds them
     columns: dict[str, list[list[float]]] = {}
     stamps: list[float] = []
     with path.open(newline="", encoding="utf-8") as file:

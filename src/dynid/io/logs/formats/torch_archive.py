@@ -8,6 +8,7 @@ PACE's names (``time``, ``dof_pos``, ``des_dof_pos``) become ``t``, ``q`` and ``
 
 from __future__ import annotations
 
+import math
 import pickletools
 import zipfile
 from collections.abc import Callable, Mapping
@@ -18,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError
+from dynid.files import check_memory
 from dynid.io.logs.log_file import foreign_errors
-from dynid.io.logs.table import MOST_BYTES, OpenOptions, Table, array_table, checked_arrays, named_elements
+from dynid.io.logs.table import OpenOptions, Table, array_table, check_log_memory, checked_arrays, named_elements
 
 _TYPES = {
     "FloatStorage": np.float32,
@@ -79,8 +81,9 @@ class TorchFormat:
             log.reading() as file,
             zipfile.ZipFile(file) as archive,
         ):
-            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
-                raise InputError(f"{where}: unpacks to more than {MOST_BYTES / 2**30:.0f} GiB; write longer logs as parquet")
+            members = archive.infolist()
+            # a storage is of one byte a number or more
+            check_log_memory(where, sum(one.file_size for one in members) // 8, sum(one.compress_size for one in members))
             pickles = [name for name in archive.namelist() if name.endswith("data.pkl")]
             if len(pickles) != 1:
                 raise InputError(f"{where}: holds {len(pickles)} files data.pkl, expected one, as torch.save writes it")
@@ -110,6 +113,8 @@ def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
     """What the few opcodes of a dictionary of tensors make on a stack; any other opcode is refused, and nothing is run."""
     stack: list[Any] = []
     memo: dict[int, Any] = {}
+    storages: dict[Any, NDArray[Any]] = {}
+    asked = 0
 
     def marked() -> list[Any]:
         place = max(k for k, value in enumerate(stack) if value is _MARK)
@@ -152,10 +157,18 @@ def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
                     raise InputError(f"{where}: its pickle names {named_here}, expected tensors alone; it was not run")
                 stack.append(named)
             case "BINPERSID":
-                stack.append(_storage(where, archive, pickle.removesuffix("data.pkl"), stack.pop()))
+                identity = stack.pop()
+                if identity not in storages:  # many tensors may lie in one storage
+                    storages[identity] = _storage(where, archive, pickle.removesuffix("data.pkl"), identity)
+                stack.append(storages[identity])
             case "REDUCE":
                 arguments, made = stack.pop(), stack.pop()
-                stack.append({} if made in _DICTIONARY else _tensor(where, *arguments[:4]))
+                if made in _DICTIONARY:
+                    stack.append({})
+                    continue
+                asked += math.prod(int(n) for n in arguments[2])  # strides of zero make any number of one
+                check_memory(where, 8 * asked, "write longer logs as parquet")
+                stack.append(_tensor(where, *arguments[:4]))
             case unknown:
                 raise InputError(
                     f"{where}: its pickle uses '{unknown}', expected tensors, text and numbers alone; it was not run"

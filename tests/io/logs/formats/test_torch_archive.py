@@ -111,3 +111,15 @@ def test_a_tensor_beyond_its_storage_is_refused(tmp_path: Path, torch: types.Mod
     long = Tensor(Storage(torch.FloatStorage, np.zeros(4), "0"), (100, 3), (3, 1))
     with pytest.raises(InputError, match="beyond its storage of 4"):
         motion(write_pt(tmp_path / "long.pt", {"dof_pos": long}))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_tensors_that_ask_for_more_than_their_file_holds_are_refused(
+    many: bool, tmp_path: Path, torch: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Storage(torch.FloatStorage, np.zeros(1000), "0")
+    shape, strides = ((1000,), (1,)) if many else ((10**9, 3), (0, 0))
+    content = {f"x{k}": Tensor(one, shape, strides) for k in range(400 if many else 1)}
+    monkeypatch.setenv("DYNID_MEMORY_GB", "0.002")
+    with pytest.raises(InputError, match=r"x\.pt needs .* GiB of memory, expected at most 0\.002 GiB"):
+        motion(write_pt(tmp_path / "x.pt", content))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from designed_motion import designed_motion
 from dynid.pipeline.sections.motion import excitation_section, picture
 from dynid.report.page import Head, figures_of, page
 
 
-def test_pictures(excitation):
+def test_pictures():
+    excitation = designed_motion()
     html = picture(excitation)
     for text in (
         "excitation_positions",

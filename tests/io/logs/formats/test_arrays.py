@@ -77,8 +77,11 @@ def test_npz_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
     monkeypatch.setattr("dynid.io.logs.table.HARMLESS_BYTES", 1000)
     with pytest.raises(InputError, match=r"unpacks from \d+ to \d+ bytes \(\d+ times\), expected at most 200 times"):
         read_recording(tmp_path / "zeros.npz", ARM)
-    monkeypatch.setattr("dynid.io.logs.formats.arrays.MOST_BYTES", 2**20)
-    with pytest.raises(InputError, match="write longer logs as parquet"):
+    monkeypatch.setattr("dynid.io.logs.table.HARMLESS_BYTES", 2**30)
+    monkeypatch.setenv("DYNID_MEMORY_GB", "0.001")
+    with pytest.raises(
+        InputError, match=r"needs .* GiB of memory, expected at most 0\.001 GiB; write longer logs as parquet"
+    ):
         read_recording(tmp_path / "zeros.npz", ARM)
 
 
@@ -156,3 +159,23 @@ def test_a_tightly_packed_file_is_refused_before_it_unpacks(h5py, tmp_path, monk
     monkeypatch.setattr("dynid.io.logs.table.HARMLESS_BYTES", 1000)
     with pytest.raises(InputError, match=r"unpacks from \d+ to 7200000 bytes \(\d+ times\), expected at most 200 times"):
         read_recording(tmp_path / "log.h5", ARM)
+
+
+def test_names_and_groups_that_ask_for_gigabytes_are_not_read(h5py, tmp_path, monkeypatch):
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        file["t"], file["q"], file["tau"] = T, Q, Q
+        file.create_dataset("joint_names", shape=(10**9, 2), dtype="S8", chunks=(1000, 2))
+    assert np.allclose(read_recording(tmp_path / "log.h5", ARM).position, Q)
+    with h5py.File(tmp_path / "loop.h5", "w") as file:
+        group = file.create_group("data/demo_0")
+        for k in range(40):  # 40^12 ways through it
+            group[f"g{k}"] = group
+    with pytest.raises(InputError, match=r"groups lie deeper than 12"):
+        read_recording(tmp_path / "loop.h5", ARM)
+    with h5py.File(tmp_path / "many.h5", "w") as file:
+        file.create_dataset("q", data=np.random.default_rng(0).normal(size=(100_000, 3)))
+        for k in range(300):
+            file[f"q{k}"] = file["q"]
+    monkeypatch.setenv("DYNID_MEMORY_GB", "0.1")
+    with pytest.raises(InputError, match=r"needs .* GiB of memory"):
+        read_recording(tmp_path / "many.h5", ARM)

@@ -1,0 +1,146 @@
+"""One screen: the answer of a verb in at most 25 lines of 100 columns, what matters first.
+
+Lines are folded to the terminal, colour is for terminals only (``NO_COLOR`` is heeded), and what does not fit is counted and named by the
+option that shows it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from dynid.cli.console import columns, in_colour, show, wants_notes
+
+LINES = 25
+JOINTS = 8
+"""Joints that a screen names; the worst come first."""
+FINDINGS = 3
+_CODES = {"error": "31;1", "do not use": "31;1", "warning": "33", "usable": "33;1", "good": "32;1", "title": "1"}
+
+Row: TypeAlias = Sequence[str | float | None]
+"""Cells of a table; a number is drawn as a bar, relative to the largest of its column."""
+
+
+def fold(text: str, most: int = 2) -> list[str]:
+    """A text in lines of the screen's width; what is over is cut off with three dots.
+
+    Args:
+        text: one sentence or command.
+        most: lines that it may take.
+    """
+    plain = printable(text)
+    lines = textwrap.wrap(plain, columns(), subsequent_indent="    ", break_on_hyphens=False) or [""]
+    if len(lines) <= most:
+        return lines
+    kept = lines[:most]
+    kept[-1] = f"{kept[-1][: columns() - 4]} ..."
+    return kept
+
+
+def bar(share: float, size: int) -> str:
+    """A bar of ``size`` places for a share between 0 and 1; a share that is not zero has at least one place."""
+    block = "\u2588" if str(getattr(sys.stdout, "encoding", "")).lower().startswith("utf") else "#"
+    return block * (max(1, round(size * min(share, 1.0))) if share > 0.0 else 0)
+
+
+class Screen:
+    """What a verb found: lines that are always shown, remarks that are shown where there is room, and the last lines."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._remarks: list[list[str]] = []
+        self._last: list[str] = []
+
+    def line(self, text: str, level: str = "", most: int = 2) -> None:
+        """A sentence; ``level`` gives the words up to its first number, comma or second colon their colour."""
+        first, *rest = fold(text, most)
+        if level in _CODES and in_colour():
+            label = re.match(r"[^:]*:(?: [^:]*(?=:))?|.*", first)
+            end = 0 if label is None else label.end()
+            first = f"\x1b[{_CODES[level]}m{first[:end]}\x1b[0m{first[end:]}"
+        self._lines += [first, *rest]
+
+    def table(self, header: Sequence[str], rows: Iterable[Row], text: Sequence[int] = (0,), most: int = JOINTS) -> None:
+        """A table of at most ``most`` rows, cut to the width: names are shortened, then columns on the right are left out.
+
+        Args:
+            header: of the columns; that of a bar is empty.
+            rows: cells; a column of numbers is drawn as bars.
+            text: columns that stand to the left.
+            most: rows that are shown; a line says how many more there are.
+        """
+        every = list(rows)
+        shown = every[:most]
+        bars = [k for k in range(len(header)) if any(isinstance(row[k], float) for row in shown)]
+        cells = [["" if k in bars else str(cell) for k, cell in enumerate(row)] for row in shown]
+        sizes = [max(len(row[k]) for row in (header, *cells)) for k in range(len(header))]
+        while sum(sizes) + 2 * len(sizes) > columns() - 6 * len(bars) and max(sizes) > 12:
+            sizes[sizes.index(max(sizes))] -= 1
+        left = columns() - sum(sizes) - 2 * (len(sizes) - 1)
+        for k in bars:
+            sizes[k] = max(0, min(24, left // len(bars)))
+            values = [float(row[k] or 0.0) for row in shown]
+            for line, value in zip(cells, values, strict=True):
+                line[k] = bar(value / (max(values) or 1.0), sizes[k])
+        for index, words in enumerate((list(header), *cells)):
+            left_side = [k in (*text, *bars) for k in range(len(words))]
+            places = [(cut(word, size), size, first) for word, size, first in zip(words, sizes, left_side, strict=True)]
+            fitted = [word.ljust(size) if first else word.rjust(size) for word, size, first in places]
+            joined = "  ".join(fitted).rstrip()[: columns()]
+            self._lines.append(f"\x1b[1m{joined}\x1b[0m" if index == 0 and in_colour() else joined)
+        if len(every) > most:
+            self._lines.append(f"and {len(every) - most} more")
+
+    def findings(self, found: Iterable[tuple[str, str, str]], option: str = "--verbose") -> None:
+        """The first three of ``(level, what, remedy)``, each with its remedy, and how many more there are."""
+        every = list(dict.fromkeys(found))
+        for level, what, remedy in every[:FINDINGS]:
+            self.line(f"{level}: {what[:1].lower() if what[1:2].islower() else what[:1]}{what[1:]}", level)
+            if remedy:
+                self._lines += [
+                    f"  -> {line.strip()}" if k == 0 else f"     {line.strip()}" for k, line in enumerate(fold(remedy))
+                ]
+        if len(every) > FINDINGS:
+            self._lines.append(f"{len(every) - FINDINGS} more in {option}")
+
+    def remark(self, text: str) -> None:
+        """A sentence that is shown where there is room."""
+        if wants_notes():
+            self._remarks.append(fold(f"note: {text}", 3))
+
+    def last(self, text: str, most: int = 2) -> None:
+        """A line at the end."""
+        self._last += fold(text, most)
+
+    def show(self, option: str = "--verbose") -> None:
+        """Print it; ``option`` shows the remarks that did not fit."""
+        room = LINES - len(self._lines) - len(self._last)
+        for line in self._lines[: LINES - len(self._last)]:
+            show(line)
+        for k, lines in enumerate(self._remarks):
+            left = len(self._remarks) - k
+            if len(lines) + (left > 1) > room:
+                if room > 0:
+                    show(f"{left} more note{'s' if left > 1 else ''}: {option}")
+                break
+            for line in lines:
+                show(line)
+            room -= len(lines)
+        for line in self._last:
+            show(line)
+
+
+def printable(text: str) -> str:
+    """A text without signs that steer a terminal: names come from files of others."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text.replace("\u00a0", " "))
+
+
+def cut(text: str, size: int) -> str:
+    """A name of at most ``size`` places, with its beginning and its end."""
+    plain = printable(text)
+    if len(plain) <= size:
+        return plain
+    return plain[:size] if size < 8 else f"{plain[: (size - 2) // 2]}..{plain[-(size - 2 - (size - 2) // 2) :]}"
