@@ -15,7 +15,6 @@ Both are relative to the joint's own torque, but to no less than ``LEAST_TORQUE`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -116,13 +115,14 @@ def _noise_floor(run: IdentificationResult, recordings: Sequence[Recording], noi
     """
     if run.judged_hz is None or run.filter is None:
         return noise
-    plain, rng = recordings[0].rows(0, FLOOR_ROWS), np.random.default_rng(0)
-    again = {
-        name: values + _noise([values]) * rng.standard_normal(values.shape)
-        for name, values in (("position", plain.position), ("velocity", plain.velocity))
-        if values is not None
-    }
-    plain, shaken = (to_samples(one, run.filter, 0) for one in (plain, replace(plain, **again)))
+    first, rng = recordings[0].rows(0, FLOOR_ROWS), np.random.default_rng(0)
+
+    def noisier(values: Array) -> Array:
+        return values + _noise([values]) * rng.standard_normal(values.shape)
+
+    speed = None if first.velocity is None else noisier(first.velocity)
+    noisy = first.with_(position=noisier(first.position), velocity=speed)
+    plain, shaken = (to_samples(one, run.filter, 0) for one in (first, noisy))
     otherwise = plain.with_torque(predict(run.model, run.model.parameters, shaken))
     moved = validate(run.model, run.model.parameters, otherwise, run.judged_hz).rmse
     passed = min(1.0, 2.0 * run.judged_hz * nominal_period_s(recordings[0].time))

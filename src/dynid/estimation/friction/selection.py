@@ -35,7 +35,7 @@ from dynid.estimation.friction.misfit import misfit_moves
 from dynid.estimation.friction.model import FrictionModel, Solver
 from dynid.estimation.friction.rows import FrictionData
 from dynid.estimation.friction.springs import with_spring_geometry
-from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.dry_friction import Coulomb, SignEffect
 from dynid.model.effects.effect import Effect
 from dynid.model.effects.friction_models import AUTO, START_TIME_S, START_WIDTH, friction_effects, tried_friction_models
 from dynid.model.effects.wrapped import OnJoints
@@ -267,7 +267,9 @@ def choose_friction(
     def candidate(name: str) -> Robot:
         effects = friction_effects(name, time_s=time_s, dead_zone=zone)
         if robot.coupling is None and len(robot.effect_joints) == len(width):
-            effects = tuple(replace(one, smooth_width=width) if one.remembers else one for one in effects)  # type: ignore[call-arg]
+            effects = tuple(
+                replace(one, smooth_width=width) if isinstance(one, SignEffect) and one.remembers else one for one in effects
+            )
         return with_friction(robot, effects)
 
     if model != AUTO and not has_nonlinear_parameters(candidate(model)):
