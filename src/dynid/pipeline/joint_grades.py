@@ -66,7 +66,7 @@ def grade_joints(run: IdentificationResult) -> tuple[JointGrade, ...]:
     if judged is None or run.data is None or not run.samples or len(judged.rmse) != len(run.robot.driven_joints):
         return ()
     recordings = run.data.unseen.recordings if run.data.unseen is not None else run.recordings
-    noise = _noise([one.torque for one in recordings if one.torque is not None])
+    noise = torque_noise([one.torque for one in recordings if one.torque is not None])
     floor = _noise_floor(run, recordings, noise)
     error, own = np.asarray(judged.rmse), np.asarray(judged.relative_error_per_channel)
     left_out = np.isnan(own)  # channels without a weight: they are in no error
@@ -96,7 +96,7 @@ def overall_grade(joints: Sequence[JointGrade]) -> Grade:
     return "good" if all(joint.grade == "good" for joint in joints) else "usable"
 
 
-def _noise(signals: Sequence[Array]) -> Array:
+def torque_noise(signals: Sequence[Array]) -> Array:
     """Standard deviation of the noise of each column: white noise, or the steps that it is recorded in."""
     found = []
     for values in signals:
@@ -118,7 +118,7 @@ def _noise_floor(run: IdentificationResult, recordings: Sequence[Recording], noi
     first, rng = recordings[0].rows(0, FLOOR_ROWS), np.random.default_rng(0)
 
     def noisier(values: Array) -> Array:
-        return values + _noise([values]) * rng.standard_normal(values.shape)
+        return values + torque_noise([values]) * rng.standard_normal(values.shape)
 
     speed = None if first.velocity is None else noisier(first.velocity)
     noisy = first.with_(position=noisier(first.position), velocity=speed)

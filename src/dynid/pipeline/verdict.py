@@ -12,8 +12,9 @@ import numpy as np
 from dynid.errors import reason_of
 from dynid.estimation.friction.passivity import FrictionReach, driving_joints, passivity_of
 from dynid.estimation.result import Outcome
-from dynid.finding import Finding, JointGrade, Level, Verdict
-from dynid.pipeline.joint_grades import grade_joints, overall_grade
+from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict
+from dynid.pipeline.file_grades import grade_files
+from dynid.pipeline.joint_grades import USABLE, grade_joints, overall_grade
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.signal_filter import STILL
 from dynid.validation.prediction import validate
@@ -42,15 +43,23 @@ def with_verdict(run: IdentificationResult) -> IdentificationResult:
         return run
     found, failure = _replayed(run)
     moved = run.changed(replay=found)
-    return moved.changed(verdict=verdict_on(moved, failure))
+    try:
+        files, broken = grade_files(moved), ""
+    except Exception as error:  # whatever another library stumbles over, the model was identified
+        files, broken = (), reason_of(error)
+    return moved.changed(verdict=verdict_on(moved, failure, files, broken))
 
 
-def verdict_on(run: IdentificationResult, replay_failure: str = "") -> Verdict:
+def verdict_on(
+    run: IdentificationResult, replay_failure: str = "", files: tuple[FileGrade, ...] = (), files_failure: str = ""
+) -> Verdict:
     """What the user came for: how well the model predicts, and what to check.
 
     Args:
         run: with its replay, where it has one.
         replay_failure: why it has none; empty where nothing was to be replayed.
+        files: how well its simulator files predict.
+        files_failure: why that is not known; empty where it is.
     """
     found, joints = run.estimate, grade_joints(run)
     description = _description_error(run)
@@ -63,11 +72,44 @@ def verdict_on(run: IdentificationResult, replay_failure: str = "") -> Verdict:
     ]
     if run.replay is not None or replay_failure:
         reasons.append(_replay_reason(run, replay_failure))
-    reasons += _friction(run)
+    reasons += [*_friction(run), *_file_reasons(files, files_failure)]
     if found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT):
         level: Level = "warning" if found.outcome.usable else "error"
         reasons.append(Finding(level, f"The method ended with: {found.outcome.value}."))
-    return Verdict(_opening(run), (*reasons, *_faults_of_logs(run)), description, joints)
+    return Verdict(_opening(run), (*reasons, *_faults_of_logs(run)), description, joints, files)
+
+
+_REMEDIES = {
+    "rotor inertia": "take the MJCF file, which holds rotor inertia, or state it in the simulator (armature)",
+    "torque offset": "apply the offsets as constant joint torques (MuJoCo: qfrc_applied)",
+    "friction": "take functions instead of a file: dynid export RUN --to c, cpp, python or matlab hold everything",
+}
+"""What to do about a term that a format has no place for."""
+
+
+def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
+    """Which simulator files are ready to use; where none is and all lose much, the model is no more than usable."""
+    if failure:
+        return [Finding("note", f"How well the written files predict is not known: {failure}.")]
+    poor = [one for one in files if not one.ready]
+    if not files:
+        return []
+    if not poor:
+        worst = max((one.worst for one in files), key=lambda joint: joint.loss)
+        names = ", ".join(one.path for one in files)
+        return [Finding("good", f"Ready to use: {names}; no joint loses more than {percent(worst.loss)} of its torque.")]
+    told = "; ".join(
+        f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque"
+        + (f", {', '.join(one.lacks)}" if one.lacks else "")
+        for one in poor
+    )
+    lost = " ".join(lack for one in poor for lack in one.lacks)
+    remedies = [text for term, text in _REMEDIES.items() if term in lost] or [_REMEDIES["friction"]]
+    if len(poor) < len(files) and "rotor inertia" not in lost:
+        remedies.insert(0, f"take {', '.join(one.path for one in files if one.ready)}")
+    level: Level = "note" if min(one.worst.loss for one in files) <= USABLE else "warning"
+    remedy = "; ".join(remedies)
+    return [Finding(level, f"Not ready to use: {told}.", f"{remedy[:1].upper()}{remedy[1:]}.", code="files")]
 
 
 def _motion(run: IdentificationResult) -> list[Finding]:

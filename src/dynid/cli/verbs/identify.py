@@ -40,6 +40,7 @@ from dynid.option_types import options_of
 from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
 
 if TYPE_CHECKING:
+    from dynid.finding import FileGrade
     from dynid.pipeline.export import Published
     from dynid.pipeline.result import IdentificationResult
 
@@ -158,6 +159,22 @@ def _published(
         return run, write_result(run, target, formats=formats, tell=stages.tell)
 
 
+def _show_files(files: Sequence[FileGrade]) -> None:
+    """Unseen torque by each simulator file, joint by joint, and which of them are ready to use."""
+    if not files:
+        return
+    names = [joint.name for joint in files[0].joints]
+    rows = [
+        (name, *(percent(one.joints[j].loss if one.unseen is None else one.joints[j].unseen) for one in files))
+        for j, name in enumerate(names)
+    ]
+    if files[0].unseen is not None:
+        rows.append(("all joints", *(percent(one.unseen) for one in files)))
+    rows.append(("ready to use", *("yes" if one.ready else "no" for one in files)))
+    what = "lacks of its torque" if files[0].unseen is None else "unseen torque error"
+    show_table((f"{what}, by file", *(one.path for one in files)), rows, text=(0,))
+
+
 def _show_published(published: Published) -> None:
     for refusal in published.refusals:
         show(f"note: {refusal}")
@@ -202,6 +219,7 @@ def show_run(run: IdentificationResult) -> None:
         show(f"advice: {line}")
     show_consistency(run)
     if run.verdict is not None:
+        _show_files(run.verdict.files)
         show(f"verdict in full: {run.verdict.sentence}")
     show()
 
