@@ -16,7 +16,6 @@ are no misfit of it and are left out.
 from __future__ import annotations
 
 import numpy as np
-import scipy.ndimage
 
 from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, transmitting
@@ -43,6 +42,8 @@ def unmodelled(robot: Robot, log: Log, speed: Array) -> list[Array]:
     Forms of friction over speed, load, position and travel; cables and springs; torque out of scale, late, of a yielding gear, of
     a base that leans.
     """
+    from scipy.ndimage import gaussian_filter1d  # 0.04 s of every start, which runs that choose no friction need not pay
+
     samples, motion = log.samples, log.motion
     q, x = motion.position, motion.velocity / speed
     sign, size = np.tanh(x / TURNS), np.abs(x)
@@ -60,7 +61,7 @@ def unmodelled(robot: Robot, log: Log, speed: Array) -> list[Array]:
         found += [np.sign(way) * np.exp(-np.abs(way) / (part * span)) for part in SLIDES]
     period_s = samples.duration_s / max(len(samples) - 1, 1)
     found.append(np.gradient(whole, axis=0))
-    found.append(scipy.ndimage.gaussian_filter1d(rigid, YIELD_S / period_s, axis=0, order=2))
+    found.append(gaussian_filter1d(rigid, YIELD_S / period_s, axis=0, order=2))
     down = int(np.argmax(np.abs(robot.gravity)))
     for axis in np.delete(np.eye(3), down, axis=0):
         found.append(inverse_dynamics(bodies.with_gravity(robot.gravity + axis), *state) - rigid)
