@@ -395,6 +395,13 @@ class Settings(Reading, Model):
     constraints: Mapping[str, Any] = fit_option(
         {}, "Constraints beyond physical consistency, for sdp, bpfc, fbpe-wls and retrieve.", Table()
     )
+    symmetric: tuple[str, ...] = fit_option(
+        (),
+        "Names of the two sides of a robot, as 'FL_* FR_*': joints paired by them share friction and rotor inertia, their links are mirror "
+        "images (sdp, bpfc, fbpe-wls, retrieve). Once for each pair of patterns.",
+        Names("A* B*", form="FL_* FR_*"),
+        example=("FL_* FR_*",),
+    )
     conditions: tuple[Mapping[str, Any], ...] = fit_option(
         (), "Conditions of --method retrieve as expressions, such as 'm1 > 2 * m2 if m2 > 1'.", Table(many=True)
     )
