@@ -31,7 +31,8 @@ class Samples:
         torque: N m or N; None for motion without torque.
         raw_torque: torque as recorded on the same rows, before any filter.
         load: torque transmitted by each joint, for friction that depends on it.
-        travel: signed distance of each joint since it last reversed, for friction with a memory of it.
+        travel: ``(samples, joints, reversals)``, signed distance of each joint since it last reversed and ways since the reversals
+            before, for friction with a memory of them.
         weight: factor of each row of each joint in fits, 0 for torque that is not used; None for 1 throughout.
         contact: positive where a foot may touch the ground, ``(samples, feet)``, of a robot on feet; None without feet.
         notes: sentences on how the samples were made.
@@ -73,7 +74,7 @@ class Samples:
             if values is None:
                 continue
             array = _float_array(values)
-            check_shape(name, array, (len(time), width))
+            check_shape(name, array, (len(time), width, None)[: 3 if name == "travel" else 2])
             check_finite(name, array)
             width = array.shape[1]
             object.__setattr__(self, name, frozen_view(array))
