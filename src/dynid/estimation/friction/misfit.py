@@ -57,7 +57,8 @@ def unmodelled(robot: Robot, log: Log, speed: Array) -> list[Array]:
     found += [sign * p, sign * np.abs(rigid), p, p**2, p**3, np.sin(q), np.cos(q)]
     found += [motion.acceleration * np.abs(motion.acceleration), whole]
     if motion.travel is not None:
-        found += [np.sign(motion.travel) * np.exp(-np.abs(motion.travel) / (part * span)) for part in SLIDES]
+        way = motion.travel[..., 0]
+        found += [np.sign(way) * np.exp(-np.abs(way) / (part * span)) for part in SLIDES]
     period_s = samples.duration_s / max(len(samples) - 1, 1)
     found.append(np.gradient(whole, axis=0))
     found.append(gaussian_filter1d(rigid, YIELD_S / period_s, axis=0, order=2))
