@@ -37,7 +37,7 @@ from dynid.cli.schema import (
     takes_options,
 )
 from dynid.option_types import options_of
-from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
+from dynid.pipeline.options import BASE, ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
 
 if TYPE_CHECKING:
     from dynid.finding import FileGrade
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dynid.pipeline.result import IdentificationResult
 
 
-@takes_options(options_of(Settings, MODEL, ROWS, ESTIMATION, READING, SENSOR, WORK))
+@takes_options(options_of(Settings, MODEL, ROWS, ESTIMATION, READING, BASE, SENSOR, WORK))
 def identify(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,
@@ -91,6 +91,16 @@ def identify(
             show_default=False,
         ),
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE.mcap",
+            help="Write measured and predicted torque, residual and parts of the judged logs, for Foxglove and PlotJuggler; also .parquet, "
+            ".csv, .npz.",
+            show_default=False,
+        ),
+    ] = None,
     table: Annotated[bool, typer.Option("--table", help="Print every base parameter.")] = False,
     verbose: Verbose = False,
     json: AsJson = False,
@@ -104,15 +114,19 @@ def identify(
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
     from dynid.pipeline.model_files import known_formats
+    from dynid.pipeline.predict import check_suffix, run_predictions, write_predictions
 
     check_max_error(max_error)
     formats = None if export is None else known_formats(export.split(","))
     job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
     target = output or job.output or Path("run")
     methods = None if compare is None else [name.strip() for name in compare.split(",")]
+    if record is not None:
+        check_suffix(record)
     run, published = _published(job, target, formats, methods, json, apply_advice)
+    recorded = [] if record is None else [str(path) for path in write_predictions(run_predictions(run), record)]
     if json:
-        files = [str(path) for path in published.files]
+        files = [*(str(path) for path in published.files), *recorded]
         show_json(run.summary() | {"files": files, "refusals": list(published.refusals), "at_most": max_error})
     else:
         if table and run.body is None:
@@ -122,6 +136,8 @@ def identify(
             _show_published(published)
         if run.body is not None:
             show_sensor(run.body)
+        for name in recorded:
+            show(f"recorded: {name}")
         show_run_screen(run, published)
     _end_without_answer(run)
     end_above(run.judged_error, max_error)
