@@ -485,7 +485,7 @@ class Settings(Reading, Model):
     engine: str = work_option(
         "serial",
         "Where the work runs: serial, threads:N, processes:N, or dask[:ADDRESS] for the workers of a Dask cluster, without an "
-        "address one on this machine. Results do not depend on the number of workers.",
+        "address one on this machine. Results differ by round-off alone, by less than 1e-9.",
         Text("ENGINE", valid=engine_from),
         example="processes:4",
     )
