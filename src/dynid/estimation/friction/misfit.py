@@ -20,8 +20,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, transmitting
 from dynid.estimation.friction.fit import FrictionFit, Linearised, linear_moves
-from dynid.estimation.friction.model import outside
 from dynid.estimation.friction.rows import Log
+from dynid.estimation.friction.search import outside
 from dynid.model.robot import Robot
 
 LEAST_OUTSIDE = 0.05
@@ -57,7 +57,8 @@ def unmodelled(robot: Robot, log: Log, speed: Array) -> list[Array]:
     found += [sign * p, sign * np.abs(rigid), p, p**2, p**3, np.sin(q), np.cos(q)]
     found += [motion.acceleration * np.abs(motion.acceleration), whole]
     if motion.travel is not None:
-        found += [np.sign(motion.travel) * np.exp(-np.abs(motion.travel) / (part * span)) for part in SLIDES]
+        way = motion.travel[..., 0]
+        found += [np.sign(way) * np.exp(-np.abs(way) / (part * span)) for part in SLIDES]
     period_s = samples.duration_s / max(len(samples) - 1, 1)
     found.append(np.gradient(whole, axis=0))
     found.append(gaussian_filter1d(rigid, YIELD_S / period_s, axis=0, order=2))
