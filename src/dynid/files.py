@@ -108,6 +108,27 @@ def json_value(text: str | bytes, what: str) -> Any:
     return value
 
 
+def yaml_value(text: str | bytes, what: str) -> Any:
+    """A YAML value whose numbers are within limits; a part that stands in many places is looked at once."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{what} is not valid YAML: {_first_line(error)}") from None
+    waiting, seen = [value], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        if isinstance(one, dict | list):
+            seen.add(id(one))
+            waiting += [*one, *one.values()] if isinstance(one, dict) else one
+        else:
+            check_tree(one, what)
+    return value
+
+
 def csv_lines(path: Path, what: str, verb: str = "is") -> list[tuple[int, list[str]]]:
     """Cells of the lines of a small CSV file that are not empty, each with the number of its line.
 

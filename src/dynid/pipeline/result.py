@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.codec import to_record
-from dynid.dynamics.inverse_dynamics import effect_signals, inverse_dynamics, needs_load, transmitting
+from dynid.dynamics.inverse_dynamics import effect_signals, inverse_dynamics, mass_matrix, needs_load, transmitting
 from dynid.dynamics.pinocchio_model import pinocchio_model
 from dynid.errors import InputError
 from dynid.estimation.advice import Advice
@@ -285,14 +285,7 @@ class IdentificationResult:
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """``M(q)`` of bodies and rotors, ``(samples, joints, joints)``; ``q`` is ``(samples, joints)``."""
-        robot, poses = without_friction(self.model), np.atleast_2d(np.asarray(q, dtype=np.float64))
-        still = np.zeros((len(poses), robot.n_dof))
-        at_rest = inverse_dynamics(robot, poses, still, still)
-        columns = [
-            inverse_dynamics(robot, poses, still, np.broadcast_to(unit, still.shape)) - at_rest
-            for unit in np.eye(robot.n_dof)
-        ]
-        return np.stack(columns, axis=-1)
+        return mass_matrix(without_friction(self.model), q)
 
     def coriolis(self, q: ArrayLike, v: ArrayLike) -> Array:
         """``C(q, v) v``, the torque of Coriolis and centrifugal forces, ``(samples, joints)``."""

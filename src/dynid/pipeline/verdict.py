@@ -15,9 +15,10 @@ from dynid.estimation.result import Outcome
 from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict
 from dynid.pipeline.file_grades import grade_files
 from dynid.pipeline.joint_grades import USABLE, grade_joints, overall_grade
+from dynid.pipeline.options import FLOATING
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.signal_filter import STILL
-from dynid.validation.prediction import validate
+from dynid.validation.prediction import row_error, validate
 from dynid.validation.replay import Replay, replay, windows_for
 
 POOR, USELESS = 0.10, 0.30
@@ -156,10 +157,19 @@ def _faults_of_logs(run: IdentificationResult) -> list[Finding]:
 
 def _opening(run: IdentificationResult) -> str:
     if run.validation is not None:
-        return f"predicts unseen torque to {percent(run.validation.relative_error)}"
+        return f"predicts unseen {_what(run)} to {percent(run.validation.relative_error)}"
     if run.from_coefficients:
         return f"retrieved from {run.estimate.n_rows} coefficients, not validated on torque"
     return f"explains what it was identified on to {percent(_own_error(run))}"
+
+
+def _what(run: IdentificationResult) -> str:
+    """What is predicted: torque, or the rows of base and joints that contact forces have left."""
+    return "rows of base and joints" if run.rows.kind == FLOATING else "torque"
+
+
+def _are(run: IdentificationResult) -> str:
+    return "are" if run.rows.kind == FLOATING else "is"
 
 
 def _own_error(run: IdentificationResult) -> float:
@@ -171,6 +181,8 @@ def _description_error(run: IdentificationResult) -> float | None:
     judged = run.unseen or run.samples
     if not judged or not np.any(run.robot.parameters.inertials):
         return None
+    if run.rows.kind == FLOATING:
+        return row_error(run.rows.source(run.robot, judged), run.robot.parameters).relative_error
     return validate(run.robot, run.robot.parameters, judged, run.judged_hz).relative_error
 
 
@@ -184,19 +196,21 @@ def _prediction(run: IdentificationResult, description: float | None, joints: Se
             level: Level = "error"
         else:  # a description that is right already cannot be beaten
             level = "warning" if description is not None and error > AS_GOOD * description else "note"
-        return Finding(level, f"Unseen torque is predicted no better than by the description: {percent(error)}.{before}")
-    graded = None if joints else _size(error, f"Unseen torque is predicted to {percent(error)}", before)
+        return Finding(
+            level, f"Unseen {_what(run)} {_are(run)} predicted no better than by the description: {percent(error)}.{before}"
+        )
+    graded = None if joints else _size(error, f"Unseen {_what(run)} {_are(run)} predicted to {percent(error)}", before)
     if graded is not None:
         return graded
     if error > 2.5 * own + 0.01:
         return Finding(
             "warning",
-            f"Unseen torque is predicted to {percent(error)}, but what it was identified on to {percent(own)}.{before}",
+            f"Unseen {_what(run)} {_are(run)} predicted to {percent(error)}, but what it was identified on to {percent(own)}.{before}",
             "A richer motion or a method with a prior would close the gap.",
         )
     raw = run.validation.relative_error_raw
     noise = "" if raw is None else f", {percent(raw)} of the raw signal"
-    return Finding("good", f"Unseen torque is predicted to {percent(error)}{noise}.{before}")
+    return Finding("good", f"Unseen {_what(run)} {_are(run)} predicted to {percent(error)}{noise}.{before}")
 
 
 def _size(error: float, told: str, before: str) -> Finding | None:
@@ -292,7 +306,7 @@ def _friction(run: IdentificationResult) -> list[Finding]:
 def _replayed(run: IdentificationResult) -> tuple[Replay | None, str]:
     """The measured torque on the identified model, or why it cannot be simulated."""
     judged = run.unseen or run.samples
-    if not judged or judged[0].torque is None or not run.consistency.feasible:
+    if not judged or judged[0].torque is None or not run.consistency.feasible or run.rows.kind == FLOATING:
         return None, ""
     try:
         return replay(

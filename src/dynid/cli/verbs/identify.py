@@ -37,7 +37,7 @@ from dynid.cli.schema import (
     takes_options,
 )
 from dynid.option_types import options_of
-from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
+from dynid.pipeline.options import BASE, ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
 
 if TYPE_CHECKING:
     from dynid.finding import FileGrade
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dynid.pipeline.result import IdentificationResult
 
 
-@takes_options(options_of(Settings, MODEL, ROWS, ESTIMATION, READING, SENSOR, WORK))
+@takes_options(options_of(Settings, MODEL, ROWS, ESTIMATION, READING, BASE, SENSOR, WORK))
 def identify(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,

@@ -32,8 +32,9 @@ from dynid.estimation.friction.fit import (
     with_bodies_held,
 )
 from dynid.estimation.friction.misfit import misfit_moves
-from dynid.estimation.friction.model import FrictionModel, Solver
+from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.friction.rows import FrictionData
+from dynid.estimation.friction.search import Solver
 from dynid.estimation.friction.springs import with_spring_geometry
 from dynid.model.effects.dry_friction import Coulomb, SignEffect
 from dynid.model.effects.effect import Effect

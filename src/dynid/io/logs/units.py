@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, per_joint
 from dynid.errors import InputError, UnknownNameError
 from dynid.io.logs.table import Batch, Table, as_float, numeric
 from dynid.model.coupling import Coupling
-from dynid.signals.recording import COLUMN_OF_QUANTITY, Recording, per_joint
+from dynid.signals.recording import COLUMN_OF_QUANTITY, Recording
 
 _ANGLE = {"rad": 1.0, "deg": math.pi / 180.0, "rev": 2.0 * math.pi, "m": 1.0, "mm": 1e-3, "cm": 1e-2}
 _SPEED = {f"{unit}/s": scale for unit, scale in _ANGLE.items()} | {"rpm": math.pi / 30.0}
