@@ -157,6 +157,13 @@ class Reading:
         example="motor",
         only_for=(TORQUE,),
     )
+    zero: Mapping[str, float] = reading_option(
+        {},
+        "What the log reads where the description has the joint's zero, rad or m: it is subtracted from position; repeat for several.",
+        Table("JOINT=VALUE"),
+        example={"elbow": 1.5708},
+        only_for=(TORQUE,),
+    )
     ignore_torque: tuple[str, ...] = reading_option(
         (),
         "Joint whose torque is not used: its rows are in no fit and its errors are not counted; repeat for several. Channels that hold "
