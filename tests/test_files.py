@@ -85,3 +85,13 @@ def test_a_table_with_a_cell_beyond_the_limit_of_the_parser_is_refused(tmp_path:
     (tmp_path / "x.csv").write_text("name,value\nm1," + "1" * 140_000 + "\n")
     with pytest.raises(InputError, match=r"values '.*x\.csv' is no table: field larger"):
         csv_lines(tmp_path / "x.csv", "values")
+
+
+def test_a_pipe_or_a_device_is_never_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(InputError, match=f"cannot write '.*{name}': it is no ordinary file"):
+            write_bytes(tmp_path / name, b"")
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
