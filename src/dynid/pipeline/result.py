@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -260,12 +261,15 @@ class IdentificationResult:
         return pandas.DataFrame(list(self.parameters)).set_index("name")
 
     def to_latex(self) -> str:
-        """:attr:`parameters` as a LaTeX table with booktabs rules."""
-        lines = [r"\begin{tabular}{lrrr}", r"\toprule", r"parameter & value & $\sigma$ & 95\,\% \\", r"\midrule"]
+        """:attr:`parameters` as a LaTeX table with booktabs rules: value, standard deviation, unit and 95 % interval."""
+        head = r"parameter & value & $\sigma$ & unit & 95\,\% \\"
+        lines = [r"\begin{tabular}{lrrlr}", r"\toprule", head, r"\midrule"]
+        units = dict(zip(self.robot.parameters.names, self.robot.parameters.units, strict=True))
         for one in self.parameters:
             interval = f"[{one['lower']:.5g}, {one['upper']:.5g}]"
             name = one["expression"].replace("_", r"\_")
-            lines.append(rf"{name} & {one['value']:.5g} & {one['sigma']:.2g} & {interval} \\")
+            unit = re.sub(r"\^(\d)", r"$^\1$", units.get(one["name"], ""))
+            lines.append(rf"{name} & {one['value']:.5g} & {one['sigma']:.2g} & {unit} & {interval} \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
     def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
