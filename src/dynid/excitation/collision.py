@@ -48,6 +48,9 @@ SCALE_M = 0.1
 LEVELS_M = (0.02, 0.01, 0.005, 0.0)
 """Distances that pairs keep which are always nearer than the distance asked for, m."""
 
+SPARE_M = 1e-3
+"""Room beyond the distance that a pair keeps: bodies whose distance never changes must not sit on their limit, m."""
+
 _STRIDE = 8
 """Along a path all pairs are looked at in every so many poses."""
 
@@ -392,7 +395,7 @@ def _kept_apart(
     too_often = np.where(clearance.shapes.outside, ALWAYS, always_above)
     needs = np.full(len(pairs), np.nan)
     for level in (least_m, *(level for level in LEVELS_M if level < least_m)):
-        fits = np.isnan(needs) & ((distances < level).mean(axis=0) <= too_often)
+        fits = np.isnan(needs) & ((distances < level + SPARE_M).mean(axis=0) <= too_often)
         needs[fits] = level
     _refuse_enclosed(clearance, needs, distances)
     always = np.isnan(needs)
