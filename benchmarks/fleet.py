@@ -9,8 +9,11 @@ system time of this process.
 ``unreadable``, ``lost``: after a writer was killed with SIGKILL at random times, how often the store could not be read, and how
 many additions that the writer had reported were missing.
 ``events_found``: of three robots with changed friction and one with a load in each fleet, the share that was named with the right
-kind and joint. ``fleets_with_false_alarm``: fleets in which any other robot, or a value that did not change, was named. The
-triangles of these fleets are made from one QR of each motion, and their noise is entered as white, which it is; with
+kind and joint. ``fleets_with_false_alarm``: fleets in which any other robot, or a value that did not change, was named.
+``trend_``, ``step_``: five robots over thirty days. Friction of one joint of one robot grows slowly by 44 % over 18 days, that of another
+robot's by 25 % from one day to the next, three stay as they are: share of the seeds in which both values of the joint's friction are found
+as such, by how many days they are dated wrong and by which share of it their size is wrong at most. ``trend_false_alarms``: other alarms.
+The triangles of these fleets are made from one QR of each motion, and their noise is entered as white, which it is; with
 ``--through-rows`` every day goes through its rows and the spectrum of its residual, as logs do (some forty times slower).
 """
 
@@ -53,6 +56,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from fleet_simulation import (
     FIRST_DAY,
+    Event,
     FleetPlan,
     robot_name,
     simulated_fleet,
@@ -68,7 +72,7 @@ def main() -> None:
     """Measure and print."""
     parser = measure.parser(__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="simulated fleets")
-    parser.add_argument("--only", choices=("store", "kills", "fleet"), help="one part alone")
+    parser.add_argument("--only", choices=("store", "kills", "fleet", "trends"), help="one part alone")
     parser.add_argument("--through-rows", action="store_true", help="simulated fleets through their rows")
     parser.add_argument("--write-into", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -86,6 +90,8 @@ def main() -> None:
         result |= _fleets(
             make, 2 if options.smoke else options.seeds, 8 if options.smoke else 20, 44 if options.smoke else 50
         )
+    if options.only in (None, "trends"):
+        result |= _trends(simulated_robots if options.through_rows else _quick_robots, 2 if options.smoke else options.seeds)
     measure.print_result(result, options.json)
 
 
@@ -285,6 +291,34 @@ def _fleets(make: Any, seeds: int, days: int, robots: int) -> dict[str, Any]:
         "false_alarms": false_alarms,
         "false_alarm_rate_stated": fleet.rate,
     }
+
+
+def _trends(make: Any, seeds: int) -> dict[str, Any]:
+    robot = demo_robot()
+    base, channels = reduce_to_base(robot), torque_channels(robot)
+    events = {2: (Event(11, joint=4, factor=1.44, until=29),), 3: (Event(17, joint=2, factor=1.25),)}
+    plan = FleetPlan(robots=5, days=30, events=events)
+    found: dict[str, list[bool]] = {"trend": [], "step": []}
+    days: dict[str, list[int]] = {"trend": [], "step": []}
+    sizes: dict[str, list[float]] = {"trend": [], "step": []}
+    false_alarms = 0
+    for seed in range(seeds):
+        fleet = assess(make(robot, base, plan, seed), channels, base, robot)
+        false_alarms += len(_false(fleet, events))
+        for name, (r, (event,)) in zip(("trend", "step"), events.items(), strict=True):
+            own = [change for change in fleet.changes if change.robot == robot_name(r) and _matches(change, event)]
+            slow = name == "trend"
+            found[name].append(len(own) == 2 and all((change.until is not None) == slow for change in own))
+            days[name] += [abs((change.day - FIRST_DAY).days - event.day) for change in own]
+            sizes[name] += [abs(change.difference / change.before / (event.factor - 1.0) - 1.0) for change in own]
+    result: dict[str, Any] = {"trend_seeds": seeds, "trend_false_alarms": false_alarms}
+    for name in found:
+        result |= {
+            f"{name}_found": float(np.mean(found[name])),
+            f"{name}_days_off_max": max(days[name], default=None),
+            f"{name}_size_off_max": max(sizes[name], default=None),
+        }
+    return result
 
 
 def _matches(change: Any, event: Any) -> bool:

@@ -35,6 +35,8 @@ class Event:
     factor: float = 1.0
     load: tuple[float, ...] | None = None
     """Ten parameters of a load in the frame of the last link."""
+    until: int | None = None
+    """Day with which friction has changed by the whole factor, evenly from ``day`` on; None for a change from one day to the next."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def simulated_torques(
         for d in range(plan.days):
             today = phi.copy()
             today[friction] *= 1.0 + plan.day_scatter * rng.normal(size=int(friction.sum()))
-            _apply(today, robot, [event for event in plan.events.get(r, ()) if d >= event.day])
+            _apply(today, robot, [event for event in plan.events.get(r, ()) if d >= event.day], d)
             k = int(rng.integers(plan.motions))
             torque: Array = regressors[k] @ today
             torque = torque + plan.torque_noise * np.sqrt((torque**2).mean(axis=0)) * rng.normal(size=torque.shape)
@@ -106,15 +108,16 @@ def simulated_fleet(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: in
         yield from entries
 
 
-def _apply(values: Array, robot: Robot, events: Sequence[Event]) -> None:
+def _apply(values: Array, robot: Robot, events: Sequence[Event], day: int) -> None:
     for event in events:
+        done = 1.0 if event.until is None else min((day - event.day) / (event.until - event.day), 1.0)
         if event.load is not None:
             n = robot.parameters.n_inertial
             values[n - 10 : n] += np.asarray(event.load)
         if event.joint is not None:
             for i, column in enumerate(robot.parameters.columns):
                 if column.kind == "friction" and column.symbol != "fo" and column.number == event.joint:
-                    values[i] *= event.factor
+                    values[i] *= 1.0 + done * (event.factor - 1.0)
 
 
 def usual_events(days: int) -> dict[int, tuple[Event, ...]]:

@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -33,8 +35,8 @@ from dynid.files import plain
 
 T = TypeVar("T")
 _LEAVES: Mapping[type, tuple[tuple[type, ...], str]] = {
-    float: ((int, float), "a number"),
-    int: ((int,), "a whole number"),
+    float: ((Real,), "a number"),
+    int: ((Integral,), "a whole number"),
     str: ((str,), "text"),
     bool: ((bool,), "true or false"),
 }
@@ -83,7 +85,7 @@ def _read(kind: Any, value: Any, where: str) -> Any:
     if kind is Any:
         return value
     if origin in (Union, types.UnionType):
-        return None if value is None and type(None) in inside else _read(_one_of(inside), value, where)
+        return _read_one_of(inside, value, where)
     if origin is Literal:
         _check(value in inside, value, where, f"one of {', '.join(map(str, inside))}")
         return value
@@ -112,9 +114,17 @@ def _read_dataclass(kind: Any, record: Mapping[str, Any]) -> Any:
     return kind(**{name: record[name] for name in needed} | read_fields(kind, record))
 
 
-def _one_of(inside: tuple[Any, ...]) -> Any:
-    """The type beside None."""
-    return next(one for one in inside if one is not type(None))
+def _read_one_of(inside: tuple[Any, ...], value: Any, where: str) -> Any:
+    """``value`` as the first of some types that it is of; what is of none is told by the last, of plain values by all."""
+    if value is None and type(None) in inside:
+        return None
+    *first, last = (one for one in inside if one is not type(None))
+    for one in first:
+        with suppress(ValueError):
+            return _read(one, value, where)
+    words = [_LEAVES[one][1] for one in (*first, last) if one in _LEAVES]
+    _check(not words or isinstance(value, _LEAVES.get(last, ((object,), ""))[0]), value, where, " or ".join(words))
+    return _read(last, value, where)
 
 
 def _check(holds: bool, value: Any, where: str, expected: str) -> None:

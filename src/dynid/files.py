@@ -108,6 +108,27 @@ def json_value(text: str | bytes, what: str) -> Any:
     return value
 
 
+def yaml_value(text: str | bytes, what: str) -> Any:
+    """A YAML value whose numbers are within limits; a part that stands in many places is looked at once."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{what} is not valid YAML: {_first_line(error)}") from None
+    waiting, seen = [value], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        if isinstance(one, dict | list):
+            seen.add(id(one))
+            waiting += [*one, *one.values()] if isinstance(one, dict) else one
+        else:
+            check_tree(one, what)
+    return value
+
+
 def csv_lines(path: Path, what: str, verb: str = "is") -> list[tuple[int, list[str]]]:
     """Cells of the lines of a small CSV file that are not empty, each with the number of its line.
 
@@ -127,7 +148,7 @@ def csv_lines(path: Path, what: str, verb: str = "is") -> list[tuple[int, list[s
 
 
 def check_tree(value: Any, what: str, depth: int = 0) -> None:
-    """Refuse integers that no number of a computer holds, and tables too deep to walk through."""
+    """Refuse integers that no number of a computer holds, dates, and tables too deep to walk through."""
     if depth > DEEPEST:
         raise InputError(f"{what} has tables inside tables, more than {DEEPEST} deep")
     if isinstance(value, dict):
@@ -138,8 +159,11 @@ def check_tree(value: Any, what: str, depth: int = 0) -> None:
         for item in value:
             if not isinstance(item, float | str | bool):
                 check_tree(item, what, depth + 1)
-    elif isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-        raise InputError(f"{what} has an integer of {value.bit_length()} bits, expected at most 64")
+    elif isinstance(value, int):
+        if abs(value) > LARGEST_INTEGER:
+            raise InputError(f"{what} has an integer of {value.bit_length()} bits, expected at most 64")
+    elif value is not None and not isinstance(value, float | str):
+        raise InputError(f"{what} has the {type(value).__name__} {value}, expected numbers, text, lists and tables")
 
 
 def _first_line(error: BaseException) -> str:

@@ -128,6 +128,49 @@ class JointGrade:
 
 
 @dataclass(frozen=True)
+class FileJoint:
+    """What a written file makes of one joint.
+
+    Args:
+        name: the joint.
+        unseen: error of its unseen torque by the file, relative to its own; None where nothing is unseen.
+        loss: root mean square of the torque that the format lacks of the estimate's, relative to the joint's own.
+        drift: by which it strays at the end of free runs of 0.1 s, rad or m; None where the file cannot run.
+    """
+
+    name: str
+    unseen: float | None
+    loss: float
+    drift: float | None
+
+
+@dataclass(frozen=True)
+class FileGrade:
+    """How well a written file predicts, loaded by its own library.
+
+    Args:
+        path: name of the file in the run's folder.
+        format: ``urdf``, ``mjcf`` or ``sdf``.
+        unseen: error of unseen torque over all joints; None where nothing is unseen.
+        joints: the same joint by joint.
+        lacks: what the format cannot hold of the model.
+        ready: whether it can be used as it is.
+    """
+
+    path: str
+    format: str
+    unseen: float | None
+    joints: tuple[FileJoint, ...]
+    lacks: tuple[str, ...]
+    ready: bool
+
+    @property
+    def worst(self) -> FileJoint:
+        """The joint that loses most."""
+        return max(self.joints, key=lambda joint: joint.loss)
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Whether what was identified can be used.
 
@@ -136,6 +179,7 @@ class Verdict:
         reasons: what the grade follows from; the gravest reason decides.
         description_error: torque error of the description itself on the same samples, where it has inertials.
         joints: what is known of each joint.
+        files: how well each simulator file of the model predicts.
 
     Examples:
         >>> from dynid.finding import Finding, Verdict
@@ -148,6 +192,7 @@ class Verdict:
     reasons: tuple[Finding, ...]
     description_error: float | None = None
     joints: tuple[JointGrade, ...] = ()
+    files: tuple[FileGrade, ...] = ()
 
     @property
     def grade(self) -> Grade:
@@ -159,9 +204,26 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """Grade, prediction and every reason for less than good, in one line."""
+        """Grade, prediction, every reason for less than good and which files are ready to use, in one line."""
         told = [reason.what.rstrip(".") for reason in self.reasons if reason.level in ("error", "warning")]
-        return "; ".join((f"{self.grade}: {self.opening}", *told))
+        lines = [f"{self.grade}: {self.opening}", *told]
+        if self.files and not any(reason.code == "files" and reason.what.rstrip(".") in told for reason in self.reasons):
+            lines.append(self.files_sentence)
+        return "; ".join(lines)
+
+    @property
+    def files_sentence(self) -> str:
+        """Which files are ready to use, and which joint of the others loses how much."""
+        ready = [one.path for one in self.files if one.ready]
+        others = [
+            f"{one.path} ({one.worst.name} loses {100.0 * one.worst.loss:.2g} % of its torque)"
+            for one in self.files
+            if not one.ready
+        ]
+        parts = ([f"ready to use: {', '.join(ready)}"] if ready else []) + (
+            [f"not ready to use: {', '.join(others)}"] if others else []
+        )
+        return "; ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: ``grade``, ``sentence`` and ``reasons`` are what scripts rely on."""
@@ -172,6 +234,7 @@ class Verdict:
             "reasons": [{"level": one.level, "text": one.what, "advice": one.remedy} for one in self.reasons],
             "description_error": self.description_error,
             "joints": to_record(self.joints),
+            "files": to_record(self.files),
         }
 
     @classmethod
@@ -180,4 +243,5 @@ class Verdict:
         reasons = tuple(Finding(one["level"], str(one["text"]), str(one["advice"])) for one in record["reasons"])
         error = record["description_error"]
         joints = tuple(from_record(JointGrade, one) for one in record.get("joints", ()))
-        return cls(str(record["opening"]), reasons, None if error is None else float(error), joints)
+        files = tuple(from_record(FileGrade, one) for one in record.get("files", ()))
+        return cls(str(record["opening"]), reasons, None if error is None else float(error), joints, files)

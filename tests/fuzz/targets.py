@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,18 @@ import numpy as np
 import dynid
 from dynid.excitation.shapes import random_fourier
 from dynid.pipeline.export import write_result
+from fuzz.kept_targets import (
+    make_checkpoint,
+    make_hdf5,
+    make_lerobot,
+    make_lines,
+    make_store,
+    mutate_checkpoint,
+    mutate_row,
+    read_checkpoint,
+    read_lines,
+    read_store,
+)
 from fuzz.mutate import Mutator, mutate_bytes, mutate_json, mutate_text, mutate_xml
 
 ROBOTS = Path(__file__).parents[2] / "examples" / "robots"
@@ -64,7 +76,14 @@ XACRO = """<?xml version="1.0"?>
   <xacro:property name="mass" value="2.0"/><xacro:arg name="side" default="left"/>
   <xacro:macro name="part" params="name m"><link name="${name}"><inertial><mass value="${m}"/>
     <inertia ixx="${0.05*m}" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link></xacro:macro>
+  <xacro:property name="sizes" value="${dict(long=0.4, short=[0.1, 0.2])}"/>
+  <xacro:macro name="tip" params="prefix:=${name} *origin **body"><link name="${prefix}_tip"/><joint name="${prefix}_mount" type="fixed">
+    <parent link="upper"/><child link="${prefix}_tip"/><xacro:insert_block name="origin"/></joint>
+    <xacro:insert_block name="body"/></xacro:macro>
   <link name="base"/><xacro:part name="upper" m="${mass}"/>
+  <xacro:property name="name" value="$(arg side)"/>
+  <xacro:tip prefix="a"><origin xyz="${sizes['long']} ${max(sizes['short'])} ${cos(pi / 3)}"/><body/></xacro:tip>
+  <xacro:unless value="${'left' == name and not mass > 3}"><link name="spare"/></xacro:unless>
   <xacro:if value="${mass > 1}"><joint name="shoulder" type="continuous">
     <parent link="base"/><child link="upper"/><axis xyz="0 1 0"/></joint></xacro:if>
 </robot>
@@ -203,6 +222,9 @@ kind = "linear"
 [[constraints.mass]]
 link = 1
 lower = 2.0
+[[conditions]]
+expression = "m1 > 2 * m2 if m2 > 0.5"
+name = "heavier"
 """
 
 
@@ -283,20 +305,33 @@ def read_commands(path: Path) -> object:
 def read_bounds(path: Path) -> object:
     from dynid.estimation.constraints.bounds import read_bounds as read
 
-    return read(path)
+    return used_constraints(read(path).constraints)
 
 
 def read_constraints(path: Path) -> object:
     from dynid.estimation.constraints.table import constraints_from_table, read_constraints_table
 
-    return constraints_from_table(read_constraints_table(path))
+    return used_constraints(constraints_from_table(read_constraints_table(path)))
+
+
+def used_constraints(known: Iterable[dynid.Constraint]) -> object:
+    """Their rows for the robot of URDF above."""
+    from dynid.estimation.constraints.base import Layout
+
+    layout = Layout.of_parameters(_two().parameters, _two().links)
+    with np.errstate(all="ignore"):
+        return [one.rows(layout) for one in known]
 
 
 def read_run_file(path: Path) -> object:
+    from dynid.estimation.constraints.table import conditions_from_tables, constraints_from_table
+    from dynid.pipeline.robot_setup import with_mechanisms
     from dynid.pipeline.run_file import read_run_file as read
 
-    found = read(path)
-    return found.settings({})
+    settings = read(path).settings({})
+    conditions_from_tables(settings.conditions)
+    used_constraints(constraints_from_table(settings.constraints))
+    return with_mechanisms(_two(), settings)
 
 
 def read_parameters(path: Path) -> object:
@@ -600,6 +635,39 @@ def make_coefficients(folder: Path) -> Path:
     return folder / "known.csv"
 
 
+LIMITS = """joint_limits:
+  shoulder: &usual {has_velocity_limits: true, max_velocity: 2.0, has_acceleration_limits: true, max_acceleration: 5.0, max_effort: 50}
+  elbow: {<<: *usual, max_jerk: 100.0, min_position: -1.5, max_position: 1.5}
+"""
+SCENE = """ceiling = 2.5
+[[box]]
+centre = [0.5, 0.0, 0.2]
+size = [0.2, 0.2, 0.4]
+yaw = 0.3
+[[plane]]
+normal = [0.0, 1.0, 0.0]
+distance = -0.8
+"""
+
+
+def read_limits(path: Path) -> object:
+    from dynid.excitation.acceleration_limits import read_robot_limits
+
+    return read_robot_limits(path, _two())
+
+
+def read_scene(path: Path) -> object:
+    from dynid.excitation.surroundings import stated_obstacles
+
+    return stated_obstacles(boxes=(str(path),))
+
+
+def read_tool(path: Path) -> object:
+    from dynid.apps.payload.options import PayloadSettings
+
+    return PayloadSettings(tool=str(path)).for_run(_identified())
+
+
 def make_loops(folder: Path) -> Path:
     (folder / "bar.urdf").write_text(LOOPS_URDF)
     (folder / "bar.loops.toml").write_text(LOOPS)
@@ -649,6 +717,20 @@ TARGETS = {
         Target("sidecar", make_sidecar, read_parameters, {".json": mutate_json, ".npz": mutate_inside_zip}),
         Target("run", make_run, read_run, {".json": mutate_json, ".npz": mutate_inside_zip}, reseal_run),
         Target("run_raw", make_run, read_run, {".json": mutate_text, ".npz": mutate_bytes, ".urdf": mutate_xml}),
+        Target("limits", writer("limits.yaml", LIMITS), read_limits, {".yaml": mutate_text}),
+        Target("scene", writer("scene.toml", SCENE), read_scene, {".toml": mutate_text}),
+        Target("tool", writer("tool.json", json.dumps({"phi": [1.0] * 10})), read_tool, {".json": mutate_json}),
+        Target("store", make_store, read_store, {".parquet": mutate_row}),
+        Target(
+            "store_index",
+            make_store,
+            read_store,
+            {"store.json": mutate_json, "channels.npz": mutate_inside_zip, "run.json": mutate_text},
+        ),
+        Target("checkpoint", make_checkpoint, read_checkpoint, {".npz": mutate_checkpoint}),
+        Target("lines", make_lines, read_lines, {".txt": mutate_text}),
+        Target("lerobot", make_lerobot, read_commands, {"info.json": mutate_json, ".parquet": mutate_bytes}),
+        Target("hdf5", make_hdf5, read_log, {".h5": mutate_bytes}),
         Target("stl", make_stl, read_mesh, {".stl": mutate_bytes}),
         Target("stl_text", make_ascii_stl, read_mesh, {".stl": mutate_text}),
         Target("obj", writer("hull.obj", OBJ), read_mesh, {".obj": mutate_text}),

@@ -14,9 +14,10 @@ import dynid
 from bench import Bench
 from cli_program import dynid as program
 from dynid.errors import InputError, reason_of
+from dynid.folders import changed_folder
 from dynid.pipeline import export, model_files, verdict
 from dynid.pipeline import report as run_report
-from dynid.pipeline.export import write_result
+from dynid.pipeline.export import export_models, write_result
 from dynid.pipeline.folder import load_result
 from dynid.pipeline.model_files import FORMATS
 from dynid.pipeline.report import section_makers
@@ -159,3 +160,25 @@ def test_reasons_are_one_line() -> None:
         "KeyError",
     ]
     assert export.reason_of is reason_of
+
+
+def test_formats_are_exported_in_one_change_and_a_failed_one_leaves_nothing(
+    run: IdentificationResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_result(run, tmp_path / "run", formats=["json"])
+
+    def half(robot: Any, path: Path, *_: Any) -> Any:
+        path.with_suffix(".h").write_text("half")
+        raise InputError("no room for it")
+
+    broken = replace(model_files._FORMATS["c"], write=half)
+    monkeypatch.setattr(model_files, "_FORMATS", {**model_files._FORMATS, "c": broken})
+    changes = []
+    monkeypatch.setattr(export, "changed_folder", lambda place: changes.append(place) or changed_folder(place))
+    refusals: list[str] = []
+    done = export_models(run, tmp_path / "run", ["urdf", "c", "sdf"], refusals=refusals)
+    assert ([item.format for item in done], refusals) == (["urdf", "sdf"], ["c was not written: no room for it"])
+    assert changes == [tmp_path / "run"]
+    assert not list((tmp_path / "run").glob("*.h"))
+    with pytest.raises(InputError, match="c was not written: no room for it"):
+        export_models(run, tmp_path / "run", ["c"], refusals=[])

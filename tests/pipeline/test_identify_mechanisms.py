@@ -19,7 +19,7 @@ from dynid.io.logs.read import write_recording
 from dynid.io.robots.read import read_robot
 from dynid.io.robots.springs import with_springs
 from dynid.model.effects.effect import Motion
-from dynid.model.effects.springs import PointSpring, spring_force
+from dynid.model.effects.springs import PointSpring
 from dynid.model.effects.wrapped import OnJoints
 from dynid.model.robot import Robot
 from dynid.pipeline.folder import load_result, save_result
@@ -30,6 +30,7 @@ from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.simulate import simulate_log
 from dynid.signals.recording import Recording
 from dynid.validation.replay import replay
+from spring_forces import spring_force
 
 ROBOTS = Path(__file__).parents[2] / "examples" / "robots"
 RATIOS = (120.0, 120.0, 110.0, -100.0, 80.0, 50.0)

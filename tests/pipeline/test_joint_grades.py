@@ -8,10 +8,10 @@ import pytest
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.finding import JointGrade
 from dynid.io.robots.urdf_write import write_urdf
-from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.dry_friction import Coulomb, SmoothCoulomb
 from dynid.model.effects.linear import Offset, Viscous
 from dynid.pipeline.identify import identify
-from dynid.pipeline.joint_grades import overall_grade
+from dynid.pipeline.joint_grades import UNKNOWN, overall_grade
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.signals.recording import Recording
@@ -100,6 +100,25 @@ def test_what_the_motion_did_not_show_is_named(tmp_path: Path, motion: str, word
     assert run.verdict.grade != "good"
 
 
+def test_a_joint_that_never_reverses_is_known_where_slow_motion_shows_how_its_friction_turns(tmp_path: Path) -> None:
+    truth = planar_2r([Viscous(), SmoothCoulomb(smooth_width=0.3), Offset()]).with_parameters(
+        {"fv1": 0.5, "fv2": 0.3, "fc1": 0.6, "fc2": 0.4, "fo2": 0.2}
+    )
+    recording = log("one way")
+    t, q = recording.time, np.array(recording.position)
+    v, a = np.array(recording.velocity), np.gradient(np.asarray(recording.velocity), 1.0 / RATE_HZ, axis=0)
+    w = 2.0 * np.pi * 0.4
+    q[:, 1], v[:, 1], a[:, 1] = 0.52 * t - 0.5 / w * np.cos(w * t), 0.52 + 0.5 * np.sin(w * t), 0.5 * w * np.cos(w * t)
+    noise = NOISE * np.random.default_rng(1).normal(size=q.shape)
+    slow = recording.with_(position=q, velocity=v, torque=inverse_dynamics(truth, q, v, a) + noise)
+    write_urdf(planar_2r(), tmp_path / "arm.urdf")
+    run = identify(tmp_path / "arm.urdf", slow, Settings(split=0.65, cutoff_hz=10.0, friction="smooth"))
+    back = np.zeros((1, 2)), np.array([[0.0, -0.5]]), np.zeros((1, 2))
+    error = abs(run.predict(*back) - inverse_dynamics(truth, *back))[0, 1] / abs(inverse_dynamics(truth, *back))[0, 1]
+    assert error < 0.05
+    assert elbow(run).grade == "good", elbow(run)
+
+
 def test_a_robot_that_hardly_moved_is_not_known(tmp_path: Path) -> None:
     run = run_of(log("tiny"), tmp_path)
     assert run.verdict is not None
@@ -132,3 +151,21 @@ def test_a_joint_whose_torque_was_left_out_is_named_and_spoils_no_other(tmp_path
     assert (elbow(run).unseen, elbow(run).reason) == (None, "its torque was left out")
     assert shoulder.grade == "good"
     assert shoulder.unseen is not None
+
+
+@pytest.mark.parametrize("channel", ["in another unit", "dead"])
+def test_the_error_of_a_joint_left_out_is_the_part_that_its_bodies_do_not_explain(tmp_path: Path, channel: str) -> None:
+    recording = log()
+    torque = np.array(recording.torque)
+    torque[:, 1] = 1000.0 * torque[:, 1] if channel == "in another unit" else 0.01
+    write_urdf(planar_2r(), tmp_path / "arm.urdf")
+    settings = Settings(split=0.65, cutoff_hz=10.0, friction="linear", ignore_torque=(TRUTH.joint_names[1],))
+    run = identify(tmp_path / "arm.urdf", recording.with_(torque=torque), settings)
+    if channel == "dead":
+        assert elbow(run).expected == UNKNOWN
+        return
+    v = np.asarray(recording.velocity)[:, 1]
+    friction = 0.3 * v + 0.4 * np.sign(v) + 0.2
+    whole = np.asarray(recording.torque)[:, 1]
+    share = np.sqrt((friction**2).mean() / (whole**2).mean())
+    assert elbow(run).expected == pytest.approx(share, rel=0.2)

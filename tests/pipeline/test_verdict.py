@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from scipy.signal import butter, sosfiltfilt
 
+from bench import Bench
 from cli_program import dynid
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.io.logs.read import read_recording, write_recording
 from dynid.model.effects.linear import Viscous
+from dynid.pipeline.export import write_result
 from dynid.pipeline.folder import load_result, save_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
@@ -168,3 +170,17 @@ def test_every_joint_that_is_predicted_badly_is_named(urdf: Path, tmp_path: Path
     clean = identify(urdf, log, settings)
     assert clean.verdict is not None
     assert not [one for one in clean.verdict.reasons if one.code == "joints"]
+
+
+def test_a_robot_that_never_moved_is_not_to_be_used_and_gets_no_model_unless_asked(bench: Bench, tmp_path: Path) -> None:
+    log = read_recording(bench.log, bench.truth)
+    assert isinstance(log, Recording)
+    still = replace(log, position=np.tile(log.position[0], (len(log.time), 1)), velocity=0.0 * log.position)
+    run = identify(bench.urdf, write_recording(still, tmp_path / "still.csv"), Settings(method="ridge"))
+    assert run.verdict is not None
+    assert run.verdict.grade == "do not use"
+    assert "No joint moved in the logs" in run.verdict.sentence
+    done = write_result(run, tmp_path / "run")
+    assert not done.exported
+    assert done.refusals == ("no model was written, because no joint moved; --export urdf,mjcf writes it all the same",)
+    assert [item.format for item in write_result(run, tmp_path / "run", formats=["json"]).exported] == ["json"]

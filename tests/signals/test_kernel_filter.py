@@ -394,3 +394,16 @@ def refusals() -> list[tuple[Any, str]]:
 def test_bad_input_is_one_sentence(call: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+def test_gains_and_row_errors_of_the_papers_settings() -> None:
+    f = np.geomspace(125.0 * 10.0**-2.5, 125.0, 400)
+    gains = [np.abs(PAPER.kernel(k).frequency_response(f) / (2j * np.pi * f) ** k) for k in (0, 1)]
+    # By parts: the kernels of a signal and of its derivative have one and the same gain.
+    np.testing.assert_allclose(gains[1], gains[0], rtol=1e-9, atol=1e-9)
+    taps = [sample_kernel(PAPER.kernel(k), DT) for k in (0, 1)]
+    assert [round(kernel.noise_gain, 3) for kernel in taps] == pytest.approx([0.237, 3.72e3], rel=1e-3)
+    assert taps[0].delay_s == pytest.approx(0.0147, abs=5e-5)
+    low = f[f < 20.0]
+    parted = np.abs(taps[1].frequency_response(low) / (2j * np.pi * low) / taps[0].frequency_response(low) - 1.0)
+    np.testing.assert_allclose(parted, RowKernel.of(PAPER, DT).sampling_error(low), rtol=1e-9)

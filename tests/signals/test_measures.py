@@ -8,7 +8,6 @@ import pytest
 from dynid.errors import InputError
 from dynid.signals.measures import (
     first_rows,
-    fourier_cutoff_hz,
     is_difference,
     lag_between,
     longest_part,
@@ -21,15 +20,6 @@ from dynid.signals.recording import Recording
 T = np.arange(4000) / 500.0
 Q = np.stack([np.sin(2.0 * T), np.cos(3.1 * T)], axis=1)
 V = np.stack([2.0 * np.cos(2.0 * T), -3.1 * np.sin(3.1 * T)], axis=1)
-
-
-def test_cutoff_of_a_fourier_motion() -> None:
-    # Sousa and Cortesao 2014: w_f = 0.1 pi, L = 5, cut-off 10 w_f L / 2 pi = 2.5 Hz
-    assert fourier_cutoff_hz(0.1 * np.pi / (2 * np.pi), 5) == pytest.approx(2.5)
-    with pytest.raises(InputError, match="0 harmonics"):
-        fourier_cutoff_hz(0.05, 0)
-    with pytest.raises(InputError, match="-1 Hz"):
-        fourier_cutoff_hz(-1, 5)
 
 
 def test_bandwidth_sees_the_motion_and_not_the_noise() -> None:

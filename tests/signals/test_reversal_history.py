@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.signals.reversal_history import REVERSAL, Travel, with_travel
+from dynid.model.effects.dry_friction import sliding_sign
+from dynid.model.effects.mathematics import ARRAYS
+from dynid.signals.reversal_history import LONG, REVERSAL, Travel, with_travel
 from dynid.signals.samples import Samples
 
 
@@ -19,7 +21,7 @@ def positions(seed: int = 0, n: int = 400) -> np.ndarray:
 
 def test_the_sign_is_that_of_the_last_motion() -> None:
     q = positions()
-    x = Travel(2).push(q)
+    x = Travel(2).push(q)[..., 0]
     v = np.gradient(q, axis=0)
     fast = np.abs(v) > 10.0 * REVERSAL
     assert fast.mean() > 0.3
@@ -28,7 +30,7 @@ def test_the_sign_is_that_of_the_last_motion() -> None:
 
 def test_a_joint_at_rest_keeps_its_direction_whatever_the_noise() -> None:
     q = positions()
-    x = Travel(2).push(q)
+    x = Travel(2).push(q)[..., 0]
     rest = (np.sin(3.0 * np.linspace(0.0, 4.0, len(q))) < 0.0) & (np.arange(len(q)) > 10)
     starts = np.flatnonzero(np.diff(rest.astype(int)) == 1) + 1
     assert len(starts) == 2
@@ -39,7 +41,26 @@ def test_a_joint_at_rest_keeps_its_direction_whatever_the_noise() -> None:
 
 def test_size_is_the_distance_from_the_reversal() -> None:
     q = np.array([0.0, 0.2, 0.5, 0.5, 0.3, -0.1, -0.1 + 0.5 * REVERSAL, -0.2])[:, None]
-    np.testing.assert_allclose(Travel(1).push(q).ravel(), [0.0, 0.2, 0.5, 0.5, -0.2, -0.6, -0.6, -0.7], atol=1e-12)
+    made = Travel(1).push(q)[:, 0]
+    np.testing.assert_allclose(made[4:, 0], [-0.2, -0.6, -0.6, -0.7], atol=1e-12)
+    assert (made[1:4, 0] > LONG).all()  # a log begins with a stroke of unknown length
+
+
+def test_ways_since_earlier_reversals_are_whole_ways() -> None:
+    q = np.array([0.0, 1.0, 0.7, 0.8, 0.75])[:, None]  # strokes: unknown, 0.3, 0.1, then 0.05
+    np.testing.assert_allclose(Travel(1).push(q)[-1, 0, :3], [-0.05, 0.15, 0.45], atol=1e-12)
+
+
+def test_friction_by_ways_is_that_of_dahls_equation() -> None:
+    t = np.linspace(0.0, 6.0, 60_001)
+    q = 0.5 * np.sin(t) + 0.004 * np.sin(9.0 * t) + 0.002 * np.sin(31.0 * t)  # reversals inside reversals
+    d, f = 0.003, np.ones_like(t)
+    for k, step in enumerate(np.diff(q)):  # df/dx = (1 - f sign(dx)) / d, solved over every step
+        f[k + 1] = np.sign(step) - (np.sign(step) - f[k]) * np.exp(-abs(step) / d)
+    made = sliding_sign(ARRAYS, Travel(1).push(q[:, None]), d)[:, 0]
+    plain = sliding_sign(ARRAYS, Travel(1).push(q[:, None])[..., :1], d)[:, 0]
+    later = slice(2_000, None)
+    assert np.abs(made - f)[later].max() < 0.1 < 0.5 < np.abs(plain - f)[later].max()  # REVERSAL / d is 0.03
 
 
 @pytest.mark.parametrize("piece", [1, 7, 64])

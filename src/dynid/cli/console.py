@@ -213,10 +213,10 @@ def log_to_stderr() -> None:
         logger.propagate = False
 
 
-def check_max_error(max_error: float | None, expected: str = "a fraction such as 0.05") -> None:
+def check_max_error(max_error: float | None, expected: str = "a fraction such as 0.05", flag: str = "--max-error") -> None:
     """Refuse a limit that no error can be held against."""
     if max_error is not None and not 0.0 <= max_error < math.inf:
-        raise InputError(f"--max-error is {max_error:g}, expected {expected}")
+        raise InputError(f"{flag} is {max_error:g}, expected {expected}")
 
 
 def end_above(error: float, max_error: float | None) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 VERBS = {
     "demo": "cli.verbs.demo",
+    "guide": "apps.guide.verb",
     "init": "cli.verbs.data",
     "doctor": "cli.verbs.data",
     "data": "cli.verbs.data",
@@ -34,6 +35,7 @@ VERBS = {
     "simulate": "cli.verbs.motion",
     "identify": "cli.verbs.identify",
     "validate": "cli.verbs.validate",
+    "predict": "cli.verbs.predict",
     "compare": "cli.verbs.compare",
     "compare-runs": "cli.verbs.compare",
     "payload": "apps.payload.verb",

@@ -88,12 +88,17 @@ def _errors(screen: Screen, run: IdentificationResult) -> None:
 
 
 def _files(screen: Screen, run: IdentificationResult, published: Published) -> None:
-    """The models that were written, with the unseen error of each where the verdict has it."""
-    errors = {Path(one.path).name: one.unseen for one in getattr(run.verdict, "files", ())}
+    """The models that were written, with the unseen error of each and whether it is ready to use."""
+    graded = {one.path: one for one in run.verdict.files} if run.verdict is not None else {}
     names = [path.name for path in published.files if path.suffix not in (".html",) and path.name != "run.json"]
-    told = [f"{name} {percent(errors[name])}" if errors.get(name) is not None else name for name in names]
+    told = []
+    for name in names:
+        own = graded.get(name)
+        error = "" if own is None or own.unseen is None else f" {percent(own.unseen)}"
+        ready = "" if own is None else " ready to use" if own.ready else f" NOT ready ({own.worst.name})"
+        told.append(f"{name}{error}{ready}")
     if told:
-        error = " (unseen error of each)" if errors else ""
+        error = " (unseen error of each)" if any(one.unseen is not None for one in graded.values()) else ""
         screen.line(f"files in {published.folder}{error}: {', '.join(told)}")
 
 
@@ -181,6 +186,9 @@ def _findings(run: IdentificationResult) -> Iterator[tuple[str, str, str]]:
             elif reason.level == level:
                 for why, names in of_joints:
                     yield level, f"{', '.join(names)}: {why}", _mend(why, run, options)
+    for reason in verdict.reasons:
+        if reason.code == "files" and reason.level == "note":  # what a file cannot hold matters to whoever loads it
+            yield "note", reason.what, reason.remedy
     for option in dict.fromkeys(options):
         cause = next(one for one in run.advice if one.option == option)
         yield "warning", f"{cause.joint}: {cause.cause}", f"add {option} to this command, or --apply-advice"

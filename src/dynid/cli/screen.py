@@ -24,19 +24,20 @@ Row: TypeAlias = Sequence[str | float | None]
 """Cells of a table; a number is drawn as a bar, relative to the largest of its column."""
 
 
-def fold(text: str, most: int = 2) -> list[str]:
+def fold(text: str, most: int = 2, indent: int = 0) -> list[str]:
     """A text in lines of the screen's width; what is over is cut off with three dots.
 
     Args:
         text: one sentence or command.
         most: lines that it may take.
+        indent: places that are put before each line.
     """
-    plain = printable(text)
-    lines = textwrap.wrap(plain, columns(), subsequent_indent="    ", break_on_hyphens=False) or [""]
+    plain, width = printable(text), columns() - indent
+    lines = textwrap.wrap(plain, width, subsequent_indent="    ", break_on_hyphens=False) or [""]
     if len(lines) <= most:
         return lines
     kept = lines[:most]
-    kept[-1] = f"{kept[-1][: columns() - 4]} ..."
+    kept[-1] = f"{kept[-1][: width - 4]} ..."
     return kept
 
 
@@ -101,7 +102,8 @@ class Screen:
             self.line(f"{level}: {what[:1].lower() if what[1:2].islower() else what[:1]}{what[1:]}", level)
             if remedy:
                 self._lines += [
-                    f"  -> {line.strip()}" if k == 0 else f"     {line.strip()}" for k, line in enumerate(fold(remedy))
+                    f"  -> {line.strip()}" if k == 0 else f"     {line.strip()}"
+                    for k, line in enumerate(fold(remedy, indent=5))
                 ]
         if len(every) > FINDINGS:
             self._lines.append(f"{len(every) - FINDINGS} more in {option}")

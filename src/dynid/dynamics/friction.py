@@ -6,7 +6,7 @@ Effects of passive joints are what the motors of a closed robot feel of them, ``
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -93,12 +93,7 @@ def friction_torque(robot: Robot, load_rounds: int = 1, inertia: Inertia | None 
         return lambda q, v, tau: own(q, v, tau) + passive.at(np.atleast_2d(q), np.atleast_2d(v)).reshape(v.shape)
     fo, fv, fc = (_joint_values(robot, kind) for kind in (Offset, Viscous, Coulomb))
     width = _coulomb_width(robot)
-    sharp = [
-        effect
-        for effect in robot.effects
-        if isinstance(effect, Coulomb)
-        and not (np.all(np.greater(effect.smooth_width, 0.0)) and not np.any(effect.dead_zone))
-    ]
+    sharp = [effect for effect in robot.effects if _is_sharp(effect)]
     if sharp:  # such a sign is not written out below
         fc, width = np.zeros_like(fc), np.ones_like(width)
     steepness, rest = 1.0 / width, [*other_effects(robot), *(one for one in effect_gains(robot) if one[0] in sharp)]
@@ -117,15 +112,25 @@ def friction_torque(robot: Robot, load_rounds: int = 1, inertia: Inertia | None 
         first, still, carried = total, np.zeros_like(velocity), torque
         known = None if turned is None else turned(position, velocity)
         for _ in range(rounds):
-            motion = Motion(position, velocity, still, carried)
-            total = sum((effect.signals(motion) @ gain.T for effect, gain in others), first)
+            total = _added(first, others, Motion(position, velocity, still, carried))
             carried = torque - total
             if known is not None:
                 carried = carried - np.linalg.solve(known[0], (carried - known[1])[..., None])[..., 0] @ rotors
-        total = sum((effect.signals(Motion(position, velocity, still, torque)) @ gain.T for effect, gain in springs), total)
-        return total.reshape(v.shape)
+        return _added(total, springs, Motion(position, velocity, still, torque)).reshape(v.shape)
 
     return law
+
+
+def _is_sharp(effect: Effect) -> bool:
+    """Whether an effect is a sign of velocity with a jump or a dead zone in it."""
+    if not isinstance(effect, Coulomb):
+        return False
+    return bool(np.any(np.less_equal(effect.smooth_width, 0.0)) or np.any(effect.dead_zone))
+
+
+def _added(torque: Array, effects: Sequence[tuple[Effect, Array]], motion: Motion) -> Array:
+    """``torque`` and that of effects, each with the matrix of its gains."""
+    return sum((effect.signals(motion) @ gain.T for effect, gain in effects), torque)
 
 
 def friction_with_slope(friction: FrictionLaw, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:

@@ -40,7 +40,8 @@ def inverse_dynamics(
         v: velocities.
         a: accelerations.
         load: transmitted torque, for effects that depend on it.
-        travel: signed distance since the last reversal, for effects that remember it; without it joints count as sliding.
+        travel: signed distance since the last reversal and ways since those before, ``(samples, joints, reversals)``, for effects that
+            remember them; without it joints count as sliding.
         effects: whether friction and rotor inertia are included.
 
     Returns:

@@ -177,6 +177,13 @@ class Unknown:
     joint: int
     scale: float = 1.0
     """Change of the joint's value for a change of one: the log's gain where a gain is estimated as a multiple of it."""
+    tied: tuple[tuple[int, float], ...] = ()
+    """Other joints that have the same value, each with the sign that it has there (mirrored bodies)."""
+
+    @property
+    def shared(self) -> tuple[tuple[int, float], ...]:
+        """Every joint that has the value, with its sign."""
+        return ((self.joint, 1.0), *self.tied)
 
 
 def position_sensitivities(
@@ -237,10 +244,11 @@ def _forces(
     if bodies:
         Y = torque_regressor(robot.with_effects(()), *(0.5 * (x[1:] + x[:-1]) for x in motion))
         for k in bodies:
-            F[:, :, k] = -Y[:, :, robot.parameters.index(f"{unknowns[k].symbol}{unknowns[k].joint + 1}")]
+            for j, sign in unknowns[k].shared:
+                F[:, :, k] -= sign * Y[:, :, robot.parameters.index(f"{unknowns[k].symbol}{j + 1}")]
     for k, unknown in enumerate(unknowns):
         if unknown.symbol in of_drives:
-            rows = range(n) if unknown.joint < 0 else (unknown.joint,)
+            rows = range(n) if unknown.joint < 0 else (j for j, _ in unknown.shared)
             for j in rows:
                 F[:, j, k] = unknown.scale * of_drives[unknown.symbol][:, j]
     return F
@@ -279,7 +287,7 @@ def _differences(robot: Robot, drives: Drives, command: Command, motion: LoopMot
         if unknown.symbol in _DRIVE_OF:
             name = _DRIVE_OF[unknown.symbol]
             value = getattr(drives, name)
-            moved = np.ones(n) if unknown.joint < 0 else np.eye(n)[unknown.joint]
+            moved = np.ones(n) if unknown.joint < 0 else np.eye(n)[[j for j, _ in unknown.shared]].sum(axis=0)
             size = max(float(np.abs(value * moved).max()), _SMALL[unknown.symbol])
             column = between(
                 lambda h, name=name, value=value, moved=moved: (robot, drives.with_(**{name: value + h * moved}), first),  # type: ignore[misc]
@@ -287,11 +295,17 @@ def _differences(robot: Robot, drives: Drives, command: Command, motion: LoopMot
             )
             out[:, :, k] = unknown.scale * column
         else:
-            name = f"{unknown.symbol}{unknown.joint + 1}"
-            value = robot.parameters[name]
-            size = max(abs(value), 1e-4)
+            size = max(abs(robot.parameters[f"{unknown.symbol}{unknown.joint + 1}"]), 1e-4)
+            stated = {
+                (f"{unknown.symbol}{j + 1}", sign): robot.parameters[f"{unknown.symbol}{j + 1}"]
+                for j, sign in unknown.shared
+            }
             out[:, :, k] = between(
-                lambda h, name=name, value=value: (robot.with_parameters({name: value + h}), drives, first),  # type: ignore[misc]
+                lambda h, stated=stated: (
+                    robot.with_parameters({name: x + sign * h for (name, sign), x in stated.items()}),
+                    drives,
+                    first,
+                ),  # type: ignore[misc]
                 _SHARE * size,
             )
     for j in range(2 * n):

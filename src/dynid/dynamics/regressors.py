@@ -56,7 +56,8 @@ def torque_regressor(
         v: velocities.
         a: accelerations.
         load: transmitted torque, for effects that depend on it.
-        travel: signed distance since the last reversal, for effects that remember it; without it joints count as sliding.
+        travel: signed distance since the last reversal and ways since those before, ``(samples, joints, reversals)``, for effects that
+            remember them; without it joints count as sliding.
         reuse: an array that an earlier call for the same robot and number of samples returned: it is filled again, and its
             structural zeros, most of it for a robot with many branches, are left as they are.
 

@@ -8,6 +8,10 @@ From base values to a full parameter set: the prior plus the smallest scaled cor
 
 with a scale ``D`` of each parameter's own size, so that a gram and a kilogram square metre count alike.
 
+Where the weight of bodies and a constant offset of torque act alike (a vertical slide), no fit can tell them apart. The choice among the
+sets with these base values is then stated here and not left to the scales: offsets are as small as they can be, so that a weight is a
+mass, which every simulator has a place for (:class:`OffsetPreference`).
+
 What the data can show: the base parameters whose columns are independent on these very rows.
 
 Walking through the base parameters in order, one is *seen* if its column is independent of those seen before. The rest are
@@ -251,14 +255,77 @@ def base_to_standard(base: BaseReduction, beta: Array, prior: Parameters) -> Par
     phi = prior.values + scale * correction
     # one step of refinement: K phi = beta to round-off, whatever the scales
     phi = phi + scale * np.linalg.lstsq(base.K * scale, beta - base.K @ phi, rcond=None)[0]
-    return prior.with_values(phi)
+    return prior.with_values(phi + OffsetPreference.of(base, prior).shift(phi))
+
+
+ALIKE = 1e-6
+"""Share of an offset's column that the rows of ``K`` must leave free for the offset to be told from nothing else."""
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetPreference:
+    """Offsets that no base parameter tells from weight, and what of each can be chosen freely.
+
+    With ``N`` the projection onto the null space of ``K``, in units of each parameter's size, ``N phi`` has no torque. Offsets are
+    brought as near to those of the description, zero as a rule, as ``N phi`` lets them. Where no body is described, so are then the
+    rotors, as far as offsets leave them free: an inertia is that of a body.
+    """
+
+    columns: Array
+    """Which parameters they are: offsets, then rotors."""
+    rows: Array
+    """``(columns, parameters)``: what of each is free, as a function of the parameters in units of their size."""
+    scale: Array
+    described: Array
+    n_offsets: int
+
+    @classmethod
+    def of(cls, base: BaseReduction, prior: Parameters) -> OffsetPreference:
+        """Those of a robot's base parameters."""
+        scale = parameter_scale(prior, untold_rotor=1.0)
+        fixed, columns, rows, counts = base.K * scale, [np.zeros(0, dtype=int)], [np.zeros((0, len(prior)))], [0]
+        for symbol in ("fo",) if prior.inertials[:, 0].any() else ("fo", "Ia"):
+            found = np.array([k for k, column in enumerate(prior.columns) if column.symbol.startswith(symbol)], dtype=int)
+            Q = np.linalg.qr(fixed.T)[0] if len(found) else np.zeros((len(prior), 0))
+            free = -Q[found] @ Q.T
+            free[np.arange(len(found)), found] += 1.0
+            kept = free[np.arange(len(found)), found] > ALIKE
+            independent = free[kept][_independent_rows(free[kept])]
+            fixed = np.vstack([fixed, independent])
+            columns.append(found[kept])
+            rows.append(free[kept])
+            counts.append(int(kept.sum()))
+        chosen = np.concatenate(columns)
+        return cls(chosen, np.vstack(rows), scale, prior.values[chosen], counts[1])
+
+    def shift(self, phi: Array) -> Array:
+        """The smallest change without torque after which offsets, then rotors, are smallest."""
+        moved, n = np.zeros(len(phi)), self.n_offsets
+        for part in (slice(0, n), slice(n, None)):
+            if len(own := self.columns[part]):
+                wanted = (self.described[part] - phi[own] - moved[own]) / self.scale[own]
+                moved += self.scale * np.linalg.lstsq(self.rows[part], wanted, rcond=1e-9)[0]
+        return moved
+
+    def of_parameters(self) -> Array:
+        """``rows`` in SI units: the free part of each of them from the parameters, ``(columns, parameters)``."""
+        return np.asarray(self.scale[self.columns, None] * self.rows / self.scale)
+
+
+def _independent_rows(rows: Array) -> Array:
+    """Which of these rows are independent of those before them."""
+    return (
+        np.asarray(independent_columns(rows.T, np.arange(len(rows)), 1e-9).kept, dtype=int)
+        if len(rows)
+        else np.zeros(0, int)
+    )
 
 
 UNTOLD_ROTOR = 1e-5
 """Scale of a rotor beside bodies that are not described: what cannot be told from a body is left to the body."""
 
 
-def parameter_scale(prior: Parameters) -> Array:
+def parameter_scale(prior: Parameters, untold_rotor: float = UNTOLD_ROTOR) -> Array:
     """Size by which each parameter may sensibly move: from the mass and radius of gyration of its link, or the robot's mean."""
     scale = np.ones(len(prior))
     phi = prior.inertials
@@ -271,7 +338,7 @@ def parameter_scale(prior: Parameters) -> Array:
     links = np.column_stack([mass, *(3 * [mass * length]), *(6 * [mass * length**2])])
     scale[: prior.n_inertial] = links.ravel()
     if not phi[:, 0].any():  # of bodies that nothing is known of, nothing says how much of an inertia is that of a rotor
-        scale[[column.symbol.startswith("Ia") for column in prior.columns]] *= UNTOLD_ROTOR
+        scale[[column.symbol.startswith("Ia") for column in prior.columns]] *= untold_rotor
     return scale
 
 

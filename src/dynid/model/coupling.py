@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, matrix
+from dynid.codec import read_fields
 from dynid.errors import InputError, UnknownNameError
 
 Side: TypeAlias = Literal["joint", "motor"]
@@ -203,4 +204,7 @@ def split_table(table: Any, where: str) -> tuple[tuple[str, ...], dict[str, Any]
     for key in ("gear_ratios", "effects", "matrix"):
         if key in rest and not isinstance(rest[key], list | tuple):
             raise InputError(f"'{key}' in {where} is {rest[key]!r}, expected a list")
-    return tuple(terms), {key: tuple(value) if isinstance(value, list) else value for key, value in rest.items()}
+    try:
+        return tuple(terms), read_fields(Coupling, rest)
+    except ValueError as error:
+        raise InputError(f"{where} has {error}") from None

@@ -19,6 +19,7 @@ from dynid.pipeline.manifest import add_files, claim, clear_run
 from dynid.pipeline.model_files import EXPORTS, Exported, known_formats, names_in, write_exports, write_model
 from dynid.pipeline.report import FIGURES, REPORT, write_report
 from dynid.pipeline.result import IdentificationResult
+from dynid.pipeline.verdict import NEVER_MOVED
 from dynid.report.page import Section
 
 DEFAULT_FORMATS = ("urdf", "mjcf")
@@ -44,7 +45,7 @@ def write_result(
     run: IdentificationResult,
     folder: str | Path,
     *,
-    formats: Sequence[str] = DEFAULT_FORMATS,
+    formats: Sequence[str] | None = None,
     allow_inconsistent: bool = False,
     sections: Sequence[Section] = (),
     tell: Tell = silent,
@@ -56,7 +57,8 @@ def write_result(
     Args:
         run: the run.
         folder: made if missing; one that holds files and is no run is refused.
-        formats: of the models, as for :func:`dynid.pipeline.export.export_models`.
+        formats: of the models, as for :func:`dynid.pipeline.export.export_models`; None for urdf and mjcf, or none at all of a robot
+            that never moved.
         allow_inconsistent: write models with links that no physical body can be.
         sections: sections put into the report beside its own.
         tell: called with a short text before each step.
@@ -69,12 +71,22 @@ def write_result(
         >>> write_result(run, "out", formats=["json"]).report.name
         'report.html'
     """
-    wanted = known_formats(formats, body=run.body is not None)
+    wanted = known_formats(DEFAULT_FORMATS if formats is None else formats, body=run.body is not None)
     claim(Path(folder))
+    moved = run.verdict is None or all(reason.code != NEVER_MOVED for reason in run.verdict.reasons)
     with changed_folder(folder) as change:
         clear_run(change.stage)
         write_run(run, change.stage, change.target)
-        exported, refusals = _models(run, change.stage, wanted, allow_inconsistent, tell)
+        refusals: list[str] = []
+        if not moved and formats is None:
+            refusals.append(
+                f"no model was written, because no joint moved; --export {','.join(wanted)} writes it all the same"
+            )
+            wanted = ()
+        elif not run.estimate.outcome.usable:
+            refusals.append(f"no model was written: {run.estimate.outcome.value}")
+            wanted = ()
+        exported = _models(run, change.stage, wanted, allow_inconsistent, refusals, tell)
         final = tuple(item.at(change.final) for item in exported)
         tell("writing the report")
         give_back()
@@ -119,33 +131,46 @@ def _report(
 
 
 def _models(
-    run: IdentificationResult, folder: Path, wanted: Sequence[str], allow_inconsistent: bool, tell: Tell
-) -> tuple[list[Exported], list[str]]:
-    """The models that can be written, and why others cannot."""
+    run: IdentificationResult,
+    folder: Path,
+    wanted: Sequence[str],
+    allow_inconsistent: bool,
+    refusals: list[str],
+    tell: Tell = silent,
+) -> list[Exported]:
+    """The models that can be written; why others cannot is added to the refusals, and nothing of them stays."""
     exported: list[Exported] = []
-    refusals: list[str] = []
-    if not run.estimate.outcome.usable:
-        refusals.append(f"no model was written: {run.estimate.outcome.value}")
-        wanted = ()
     for format in wanted:
         tell(f"exporting {format}")
+        before = {path for path in folder.rglob("*") if path.is_file()}
         try:
             exported += write_exports(run, folder, [format], allow_inconsistent=allow_inconsistent)
         except Exception as error:  # what one format cannot hold, another may
             refusals.append(f"{format} was not written: {reason_of(error)}")
-    return exported, refusals
+            for path in folder.rglob("*"):
+                if path.is_file() and path not in before:
+                    path.unlink()
+    return exported
 
 
 def export_models(
-    run: IdentificationResult, folder: str | Path, formats: Sequence[str] = ("urdf",), *, allow_inconsistent: bool = False
+    run: IdentificationResult,
+    folder: str | Path,
+    formats: Sequence[str] = ("urdf",),
+    *,
+    allow_inconsistent: bool = False,
+    refusals: list[str] | None = None,
 ) -> tuple[Exported, ...]:
     """Write the identified robot in each format into a folder, reload each file and compare its torque.
+
+    The folder is changed once: it has all of them or none.
 
     Args:
         run: the run.
         folder: made if missing.
         formats: of ``urdf``, ``mjcf``, ``sdf``, ``c``, ``json``.
         allow_inconsistent: write links that no physical body can be, instead of refusing.
+        refusals: why a format could not be written is added to it, and the others are written; None for an error instead.
 
     Examples:
         >>> import dynid
@@ -158,7 +183,12 @@ def export_models(
     """
     wanted = known_formats(formats, body=run.body is not None)
     with changed_folder(folder) as change:
-        exported = write_exports(run, change.stage, wanted, allow_inconsistent=allow_inconsistent)
+        if refusals is None:
+            exported = [*write_exports(run, change.stage, wanted, allow_inconsistent=allow_inconsistent)]
+        else:
+            exported = _models(run, change.stage, wanted, allow_inconsistent, refusals)
+            if not exported:
+                raise InputError("; ".join(refusals))
         add_files(change.stage, (EXPORTS, *names_in(change.stage, exported)))
     return tuple(item.at(change.final) for item in exported)
 

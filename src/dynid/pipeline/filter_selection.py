@@ -240,7 +240,8 @@ def _trial_model(robot: Robot, parts: Sequence[tuple[Recording, Recording]], opt
         return robot
     smooth = with_friction(robot, friction_effects("smooth", time_s=0.0))
     known = hold_still([to_samples(first, option, 0) for first, _ in parts])
-    return fit_nonlinear_friction(smooth, known, option.row_filter, finish=False)
+    # settled, where that is cheap: what a search that ended early leaves by chance would decide between bands that are nearly alike
+    return fit_nonlinear_friction(smooth, known, option.row_filter, finish=reduce_to_base(smooth).n_base <= LONG_CHAIN)
 
 
 def _nearest(bands: Sequence[float], wanted: float) -> float:

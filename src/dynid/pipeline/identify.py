@@ -101,6 +101,10 @@ def _identify_robot(
     """The path of a robot's inputs: logs or poses, given coefficients, or friction alone beside fixed bodies."""
     if robot is None:
         raise SensorLogError("no robot was given, expected logs of a force/torque sensor")
+    from dynid.pipeline.identify_floating import identify_floating, is_floating  # they load what other runs do not need
+
+    if is_floating(robot, paths, settings):
+        return identify_floating(robot, paths, settings, unseen, progress)
     given = without_search(settings)
     model = described_robot(robot, given)
     check_settings(settings, model, unseen)

@@ -19,21 +19,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.dynamics.inverse_dynamics import needs_load
+from dynid.dynamics.inverse_dynamics import inverse_dynamics, needs_load, transmitting
 from dynid.dynamics.regressors import torque_regressor
 from dynid.estimation.friction.fit import covariance_of_moves
 from dynid.finding import Grade, JointGrade
 from dynid.model.robot import Robot
 from dynid.pipeline.result import IdentificationResult
-from dynid.pipeline.signal_filter import STILL
+from dynid.pipeline.signal_filter import STILL, to_samples
 from dynid.signals.measures import noise_level
 from dynid.signals.recording import Recording
 from dynid.signals.steps.clock import nominal_period_s
+from dynid.validation.prediction import predict, validate
 
 GOOD, USABLE, HOPELESS = 0.05, 0.15, 0.50
 """Expected torque error of a joint up to which it is good, up to which it is named only, and from which no model is of use."""
-BEYOND = 1.7
-"""Factor from an error on unseen data of the same motion to that on other motion."""
+BEYOND = 1.3
+"""Factor from an error on unseen data of the same motion to that on other motion: the median over joints of logs with known truth."""
 NOISY = 1.2
 """Factor on the noise floor up to which an error is taken for noise."""
 LEAST_TORQUE = 5.0
@@ -47,6 +48,14 @@ WRONG_GAIN, UNKNOWN = 0.10, HOPELESS
 WORST = 1000.0
 """Largest expected error that is told; without any torque it would have no end."""
 STATES = 60
+UNTOLD = 0.01
+"""Coefficient from which a parameter counts as a part of a base parameter that the data do not show."""
+SIGN_TURNS = 0.03
+"""Part of the largest speed over which a sign turns."""
+FOLLOWS = 0.5
+"""Part of the variance of a torque that its motion must explain to be that of a motor."""
+FLOOR_ROWS = 20_000
+"""Rows of a log that the noise floor is found on."""
 _UNLIMITED = 3.0
 """rad, rad/s, m or m/s: what counts as the limit of a joint that has none."""
 
@@ -57,7 +66,7 @@ def grade_joints(run: IdentificationResult) -> tuple[JointGrade, ...]:
     if judged is None or run.data is None or not run.samples or len(judged.rmse) != len(run.robot.driven_joints):
         return ()
     recordings = run.data.unseen.recordings if run.data.unseen is not None else run.recordings
-    noise = _noise([one.torque for one in recordings if one.torque is not None])
+    noise = torque_noise([one.torque for one in recordings if one.torque is not None])
     floor = _noise_floor(run, recordings, noise)
     error, own = np.asarray(judged.rmse), np.asarray(judged.relative_error_per_channel)
     left_out = np.isnan(own)  # channels without a weight: they are in no error
@@ -65,11 +74,13 @@ def grade_joints(run: IdentificationResult) -> tuple[JointGrade, ...]:
     size = np.maximum(error / np.where(own > 0.0, own, np.inf), LEAST_TORQUE * noise)
     size = np.maximum(size, 1e-12 * max(float(size.max(initial=0.0)), 1e-300))
     excess = np.sqrt(np.maximum(error**2 - (NOISY * floor) ** 2, 0.0)) / size
-    expected = np.hypot(BEYOND * excess, _uncertainty(run, noise))
-    faults = _faults(run, size)
+    expected = np.hypot(BEYOND * excess, _uncertainty(run, noise, _covariance_by_noise(run)))
+    faults = _one_way(run, size, noise) | _faults(run, size)
     found = []
     for j, joint in enumerate(run.robot.driven_joints):
-        fault, least = ("its torque was left out", UNKNOWN) if left_out[j] else faults.get(joint.name, ("", 0.0))
+        fault, least = (
+            ("its torque was left out", _unexplained(run, j)) if left_out[j] else faults.get(joint.name, ("", 0.0))
+        )
         value = min(max(float(expected[j]), least), WORST) if np.isfinite(expected[j]) else WORST
         reason = fault if least > GOOD and least >= value else _reason(BEYOND * float(excess[j]), value)
         unseen = None if run.validation is None or left_out[j] else float(own[j])
@@ -85,7 +96,7 @@ def overall_grade(joints: Sequence[JointGrade]) -> Grade:
     return "good" if all(joint.grade == "good" for joint in joints) else "usable"
 
 
-def _noise(signals: Sequence[Array]) -> Array:
+def torque_noise(signals: Sequence[Array]) -> Array:
     """Standard deviation of the noise of each column: white noise, or the steps that it is recorded in."""
     found = []
     for values in signals:
@@ -99,24 +110,32 @@ def _noise(signals: Sequence[Array]) -> Array:
 def _noise_floor(run: IdentificationResult, recordings: Sequence[Recording], noise: Array) -> Array:
     """Torque of each joint, in the band that it is judged in, that its sensors leave unknown.
 
-    White noise of the torque, and that of the encoder, twice differentiated, times the joint's inertia:
-    ``sigma (2 pi)^2 f^2.5 sqrt(2 dt / 5)`` of acceleration below ``f``.
+    White noise of the torque, and what the model predicts otherwise where positions and velocities have their noise once more:
+    through accelerations, and through the sign of slow speeds.
     """
-    period_s = nominal_period_s(recordings[0].time)
-    if run.judged_hz is None:
+    if run.judged_hz is None or run.filter is None:
         return noise
-    shaken = _noise([one.position for one in recordings]) * (2.0 * np.pi) ** 2 * run.judged_hz**2.5 * np.sqrt(0.4 * period_s)
-    inertia = np.diagonal(run.mass_matrix(recordings[0].position.mean(axis=0)), axis1=-2, axis2=-1).reshape(-1)
-    return np.asarray(np.hypot(noise * np.sqrt(min(1.0, 2.0 * run.judged_hz * period_s)), inertia * shaken))
+    first, rng = recordings[0].rows(0, FLOOR_ROWS), np.random.default_rng(0)
+
+    def noisier(values: Array) -> Array:
+        return values + torque_noise([values]) * rng.standard_normal(values.shape)
+
+    speed = None if first.velocity is None else noisier(first.velocity)
+    noisy = first.with_(position=noisier(first.position), velocity=speed)
+    plain, shaken = (to_samples(one, run.filter, 0) for one in (first, noisy))
+    otherwise = plain.with_torque(predict(run.model, run.model.parameters, shaken))
+    moved = validate(run.model, run.model.parameters, otherwise, run.judged_hz).rmse
+    passed = min(1.0, 2.0 * run.judged_hz * nominal_period_s(recordings[0].time))
+    return np.asarray(np.hypot(noise * np.sqrt(passed), np.where(np.isfinite(moved), moved, 0.0)))
 
 
-def _uncertainty(run: IdentificationResult, noise: Array) -> Array:
+def _uncertainty(run: IdentificationResult, noise: Array, covariance: Array) -> Array:
     """Standard deviation of the predicted torque of each joint over random states, relative to its torque there."""
     q, v, a = _states(run.robot, run)
     torque = run.predict(q, v, a)
     load = torque if needs_load(run.robot) else None
     W = run.estimate.base.regressor(torque_regressor(run.robot, q, v, a, load))
-    variance = np.einsum("sjb,bc,sjc->sj", W, _covariance_by_noise(run), W).mean(axis=0)
+    variance = np.einsum("sjb,bc,sjc->sj", W, covariance, W).mean(axis=0)
     size = np.maximum(np.sqrt((torque**2).mean(axis=0)), LEAST_TORQUE * noise)
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / np.where(size > 0.0, size, np.inf))
 
@@ -151,7 +170,6 @@ def _faults(run: IdentificationResult, size: Array) -> dict[str, tuple[str, floa
     v = np.concatenate([one.velocity for one in run.samples])
     fastest = np.abs(v).max(axis=0)
     reach = np.max([np.ptp(one.position, axis=0) for one in run.samples], axis=0)
-    rubs = np.abs(run.friction(0.5 * fastest))[0] / size if dry else np.zeros(len(size))
     found = {
         one.joint: ("another gain of its torque explains the log better", WRONG_GAIN)
         for one in run.advice
@@ -165,12 +183,52 @@ def _faults(run: IdentificationResult, size: Array) -> dict[str, tuple[str, floa
                 f"it never moved faster than {fastest[j]:.2g} rad/s or m/s, so its friction is not known",
                 UNKNOWN,
             )
-        elif dry and not v[:, j].min() < 0.0 < v[:, j].max():
-            found[joint.name] = (
-                "it never reversed, so its Coulomb friction is not told from its offset",
-                min(float(rubs[j]), USABLE),
-            )
     return found
+
+
+def _one_way(run: IdentificationResult, size: Array, noise: Array) -> dict[str, tuple[str, float]]:
+    """Of joints that never reversed: the error to expect in the other direction.
+
+    Where slow motion shows how friction turns, Coulomb friction and offset are determined, as well as the form of the turn is known;
+    else all of the friction may be offset.
+    """
+    v = np.concatenate([one.velocity for one in run.samples])
+    one_way = np.flatnonzero((v.min(axis=0) >= 0.0) | (v.max(axis=0) <= 0.0))
+    if not len(one_way) or not any(effect.dry for effect in run.robot.effects):
+        return {}
+    base, names = run.estimate.base, run.robot.parameters.names
+    unknown = (~run.estimate.seen | (np.diagonal(run.covariance) <= 0.0)) @ (np.abs(base.K) > UNTOLD)
+    rubs = np.abs(run.friction(0.5 * np.abs(v).max(axis=0)))[0] / size
+    uncertain = _uncertainty(run, noise, run.covariance)
+    why, found = "it never reversed, so its Coulomb friction is not told from its offset", {}
+    for j in one_way:
+        apart = not any(
+            lost and name in {f"{kind}{j + 1}" for kind in ("fc", "fo", "fs", "fsig")}
+            for name, lost in zip(names, unknown, strict=True)
+        )
+        found[run.robot.driven_joints[j].name] = why, min(float(uncertain[j] if apart else rubs[j]), USABLE)
+    return found
+
+
+def _unexplained(run: IdentificationResult, j: int) -> float:
+    """Part of the torque of a joint that was left out, in whatever unit, that the bodies do not explain: friction and rotor.
+
+    ``UNKNOWN`` where its channel follows nothing.
+    """
+    parts = []
+    for one in run.samples:
+        bodies = inverse_dynamics(transmitting(run.model), one.position, one.velocity, one.acceleration)
+        v = one.velocity[:, j]
+        own = v, np.tanh(v / max(SIGN_TURNS * float(np.abs(v).max()), 1e-300)), one.acceleration[:, j], np.ones(len(one))
+        parts.append(np.column_stack([bodies[:, j], *own, np.asarray(one.torque)[:, j]]))
+    rows = np.concatenate(parts)
+    A, y = rows[:, :-1] / np.maximum(np.linalg.norm(rows[:, :-1], axis=0), 1e-300), rows[:, -1]
+    x = np.linalg.lstsq(A, y)[0]
+    explained = A @ x
+    left, varies = (float(np.var(one)) for one in (y - explained, y))
+    if not left < (1.0 - FOLLOWS) * varies:
+        return UNKNOWN
+    return float(np.linalg.norm(A[:, 1:] @ x[1:]) / np.linalg.norm(explained))
 
 
 def _grade(expected: float) -> Grade:

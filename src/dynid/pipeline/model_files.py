@@ -18,7 +18,7 @@ from dynid.errors import InconsistentModelError, InputError, UnknownNameError, r
 from dynid.files import read_json, write_json, write_text
 from dynid.folders import complete
 from dynid.io.robots.mjcf_write import write_mjcf
-from dynid.io.robots.proof import PARITY, mjcf_parity, torque_parity, why_unequal
+from dynid.io.robots.proof import PARITY, LoadedFile, mjcf_parity, torque_parity, why_unequal
 from dynid.io.robots.simulator_joint import URDF_PLACES, JointDifference, WrittenModel, as_format_holds, total_difference
 from dynid.io.robots.urdf_write import write_urdf
 from dynid.io.vendors import FORMS, vendor_load
@@ -235,6 +235,20 @@ _FORMATS: Mapping[str, _Format] = {
     ),
 }
 FORMATS = tuple(_FORMATS)
+SIMULATED: Mapping[str, tuple[Place, ...]] = {"urdf": URDF_PLACES, "mjcf": PLACES, "sdf": URDF_PLACES}
+"""Formats of simulators, and what the joints of each hold."""
+
+
+def load_file(name: str, robot: Robot, path: Path) -> LoadedFile:
+    """A simulator file of a robot, loaded by its own library."""
+    from dynid.io.robots.proof import load_mjcf, load_sdf, load_urdf
+
+    found = {"urdf": load_urdf, "mjcf": load_mjcf, "sdf": load_sdf}[name](robot, path)
+    if found is None:
+        raise InputError(f"'{path.name}' closes other loops than robot '{robot.name}'")
+    return found
+
+
 BODY_FORMATS: Mapping[str, str] = {name: f"_{name}.txt" for name in FORMS} | {
     "urdf": ".urdf",
     "mjcf": ".xml",

@@ -34,23 +34,26 @@ from dynid.option_types import (
     options_of,
 )
 
-TORQUE, WRENCH = "torque", "wrench"
-"""What logs measure at the robot: torque of its joints, or the wrench on a sensor. Options say which of the two they mean."""
+TORQUE, WRENCH, FLOATING = "torque", "wrench", "floating"
+"""What logs measure: torque of joints, the wrench on a sensor, or joints, base and feet of a robot that is not fixed. Options say which
+of them they mean."""
 SECTIONS: Mapping[str, str] = {
     "model": "Which model is identified",
     "reading": "How logs are read",
     "rows": "Equations and filtering",
     "estimation": "How the model is estimated",
+    "floating": "Robots on a floating base (logs with base_vx.., imu_ax..)",
     "sensor": "Body on a force/torque sensor (logs with fx.. in place of joint torque)",
     "work": "Where the work runs",
 }
 """Sections of a run file, and the group of options in each, by the heading that it has in ``--help``."""
-MODEL, READING, ROWS, ESTIMATION, SENSOR, WORK = SECTIONS.values()
+MODEL, READING, ROWS, ESTIMATION, BASE, SENSOR, WORK = SECTIONS.values()
 BOTH = (TORQUE, WRENCH)
 model_option, row_option, fit_option, work_option = (
     partial(option, group=group, only_for=(TORQUE,)) for group in (MODEL, ROWS, ESTIMATION, WORK)
 )
 reading_option = partial(option, group=READING)
+floating_option = partial(option, group=BASE, only_for=(FLOATING,))
 sensor_option = partial(option, group=SENSOR, only_for=(WRENCH,))
 
 
@@ -395,8 +398,47 @@ class Settings(Reading, Model):
     constraints: Mapping[str, Any] = fit_option(
         {}, "Constraints beyond physical consistency, for sdp, bpfc, fbpe-wls and retrieve.", Table()
     )
+    symmetric: tuple[str, ...] = fit_option(
+        (),
+        "Names of the two sides of a robot, as 'FL_* FR_*': joints paired by them share friction and rotor inertia, their links are mirror "
+        "images (sdp, bpfc, fbpe-wls, retrieve). Once for each pair of patterns.",
+        Names("A* B*", form="FL_* FR_*"),
+        example=("FL_* FR_*",),
+    )
     conditions: tuple[Mapping[str, Any], ...] = fit_option(
         (), "Conditions of --method retrieve as expressions, such as 'm1 > 2 * m2 if m2 > 1'.", Table(many=True)
+    )
+
+    floating: bool | None = floating_option(
+        None,
+        "Whether the root link floats; default: where feet are named or the log holds the motion of the base (base_vx.., imu_ax..).",
+        Switch(),
+        example=True,
+    )
+    feet: tuple[str, ...] = floating_option(
+        (),
+        "Frames of point feet whose contact forces are not known; columns contact_NAME say when they touch the ground.",
+        Names("NAME,NAME,.."),
+        example=("FL_FOOT", "FR_FOOT"),
+    )
+    flat_feet: tuple[str, ...] = floating_option(
+        (),
+        "Frames of flat feet, whose contact moments are not known either; the root link itself for a robot on a vehicle, whose joints "
+        "alone are then used.",
+        Names("NAME,NAME,.."),
+        example=("left_sole", "right_sole"),
+    )
+    foot_radius: float | Literal["auto"] = floating_option(
+        "auto",
+        "Radius of round feet around their frames, m: they touch level ground so far below; auto: the one that fits best, where it "
+        "predicts held-out rows better than none.",
+        Number("M", 0.0, words_taken=("auto",), unit="m"),
+    )
+    force_frames: tuple[str, ...] = floating_option(
+        (),
+        "Frames at which the log has the force on the robot: columns NAME_fx.. and, with moments, NAME_mx.., in the frame's own axes.",
+        Names("NAME,NAME,.."),
+        example=("l_foot_ft",),
     )
 
     frame: str | None = sensor_option(
@@ -413,9 +455,10 @@ class Settings(Reading, Model):
     )
     imu_pose: tuple[float, ...] | None = sensor_option(
         None,
-        "Pose in the sensor of the IMU that measured the motion; default: the sensor's own.",
+        "Pose in the sensor, or in the root link of a robot on a floating base, of the IMU that measured the motion; default: its own.",
         Numbers("X,Y,Z,R,P,Y", 6),
         example=(0.0, 0.0, 0.02, 0.0, 0.0, 0.0),
+        only_for=(WRENCH, FLOATING),
     )
     drift: bool = sensor_option(False, "Estimate a linear drift of the six offsets of the sensor.", Switch())
     static: bool | None = sensor_option(
@@ -425,7 +468,11 @@ class Settings(Reading, Model):
         example=True,
     )
     mass: float | None = sensor_option(
-        None, "Known mass of the body on the sensor, kg.", Number("KG", 0.0, open_low=True, unit="kg"), example=2.8
+        None,
+        "Known mass of the body on the sensor, or of a whole robot on a floating base, kg.",
+        Number("KG", 0.0, open_low=True, unit="kg"),
+        example=2.8,
+        only_for=(WRENCH, FLOATING),
     )
     shape: str | None = sensor_option(
         None,
@@ -438,7 +485,7 @@ class Settings(Reading, Model):
     engine: str = work_option(
         "serial",
         "Where the work runs: serial, threads:N, processes:N, or dask[:ADDRESS] for the workers of a Dask cluster, without an "
-        "address one on this machine. Results do not depend on the number of workers.",
+        "address one on this machine. Results differ by round-off alone, by less than 1e-9.",
         Text("ENGINE", valid=engine_from),
         example="processes:4",
     )

@@ -8,6 +8,7 @@ from dynid.io.logs.log_file import log_path
 from dynid.pipeline.data import open_logs, open_unseen, split_data, unchanged
 from dynid.pipeline.estimate_rows import row_source
 from dynid.pipeline.log import Data, Logs
+from dynid.pipeline.options import FLOATING
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.validate import with_errors
 from dynid.regression.factor import factorise
@@ -18,6 +19,10 @@ def with_logs(run: IdentificationResult) -> IdentificationResult:
 
     Errors on logs that are too long to hold stay as they were found.
     """
+    if run.rows.kind == FLOATING:
+        from dynid.pipeline.identify_floating import with_floating_logs
+
+        return with_floating_logs(run)
     files = [*run.logs, *run.validation_logs]
     if run.filter is None or not all(unchanged(log_path(path), digest) for path, digest in files):
         return run

@@ -171,7 +171,9 @@ def write_report(
     """The page and its figures into the folder of ``target``, which will be named ``place``: the files written, and notes on
     sections that could not be made."""
     shown = Shown(run, place)
-    parts, notes = _sections(shown, (*sections, export_section(exported, place / target.name, refusals)))
+    graded = () if run.verdict is None else run.verdict.files
+    closing = export_section(exported, place / target.name, refusals, graded)
+    parts, notes = _sections(shown, (*sections, closing))
     written = [write_text(target, _page(shown, parts))]
     folder = target.parent / FIGURES
     folder.mkdir(exist_ok=True)

@@ -24,6 +24,8 @@ def described_robot(robot: Robot | str | Path, settings: Settings) -> Robot:
     if isinstance(robot, Robot):
         return with_mechanisms(robot if gravity is None else robot.with_gravity(gravity), settings)
     read = read_robot(robot, settings.effects or "none", gravity)
+    if settings.floating and not read.floating:
+        read = read_robot(robot, settings.effects or "none", gravity, floating=True)
     return with_mechanisms(read, settings).lock(settings.lock)
 
 

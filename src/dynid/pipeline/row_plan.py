@@ -32,6 +32,7 @@ from dynid.regression.torque_rows import TorqueRows
 from dynid.signals.samples import MappedSamples, Samples, SampleStream
 
 if TYPE_CHECKING:
+    from dynid.regression.floating_rows import Foot
     from dynid.regression.polynomial_rows import Composition
     from dynid.signals.polynomial_kernels import PolynomialApproximation
 
@@ -51,6 +52,12 @@ class RowPlan:
     polynomial: PolynomialApproximation | None = None
     composition: Composition = "product"
     """How positions enter nonlinear expressions of the polynomial rows."""
+    feet: tuple[str, ...] = ()
+    """Frames at which a robot on a floating base has unknown forces; ``:flat`` behind those that take moments too."""
+    foot_radius: float | None = None
+    """Radius of the round ones among them, m."""
+    acceleration: str | None = None
+    """Whether accelerations of a robot on a floating base are ``logged`` or ``derived``."""
 
     def source(self, robot: Robot, samples: Sequence[Samples | SampleStream]) -> RowSource:
         """The rows of a robot over samples."""
@@ -61,15 +68,27 @@ class RowPlan:
         """Whether the rows are made of signals as recorded, not of filtered ones."""
         return kind_named(self.kind).of_recorded
 
+    def contact_frames(self, robot: Robot) -> tuple[Foot, ...]:
+        """The feet of a robot that the plan names."""
+        from dynid.model.frames import frame_named
+        from dynid.regression.floating_rows import Foot
+
+        named = [name.partition(":") for name in self.feet]
+        return tuple(
+            Foot(frame_named(robot, name), flat == "flat", 0.0 if flat else self.foot_radius or 0.0)
+            for name, _, flat in named
+        )
+
     def as_dict(self) -> dict[str, Any]:
         plain = asdict(self)
-        return {name: value for name, value in plain.items() if value is not None}
+        return {name: value for name, value in plain.items() if value is not None and value != ()}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> RowPlan:
         options = dict(record)
         if options.get("knots_s") is not None:
             options["knots_s"] = tuple(options["knots_s"])
+        options["feet"] = tuple(options.get("feet", ()))
         if options.get("polynomial") is not None:
             from dynid.signals.polynomial_kernels import PolynomialApproximation
 
@@ -133,12 +152,21 @@ def _polynomial(plan: RowPlan, robot: Robot, samples: Sequence[Samples | SampleS
     return PolynomialRows(robot, tuple(samples), settings, plan.composition)
 
 
+def _floating(plan: RowPlan, robot: Robot, samples: Sequence[Samples | SampleStream]) -> RowSource:
+    """Rows of a robot on a floating base; a filter acts on what the null space of its contacts has left."""
+    from dynid.regression.floating_rows import FloatingRows
+
+    rows = FloatingRows(robot, tuple(samples), plan.contact_frames(robot))
+    return rows if plan.band_hz is None else FilteredRows(rows, BandLimit(plan.band_hz))
+
+
 _KINDS = {
     kind.name: kind
     for kind in (
         RowKind("torque", _torque),
         RowKind("energy", _energy),
         RowKind("polynomial", _polynomial, of_recorded=True),
+        RowKind("floating", _floating),
     )
 }
 _BUILT_IN = tuple(_KINDS)

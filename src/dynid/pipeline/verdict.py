@@ -12,16 +12,21 @@ import numpy as np
 from dynid.errors import reason_of
 from dynid.estimation.friction.passivity import FrictionReach, driving_joints, passivity_of
 from dynid.estimation.result import Outcome
-from dynid.finding import Finding, JointGrade, Level, Verdict
-from dynid.pipeline.joint_grades import grade_joints, overall_grade
+from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict
+from dynid.pipeline.file_grades import grade_files
+from dynid.pipeline.joint_grades import USABLE, grade_joints, overall_grade
+from dynid.pipeline.options import FLOATING
 from dynid.pipeline.result import IdentificationResult
-from dynid.validation.prediction import validate
+from dynid.pipeline.signal_filter import STILL
+from dynid.validation.prediction import row_error, validate
 from dynid.validation.replay import Replay, replay, windows_for
 
 POOR, USELESS = 0.10, 0.30
 """Relative errors of rows from which a model of poses or coefficients is called poor, and not to be used."""
 AS_GOOD = 1.25
 """Factor on the description's own error up to which a model is as good as it."""
+NEVER_MOVED = "never_moved"
+"""Code of the reason of a run from logs in which no joint moved."""
 DRIFT_SHARE = 0.5
 """Share of its own motion by which a joint may drift from it in a window of the replay."""
 
@@ -39,26 +44,81 @@ def with_verdict(run: IdentificationResult) -> IdentificationResult:
         return run
     found, failure = _replayed(run)
     moved = run.changed(replay=found)
-    return moved.changed(verdict=verdict_on(moved, failure))
+    try:
+        files, broken = grade_files(moved), ""
+    except Exception as error:  # whatever another library stumbles over, the model was identified
+        files, broken = (), reason_of(error)
+    return moved.changed(verdict=verdict_on(moved, failure, files, broken))
 
 
-def verdict_on(run: IdentificationResult, replay_failure: str = "") -> Verdict:
+def verdict_on(
+    run: IdentificationResult, replay_failure: str = "", files: tuple[FileGrade, ...] = (), files_failure: str = ""
+) -> Verdict:
     """What the user came for: how well the model predicts, and what to check.
 
     Args:
         run: with its replay, where it has one.
         replay_failure: why it has none; empty where nothing was to be replayed.
+        files: how well its simulator files predict.
+        files_failure: why that is not known; empty where it is.
     """
     found, joints = run.estimate, grade_joints(run)
     description = _description_error(run)
-    reasons = [_prediction(run, description, joints), *_joint_reasons(joints), _determined(run), _consistency(run)]
+    reasons = [
+        *_motion(run),
+        _prediction(run, description, joints),
+        *_joint_reasons(joints),
+        _determined(run),
+        _consistency(run),
+    ]
     if run.replay is not None or replay_failure:
         reasons.append(_replay_reason(run, replay_failure))
-    reasons += _friction(run)
+    reasons += [*_friction(run), *_file_reasons(files, files_failure)]
     if found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT):
         level: Level = "warning" if found.outcome.usable else "error"
         reasons.append(Finding(level, f"The method ended with: {found.outcome.value}."))
-    return Verdict(_opening(run), (*reasons, *_faults_of_logs(run)), description, joints)
+    return Verdict(_opening(run), (*reasons, *_faults_of_logs(run)), description, joints, files)
+
+
+_REMEDIES = {
+    "rotor inertia": "take the MJCF file, which holds rotor inertia, or state it in the simulator (armature)",
+    "torque offset": "apply the offsets as constant joint torques (MuJoCo: qfrc_applied)",
+    "friction": "take functions instead of a file: dynid export RUN --to c, cpp, python or matlab hold everything",
+}
+"""What to do about a term that a format has no place for."""
+
+
+def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
+    """Which simulator files are ready to use; where none is and all lose much, the model is no more than usable."""
+    if failure:
+        return [Finding("note", f"How well the written files predict is not known: {failure}.")]
+    poor = [one for one in files if not one.ready]
+    if not files:
+        return []
+    if not poor:
+        worst = max((one.worst for one in files), key=lambda joint: joint.loss)
+        names = ", ".join(one.path for one in files)
+        return [Finding("good", f"Ready to use: {names}; no joint loses more than {percent(worst.loss)} of its torque.")]
+    told = "; ".join(
+        f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque"
+        + (f", {', '.join(one.lacks)}" if one.lacks else "")
+        for one in poor
+    )
+    lost = " ".join(lack for one in poor for lack in one.lacks)
+    remedies = [text for term, text in _REMEDIES.items() if term in lost] or [_REMEDIES["friction"]]
+    if len(poor) < len(files) and "rotor inertia" not in lost:
+        remedies.insert(0, f"take {', '.join(one.path for one in files if one.ready)}")
+    level: Level = "note" if min(one.worst.loss for one in files) <= USABLE else "warning"
+    remedy = "; ".join(remedies)
+    return [Finding(level, f"Not ready to use: {told}.", f"{remedy[:1].upper()}{remedy[1:]}.", code="files")]
+
+
+def _motion(run: IdentificationResult) -> list[Finding]:
+    """A log in which no joint moves: whatever explains it says nothing of motion."""
+    if run.filter is None or not run.samples or any(np.any(np.ptp(one.position, axis=0) > STILL) for one in run.samples):
+        return []
+    what = "No joint moved in the logs: they show gravity in one position, and nothing of inertia and friction."
+    return [Finding("error", what, "Record a motion; dynid excite designs one.", code=NEVER_MOVED)]
 
 
 def _joint_reasons(joints: Sequence[JointGrade]) -> list[Finding]:
@@ -97,10 +157,19 @@ def _faults_of_logs(run: IdentificationResult) -> list[Finding]:
 
 def _opening(run: IdentificationResult) -> str:
     if run.validation is not None:
-        return f"predicts unseen torque to {percent(run.validation.relative_error)}"
+        return f"predicts unseen {_what(run)} to {percent(run.validation.relative_error)}"
     if run.from_coefficients:
         return f"retrieved from {run.estimate.n_rows} coefficients, not validated on torque"
     return f"explains what it was identified on to {percent(_own_error(run))}"
+
+
+def _what(run: IdentificationResult) -> str:
+    """What is predicted: torque, or the rows of base and joints that contact forces have left."""
+    return "rows of base and joints" if run.rows.kind == FLOATING else "torque"
+
+
+def _are(run: IdentificationResult) -> str:
+    return "are" if run.rows.kind == FLOATING else "is"
 
 
 def _own_error(run: IdentificationResult) -> float:
@@ -112,6 +181,8 @@ def _description_error(run: IdentificationResult) -> float | None:
     judged = run.unseen or run.samples
     if not judged or not np.any(run.robot.parameters.inertials):
         return None
+    if run.rows.kind == FLOATING:
+        return row_error(run.rows.source(run.robot, judged), run.robot.parameters).relative_error
     return validate(run.robot, run.robot.parameters, judged, run.judged_hz).relative_error
 
 
@@ -125,19 +196,21 @@ def _prediction(run: IdentificationResult, description: float | None, joints: Se
             level: Level = "error"
         else:  # a description that is right already cannot be beaten
             level = "warning" if description is not None and error > AS_GOOD * description else "note"
-        return Finding(level, f"Unseen torque is predicted no better than by the description: {percent(error)}.{before}")
-    graded = None if joints else _size(error, f"Unseen torque is predicted to {percent(error)}", before)
+        return Finding(
+            level, f"Unseen {_what(run)} {_are(run)} predicted no better than by the description: {percent(error)}.{before}"
+        )
+    graded = None if joints else _size(error, f"Unseen {_what(run)} {_are(run)} predicted to {percent(error)}", before)
     if graded is not None:
         return graded
     if error > 2.5 * own + 0.01:
         return Finding(
             "warning",
-            f"Unseen torque is predicted to {percent(error)}, but what it was identified on to {percent(own)}.{before}",
+            f"Unseen {_what(run)} {_are(run)} predicted to {percent(error)}, but what it was identified on to {percent(own)}.{before}",
             "A richer motion or a method with a prior would close the gap.",
         )
     raw = run.validation.relative_error_raw
     noise = "" if raw is None else f", {percent(raw)} of the raw signal"
-    return Finding("good", f"Unseen torque is predicted to {percent(error)}{noise}.{before}")
+    return Finding("good", f"Unseen {_what(run)} {_are(run)} predicted to {percent(error)}{noise}.{before}")
 
 
 def _size(error: float, told: str, before: str) -> Finding | None:
@@ -233,7 +306,7 @@ def _friction(run: IdentificationResult) -> list[Finding]:
 def _replayed(run: IdentificationResult) -> tuple[Replay | None, str]:
     """The measured torque on the identified model, or why it cannot be simulated."""
     judged = run.unseen or run.samples
-    if not judged or judged[0].torque is None or not run.consistency.feasible:
+    if not judged or judged[0].torque is None or not run.consistency.feasible or run.rows.kind == FLOATING:
         return None, ""
     try:
         return replay(

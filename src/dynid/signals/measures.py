@@ -191,26 +191,6 @@ _SPECTRUM_ROWS = 200_000
 _ENERGY = 0.99
 
 
-def fourier_cutoff_hz(fundamental_hz: float, harmonics: int) -> float:
-    """Cut-off for a Fourier motion, ``10 w_f L / (2 pi)``: ten times its highest frequency.
-
-    Args:
-        fundamental_hz: frequency of the first harmonic, Hz.
-        harmonics: number ``L`` of harmonics.
-
-    Examples:
-        >>> import dynid
-        >>> from dynid.signals.measures import fourier_cutoff_hz
-        >>> fourier_cutoff_hz(fundamental_hz=0.1, harmonics=5)
-        5.0
-    """
-    if not (np.isfinite(fundamental_hz) and fundamental_hz > 0.0):
-        raise InputError(f"fundamental frequency is {fundamental_hz} Hz, expected a positive number")
-    if harmonics < 1:
-        raise InputError(f"a Fourier motion has {harmonics} harmonics, expected at least 1")
-    return 10.0 * fundamental_hz * harmonics
-
-
 _bandwidths: WeakKeyDictionary[Recording, Array] = WeakKeyDictionary()
 """Of recordings that were looked into: several checks of a log ask for it."""
 

@@ -16,7 +16,7 @@ from dynid.model.robot import Robot
 from dynid.signals.recording import RecordingSource, WrenchRecording
 from dynid.signals.signals import Signals
 
-_QUANTITIES = ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel", "weight")
+_QUANTITIES = ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel", "weight", "contact")
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,10 @@ class Samples:
         torque: N m or N; None for motion without torque.
         raw_torque: torque as recorded on the same rows, before any filter.
         load: torque transmitted by each joint, for friction that depends on it.
-        travel: signed distance of each joint since it last reversed, for friction with a memory of it.
+        travel: ``(samples, joints, reversals)``, signed distance of each joint since it last reversed and ways since the reversals
+            before, for friction with a memory of them.
         weight: factor of each row of each joint in fits, 0 for torque that is not used; None for 1 throughout.
+        contact: positive where a foot may touch the ground, ``(samples, feet)``, of a robot on feet; None without feet.
         notes: sentences on how the samples were made.
 
     Examples:
@@ -53,6 +55,7 @@ class Samples:
     load: Array | None = None
     travel: Array | None = None
     weight: Array | None = None
+    contact: Array | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -71,7 +74,7 @@ class Samples:
             if values is None:
                 continue
             array = _float_array(values)
-            check_shape(name, array, (len(time), width))
+            check_shape(name, array, (len(time), width, None)[: 3 if name == "travel" else 2])
             check_finite(name, array)
             width = array.shape[1]
             object.__setattr__(self, name, frozen_view(array))
@@ -81,6 +84,10 @@ class Samples:
         if width is not None and position.shape[1] not in (width, width + 1):  # a quaternion has one number more
             raise InputError(f"position has {position.shape[1]} columns, velocity has {width}")
         object.__setattr__(self, "position", frozen_view(position))
+        if self.contact is not None:
+            contact = _float_array(self.contact)
+            check_shape("contact", contact, (len(time), None))
+            object.__setattr__(self, "contact", frozen_view(contact))
 
     def __len__(self) -> int:
         return len(self.time)

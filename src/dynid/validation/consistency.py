@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.model.inertia import consistency, is_consistent
-from dynid.model.links import links_of, with_links_apart
-from dynid.model.parameters import Parameters
+from dynid.model.links import links_of
 from dynid.model.robot import Robot
 
 
@@ -76,15 +75,6 @@ def check_model(robot: Robot) -> ModelConsistency:
             )
         )
     return ModelConsistency(tuple(verdicts))
-
-
-def check_parameters(robot: Robot, parameters: Parameters) -> ModelConsistency:
-    """The verdict on parameters that were identified; ``robot`` has those of the description.
-
-    An identified body says nothing of the links it was merged of: these are taken apart as exports write them, so that all are
-    consistent where the bodies are.
-    """
-    return check_model(with_links_apart(robot.with_parameters(parameters), robot)[0])
 
 
 def _fault(mass: float, moments: np.ndarray) -> str:

@@ -180,6 +180,19 @@ _RIDGE = 1e-12  # of scaled columns, for directions that the motion does not sho
 _DEPENDENT = 10.0  # filtered rows that count as one
 
 
+def _gravity_found(problem: _Problem, gravity: Array, described: float, hangs: bool) -> tuple[Array, float, float] | None:
+    """The gravity that explains the torque best, its error, and what it leaves unexplained; ``described`` is what ``gravity`` leaves."""
+    found = problem.gravity_from(gravity) if described > 0.0 else None
+    if described > _UNEXPLAINED_TILT * len(problem.y) and (found is None or found[2] > _OTHER_MOUNTING * described):
+        size = float(np.linalg.norm(gravity))
+        start = min((size * axis for axis in (*np.eye(3), *-np.eye(3))), key=problem.unexplained)
+        found = _better(found, problem.gravity_from(start))
+    if hangs and found is not None:
+        # negative masses under the opposite gravity weigh the same: only their inertia tells the two apart
+        found = _better(found, problem.gravity_from(-found[0]))
+    return found
+
+
 def tilted_base(recording: Recording, robot: Robot, *, hangs: bool = False) -> list[Finding]:
     """A tilt of the base that explains the torque clearly better than the described gravity.
 
@@ -191,14 +204,7 @@ def tilted_base(recording: Recording, robot: Robot, *, hangs: bool = False) -> l
     model = fitted_model(robot)
     problem = _Problem.of(model, few_rows(smooth_samples(longest_part(recording)), model))
     described = problem.unexplained(gravity)
-    found = problem.gravity_from(gravity) if described > 0.0 else None
-    if described > _UNEXPLAINED_TILT * len(problem.y) and (found is None or found[2] > _OTHER_MOUNTING * described):
-        size = float(np.linalg.norm(gravity))
-        start = min((size * axis for axis in (*np.eye(3), *-np.eye(3))), key=problem.unexplained)
-        found = _better(found, problem.gravity_from(start))
-    if hangs and found is not None:
-        # negative masses under the opposite gravity weigh the same: only their inertia tells the two apart
-        found = _better(found, problem.gravity_from(-found[0]))
+    found = _gravity_found(problem, gravity, described, hangs)
     if found is None:
         return []
     true, error, left = found

@@ -30,7 +30,9 @@ def test_changes_are_found_with_their_day_and_kind(fleet: Fleet) -> None:
     assert {change.joint for change in friction} == {"elbow"}
     for change in friction:
         assert change.after / change.before == pytest.approx(1.4, abs=0.06)
-        assert f"changed on 2026-01-06 from {change.before:.4g}" in change.sentence()
+        assert f"on 2026-01-06 ({change.parameter} from {change.before:.4g} to {change.after:.4g}" in change.sentence()
+        assert change.relative == pytest.approx(0.4, abs=0.06)
+    assert fleet.largest_change == max(change.relative for change in fleet.changes)
     assert fleet.exceeds(0.0)
     assert not fleet.exceeds(1.0)
 

@@ -20,7 +20,7 @@ def test_the_page_has_a_heat_map_trends_and_escaped_names(tmp_path: Path) -> Non
     text = report_fleet(fleet, tmp_path / "fleet.html").read_text(encoding="utf-8")
     assert "2 of 8 robots have an alarm" in text
     assert "<script>R003" not in text
-    assert "&lt;script&gt;R003&lt;/script&gt;: friction" in text
+    assert "&lt;script&gt;R003&lt;/script&gt; elbow: Coulomb friction" in text
     assert len(re.findall(r'<td class="heat"', text)) == 8 * base.n_base
     assert 'class="heat-legend"' in text
     assert "e+0" not in re.sub(r"<script.*?</script>", "", text, flags=re.S).split("How much robots differ")[-1]

@@ -235,3 +235,25 @@ def test_names_may_hold_any_character(shop: Shop, copy: Store) -> None:
         Key(" ", DAY, {})
     with pytest.raises(InputError, match="has 81 characters, expected at most 80"):
         copy.add(another(first, 9, "x" * 81))
+
+
+def test_a_store_that_could_not_be_made_leaves_nothing_and_sweeps_up_what_others_left(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / f".new.{'0' * 32}.new"
+    (left / "rows").mkdir(parents=True)  # of a process that was killed
+
+    def no_space(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store_module.np, "savez", no_space)
+    with pytest.raises(InputError, match=r"cannot write '.*new': No space left"):
+        create_store(tmp_path / "new", shop.store.run, shop.store.channels)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_row_of_a_day_that_does_not_exist_is_refused(copy: Store) -> None:
+    row = next(copy.files("A"))
+    row.rename(row.with_name("2026-02-30" + row.name[10:]))
+    with pytest.raises(InputError, match=r"the day in the name of '.*' is '2026-02-30', expected a day"):
+        list(copy.entries())

@@ -113,6 +113,13 @@ def test_fleet_exits_with_1_where_a_change_is_too_large(shop: Shop, tmp_path: Pa
     assert calm.returncode == 0, calm.stdout
     assert "0 with an alarm" in calm.stdout
     assert "with probability 1.0 % at most" in calm.stdout
+    grown = ("fleet", shop.store.folder, "--where", "robot=R003", "--where", "robot!=A and robot!=B", "-o", page)
+    assert dynid(*grown, "--max-change", "0.2").returncode == 1
+    assert dynid(*grown, "--max-change", "0.9").returncode == 0
+    shown = dynid(*grown).stdout.splitlines()
+    assert shown[0].startswith("2 of 8 robots changed")
+    assert len(shown) <= 25
+    assert max(map(len, shown)) <= 100
     wrong = dynid("fleet", shop.store.folder, "--false-alarms", "2", "-o", page)
     assert wrong.returncode == 2
     assert "--false-alarms is 2, expected a probability" in wrong.stderr
@@ -124,6 +131,35 @@ def test_fleet_exits_with_1_where_a_change_is_too_large(shop: Shop, tmp_path: Pa
     other = json.loads(spread.stdout)
     assert other["alarms"] == found["alarms"]
     assert other["robots"] == found["robots"]
+
+
+def test_robot_and_day_from_the_names_of_logs_and_removed_again(shop: Shop, tmp_path: Path) -> None:
+    store, logs = tmp_path / "store", tmp_path / "logs"
+    logs.mkdir()
+    for name, log in zip(
+        ("R1_2026-03-02_B.parquet", "R1_20260303_B.parquet", "R2_2026-03-02_C.parquet"), shop.logs, strict=True
+    ):
+        (logs / name).write_bytes(log.read_bytes())
+    words = ("store", "add", shop.urdf, logs, "--to", store, "--pattern", "{robot}_{day}_{tool}.parquet")
+    flags = ("--cutoff-hz", 15, "--friction", "linear")
+    done = dynid(*words, *flags, "--json")
+    assert done.returncode == 0, done.stderr
+    added = [(one["robot"], one["day"], one["condition"]["tool"]) for one in json.loads(done.stdout)["additions"]]
+    assert sorted(added) == [("R1", "2026-03-02", "B"), ("R1", "2026-03-03", "B"), ("R2", "2026-03-02", "C")]
+    gone = dynid("store", "remove", store, "--where", "robot=R1 and day=2026-03-03")
+    assert gone.stdout == "removed: robot R1, 2026-03-03, tool=B\n"
+    listed = json.loads(dynid("store", "list", store, "--json").stdout)["robots"]
+    assert [(one["id"], one["rows"]) for one in listed] == [("R1", 1), ("R2", 1)]
+    again = json.loads(dynid(*words, "--json").stdout)
+    assert sum(len(one["added"]) for one in again["additions"]) == 1
+    for bad, message in (
+        ("{robot}.parquet", "expected {day} once"),
+        ("{robot}-{day}.parquet", "does not fit --pattern"),
+    ):
+        refused = dynid("store", "add", shop.urdf, logs, "--to", store, "--pattern", bad)
+        assert refused.returncode == 2
+        assert message in refused.stderr
+    assert dynid("store", "remove", store, "--where", "robot=R9").returncode == 2
 
 
 def test_a_log_in_degrees_is_added_with_a_warning(shop: Shop, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from scipy.optimize import lsq_linear
 
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states_within_limits
 from dynid.io.demo import demo_robot
-from dynid.io.robots.simulator_joint import URDF_PLACES, as_held, nearest_held, total_difference
+from dynid.io.robots.simulator_joint import URDF_PLACES, as_format_holds, as_held, nearest_held, total_difference
 from dynid.model.effects.dry_friction import SmoothCoulomb, Stribeck
 from dynid.model.effects.effect import PLACES, Motion
 from dynid.model.effects.linear import Offset, Viscous
@@ -64,16 +64,38 @@ def test_linear_friction_is_held_as_it_is():
         assert held.parameters[name] == pytest.approx(arm.parameters[name], abs=1e-9), name
 
 
+def test_coulomb_friction_with_a_smooth_sign_is_held_as_identified():
+    """frictionloss of MuJoCo is Coulomb friction: a tanh over slow rows must not move any of it into the damping."""
+    arm = demo_robot([Viscous(), SmoothCoulomb(smooth_width=0.05), Offset()])
+    arm = arm.with_parameters({f"{s}{k}": x for k in range(1, 8) for s, x in (("fv", 1.0), ("fc", 0.5), ("fo", 0.2))})
+    held, told = as_format_holds(arm, (), "MJCF", PLACES)
+    assert [held.parameters["fv7"], held.parameters["fc7"]] == [1.0, 0.5]
+    assert any("as identified" in note for note in told)
+
+
+def test_friction_that_no_joint_holds_is_fitted_beside_what_it_holds():
+    """Rows that slide, against SciPy's bounded least squares on the whole friction there."""
+    arm = demo_robot([Viscous(), SmoothCoulomb(smooth_width=0.02), Stribeck(smooth_width=0.02, stribeck_speed=0.5)])
+    arm = arm.with_parameters({f"{s}{k}": x for k in range(1, 8) for s, x in (("fv", 0.4), ("fc", 1.0), ("fs", 2.0))})
+    motion = logged_motion(arm)
+    held = nearest_held(arm, [motion])
+    v = motion.velocity[:, 2][np.abs(motion.velocity[:, 2]) > 0.06]
+    sign = np.tanh(v / 0.02)
+    torque = 0.4 * v + np.sign(v) + 2.0 * sign / (1.0 + (v / 0.5) ** 2)
+    expected = lsq_linear(np.column_stack([v, np.sign(v)]), torque, (0.0, np.inf), tol=1e-14).x
+    assert [held.parameters["fv3"], held.parameters["fc3"]] == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
 def test_nearest_friction_is_that_of_least_squares():
-    """Against SciPy's bounded least squares on the friction torque itself, offsets apart."""
-    arm = demo_robot([Viscous(), SmoothCoulomb(smooth_width=0.3), Stribeck(smooth_width=0.3, stribeck_speed=0.5), Offset()])
+    """A joint that turns for most of its motion, against SciPy's bounded least squares on its friction, offsets apart."""
+    arm = demo_robot([Viscous(), SmoothCoulomb(smooth_width=0.9), Stribeck(smooth_width=0.3, stribeck_speed=0.5), Offset()])
     values = {f"{s}{k}": x for k in range(1, 8) for s, x in (("fv", 0.4), ("fc", 1.0), ("fs", 2.0), ("fo", 0.7))}
     arm = arm.with_parameters(values)
     motion = logged_motion(arm)
     held = nearest_held(arm, [motion])
     v = motion.velocity[:, 2]
     sign = np.tanh(v / 0.3)
-    torque = 0.4 * v + sign + 2.0 * sign / (1.0 + (v / 0.5) ** 2)
+    torque = 0.4 * v + np.tanh(v / 0.9) + 2.0 * sign / (1.0 + (v / 0.5) ** 2)
     expected = lsq_linear(np.column_stack([v, np.sign(v)]), torque, (0.0, np.inf), tol=1e-14).x
     assert [held.parameters["fv3"], held.parameters["fc3"]] == pytest.approx(expected, rel=1e-6, abs=1e-9)
     whole = total_difference(arm, PLACES)

@@ -15,12 +15,13 @@ from dynid.io.robots.read import read_robot
 from dynid.io.robots.springs import with_springs
 from dynid.model.effects import effect_from_dict, effect_to_dict
 from dynid.model.effects.effect import Motion
-from dynid.model.effects.springs import Cable, PointSpring, Potential, TorsionSpring, spring_force, spring_geometry
+from dynid.model.effects.springs import Cable, PointSpring, Potential, TorsionSpring, spring_geometry
 from dynid.model.effects.wrapped import OnJoints
 from dynid.model.robot import Robot
 from dynid.regression.energy_rows import energy_regression
 from messages import facts
 from problems import random_tree
+from spring_forces import spring_force
 
 BALANCED = Path(__file__).parents[3] / "examples" / "robots" / "counterbalanced.toml"
 N = 3

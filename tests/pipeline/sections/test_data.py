@@ -1,37 +1,27 @@
-"""The plot of kernels shows what the kernels answer."""
+"""Pictures of a log's clock and of the limits beside its motion."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from dynid.errors import InputError
-from dynid.pipeline.sections.data import kernel_figure
-from dynid.signals.kernel_filter import RowKernel
-from dynid.signals.polynomial_kernels import PolynomialApproximation
-from messages import facts
-
-PAPER = PolynomialApproximation()
-DT = 0.004
+from dynid.pipeline.sections.data import near_limits, step_figure
+from problems import planar_2r
 
 
-def test_gains_and_row_errors_of_the_papers_settings() -> None:
-    figure = kernel_figure(PAPER, DT)
-    traces = {trace.name: trace for trace in figure.data}
-    assert list(traces) == ["g", "g sampled, noise gain 0.237", "g'", "g' sampled, noise gain 3.72e+03", "error of g'"]
-    f = np.asarray(traces["g"].x)
-    assert f[-1] == pytest.approx(125.0)
-    np.testing.assert_allclose(traces["g"].y, np.abs(PAPER.kernel().frequency_response(f)), atol=2e-6)
-    # By parts: the kernels of a signal and of its derivative have one and the same gain.
-    np.testing.assert_allclose(traces["g'"].y, traces["g"].y, rtol=1e-9, atol=1e-9)
-    low = f < 20.0
-    error = RowKernel.of(PAPER, DT).sampling_error(f[low])
-    np.testing.assert_allclose(np.asarray(traces["error of g'"].y)[low], np.maximum(error, 1e-6), rtol=1e-9)
-    assert "delay 14.7 ms" in figure.layout.title.text
+def test_the_steps_of_a_clock_are_counted_and_drawn_over_time() -> None:
+    time = np.cumsum(np.where(np.arange(4000) % 100 == 0, 0.012, 0.004))
+    figure = step_figure([("a.csv", time), ("one row", time[:1])])
+    assert figure is not None
+    assert len(figure.panels) == 2  # a log of one row has no step
+    often = figure.panels[0]
+    assert sum(np.asarray(often.curves[0].y)) == len(time) - 1
+    assert abs(often.marks[0].value - 4.0) < 1e-9
+    assert step_figure([("one row", time[:1])]) is None
 
 
-def test_a_derivative_that_the_exponents_forbid_is_refused() -> None:
-    with pytest.raises(InputError, match=facts("3", "derivative")):
-        kernel_figure(PAPER, DT, derivatives=(0, 3))
-    with pytest.raises(InputError, match="no derivative to draw"):
-        kernel_figure(PAPER, DT, derivatives=())
+def test_only_limits_near_the_motion_are_drawn() -> None:
+    joint = planar_2r().driven_joints[0]
+    assert near_limits(joint, "position", np.array([0.0, 0.1])) == []
+    assert near_limits(joint, "position", np.array([0.0, 0.9 * joint.q_max])) == [joint.q_max]
+    speed = np.array([-0.8, 0.8]) * joint.dq_max
+    assert near_limits(joint, "velocity", speed) == [-joint.dq_max, joint.dq_max]

@@ -400,6 +400,16 @@ def export_actuators(run: ActuatorRun, forms: Sequence[str], folder: Path) -> di
         )
     if control.dead_band:
         notes.append(f"the files have no place for the dead band of the drives ({control.dead_band:g})")
+    unlimited = [one.joint for one in actuators if finite_limit(one) is None]
+    if unlimited:
+        notes.append(
+            f"no torque limit is known of {', '.join(unlimited)}, and no drive is at one in these logs: give --limit to have it written"
+        )
+    unsure = sorted({name for group in run.separability.groups for name in group.names} & set(run.problem.names))
+    if unsure:
+        notes.append(
+            f"written as fitted, because the rollout needs them, though the logs do not determine each alone: {', '.join(unsure)}"
+        )
     for form in forms:
         if form == "mjcf":
             written = write_actuator_mjcf(robot, actuators, folder / "robot.xml")

@@ -18,6 +18,7 @@ from dynid.apps.actuators.options import ActuatorSettings
 from dynid.arrays import Array, freeze
 from dynid.dynamics.position_loop import Drives, LoopMotion, Unknown, simulate_commands
 from dynid.errors import InputError
+from dynid.estimation.constraints.symmetry import ITS_OWN, mirrored, mirrors, paired_joints
 from dynid.model.parameters import INERTIAL_SYMBOLS
 from dynid.model.robot import Robot
 from dynid.pipeline.data import read_motion_logs
@@ -140,9 +141,10 @@ class ActuatorModel:
         )
 
     def value(self, unknown: Unknown) -> float:
+        """Its value; of joints that share it, their mean."""
         if unknown.symbol in INERTIAL_SYMBOLS:
-            return self.robot.parameters[f"{unknown.symbol}{unknown.joint + 1}"]
-        return float(self.values[unknown.symbol][max(unknown.joint, 0)])
+            return float(np.mean([sign * self.robot.parameters[f"{unknown.symbol}{j + 1}"] for j, sign in unknown.shared]))
+        return float(np.mean([self.values[unknown.symbol][max(j, 0)] for j, _ in unknown.shared]))
 
     def with_values(self, unknowns: Sequence[Unknown], new: Array) -> ActuatorModel:
         """The model with these unknowns at these values."""
@@ -150,9 +152,9 @@ class ActuatorModel:
         bodies: dict[str, float] = {}
         for unknown, value in zip(unknowns, new, strict=True):
             if unknown.symbol in INERTIAL_SYMBOLS:
-                bodies[f"{unknown.symbol}{unknown.joint + 1}"] = float(value)
+                bodies |= {f"{unknown.symbol}{j + 1}": sign * float(value) for j, sign in unknown.shared}
             else:
-                values[unknown.symbol][slice(None) if unknown.joint < 0 else unknown.joint] = value
+                values[unknown.symbol][slice(None) if unknown.joint < 0 else [j for j, _ in unknown.shared]] = value
         robot = self.robot.with_parameters(bodies) if bodies else self.robot
         return ActuatorModel(robot, {name: freeze(array) for name, array in values.items()})
 
@@ -194,6 +196,18 @@ class ActuatorProblem:
         """A model with those unknowns that have a value by their name."""
         known = [u for name, u in zip(self.names, self.unknowns, strict=True) if name in values]
         return model.with_values(known, np.array([values[name_of(u)] for u in known]))
+
+    def untied(self) -> ActuatorProblem:
+        """The same without values that joints share: what rows are made of."""
+        apart = [Unknown(u.symbol, j) for u in self.unknowns for j, _ in u.shared]
+        return replace(self, unknowns=tuple(apart))
+
+    def name_for(self, joint: int, symbol: str) -> str:
+        """The name under which a value of a joint is known: its own, or that of the joint that it shares it with."""
+        return next(
+            (name_of(u) for u in self.unknowns if u.symbol == symbol and joint in {j for j, _ in u.shared}),
+            f"{symbol}{joint + 1}",
+        )
 
     def asks(self, symbol: str) -> bool:
         return any(unknown.symbol == symbol for unknown in self.unknowns)
@@ -344,7 +358,27 @@ def actuator_problem(
         still=sorted(still),
     )
     tick_s = None if settings.control_hz is None else 1.0 / settings.control_hz
-    return ActuatorProblem(robot, tuple(logs), unknowns, tick_s)
+    return ActuatorProblem(robot, tuple(logs), _tied(robot, unknowns, settings), tick_s)
+
+
+def _tied(robot: Robot, unknowns: Sequence[Unknown], settings: ActuatorSettings) -> tuple[Unknown, ...]:
+    """The unknowns with those of paired joints made one; offsets and delays of joints stay their own."""
+    if not settings.symmetric:
+        return tuple(unknowns)
+    pairs = paired_joints(robot.joint_names, settings.symmetric)
+    asked = {(u.symbol, u.joint) for u in unknowns}
+    own = (*ITS_OWN, "delay")
+    follows = {(s, j) for i, j in pairs for s, k in asked if k == j and s not in own and (s, i) in asked}
+    signs = {j: np.sign(mirrored(np.ones(10), axis)) for (_, j), axis in zip(pairs, mirrors(robot, pairs), strict=True)}
+
+    def sign(symbol: str, j: int) -> float:
+        return float(signs[j][INERTIAL_SYMBOLS.index(symbol)]) if symbol in INERTIAL_SYMBOLS else 1.0
+
+    return tuple(
+        replace(u, tied=tuple((j, sign(u.symbol, j)) for i, j in pairs if i == u.joint and (u.symbol, j) in follows))
+        for u in unknowns
+        if (u.symbol, u.joint) not in follows
+    )
 
 
 def freed_bodies(robot: Robot, settings: ActuatorSettings) -> list[int]:

@@ -17,8 +17,9 @@ from dynid.option_types import (
     gravity_option,
     lock_option,
     option,
+    same_option,
 )
-from dynid.pipeline.options import Reading
+from dynid.pipeline.options import Reading, Settings
 
 EFFECTS = ("armature", "viscous", "coulomb", "offset")
 EXPORTS = ("mjcf", "isaac", "newton", "urdf", "json")
@@ -156,6 +157,13 @@ class ActuatorSettings(Reading):
         "Identify on this share of each log, from its start; roll out the rest.",
         Number("SHARE", 0.0, 1.0, open_low=True, open_high=True),
         example=0.65,
+        group=ASKED,
+    )
+    symmetric: tuple[str, ...] = same_option(
+        Settings,
+        "symmetric",
+        "Names of the two sides of a robot, as 'FL_* FR_*': joints paired by them have one rotor, friction and gain (offsets stay their "
+        "own), freed links are mirror images. Once for each pair of patterns.",
         group=ASKED,
     )
     gravity: tuple[float, float, float] | None = gravity_option(group=ASKED)

@@ -84,6 +84,8 @@ State: TypeAlias = tuple[Array, Array]
 Window: TypeAlias = tuple[ActuatorLog, State]
 """Part of a log that is simulated in one go, and the state it starts in."""
 WINDOW_S = 2.0
+MOST_WINDOWS = 100
+"""Windows that a fit follows at most, spread over the logs: more of them take time and tell little more."""
 ITERATIONS = 12
 SETTLING = 4
 """Steps after which the weights of the joints stay."""
@@ -168,6 +170,8 @@ def output_error(
         prior: values and deviations that the unknowns are drawn to; None for none but that of the widths.
     """
     windows = tuple(w for log in problem.logs for w in windows_of(log, window_s))
+    if len(windows) > MOST_WINDOWS:
+        windows = tuple(windows[k] for k in np.linspace(0, len(windows) - 1, MOST_WINDOWS).astype(int))
     unknowns, p = problem.unknowns, len(problem.unknowns)
     low, high = _bounds(unknowns)
     here, x = _start([start] if isinstance(start, ActuatorModel) else start, problem, windows, low, high)
@@ -214,13 +218,27 @@ def output_error(
 def _start(
     models: Sequence[ActuatorModel], problem: ActuatorProblem, windows: Sequence[Window], low: Array, high: Array
 ) -> tuple[_Point, Array]:
-    """The model whose motion is nearest to the log, and its unknowns within their bounds."""
+    """The model whose motion is nearest to the log, and its unknowns within their bounds.
+
+    Beside the models themselves that is one which has the values of each joint from the model in which that joint fares best.
+    """
     states = [first for _, first in windows]
-    found = []
-    for model in models:
-        x = np.clip([model.value(u) for u in problem.unknowns], low, high)
-        point = _Point.at(problem, windows, model.with_values(problem.unknowns, x), states)
-        found.append((point.cost(windows, np.ones(problem.robot.n_joints), np.zeros(0)), point, x))
+
+    def tried(x: Array) -> tuple[float, _Point, Array]:
+        x = np.clip(x, low, high)
+        point = _Point.at(problem, windows, models[0].with_values(problem.unknowns, x), states)
+        return point.cost(windows, np.ones(problem.robot.n_joints), np.zeros(0)), point, x
+
+    values = [np.array([model.value(u) for u in problem.unknowns]) for model in models]
+    found = [tried(x) for x in values]
+    if len(models) > 1:
+        errors = np.array(
+            [point.rms if np.isfinite(cost) else np.full(problem.robot.n_joints, np.inf) for cost, point, _ in found]
+        )
+        best_of = np.append(
+            np.argmin(errors, axis=0), int(np.argmin([cost for cost, _, _ in found]))
+        )  # last: of shared values
+        found.append(tried(np.array([values[best_of[u.joint]][k] for k, u in enumerate(problem.unknowns)])))
     cost, best, x = min(found, key=lambda one: one[0])
     if not np.isfinite(cost):
         raise InputError(

@@ -132,7 +132,7 @@ def report_actuators(run: ActuatorRun, path: Path, *, command: str = "", files: 
         command: the command that made it.
         files: files that were exported.
     """
-    sections = [_values(run), *_rollouts(run), _separability(run), _repeat(run, command, files)]
+    sections = [_values(run), _models(run), *_rollouts(run), _separability(run), _repeat(run, command, files)]
     title = f"Actuators of {run.robot.name}"
     asked = len(run.problem.unknowns)
     subtitle = (
@@ -143,28 +143,48 @@ def report_actuators(run: ActuatorRun, path: Path, *, command: str = "", files: 
 
 
 def _verdict(run: ActuatorRun) -> Head:
-    found = run.as_json()
-    part = "validation" if found["rollout"]["validation"] is not None else "identification"
-    ours, theirs = found["rollout"][part], found["rollout_description"][part]
+    found, verdict = run.as_json(), run.verdict
+    ours, theirs = (one.judged for one in run.compared[:2])
     reasons = [
         Finding(
             "warning", f"{', '.join(g.names)} {'cannot be told apart' if not g.alone else 'is not determined'}", g.experiment
         )
         for g in run.separability.groups
     ]
-    settled = run.refined is None or run.refined.converged
-    reasons += [Finding("note" if settled or "before it settled" not in note else "warning", note) for note in run.notes]
-    better = ours < theirs
-    word = "unseen part" if part == "validation" else "part identified on"
-    errors = f"{1e3 * ours:.2f} mrad from the log, the description {1e3 * theirs:.2f} mrad"
-    headline = f"Rolled out on the {word}, the identified joints stray {errors}"
+    reasons += [*verdict.reasons, *(Finding("note", note) for note in run.notes)]
+    word = "unseen part" if run.unseen else "part identified on"
     tiles = (
-        Tile(f"{1e3 * ours:.2f} mrad", "rollout error", f"description {1e3 * theirs:.2f}", "good" if better else "warning"),
+        Tile(
+            f"{1e3 * ours:.2f} mrad",
+            "rollout error",
+            f"description {1e3 * theirs:.2f}",
+            "good" if ours < theirs else "warning",
+        ),
         Tile(f"{ours / theirs:.2f}", "of the description's error", word),
+        Tile(found["best"], "best model", word),
         Tile(f"{1e3 * found['delay_s']['value']:.1f} ms", "delay", f"sigma {1e3 * found['delay_s']['sigma']:.2g} ms"),
         Tile(str(len(run.separability.inseparable)), "inseparable groups"),
     )
-    return Head("good" if better and settled else "warning", headline, tuple(reasons), tiles)
+    return Head("good" if verdict.grade == "good" else "warning", verdict.sentence, tuple(reasons), tiles)
+
+
+def _models(run: ActuatorRun) -> Section:
+    """Every joint by every model, on unseen time where there is some."""
+    last = 1 if run.unseen else 0
+    rows = tuple(
+        (
+            one.name,
+            f"{1e3 * one.judged:.2f}",
+            *(f"{1e3 * e:.2f}" for e in np.sqrt(np.mean([part.rms**2 for part in one.rollouts[last]], axis=0))),
+        )
+        for one in run.compared
+    )
+    header = ("model", "all joints, mrad RMS", *run.robot.joint_names)
+    text = (
+        "The same commands followed by the identified mechanism, by the description, and by models that know nothing of bodies: the "
+        "command itself, and a delayed lag of every joint. Where one of these is as good, the mechanism adds nothing."
+    )
+    return Section("Against plain models", text, (Table(header, rows, numeric=tuple(range(1, len(header)))),), "Models")
 
 
 def _values(run: ActuatorRun) -> Section:

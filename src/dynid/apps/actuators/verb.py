@@ -139,6 +139,7 @@ def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -
 
     delay, screen = run.as_json()["delay_s"], Screen()
     screen.line(f"{_rollout(run)}; delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)", "title")
+    screen.line(run.verdict.sentence, most=4)
     screen.table(["joint, value (sigma)", *SYMBOL_OF], _rows(run))
     screen.findings(_apart(run))
     for note in notes:
@@ -156,10 +157,10 @@ def _show_table(run: ActuatorRun, notes: Sequence[str]) -> None:
         show(f"  to separate: {experiment}")
     show_table(["joint", *SYMBOL_OF], _rows(run), "value (standard deviation)")
     found = run.as_json()
-    for part in ("identification", "validation"):
-        ours, theirs = found["rollout"][part], found["rollout_description"][part]
-        if ours is not None:
-            show(f"rollout, {part}: position error {ours:.5f} rad RMS, with the description {theirs:.5f} rad")
+    parts = [part for part in ("identification", "validation") if found["rollout"][part] is not None]
+    table = [[name, *(f"{errors[part]:.5f}" for part in parts)] for name, errors in found["models"].items()]
+    show_table(["rollout of", *(f"{part}, rad RMS" for part in parts)], table, "position error of the commands alone")
+    show(f"verdict: {run.verdict.sentence}")
     for note in notes:
         show_note(note)
     show(f"{run.seconds:.1f} s")

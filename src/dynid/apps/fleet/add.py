@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -148,6 +149,43 @@ def add_to_store(
         time.perf_counter() - started,
         warnings,
     )
+
+
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+def keys_from_names(paths: Sequence[Path], pattern: str) -> dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Path]]:
+    """Logs by robot, day and conditions, which their names hold.
+
+    Args:
+        paths: the logs.
+        pattern: of a file's name, such as ``{robot}_{day}.parquet``; names other than ``robot`` and ``day`` are conditions.
+    """
+    names = _FIELD.findall(pattern)
+    for name in ("robot", "day"):
+        if names.count(name) != 1:
+            raise InputError(
+                f"--pattern is '{pattern}', expected {{{name}}} once in it, such as '{{robot}}_{{day}}.parquet'"
+            )
+    if len(set(names)) < len(names):
+        raise InputError(f"--pattern is '{pattern}', expected each name once")
+    parts = _FIELD.split(pattern)
+    fields = {"day": r"\d{4}-?\d{2}-?\d{2}"}
+    regex = "".join(
+        re.escape(part) if k % 2 == 0 else f"(?P<{part}>{fields.get(part, '.+?')})" for k, part in enumerate(parts)
+    )
+    found: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Path]] = {}
+    for path in paths:
+        match = re.fullmatch(regex, path.name)
+        if match is None:
+            raise InputError(
+                f"log '{path.name}' does not fit --pattern '{pattern}'; {{day}} is read as 2026-03-01 or 20260301"
+            )
+        told = match.groupdict()
+        digits = told.pop("day").replace("-", "")
+        day = f"{digits[:4]}-{digits[4:6]}-{digits[6:]}"
+        found.setdefault((told.pop("robot"), day, tuple(sorted(told.items()))), []).append(path)
+    return dict(sorted(found.items(), key=lambda item: item[0][1]))
 
 
 def _entry_of_logs(

@@ -7,7 +7,8 @@ lubricant), which is estimated from successive days of all robots. For every day
 
 An alarm is raised where the largest ``|z|`` exceeds the quantile of Student's t at ``1 - rate / (2 N)``, with all ``N``
 questions that are asked of all robots, values and days counted. By Bonferroni's inequality a fleet in which nothing has
-changed then raises an alarm with at most this probability, if days are independent and their scatter is normal.
+changed then raises an alarm with at most this probability, if days are independent and their scatter is normal. Half of the rate is for
+steps, half for slow changes (:mod:`~dynid.apps.fleet.trends`).
 
 How much robots of one model differ, per base parameter, and what that says about each of them is empirical Bayes. A robot's value is
 ``x_r ~ N(mu, T^2 + v_r)``: spread ``T`` between robots, variance ``v_r`` of its own measurement. ``mu`` and
@@ -28,6 +29,7 @@ import numpy as np
 import scipy.special
 
 from dynid.apps.fleet.information import DriftKind, Followed
+from dynid.apps.fleet.trends import Ramp, best_ramp, explains_better, n_ramps
 from dynid.arrays import Array, freeze
 
 ALARM_RATE = 0.01
@@ -41,6 +43,7 @@ MEDIAN_CHI2 = 0.454936423119573
 EFFICIENCY = 0.37
 """Of a scatter by the median, against one by the mean of squares: so many fewer are its degrees of freedom."""
 MOST_CHANGES = 4
+_WORDS = {"fc": "Coulomb friction", "fv": "viscous friction", "fo": "torque offset"}
 NEAR_DAYS = 3
 """Changes of a load's values within so many rows of days are one change."""
 
@@ -66,10 +69,30 @@ class Change:
     threshold: float
     share: float
     """Largest share of a joint's torque that the difference makes up."""
+    until: datetime.date | None = None
+    """Of a slow change, which begins after ``day``: the day with which it ended; None for a step."""
+    lasting: bool = False
+    """Whether a slow change reaches the last day."""
 
     @property
     def difference(self) -> float:
         return self.after - self.before
+
+    @property
+    def relative(self) -> float:
+        """The difference relative to the value before; of an offset or a load, which may be zero before, to the joint's torque."""
+        if self.kind != "friction":
+            return self.share
+        return abs(self.difference) / max(abs(self.before), 1.96 * self.sigma)
+
+    @property
+    def when(self) -> str:
+        """Since when, and whether it goes on."""
+        if self.until is None:
+            return f"on {self.day.isoformat()}"
+        if self.lasting:
+            return f"since {self.day.isoformat()}, still {'rising' if self.difference > 0.0 else 'falling'}"
+        return f"from {self.day.isoformat()} to {self.until.isoformat()}"
 
     def sentence(self) -> str:
         """The change in words."""
@@ -77,17 +100,25 @@ class Change:
         certain = f"{abs(self.score):.1f} standard deviations, alarm above {self.threshold:.1f}"
         if self.kind == "load":
             verb = "carries more" if self.difference > 0.0 else "carries less"
-            what = f"'{self.joint}' {verb} from {self.day.isoformat()} on: {self.parameter} by {size}"
-            return f"{self.robot}: the link of joint {what} ({certain})"
+            return f"{self.robot} {self.joint}: its link {verb} {self.when}: {self.parameter} by {size} ({certain})"
+        symbol = self.parameter.rstrip("0123456789")
+        what = _WORDS.get(symbol, self.kind)
+        by = (
+            f"{np.sign(self.difference) * 100.0 * self.relative:+.0f} %"
+            if self.kind == "friction"
+            else f"{self.difference:+.3g} {self.unit}"
+        )
         return (
-            f"{self.robot}: {self.kind} {self.parameter} of joint '{self.joint}' changed on {self.day.isoformat()} from "
-            f"{self.before:.4g} to {self.after:.4g} {self.unit}, by {size} or {100.0 * self.share:.1f} % of the joint's torque ({certain})"
+            f"{self.robot} {self.joint}: {what} {by} {self.when} ({self.parameter} from {self.before:.4g} to {self.after:.4g} "
+            f"{self.unit}, by {size} or {100.0 * self.share:.1f} % of the joint's torque; {certain})"
         )
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {
             "type": "change",
             "day": self.day.isoformat(),
+            "until": None if self.until is None else self.until.isoformat(),
+            "relative": self.relative,
             "difference": self.difference,
             "text": self.sentence(),
         }
@@ -118,18 +149,39 @@ def changes_of(all_followed: Sequence[Followed], rate: float = ALARM_RATE) -> di
         return {}
     tau, freedom = day_scatter(enough)
     watched = np.flatnonzero(enough[0].monitored.watched)
-    asked = sum(len(one.days) - BEFORE for one in enough) * len(watched)
+    steps = sum(len(one.days) - BEFORE for one in enough) * len(watched)
+    ramps = sum(n_ramps(len(one.days)) for one in enough) * len(watched)
     found = {}
     for one in enough:
         changes: list[Change] = []
         for p in watched:
-            threshold = float(scipy.special.stdtrit(freedom[p], 1.0 - rate / (2.0 * asked)))
-            weight = 1.0 / (one.variance[:, p] + tau[p])
-            places = _places(one.values[:, p], weight, threshold)
-            for start, place, stop in zip([0, *places], places, [*places[1:], len(weight)], strict=False):
-                changes.append(_change(one, int(p), (start, place, stop), weight, threshold))
+            step, slow = (float(scipy.special.stdtrit(freedom[p], 1.0 - rate / (4.0 * max(n, 1)))) for n in (steps, ramps))
+            changes += _changes_of_value(one, int(p), 1.0 / (one.variance[:, p] + tau[p]), (step, slow))
         found[one.robot] = _joined(changes, one)
     return found
+
+
+def _changes_of_value(one: Followed, p: int, weight: Array, thresholds: tuple[float, float]) -> list[Change]:
+    """Steps of one value, or its slow change with the steps beside it, whichever explains its days better."""
+    values, (threshold, slow) = one.values[:, p], thresholds
+    places = _places(values, weight, threshold)
+    ramp = best_ramp([(day - one.days[0]).days for day in one.days], values, weight)
+    found = []
+    if ramp is not None and abs(ramp.score) > slow and explains_better(ramp, places, values, weight):
+        found.append(_slow_change(one, p, ramp, slow))
+        values = values - ramp.fitted + ramp.before
+        places = _places(values, weight, threshold)
+    bounds = zip([0, *places], places, [*places[1:], len(weight)], strict=False)
+    return [*found, *(_change(one, p, values, segment, weight, threshold) for segment in bounds)]
+
+
+def _slow_change(one: Followed, p: int, ramp: Ramp, threshold: float) -> Change:
+    m, height = one.monitored, ramp.height
+    place = (one.robot, m.names[p], m.kinds[p], m.joints[p], m.units[p], one.days[ramp.start])
+    lasting = ramp.stop == len(one.days) - 1
+    share = float(abs(height) * one.share[p])
+    sizes = (ramp.before, ramp.before + height, ramp.sigma, ramp.score, threshold, share)
+    return Change(*place, *sizes, until=one.days[ramp.stop], lasting=lasting)
 
 
 def _places(values: Array, weight: Array, threshold: float) -> list[int]:
@@ -152,10 +204,9 @@ def _places(values: Array, weight: Array, threshold: float) -> list[int]:
     return sorted(found)
 
 
-def _change(one: Followed, p: int, segment: tuple[int, int, int], weight: Array, threshold: float) -> Change:
+def _change(one: Followed, p: int, values: Array, segment: tuple[int, int, int], weight: Array, threshold: float) -> Change:
     """The change between the days before and after it, up to the next change on either side."""
     start, place, stop = segment
-    values = one.values[:, p]
     before, after = (float(np.average(values[a:b], weights=weight[a:b])) for a, b in ((start, place), (place, stop)))
     sigma = float(np.sqrt(1.0 / weight[start:place].sum() + 1.0 / weight[place:stop].sum()))
     m, score = one.monitored, (after - before) / sigma

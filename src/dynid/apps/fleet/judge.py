@@ -98,6 +98,11 @@ class Fleet:
         """Whether some alarm makes up more of a joint's torque than allowed."""
         return bool(self.alarms) and self.largest_share > share
 
+    @property
+    def largest_change(self) -> float:
+        """Largest relative change of a value (:attr:`Change.relative`); zero without one."""
+        return max((one.relative for one in self.changes), default=0.0)
+
     def summary(self) -> dict[str, Any]:
         """What scripts rely on, under fixed names."""
         return {
@@ -107,6 +112,7 @@ class Fleet:
             "robots": [self._robot(place) for place in range(len(self.followed))],
             "alarms": [one.as_dict() for one in self.alarms],
             "largest_share": self.largest_share,
+            "largest_change": self.largest_change,
             "spread": [
                 {"name": name, "expression": text, "mean": mean, "spread": spread, "robots": int(count)}
                 for name, text, mean, spread, count in zip(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.apps.fleet.changes import Change
 from dynid.apps.fleet.judge import Fleet
 from dynid.arrays import freeze
 from dynid.files import write_text
@@ -66,8 +67,8 @@ def _alarms(fleet: Fleet) -> Section:
     changes = tuple(Finding("error", change.sentence(), code="change") for change in fleet.changes)
     outliers = tuple(Finding("warning", outlier.sentence(), code="outlier") for outlier in fleet.outliers)
     text = (
-        "A change is named where a value differs before and after a day beyond chance, an outlier where a robot differs from the "
-        "others beyond their own spread. The threshold counts every question that was asked."
+        "A change is reported when it is too large to be chance, corrected for the number of tests. A slow one is dated by its beginning. "
+        "An outlier is a robot that differs from the others by more than they differ among themselves."
     )
     return Section("Alarms", text if changes or outliers else "There are none.", ((*changes, *outliers),))
 
@@ -95,10 +96,10 @@ def _trends(fleet: Fleet) -> Section:
         scatter = np.nan_to_num(fleet.day_scatter[p])
         spread = freeze(1.96 * np.sqrt(one.variance[:, p] + scatter**2))
         curve = Curve("value of the day", t, one.values[:, p], "data", "points", width=6.0, spread=spread)
+        own = [change for change in fleet.changes if change.robot == one.robot and change.parameter == m.names[p]]
         marks = tuple(
-            Mark("x", (change.day - first).days - 0.5, "change", "bad")
-            for change in fleet.changes
-            if change.robot == one.robot and change.parameter == m.names[p]
+            Mark("x", (change.day - first).days - (0.5 if change.until is None else 0.0), _mark_text(change), "bad")
+            for change in own
         )
         title = f"{one.robot}: {m.names[p]}"
         panels.append(Panel(title, Axis(f"days since {first.isoformat()}"), Axis(m.units[p]), (curve,), marks))
@@ -108,6 +109,11 @@ def _trends(fleet: Fleet) -> Section:
     )
     text = "Values with an alarm, then those that moved most for their scatter."
     return Section("Trends", text, (Figure("trends", "Trends", caption, tuple(panels)),))
+
+
+def _mark_text(change: Change) -> str:
+    size = f"{np.sign(change.difference) * 100.0 * change.relative:+.0f} %" if change.kind == "friction" else "change"
+    return size if change.until is None else f"{size}, slowly"
 
 
 def _chosen(fleet: Fleet) -> list[tuple[int, int]]:

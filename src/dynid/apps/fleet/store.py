@@ -32,7 +32,8 @@ from dynid.apps.fleet.entry import FORMAT, Entry, Key, merged, parse_day, read_e
 from dynid.arrays import freeze
 from dynid.codec import to_record
 from dynid.errors import InputError
-from dynid.files import memory_budget, read_arrays, read_json, read_limited, to_json
+from dynid.files import memory_budget, read_arrays, read_json, read_limited, to_json, write_json
+from dynid.folders import changed_folder
 from dynid.model.effects import effect_to_dict
 from dynid.model.robot import Robot
 from dynid.option_types import flag_of, kind_of, options_of
@@ -89,8 +90,7 @@ class Store:
         try:
             stored = read_arrays(read_limited(path, "the file", memory_budget()), path)
             found = [
-                Channel(str(name), freeze(stored[f"columns{j}"], np.int64), freeze(stored[f"expansion{j}"]))
-                for j, name in enumerate(stored["names"])
+                _channel(str(name), stored[f"columns{j}"], stored[f"expansion{j}"]) for j, name in enumerate(stored["names"])
             ]
         except Exception as error:  # decoders raise nearly anything on damaged archives
             raise InputError(f"store '{self.folder}' has no readable channels.npz: {error}") from None
@@ -180,6 +180,22 @@ class Store:
             self._put(target, lambda path: write_entry(entry, self.fixed, path))
         return target
 
+    def remove(self, robots: Sequence[str], keep: Callable[[Key], bool]) -> tuple[Key, ...]:
+        """Take the rows of these robots out of the store that ``keep`` says no to; their logs can be added again."""
+        removed = []
+        with self._locked():
+            for robot in robots:
+                for path in list(self.files(robot)):
+                    entry = read_entry(path, self.fixed, self.channels, light=True)
+                    if keep(entry.key):
+                        continue
+                    path.unlink()  # from here on its logs count as not added
+                    _to_disk(path.parent)
+                    for _, digest in entry.logs:
+                        self._mark(digest).unlink(missing_ok=True)
+                    removed.append(entry.key)
+        return tuple(removed)
+
     def _mark(self, digest: str) -> Path:
         return self.folder / "logs" / digest[:2] / digest
 
@@ -240,32 +256,31 @@ def open_store(folder: str | Path) -> Store:
 
 
 def create_store(folder: str | Path, run: IdentificationResult, channels: Sequence[Channel]) -> Store:
-    """An empty store that fixes what a run chose: built aside, then given its name."""
+    """An empty store that fixes what a run chose: built aside, then given its name; what a killed process left aside goes first."""
     place = Path(folder)
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise InputError(f"'{place}' exists and is no store, expected a new name or an empty folder")
     if not place.parent.is_dir():
         raise InputError(f"cannot make store '{place}': there is no folder '{place.parent}'")
-    aside = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
-    aside.mkdir()
-    for part in ("rows", "logs", "partial"):
-        (aside / part).mkdir()
-    save_result(run, aside / "run")
-    arrays: dict[str, Any] = {"names": np.array([channel.name for channel in channels])}
-    for j, channel in enumerate(channels):
-        arrays |= {f"columns{j}": channel.columns, f"expansion{j}": channel.expansion}
-    np.savez(aside / "channels.npz", allow_pickle=False, **arrays)
-    record = {"format": FORMAT, "fixed": fixed_hash(run), "robot": run.robot.name, "versions": versions()}
-    (aside / "store.json").write_text(to_json(record), encoding="utf-8")
-    for file in sorted(aside.rglob("*"), reverse=True):
-        _to_disk(file)
-    _to_disk(aside)
-    try:
-        aside.replace(place)
-    except OSError as error:
-        raise InputError(f"cannot make store '{place}': {error.strerror or error}") from error
-    _to_disk(place.parent)
+    with changed_folder(place) as change:
+        if place.is_dir() and any(not path.name.startswith(".dynid.") for path in place.iterdir()):
+            raise InputError(f"'{place}' exists and is no store, expected a new name or an empty folder")
+        for part in ("rows", "logs", "partial"):
+            (change.stage / part).mkdir()
+        save_result(run, change.stage / "run")
+        arrays: dict[str, Any] = {"names": np.array([channel.name for channel in channels])}
+        for j, channel in enumerate(channels):
+            arrays |= {f"columns{j}": channel.columns, f"expansion{j}": channel.expansion}
+        np.savez(change.stage / "channels.npz", allow_pickle=False, **arrays)
+        record = {"format": FORMAT, "fixed": fixed_hash(run), "robot": run.robot.name, "versions": versions()}
+        write_json(change.stage / "store.json", record)
     return open_store(place)
+
+
+def _channel(name: str, columns: Any, expansion: Any) -> Channel:
+    """The columns of one triangle, which fit together."""
+    fits = columns.ndim == 1 and expansion.ndim == 2 and len(columns) == len(expansion) and columns.dtype.kind == "i"
+    if not fits or not np.isfinite(expansion).all() or not np.all((columns >= 0) & (columns < expansion.shape[1])):
+        raise ValueError(f"columns of channel '{name}' are not those of its expansion")
+    return Channel(name, freeze(columns, np.int64), freeze(expansion))
 
 
 def _partition(robot: str) -> str:

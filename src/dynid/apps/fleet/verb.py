@@ -10,12 +10,14 @@ import typer
 
 from dynid.cli.console import Stages, check_max_error, percent, say, show, show_failure, show_json, show_table, show_warning
 from dynid.cli.help import TwoFloors
-from dynid.cli.schema import AsJson, LogFiles, RobotFile, takes_options, takes_quiet
+from dynid.cli.schema import AsJson, LogFiles, RobotFile, Verbose, takes_options, takes_quiet
+from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.option_types import options_of
 from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, WORK, Settings
 
 if TYPE_CHECKING:
+    from dynid.apps.fleet.add import Added
     from dynid.apps.fleet.identify import StoredRobot
     from dynid.apps.fleet.judge import Fleet
 
@@ -26,6 +28,8 @@ store = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+MOST_ALARMS = 9
+"""Alarms that a screen shows, two lines each."""
 StoreFolder: TypeAlias = Annotated[
     Path, typer.Argument(metavar="STORE", help="Folder that 'dynid store add' made.", show_default=False)
 ]
@@ -87,26 +91,54 @@ def add(
             show_default=False,
         ),
     ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            "--pattern",
+            metavar="TEXT",
+            help="Robot and day from the names of the logs, such as '{robot}_{day}.parquet'; other names in braces are conditions.",
+            show_default=False,
+        ),
+    ] = None,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
-    """Add the logs of one robot and day to a store.
+    """Add logs to a store: those of one robot and day, or with --pattern of many.
 
     The first logs of a store decide filter, rows and friction; later ones are made into triangles the same way. A log that
     is in the store already is skipped.
 
     Example: [bold]dynid store add arm.urdf monday.parquet --to fleet --robot-id R17 --day 2026-03-02[/bold]
+
+    [bold]dynid store add arm.urdf logs/ --to fleet --pattern '{robot}_{day}.parquet'[/bold]
     """
-    from dynid.apps.fleet.add import add_to_store
+    from dynid.apps.fleet.add import add_to_store, keys_from_names
+    from dynid.io.logs.paths import log_paths
 
     conditions = _conditions(condition or [])
+    groups: list[tuple[str | None, str | None, dict[str, str], list[Any]]] = [(robot_id, day, conditions, list(logs))]
+    if pattern is not None:
+        if robot_id is not None or day is not None:
+            raise InputError("--pattern takes robot and day from the names of the logs: leave --robot-id and --day out")
+        named = keys_from_names(log_paths(logs), pattern)
+        groups = [(own, when, conditions | dict(more), paths) for (own, when, more), paths in named.items()]
+    found = []
     with Stages(quiet=json) as stages:
-        found = add_to_store(
-            robot, logs, to, robot_id=robot_id, day=day, condition=conditions, tell=stages.tell, **(given or {})
-        )
+        for own, when, conditions_of_log, paths in groups:
+            found.append(
+                add_to_store(
+                    robot, paths, to, robot_id=own, day=when, condition=conditions_of_log, tell=stages.tell, **(given or {})
+                )
+            )
     if json:
-        show_json(found.summary())
+        records = [one.summary() for one in found]
+        show_json(records[0] | ({"additions": records} if pattern is not None else {}))
         return
+    for one in found:
+        _show_added(one)
+
+
+def _show_added(found: Added) -> None:
     for sentence in found.skipped:
         show(f"skipped: {sentence}")
     for note in found.notes:
@@ -170,6 +202,38 @@ def identify(
     if failed:
         show_failure(f"no answer for {', '.join(failed)}")
         raise typer.Exit(1)
+
+
+@store.command(cls=TwoFloors)
+@takes_quiet
+def remove(
+    store: StoreFolder,
+    where: Annotated[
+        str, typer.Option("--where", metavar="TEXT", help='Rows to remove, such as "robot=R1 and day=2026-03-01".')
+    ],
+    json: AsJson = False,
+) -> None:
+    """Remove rows from a store, such as those of a log that was misread; the log can be added again.
+
+    Example: [bold]dynid store remove fleet --where "robot=R17 and day=2026-03-02"[/bold]
+    """
+    from dynid.apps.fleet.row_query import RowQuery
+    from dynid.apps.fleet.store import open_store
+
+    opened, query = open_store(store), RowQuery.of(where)
+    named = [name for name, _ in query.by_robot(opened, light=True)]
+    removed = opened.remove(named, lambda key: not query.keeps(key))
+    if json:
+        show_json(
+            {
+                "removed": [
+                    {"robot": key.robot, "day": key.day.isoformat(), "condition": dict(key.condition)} for key in removed
+                ]
+            }
+        )
+        return
+    for key in removed:
+        show(f"removed: {key.describe()}")
 
 
 @store.command(name="list", cls=TwoFloors)
@@ -271,6 +335,16 @@ def fleet(
             show_default=False,
         ),
     ] = None,
+    max_change: Annotated[
+        float | None,
+        typer.Option(
+            "--max-change",
+            metavar="SHARE",
+            help="Exit with 1 if some value changed by more than this share of itself, such as 0.2; 0: at any change. Of an offset or a "
+            "load: of the joint's torque.",
+            show_default=False,
+        ),
+    ] = None,
     false_alarms: Annotated[
         float,
         typer.Option(
@@ -282,6 +356,7 @@ def fleet(
     from_day: FromDay = None,
     to_day: ToDay = None,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="HTML", help="The page to write.")] = Path("fleet.html"),
+    verbose: Verbose = False,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -290,12 +365,13 @@ def fleet(
     Friction and offset of every joint and a load on the last link are found for each day, while the other parameters of a
     robot are the same on all its days. With a store of several tools or temperatures, --where keeps to one of them.
 
-    Example: [bold]dynid fleet store --max-error 0.05 -o fleet.html[/bold]
+    Example: [bold]dynid fleet store --max-change 0.2 -o fleet.html[/bold]
     """
     from dynid.apps.fleet.judge import judge_fleet
     from dynid.apps.fleet.section import report_fleet
 
     check_max_error(max_error, "a share of torque such as 0.05, or 0")
+    check_max_error(max_change, "a share of the value such as 0.2, or 0", "--max-change")
     with Stages(quiet=json) as stages:
         found = judge_fleet(
             store,
@@ -309,10 +385,12 @@ def fleet(
         )
         page = report_fleet(found, output)
     if json:
-        show_json(found.summary() | {"at_most": max_error, "files": [str(page)]})
+        show_json(found.summary() | {"at_most": max_error, "max_change": max_change, "files": [str(page)]})
     else:
-        _show_alarms(found)
-        show(f"written: {page}")
+        _show_alarms(found, page, verbose)
+    if max_change is not None and found.changes and found.largest_change > max_change:
+        show_failure(f"a value changed by {percent(found.largest_change)}, more than the {percent(max_change)} allowed")
+        raise typer.Exit(1)
     if max_error is not None and found.exceeds(max_error):
         show_failure(
             f"an alarm makes up {percent(found.largest_share)} of a joint's torque, more than the {percent(max_error)} allowed"
@@ -320,21 +398,26 @@ def fleet(
         raise typer.Exit(1)
 
 
-def _show_alarms(found: Fleet) -> None:
-    """The robots with an alarm, and why."""
+def _show_alarms(found: Fleet, page: Path, verbose: bool) -> None:
+    """What changed, the largest share of torque first, which robots differ, and where the page is."""
+    changed = {one.robot for one in found.changes}
     named = {one.robot for one in found.alarms}
-    rows = [
-        (one.robot, str(len(one.days)), one.days[0].isoformat(), one.days[-1].isoformat(), "yes")
-        for one in found.followed
-        if one.robot in named
-    ]
+    screen = Screen()
+    told = f"{len(changed)} of {len(found.robots)} robots changed" if changed else f"{len(found.robots)} robots: no change"
+    beside = f", {len(named - changed)} more differ from the others" if named - changed else ""
+    screen.line(f"{told}: {found.rows} rows, {len(named)} with an alarm{beside}", "error" if changed else "good")
+    if verbose:
+        screen.show()
+        for alarm in found.alarms:
+            show(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}")
+        screen = Screen()
+    else:
+        for alarm in found.alarms[:MOST_ALARMS]:
+            screen.line(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}", "error")
+        if len(found.alarms) > MOST_ALARMS:
+            screen.line(f"{len(found.alarms) - MOST_ALARMS} more alarms: --verbose")
     for note in found.notes:
-        say(f"note: {note}")
-    if rows:
-        show_table(("robot", "days", "first", "last", "alarm"), rows, text=(0, 2, 3, 4))
-    for alarm in found.alarms:
-        show(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}")
-    show(
-        f"{len(found.robots)} robots, {found.rows} rows: {len(named)} with an alarm; in a fleet without differences or changes "
-        f"an alarm is raised with probability {percent(found.rate, 1)} at most"
-    )
+        screen.remark(note)
+    screen.last(f"without any change or difference an alarm is raised with probability {percent(found.rate, 1)} at most")
+    screen.last(f"written: {page}")
+    screen.show()

@@ -44,21 +44,12 @@ def export(
 
     Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
-    from dynid.errors import InconsistentModelError, InputError
     from dynid.pipeline.export import export_models
     from dynid.pipeline.folder import load_result
-    from dynid.pipeline.model_files import known_formats
 
     known = load_result(run, with_samples=True)
-    written: list[Exported] = []
     refusals: list[str] = []
-    for format in known_formats(to.split(","), body=known.body is not None):
-        try:
-            written += export_models(known, output or run, [format], allow_inconsistent=allow_inconsistent)
-        except (InputError, InconsistentModelError) as error:  # what one format cannot hold, another may
-            refusals.append(f"{format} was not written: {error}")
-    if not written:
-        raise InputError("; ".join(refusals))
+    written = export_models(known, output or run, to.split(","), allow_inconsistent=allow_inconsistent, refusals=refusals)
     if json:
         show_json(_as_dict(written) | {"refusals": refusals})
     else:

@@ -37,14 +37,15 @@ from dynid.cli.schema import (
     takes_options,
 )
 from dynid.option_types import options_of
-from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
+from dynid.pipeline.options import BASE, ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
 
 if TYPE_CHECKING:
+    from dynid.finding import FileGrade
     from dynid.pipeline.export import Published
     from dynid.pipeline.result import IdentificationResult
 
 
-@takes_options(options_of(Settings, MODEL, ROWS, ESTIMATION, READING, SENSOR, WORK))
+@takes_options(options_of(Settings, MODEL, ROWS, ESTIMATION, READING, BASE, SENSOR, WORK))
 def identify(
     robot: OptionalRobotFile = None,
     logs: OptionalLogFiles = None,
@@ -60,7 +61,14 @@ def identify(
             show_default=False,
         ),
     ] = None,
-    export: Annotated[str, typer.Option("--export", help="Formats of the model: urdf, mjcf, sdf, c, json.")] = "urdf,mjcf",
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export",
+            help="Formats of the model: urdf, mjcf, sdf, c, json; default: urdf,mjcf, and none of a robot that never moved.",
+            show_default=False,
+        ),
+    ] = None,
     constraints: ConstraintsFile = None,
     max_error: Annotated[
         float | None,
@@ -83,6 +91,16 @@ def identify(
             show_default=False,
         ),
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE.mcap",
+            help="Write measured and predicted torque, residual and parts of the judged logs, for Foxglove and PlotJuggler; also .parquet, "
+            ".csv, .npz.",
+            show_default=False,
+        ),
+    ] = None,
     table: Annotated[bool, typer.Option("--table", help="Print every base parameter.")] = False,
     verbose: Verbose = False,
     json: AsJson = False,
@@ -96,15 +114,19 @@ def identify(
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
     from dynid.pipeline.model_files import known_formats
+    from dynid.pipeline.predict import check_suffix, run_predictions, write_predictions
 
     check_max_error(max_error)
-    formats = known_formats(export.split(","))
+    formats = None if export is None else known_formats(export.split(","))
     job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
     target = output or job.output or Path("run")
     methods = None if compare is None else [name.strip() for name in compare.split(",")]
+    if record is not None:
+        check_suffix(record)
     run, published = _published(job, target, formats, methods, json, apply_advice)
+    recorded = [] if record is None else [str(path) for path in write_predictions(run_predictions(run), record)]
     if json:
-        files = [str(path) for path in published.files]
+        files = [*(str(path) for path in published.files), *recorded]
         show_json(run.summary() | {"files": files, "refusals": list(published.refusals), "at_most": max_error})
     else:
         if table and run.body is None:
@@ -114,6 +136,8 @@ def identify(
             _show_published(published)
         if run.body is not None:
             show_sensor(run.body)
+        for name in recorded:
+            show(f"recorded: {name}")
         show_run_screen(run, published)
     _end_without_answer(run)
     end_above(run.judged_error, max_error)
@@ -123,7 +147,7 @@ def identify(
 
 
 def _published(
-    job: Job, target: Path, formats: Sequence[str], methods: Sequence[str] | None, quiet: bool, apply_advice: bool
+    job: Job, target: Path, formats: Sequence[str] | None, methods: Sequence[str] | None, quiet: bool, apply_advice: bool
 ) -> tuple[IdentificationResult, Published]:
     """The robot identified from its logs, with the other methods that were asked for, in its folder."""
     from dynid.io.logs.paths import names_of
@@ -149,6 +173,22 @@ def _published(
             found = compare_on(run, settings, methods, tell=stages.tell)
             run = replace(run, comparisons=tuple(one.as_dict() for one in found))
         return run, write_result(run, target, formats=formats, tell=stages.tell)
+
+
+def _show_files(files: Sequence[FileGrade]) -> None:
+    """Unseen torque by each simulator file, joint by joint, and which of them are ready to use."""
+    if not files:
+        return
+    names = [joint.name for joint in files[0].joints]
+    rows = [
+        (name, *(percent(one.joints[j].loss if one.unseen is None else one.joints[j].unseen) for one in files))
+        for j, name in enumerate(names)
+    ]
+    if files[0].unseen is not None:
+        rows.append(("all joints", *(percent(one.unseen) for one in files)))
+    rows.append(("ready to use", *("yes" if one.ready else "no" for one in files)))
+    what = "lacks of its torque" if files[0].unseen is None else "unseen torque error"
+    show_table((f"{what}, by file", *(one.path for one in files)), rows, text=(0,))
 
 
 def _show_published(published: Published) -> None:
@@ -195,6 +235,7 @@ def show_run(run: IdentificationResult) -> None:
         show(f"advice: {line}")
     show_consistency(run)
     if run.verdict is not None:
+        _show_files(run.verdict.files)
         show(f"verdict in full: {run.verdict.sentence}")
     show()
 

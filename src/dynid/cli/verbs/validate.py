@@ -15,7 +15,7 @@ from dynid.cli.schema import AsJson, LogFiles, Verbose, takes_options
 from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.option_types import options_of
-from dynid.pipeline.options import READING, ROWS, WORK, Settings
+from dynid.pipeline.options import FLOATING, READING, ROWS, WORK, Settings
 
 if TYPE_CHECKING:
     from dynid.validation.prediction import PredictionError, Validation
@@ -56,6 +56,7 @@ def validate(
     """
     from dynid.io.logs.paths import log_paths
     from dynid.pipeline.folder import load_result
+    from dynid.pipeline.identify_floating import validate_floating
     from dynid.pipeline.identify_wrench import validate_wrench
     from dynid.pipeline.validate import misread_logs, unseen_logs
     from dynid.validation.replay import error_over_horizons, replay
@@ -70,6 +71,13 @@ def validate(
                 f"--replay drives a robot by joint torque; run '{run}' is that of a body on a force/torque sensor"
             )
         found = _Found(paths, validate_wrench(known, paths, asked))
+        found.tell(max_error, json, verbose)
+        end_above(found.verdict.relative_error, max_error)
+        return
+    if known.rows.kind == FLOATING:
+        if forward:
+            raise InputError(f"--replay drives a robot that stands fixed; that of run '{run}' floats")
+        found = _Found(paths, *validate_floating(known, paths, asked))
         found.tell(max_error, json, verbose)
         end_above(found.verdict.relative_error, max_error)
         return

@@ -12,6 +12,10 @@
     auto        entropic, around the nearest consistent body where a link of the description is none; where no link has
                 inertials 1/2 || phi - phi_0 ||^2 of the links. Friction and rotor inertia are never pulled.
 
+Where an offset of torque acts like the weight of bodies, ``x_c`` has the smallest offset, and the prior ``auto`` keeps it there: what of
+offsets is free (:class:`~dynid.estimation.linear.OffsetPreference`) costs ``SMALL_OFFSETS^2`` per mean square torque of its joint. It has
+no torque, so no base value feels it. Rotors beside bodies of which nothing is known are held the same way, less firmly.
+
 With a prior, the share of the data in each base value comes from the curvature of ``chi^2`` and of ``R`` at the estimate.
 
 The optimum without a prior is often approached only as masses nobody can see grow without end. The pull holds them: with
@@ -34,7 +38,7 @@ from dynid.estimation.consistency.consistent_set import ON_BOUNDARY, ConsistentS
 from dynid.estimation.consistency.solve import EntropicPrior, entropic_divergence, entropic_hessian, fit_in, max_margin_point
 from dynid.estimation.constraints.base import Constraint, Layout
 from dynid.estimation.constraints.parameters import PassiveFriction, PositiveEffects
-from dynid.estimation.linear import LinearProblem, with_prior
+from dynid.estimation.linear import LinearProblem, OffsetPreference, with_prior
 from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.uncertainty import CovarianceKind, uncertainty
 from dynid.model.inertia import PSEUDO_BASIS, consistency, is_consistent, phi_from_pseudo_inertia, pseudo_inertia
@@ -48,6 +52,10 @@ HARDLY = 1e-4
 """Part of the pull that is left on friction and rotor inertia under the prior ``auto``."""
 NEARLY_FREE = 1e-2
 """Excess of chi^2 below which the unconstrained solution itself is tried again."""
+SMALL_OFFSETS = 100.0
+"""Weight of offsets that nothing tells from weight, over the torque of their joint: far above that of any prior on bodies."""
+SMALL_ROTORS = 10.0
+"""Weight of rotors that nothing tells from bodies of which nothing is known, over 1 kg m^2: above that of the bodies."""
 USABLE = 1e-4
 """How far inside the consistent set, relative to its size, a link of the description must be to be taken as it is."""
 LEAST = 0.02
@@ -119,7 +127,9 @@ class ConsistentFit:
         E = problem.base.K * D
         F = triangle[: problem.base.n_base, :-1] @ E / noise
         x0 = problem.prior.values / D
-        centre = free = onto_equalities(E, beta, x0)
+        offsets = OffsetPreference.of(problem.base, problem.prior)
+        free = onto_equalities(E, beta, x0)
+        centre = free = free + offsets.shift(D * free) / D
         pulls, data_rows, of_links = np.full(consistent.n, pull / freedom), len(F), layout.slots.ravel()
         bodies, held = None, np.zeros(consistent.n)  # of the divergence, and of the quadratic prior
         if prior in ("euclidean", "scaled"):
@@ -139,6 +149,13 @@ class ConsistentFit:
             F = np.vstack([F, np.diag(root)])
             target = np.concatenate([np.zeros(data_rows), root * (x0 - free)])  # as steps, so that what neither holds stays
             centre = np.asarray(free + scipy.linalg.lstsq(F, target, lapack_driver="gelsy")[0])
+        if prior == "auto" and len(offsets.columns):
+            firmness = np.full(len(offsets.columns), SMALL_ROTORS)
+            firmness[: offsets.n_offsets] = SMALL_OFFSETS / offset_torques(problem, offsets)
+            wanted = firmness[:, None] * offsets.of_parameters() * D
+            F = np.vstack([F, wanted / np.sqrt(freedom)])
+            shift = offsets.shift(D * centre) / D  # what the quadratic prior moved
+            centre = centre + shift
         entropic = None if bodies is None else EntropicPrior(0.5 * strength / freedom, bodies)
         return cls(
             problem, weights, beta, consistent, F, freeze(centre), freeze(free), freeze(pulls), entropic, freedom, data_rows
@@ -246,6 +263,15 @@ class ConsistentFit:
             notes=tuple(notes),
             details={**spread, **more, "noise_sigma": sigma.tolist(), "weights": self.weights.tolist()},
         )
+
+
+def offset_torques(problem: LinearProblem, offsets: OffsetPreference) -> Array:
+    """Root mean square torque of the joint that each of these offsets acts on."""
+    K = problem.base.K[:, offsets.columns[: offsets.n_offsets]]
+    acting = np.array([np.linalg.norm(block[:, :-1] @ K, axis=0) for block in problem.channels])
+    channel = acting.argmax(axis=0)
+    torque = np.array([np.linalg.norm(block[:, -1]) for block in problem.channels])[channel]
+    return np.asarray(np.maximum(torque, 1e-300) / np.maximum(acting.max(axis=0), 1e-300))
 
 
 def passive_friction(regression: Regression) -> tuple[Constraint, ...]:

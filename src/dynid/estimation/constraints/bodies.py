@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array
+from dynid.arrays import Array, matrix
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.base import (
     AXES,
@@ -221,7 +221,7 @@ class CentreOfMassInHull:
         cls, link: int | str, path: Path | str, scale: float = 1.0, placement: ArrayLike | None = None
     ) -> CentreOfMassInHull:
         """The hull of an STL or OBJ mesh, scaled and then placed in the link's frame by a 4x4 pose."""
-        pose = np.eye(4) if placement is None else np.asarray(placement, dtype=np.float64)
+        pose = np.eye(4) if placement is None else matrix("placement of the mesh", placement, (4, 4))
         points = scale * mesh_vertices(Path(path)) @ pose[:3, :3].T + pose[:3, 3]
         return cls(link, tuple(tuple(point) for point in points.tolist()))
 

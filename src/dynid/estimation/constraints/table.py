@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dynid.codec import read_fields
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.base import Constraint
 from dynid.estimation.constraints.bodies import (
@@ -122,14 +123,21 @@ def _from_entry(kind: str, entry: Mapping[str, Any]) -> Constraint:
     cls = KINDS[kind]
     if cls is FixedValues and "values" not in entry:
         entry = {"values": dict(entry)}
+    make: Callable[..., Constraint] = cls
+    mesh: dict[str, Any] = {}
     if cls is CentreOfMassInHull and "mesh" in entry:
-        rest = {key: value for key, value in entry.items() if key != "mesh"}
-        return _called(kind, CentreOfMassInHull.from_mesh, {"path": entry["mesh"], **rest})
+        make, mesh = CentreOfMassInHull.from_mesh, {"path": entry["mesh"]}
+        mesh |= {key: entry[key] for key in ("scale", "placement") if key in entry}
+        entry = {key: value for key, value in entry.items() if key not in ("mesh", "points", *mesh)}
     known = [item.name for item in fields(cls)]
     for key in entry:
         if key not in known:
             raise UnknownNameError(f"entry of constraint '{kind}'", key, known)
-    return _called(kind, cls, entry)
+    try:
+        entry = mesh | read_fields(cls, entry)
+    except ValueError as error:
+        raise InputError(f"constraint '{kind}' has {error}") from None
+    return _called(kind, make, entry)
 
 
 def _called(kind: str, make: Any, entry: Mapping[str, Any]) -> Constraint:

@@ -16,13 +16,12 @@ are no misfit of it and are left out.
 from __future__ import annotations
 
 import numpy as np
-import scipy.ndimage
 
 from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, transmitting
 from dynid.estimation.friction.fit import FrictionFit, Linearised, linear_moves
-from dynid.estimation.friction.model import outside
 from dynid.estimation.friction.rows import Log
+from dynid.estimation.friction.search import outside
 from dynid.model.robot import Robot
 
 LEAST_OUTSIDE = 0.05
@@ -43,6 +42,8 @@ def unmodelled(robot: Robot, log: Log, speed: Array) -> list[Array]:
     Forms of friction over speed, load, position and travel; cables and springs; torque out of scale, late, of a yielding gear, of
     a base that leans.
     """
+    from scipy.ndimage import gaussian_filter1d  # 0.04 s of every start, which runs that choose no friction need not pay
+
     samples, motion = log.samples, log.motion
     q, x = motion.position, motion.velocity / speed
     sign, size = np.tanh(x / TURNS), np.abs(x)
@@ -56,10 +57,11 @@ def unmodelled(robot: Robot, log: Log, speed: Array) -> list[Array]:
     found += [sign * p, sign * np.abs(rigid), p, p**2, p**3, np.sin(q), np.cos(q)]
     found += [motion.acceleration * np.abs(motion.acceleration), whole]
     if motion.travel is not None:
-        found += [np.sign(motion.travel) * np.exp(-np.abs(motion.travel) / (part * span)) for part in SLIDES]
+        way = motion.travel[..., 0]
+        found += [np.sign(way) * np.exp(-np.abs(way) / (part * span)) for part in SLIDES]
     period_s = samples.duration_s / max(len(samples) - 1, 1)
     found.append(np.gradient(whole, axis=0))
-    found.append(scipy.ndimage.gaussian_filter1d(rigid, YIELD_S / period_s, axis=0, order=2))
+    found.append(gaussian_filter1d(rigid, YIELD_S / period_s, axis=0, order=2))
     down = int(np.argmax(np.abs(robot.gravity)))
     for axis in np.delete(np.eye(3), down, axis=0):
         found.append(inverse_dynamics(bodies.with_gravity(robot.gravity + axis), *state) - rigid)

@@ -10,7 +10,7 @@ about their own size: a weak pull holds those that the rest of the rows does not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,13 @@ from dynid.estimation.friction.fit import (
     with_bodies_held,
 )
 from dynid.estimation.friction.misfit import misfit_moves
-from dynid.estimation.friction.model import FrictionModel, Solver
+from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.friction.rows import FrictionData
+from dynid.estimation.friction.search import Solver
 from dynid.estimation.friction.springs import with_spring_geometry
-from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.dry_friction import Coulomb, SignEffect
 from dynid.model.effects.effect import Effect
-from dynid.model.effects.friction_models import AUTO, START_TIME_S, friction_effects, tried_friction_models
+from dynid.model.effects.friction_models import AUTO, START_TIME_S, START_WIDTH, friction_effects, tried_friction_models
 from dynid.model.effects.wrapped import OnJoints
 from dynid.model.friction import with_friction, without_motors
 from dynid.model.robot import Robot
@@ -146,6 +147,8 @@ OWN_MODEL = 0.05
 TOGETHER = 0.03
 """Part by which the error of all joints must fall for some of them to have models of their own: a motion that shows little
 is also predicted better by chance."""
+TURN = 0.02
+"""Part of its largest speed over which friction that remembers reversals turns, where no history is known."""
 FILTER_MEMORY = 0.3
 """Time over which a zero-phase low-pass smears a step, times its cut-off: where the search for a smooth sign starts."""
 
@@ -259,8 +262,16 @@ def choose_friction(
     if time_s is None:
         time_s = START_TIME_S if row_filter is None else 0.0
 
+    fastest = np.max([np.abs(one.velocity).max(axis=0) for one in samples], axis=0)[-len(robot.driven) :]
+    width = tuple(np.clip(TURN * fastest, 1e-6, START_WIDTH).tolist())
+
     def candidate(name: str) -> Robot:
-        return with_friction(robot, friction_effects(name, time_s=time_s, dead_zone=zone))
+        effects = friction_effects(name, time_s=time_s, dead_zone=zone)
+        if robot.coupling is None and len(robot.effect_joints) == len(width):
+            effects = tuple(
+                replace(one, smooth_width=width) if isinstance(one, SignEffect) and one.remembers else one for one in effects
+            )
+        return with_friction(robot, effects)
 
     if model != AUTO and not has_nonlinear_parameters(candidate(model)):
         return FrictionChoice(candidate(model), model)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.engine import Tell, silent
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints.symmetry import with_symmetry
 
 if TYPE_CHECKING:
     from dynid.estimation.constraints.base import Constraint
@@ -180,6 +181,8 @@ def method_named(name: str, constraints: Sequence[Constraint] = (), **options: A
 def method_from_options(name: str, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> Method:
     """The method of that name as the options of a run ask for it."""
     entry = entry_named(name)
+    if options.get("symmetric"):
+        options = {**options, "constraints": with_symmetry(options["constraints"], options["symmetric"], robot)}
     for what in ("constraints", "bounds", "conditions"):
         _refuse_untaken(name, entry, what, options.get(what))
     condition = options.get("condition") or "full"

@@ -56,30 +56,34 @@ def _expanded(one: LogInput, number: int) -> list[Path]:
             f"log {number} is of type {type(one).__name__}, expected a path, a recording, arrays by name or a data frame"
         )
     path = log_path(one)
-    if isinstance(path, UrlPath):
-        text, times = split_times(path.url)
-        folder = text.endswith("/")
-        if not folder and not any(sign in text.partition("?")[0] for sign in "*["):
-            return [path]
-        urls = [
-            name for name in url_matches(text) if not folder or (_has_suffix(name) and not name.name.startswith((".", "_")))
-        ]
-        if not urls:
-            what = "no log lies in" if folder else "no log matches"
-            raise InputError(f"{what} '{without_secrets(text)}', expected files such as 's3://bucket/folder/*.parquet'")
-        return [UrlPath(f"{name.url}{times}") for name in urls]
-    if path.is_file():
+    return _logs_at_url(path) if isinstance(path, UrlPath) else _logs_at_path(path)
+
+
+def _logs_at_url(path: UrlPath) -> list[Path]:
+    """The address itself, or those in its folder or of its pattern."""
+    text, times = split_times(path.url)
+    folder = text.endswith("/")
+    if not folder and not any(sign in text.partition("?")[0] for sign in "*["):
         return [path]
+    found = url_matches(text)
+    if folder:
+        found = [name for name in found if _has_suffix(name) and not name.name.startswith((".", "_"))]
+    if not found:
+        what = "no log lies in" if folder else "no log matches"
+        raise InputError(f"{what} '{without_secrets(text)}', expected files such as 's3://bucket/folder/*.parquet'")
+    return [UrlPath(f"{name.url}{times}") for name in found]
+
+
+def _logs_at_path(path: Path) -> list[Path]:
+    """The file itself, or those in its folder or of its pattern."""
     text, times = split_times(str(path))
     place = Path(text)
+    if path.is_file():
+        return [path]
     if _is_log(place):
         found = [place]
     elif place.is_dir():
-        found = sorted(name for name in place.iterdir() if _wanted(name) and (name.is_dir() or _has_suffix(name)))
-        if not found:
-            below = next((name for name in sorted(place.rglob("*")) if name.is_file() and _has_suffix(name)), None)
-            remedy = f"; for those in folders below it give '{place}/**/*{below.suffix}'" if below else ""
-            raise InputError(f"{place}: is a folder without logs, expected files such as *.csv or *.parquet in it{remedy}")
+        found = _logs_in_folder(place)
     elif not place.exists() and glob.has_magic(text):
         root = place.anchor or "."
         found = sorted(name for name in Path(root).glob(text.removeprefix(place.anchor)) if _wanted(name))
@@ -88,6 +92,15 @@ def _expanded(one: LogInput, number: int) -> list[Path]:
     else:
         return [path]
     return [Path(f"{name}{times}") for name in found]
+
+
+def _logs_in_folder(folder: Path) -> list[Path]:
+    found = sorted(name for name in folder.iterdir() if _wanted(name) and (name.is_dir() or _has_suffix(name)))
+    if not found:
+        below = next((name for name in sorted(folder.rglob("*")) if name.is_file() and _has_suffix(name)), None)
+        remedy = f"; for those in folders below it give '{folder}/**/*{below.suffix}'" if below else ""
+        raise InputError(f"{folder}: is a folder without logs, expected files such as *.csv or *.parquet in it{remedy}")
+    return found
 
 
 def _wanted(path: Path) -> bool:

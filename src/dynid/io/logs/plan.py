@@ -107,14 +107,7 @@ def make_plan(where: str, table: Table, joints: LogJoints, layout: Layout) -> Co
     # A name that cannot be printed on one line is no quantity of anything.
     usable = [name for name in table.shapes if name.isprintable()]
     bare = without_units([name for name in usable if name not in layout.rename], joints.numbered)
-    # A name that the mapping spells out, by itself or by a pattern, is left as it is.
-    mapped = set(layout.time or ())
-    for columns in layout.columns.values():
-        named = (columns,) if isinstance(columns, str) else columns.values() if isinstance(columns, Mapping) else columns
-        mapped |= {name for column in named for name in (column, column.removeprefix("-").strip())}
-    patterns = [re.escape(name) for name in mapped if "{" in name]
-    whole = [re.sub(r"\\\{(number|index)\\\}", r"\\d+", re.sub(r"\\\{joint\\\}", ".+", text)) for text in patterns]
-    mapped |= {name for name in usable if any(re.fullmatch(pattern, name) for pattern in whole)}
+    mapped = _mapped_names(layout, usable)
     bare = {name: short for name, short in bare.items() if name not in mapped}
     original = {str(layout.rename.get(name, bare.get(name, name))): name for name in usable}
     if len(original) != len(usable):
@@ -122,6 +115,17 @@ def make_plan(where: str, table: Table, joints: LogJoints, layout: Layout) -> Co
     shapes = {new: table.shapes[old] for new, old in original.items()}
     element_names = {new: table.element_names[old] for new, old in original.items() if old in table.element_names}
     return _plan(JointColumns(where, joints, shapes, element_names), layout).renamed(original)
+
+
+def _mapped_names(layout: Layout, usable: Sequence[str]) -> set[str]:
+    """Columns that the mapping spells out, by themselves or by a pattern, and that are left as they are."""
+    mapped = set(layout.time or ())
+    for columns in layout.columns.values():
+        named = (columns,) if isinstance(columns, str) else columns.values() if isinstance(columns, Mapping) else columns
+        mapped |= {name for column in named for name in (column, column.removeprefix("-").strip())}
+    patterns = [re.escape(name) for name in mapped if "{" in name]
+    whole = [re.sub(r"\\\{(number|index)\\\}", r"\\d+", re.sub(r"\\\{joint\\\}", ".+", text)) for text in patterns]
+    return mapped | {name for name in usable if any(re.fullmatch(pattern, name) for pattern in whole)}
 
 
 def _plan(columns: JointColumns, layout: Layout) -> ColumnPlan:
@@ -401,27 +405,27 @@ def _inertia_slots(columns: JointColumns, n: int, kept: Sequence[int]) -> tuple[
 
     Entries are those of both triangles or of one, from which the other follows by symmetry.
     """
-    for alias in _INERTIA:
-        for column in columns.folded.get(alias, ()):
-            shape = columns.shapes[column]
-            if len(shape) == 2:
-                if shape != (n, n):
-                    raise InputError(f"{columns.where}: inertia matrices '{column}' are {shape}, robot has {n} joints")
-                return tuple(Slot(column, i * n + j) for i in kept for j in kept)
+    named = (column for alias in _INERTIA for column in columns.folded.get(alias, ()))
+    if (matrix := next((column for column in named if len(columns.shapes[column]) == 2), None)) is not None:
+        if columns.shapes[matrix] != (n, n):
+            raise InputError(
+                f"{columns.where}: inertia matrices '{matrix}' are {columns.shapes[matrix]}, robot has {n} joints"
+            )
+        return tuple(Slot(matrix, i * n + j) for i in kept for j in kept)
     entries = {name: _matrix_entry(name, n) for name, shape in columns.shapes.items() if shape == ()}
     found = {entry: Slot(name) for name, entry in entries.items() if entry is not None}
     if not found:
         return None
     outside = sum(entry is None and _MATRIX_ENTRY.fullmatch(name.strip()) is not None for name, entry in entries.items())
-    square = {(i, j): found.get((i, j), found.get((j, i))) for i in range(n) for j in range(n)}
-    absent = sorted({(max(k), min(k)) for k, slot in square.items() if slot is None})
+    below = {(max(place), min(place)): slot for place, slot in found.items()}
+    absent = sorted({(i, j) for i in range(n) for j in range(i + 1)} - set(below))
     if absent or outside:
-        have = len({(max(k), min(k)) for k in found}) + outside
+        have = len(below) + outside
         hint = f"; M{absent[0][0] + 1}{absent[0][1] + 1} is missing" if absent else ""
         raise InputError(
             f"{columns.where}: log has {have} inertia columns, robot with {n} joints needs {n * (n + 1) // 2}{hint}"
         )
-    return tuple(slot for i in kept for j in kept if (slot := square[i, j]) is not None)
+    return tuple(found.get((i, j)) or below[max(i, j), min(i, j)] for i in kept for j in kept)
 
 
 def _matrix_entry(name: str, n: int) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ and rows with NaN are left out. Gaps stay. Anything else that is not as expected
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -286,6 +286,13 @@ def write_recording(
         for name, column in COLUMN_OF_QUANTITY.items():
             spread(column, getattr(recording, name, None), labels)
 
+    return write_columns(target, columns)
+
+
+def write_columns(path: Path, columns: Mapping[str, NDArray[Any]]) -> Path:
+    """Write columns of one length; the suffix, .csv, .parquet or .npz, is the format."""
+    suffix = path.suffix.lower()
+
     def write(temporary: Path) -> None:
         if suffix == ".npz":
             np.savez_compressed(temporary, allow_pickle=False, **columns)
@@ -302,4 +309,4 @@ def write_recording(
 
             arrow_parquet.write_table(table, temporary, compression="zstd")
 
-    return write_atomically(target, write)
+    return write_atomically(path, write)

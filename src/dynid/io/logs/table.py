@@ -98,6 +98,8 @@ def as_float(values: NDArray[Any]) -> NDArray[np.float64]:
 
 def numeric(where: str, name: str, values: NDArray[Any]) -> NDArray[Any]:
     """The values of a column, refused unless they are numbers."""
+    if values.dtype.kind == "b" and "contact" in name.lower():  # flags of feet
+        return values.astype(np.uint8)
     if values.dtype.kind not in "iuf":
         raise InputError(f"{where}: column '{name}' holds {values.dtype.name} values, expected numbers")
     return values

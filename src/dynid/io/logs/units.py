@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, per_joint
 from dynid.errors import InputError, UnknownNameError
 from dynid.io.logs.table import Batch, Table, as_float, numeric
 from dynid.model.coupling import Coupling
-from dynid.signals.recording import COLUMN_OF_QUANTITY, Recording, per_joint
+from dynid.signals.recording import COLUMN_OF_QUANTITY, Recording
 
 _ANGLE = {"rad": 1.0, "deg": math.pi / 180.0, "rev": 2.0 * math.pi, "m": 1.0, "mm": 1e-3, "cm": 1e-2}
 _SPEED = {f"{unit}/s": scale for unit, scale in _ANGLE.items()} | {"rpm": math.pi / 30.0}
@@ -136,14 +136,7 @@ def make_scales(
         coupling: how the robot's motors drive its joints.
         robot_joints: the joints of the coupling.
     """
-    for name in units:
-        if name not in UNITS:
-            raise UnknownNameError("quantity in units", str(name), UNITS)
-    for name, place in side.items():
-        if name not in COLUMN_OF_QUANTITY:
-            raise UnknownNameError("quantity in side", str(name), COLUMN_OF_QUANTITY)
-        if place not in ("joint", "motor"):
-            raise UnknownNameError("side of the gearbox", str(place), ("joint", "motor"))
+    _check_names(units, side)
     factors, torque_is_current = _factors(
         where, quantities, joint_names, units, side, gear_ratios, {} if sign is None else sign
     )
@@ -156,6 +149,17 @@ def make_scales(
     if tuple(joint_names) != tuple(robot_joints):
         coupling = coupling.kept([list(robot_joints).index(name) for name in joint_names])
     return Scales(factors, torque_is_current, held, gains, coupling, coupled if coupling.coupled_motors else ())
+
+
+def _check_names(units: Mapping[str, Any], side: Mapping[str, str]) -> None:
+    for name in units:
+        if name not in UNITS:
+            raise UnknownNameError("quantity in units", str(name), UNITS)
+    for name, place in side.items():
+        if name not in COLUMN_OF_QUANTITY:
+            raise UnknownNameError("quantity in side", str(name), COLUMN_OF_QUANTITY)
+        if place not in ("joint", "motor"):
+            raise UnknownNameError("side of the gearbox", str(place), ("joint", "motor"))
 
 
 def _factors(
@@ -173,10 +177,7 @@ def _factors(
         raise InputError(f"gear ratios are {gear.tolist()}, expected none to be zero")
     scaled = [name for name in quantities if name in UNITS]
     per_joint_units = {name: _units_of(name, units.get(name), len(joint_names)) for name in scaled}
-    torque_units = per_joint_units.get("torque", [])
-    torque_is_current = any(unit in _AMPERES for unit in torque_units)
-    if torque_is_current and not all(unit in _AMPERES for unit in torque_units):
-        raise InputError(f"units of torque mix amperes and newton metres: {', '.join(torque_units)}")
+    torque_is_current = _is_current(per_joint_units.get("torque", []))
     if torque_is_current and "current" in quantities:
         raise InputError(
             f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; leave one out of the mapping (--mapping FILE)"
@@ -195,6 +196,14 @@ def _factors(
             scale = scale * gear ** float(_GEAR_POWER[name])
         found[name] = signs * scale
     return {name: scale for name, scale in found.items() if np.any(scale != 1.0)}, torque_is_current
+
+
+def _is_current(torque_units: Sequence[str]) -> bool:
+    """Whether the columns of torque are stated in amperes."""
+    amperes = [unit in _AMPERES for unit in torque_units]
+    if any(amperes) and not all(amperes):
+        raise InputError(f"units of torque mix amperes and newton metres: {', '.join(torque_units)}")
+    return any(amperes)
 
 
 def _units_of(name: str, given: Any, n: int) -> list[str]:

@@ -82,28 +82,16 @@ def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: 
     convention: Convention = table["dh_convention"]
     if convention not in get_args(Convention):
         raise UnknownNameError("dh_convention", str(convention), get_args(Convention), where)
-    rows = table["joint"]
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{where} has no [[joint]] tables, expected one per joint")
-    if "n_joints" in table and table["n_joints"] != len(rows):
-        raise InputError(f"{where} says n_joints = {table['n_joints']} but has {len(rows)} [[joint]] tables")
-    names = [_joint_name(row, number, where) for number, row in enumerate(rows, start=1)]
-    for one in names:
-        if names.count(one) > 1:
-            raise InputError(f"joint name '{one}' appears {names.count(one)} times in {where}")
+    rows, names = _joint_tables(table, where)
     parents, order = _base_to_tip(rows, names, where)
     new_number = {old: new for new, old in enumerate(order)} | {-1: -1}
     joints = [_joint(rows[i], names[i], new_number[parents[i]], convention, where) for i in order]
     inertials = np.array([_inertial(rows[i], names[i], where) for i in order])
     links = [text(rows[i].get("link", f"link{i + 1}"), f"link of joint '{names[i]}'") for i in order]
     merged: tuple[MergedLink, ...] = ()
-    if "flange" in table:
-        # the frame beyond the last joint of the table, remembered as a link without mass
-        place = f"[flange] of {where}"
-        flange = table_of(table["flange"], place)
-        check_keys(flange, _DH_KEYS, ("theta_offset",), place)
-        a, alpha, d, theta = (number(flange.get(key, 0.0), f"{key} in {place}") for key in (*_DH_KEYS, "theta_offset"))
-        merged = (MergedLink("flange", new_number[len(rows) - 1], dh_pose(convention, a, alpha, d, theta), np.zeros(10)),)
+    if "flange" in table:  # the frame beyond the last joint of the table, remembered as a link without mass
+        pose = _flange_pose(table["flange"], convention, f"[flange] of {where}")
+        merged = (MergedLink("flange", new_number[len(rows) - 1], pose, np.zeros(10)),)
     coupling = None
     if "coupling" in table:
         coupling = coupling_from_table(table["coupling"], [names[i] for i in order], f"[coupling] of {where}")
@@ -123,6 +111,27 @@ def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: 
     )
     robot = _closed(robot, table, rows, names, where)
     return with_springs(robot, springs, where).with_notes(_notes(robot))
+
+
+def _joint_tables(table: Mapping[str, Any], where: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The joints' tables in the order of the file, and their names."""
+    rows = table["joint"]
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{where} has no [[joint]] tables, expected one per joint")
+    if "n_joints" in table and table["n_joints"] != len(rows):
+        raise InputError(f"{where} says n_joints = {table['n_joints']} but has {len(rows)} [[joint]] tables")
+    names = [_joint_name(row, number, where) for number, row in enumerate(rows, start=1)]
+    for one in names:
+        if names.count(one) > 1:
+            raise InputError(f"joint name '{one}' appears {names.count(one)} times in {where}")
+    return rows, names
+
+
+def _flange_pose(table: Any, convention: Convention, where: str) -> Array:
+    flange = table_of(table, where)
+    check_keys(flange, _DH_KEYS, ("theta_offset",), where)
+    a, alpha, d, theta = (number(flange.get(key, 0.0), f"{key} in {where}") for key in (*_DH_KEYS, "theta_offset"))
+    return dh_pose(convention, a, alpha, d, theta)
 
 
 def _closed(
@@ -173,7 +182,7 @@ def _joint(row: Mapping[str, Any], name: str, parent: int, convention: Conventio
     place = f"joint '{name}' in {where}"
     theta = number(row.get("theta_offset", 0.0), f"theta_offset of {place}")
     kind = row["type"]
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise UnknownNameError("joint type", str(kind), _KINDS, place)
     if any(key in row for key in _PLACED_KEYS):
         placement, convention = pose_of(row, place) @ dh_pose("modified", 0.0, 0.0, 0.0, theta), "modified"

@@ -1,15 +1,17 @@
 """The proof of an exported file: another library loads it, and torques are compared on random states.
 
 URDF files are loaded by Pinocchio's own reader, MJCF files compiled by MuJoCo. An SDF file is read again here and rebuilt in
-Pinocchio. Joints of a file that the robot has locked are held where the robot holds them.
+Pinocchio. Joints of a file that the robot has locked are held where the robot holds them. What was loaded also predicts logs, which the
+verdict on a run is made of (:class:`LoadedFile`).
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from dynid.io.robots.sdf_read import robot_from_sdf
 from dynid.io.robots.simulator_joint import as_held, closed_position
 from dynid.io.robots.urdf_read import link_phi
 from dynid.model.inertia import change_of_frame
+from dynid.model.joint import Joint
 from dynid.model.poses import inverse_pose
 from dynid.model.robot import Robot
 
@@ -65,6 +68,20 @@ def held_poses(robot: Robot, joints: Mapping[str, tuple[str, str | None]], where
             raise InputError(f"joint '{name}' in {where} is neither one of robot '{robot.name}' nor locked in it")
         held[name] = inverse_pose(places[above][1]) @ places[below][1]
     return held
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedFile:
+    """A written file as its own library has it, over the degrees of freedom of the robot, in their order."""
+
+    rigid: Callable[[Array, Array, Array], Array]
+    """Torque of bodies and rotors at states ``(states, ..)``."""
+    damping: Array
+    friction: Array
+
+    def torque(self, q: Array, v: Array, a: Array, sign: Array | None = None) -> Array:
+        """All that the file holds; ``sign`` is that of the speed where it was measured with noise."""
+        return np.asarray(self.rigid(q, v, a) + self.damping * v + self.friction * (np.sign(v) if sign is None else sign))
 
 
 # URDF in Pinocchio --------------------------------------------------------------------------------
@@ -167,26 +184,40 @@ def _with_joints_held(model: Any, poses: Mapping[str, Array]) -> Any:
     return reduced
 
 
-def _urdf_gap(robot: Robot, model: Any, where: str, n_states: int, seed: int) -> float:
+def load_urdf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile:
+    """A URDF file by Pinocchio, with the robot's gravity, because URDF has none."""
+    model, _, where = _load_urdf(robot, path)
+    return _urdf_file(robot, model, where)
+
+
+def _urdf_file(robot: Robot, model: Any, where: str) -> LoadedFile:
     robot = robot.opened
     model.gravity.linear = np.array(robot.gravity)
     model.armature[:] = 0.0
-    q, v, a = random_states_within_limits(robot, n_states, seed)
-    order: list[int] = []  # where each of the robot's velocities stands in the model's
-    position, column = np.empty((len(q), model.nq)), 0
-    for joint in robot.joints:
-        here = model.joints[1 if joint.kind == "floating" else int(model.getJointId(joint.name))]
-        order.extend(range(here.idx_v, here.idx_v + joint.n_dof))
-        width = 7 if joint.kind == "floating" else 1
-        own = q[:, column : column + width]
-        column += width
-        position[:, here.idx_q : here.idx_q + here.nq] = own if here.nq == width else np.hstack([np.cos(own), np.sin(own)])
+    joints = [model.joints[1 if one.kind == "floating" else int(model.getJointId(one.name))] for one in robot.joints]
+    order = [k for here in joints for k in range(here.idx_v, here.idx_v + here.nv)]  # of each of the robot's velocities
     if len(order) != model.nv:
         raise InputError(f"{where} has {model.nv} degrees of freedom, robot '{robot.name}' has {len(order)}")
-    permuted_v, permuted_a = np.empty_like(v), np.empty_like(a)
-    permuted_v[:, order], permuted_a[:, order] = v, a
-    theirs = pinocchio_adapter.inverse_dynamics(model, position, permuted_v, permuted_a)[:, order]
-    return largest_gap(inverse_dynamics(robot, q, v, a, effects=False), theirs)
+
+    def rigid(q: Array, v: Array, a: Array) -> Array:
+        position, column = np.empty((len(q), model.nq)), 0
+        for joint, here in zip(robot.joints, joints, strict=True):
+            width = 7 if joint.kind == "floating" else 1
+            own = q[:, column : column + width]
+            column += width
+            turned = own if here.nq == width else np.hstack([np.cos(own), np.sin(own)])
+            position[:, here.idx_q : here.idx_q + here.nq] = turned
+        permuted_v, permuted_a = np.empty_like(v), np.empty_like(a)
+        permuted_v[:, order], permuted_a[:, order] = v, a
+        return pinocchio_adapter.inverse_dynamics(model, position, permuted_v, permuted_a)[:, order]
+
+    return LoadedFile(rigid, np.asarray(model.damping)[order], np.asarray(model.friction)[order])
+
+
+def _urdf_gap(robot: Robot, model: Any, where: str, n_states: int, seed: int) -> float:
+    states = random_states_within_limits(robot.opened, n_states, seed)
+    theirs = _urdf_file(robot, model, where).rigid(*states)
+    return largest_gap(inverse_dynamics(robot.opened, *states, effects=False), theirs)
 
 
 # SDF read again -----------------------------------------------------------------------------------
@@ -196,6 +227,16 @@ def sdf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, 
     Compared is what SDF holds: rigid bodies, in the robot's gravity, viscous and Coulomb friction. A closed robot is
     compared by its own projection; the file's joints count from the closed position.
     """
+    states = random_states_within_limits(robot, n_states, seed)
+    own = as_held(robot)
+    ours = inverse_dynamics(own, *states, effects=False)
+    ours[:, robot.driven] += _friction(own)[0] * states[1][:, robot.driven]
+    ours[:, robot.driven] += _friction(own)[1] * np.sign(states[1][:, robot.driven])
+    return largest_gap(ours, load_sdf(robot, path).torque(*states))
+
+
+def load_sdf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile:
+    """An SDF file read again and rebuilt in Pinocchio, with the robot's gravity."""
     description = read_description(path)
     where, again = description.where, robot_from_sdf(description).with_gravity(robot.gravity)
     if set(again.loops.names) != set(robot.loops.names):
@@ -208,37 +249,36 @@ def sdf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, 
         again = replace(again, loops=replace(again.loops, actuated=robot.loops.actuated), described_joints=())
     if again.n_dof != robot.n_dof:
         raise InputError(f"{where} has {again.n_dof} degrees of freedom, robot '{robot.name}' has {robot.n_dof}")
-    again, own = as_held(again), as_held(robot)
-    q, v, a = random_states_within_limits(robot, n_states, seed)
-    ours = inverse_dynamics(own, q, v, a, effects=False)
+    again = as_held(again)
+    names = [joint.name for joint in again.driven_joints]
+    damping, friction = np.zeros((2, robot.n_dof))
+    for values, found in zip((damping, friction), _friction(again), strict=True):
+        values[robot.driven] = found[[names.index(joint.name) for joint in robot.driven_joints]]
     if robot.loops:
         shift = closed_position(robot)[[robot.body_index(name) for name in robot.joint_names]]
-        theirs = inverse_dynamics(again, q - shift, v, a, effects=False)
-    else:
-        # velocities and positions of the robot in the order of the joints of its file
-        base = int(robot.floating)
-        order = np.array([robot.joint_index(name) for name in again.joint_names[base:]])
-        dof = np.concatenate([np.arange(6 * base), order + 5 * base]).astype(int)
-        place = np.concatenate([np.arange(7 * base), order + 6 * base]).astype(int)
+        return LoadedFile(lambda q, v, a: inverse_dynamics(again, q - shift, v, a, effects=False), damping, friction)
+    # velocities and positions of the robot in the order of the joints of its file
+    base = int(robot.floating)
+    order = np.array([robot.joint_index(name) for name in again.joint_names[base:]])
+    dof = np.concatenate([np.arange(6 * base), order + 5 * base]).astype(int)
+    place = np.concatenate([np.arange(7 * base), order + 6 * base]).astype(int)
+    model = pinocchio_adapter.pinocchio_model(again, armature=False)
+
+    def rigid(q: Array, v: Array, a: Array) -> Array:
         theirs = np.empty_like(v)
-        theirs[:, dof] = pinocchio_adapter.inverse_dynamics(
-            pinocchio_adapter.pinocchio_model(again, armature=False),
-            pinocchio_adapter.to_pinocchio_position(again, q[:, place]),
-            v[:, dof],
-            a[:, dof],
-        )
-    names = [joint.name for joint in robot.driven_joints]
-    for robot_like, total in ((own, ours), (again, theirs)):
-        total[:, robot.driven] += _friction(robot_like, names, v[:, robot.driven])
-    return largest_gap(ours, theirs)
+        position = pinocchio_adapter.to_pinocchio_position(again, q[:, place])
+        theirs[:, dof] = pinocchio_adapter.inverse_dynamics(model, position, v[:, dof], a[:, dof])
+        return theirs
+
+    return LoadedFile(rigid, damping, friction)
 
 
-def _friction(robot: Robot, names: Sequence[str], v: Array) -> Array:
-    """Viscous and Coulomb friction of joints at their velocities; negative coefficients count as zero."""
+def _friction(robot: Robot) -> tuple[Array, Array]:
+    """Viscous and Coulomb coefficients of the driven joints; negative ones count as zero."""
     values = robot.parameters.as_dict()
-    numbers = [robot.body_index(name) + 1 for name in names]
+    numbers = [robot.body_index(joint.name) + 1 for joint in robot.driven_joints]
     fv, fc = (np.array([max(values.get(f"{symbol}{n}", 0.0), 0.0) for n in numbers]) for symbol in ("fv", "fc"))
-    return np.asarray(fv * v + fc * np.sign(v))
+    return fv, fc
 
 
 # MJCF in MuJoCo -----------------------------------------------------------------------------------
@@ -249,16 +289,35 @@ def mjcf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100,
     (negative ones, which no simulator takes, as zero). Joints of the file that the robot has locked are held where the
     robot holds them.
     """
+    closed = bool(robot.loops)
+    found = load_mjcf(robot, path)
+    if found is None:
+        return math.inf
+    robot = robot.opened
+    states = random_states_within_limits(robot, n_states, seed)
+    return largest_gap(inverse_dynamics(as_held(robot), *states, effects=not closed), found.torque(*states))
+
+
+def _position_of(joint: Joint, pose: Array) -> float:
+    """Position of a joint with one degree of freedom that holds its link in a pose."""
+    motion = inverse_pose(joint.placement) @ pose  # exp([S] q)
+    R = motion[:3, :3]
+    turn = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    angle = np.arctan2(joint.screw[3:] @ turn, 0.5 * (np.trace(R) - 1.0))
+    return float(joint.screw[:3] @ motion[:3, 3] if joint.kind == "prismatic" else angle)
+
+
+def load_mjcf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile | None:
+    """An MJCF file as MuJoCo compiles it; of a closed robot the tree alone, None where the file closes other loops."""
     import mujoco
 
     description = read_description(path)
     where = description.where
     model, _ = mujoco_adapter.compiled_file(description.path)
     file = robot_from_mjcf(description)
-    closed = bool(robot.loops)
-    if closed:  # the tree itself, whose links and joints the closures tie together
+    if robot.loops:  # the tree itself, whose links and joints the closures tie together
         if file.loops.names != equality_names(robot) or set(file.loops.actuated) != set(robot.loops.actuated):
-            return math.inf
+            return None
         robot, file = robot.opened, file.opened
         model.dof_armature[:] = model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
     for name in robot.joint_names:
@@ -268,37 +327,56 @@ def mjcf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100,
     off = mujoco.mjtDisableBit
     model.opt.disableflags |= off.mjDSBL_CONSTRAINT | off.mjDSBL_SPRING | off.mjDSBL_CONTACT
     model.opt.density = model.opt.viscosity = model.body_gravcomp[:] = 0.0
-    q, v, a = random_states_within_limits(robot, n_states, seed)
-    base_q, base_v, base_a = mujoco_adapter.to_mujoco_motion(robot, q, v, a)
-    qpos = np.tile(model.qpos0, (n_states, 1))
-    qvel, qacc = np.zeros((2, n_states, model.nv))
     extra = {
         joint.name: (link, file.links[joint.parent] if joint.parent >= 0 else None)
         for joint, link in zip(file.joints, file.links, strict=True)
         if joint.name not in robot.joint_names
     }
     held = held_poses(robot, extra, where)
-    dof = np.empty(robot.n_dof, dtype=int)
+    dof, start = np.empty(robot.n_dof, dtype=int), np.array(model.qpos0)
+    places: list[
+        tuple[int, int, int, int]
+    ] = []  # of joints with one degree of freedom: position and velocity here and there
+    base = 0
     for j, joint in enumerate(file.joints):
         at_q, at_v = int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])
         if joint.name in held:
-            motion = inverse_pose(joint.placement) @ held[joint.name]  # exp([S] q)
-            R = motion[:3, :3]
-            turn = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-            angle = np.arctan2(joint.screw[3:] @ turn, 0.5 * (np.trace(R) - 1.0))
-            qpos[:, at_q] = joint.screw[:3] @ motion[:3, 3] if joint.kind == "prismatic" else angle
+            start[at_q] = _position_of(joint, held[joint.name])
         elif joint.kind == "floating":
-            qpos[:, at_q : at_q + 7] = base_q[:, :7]
-            qvel[:, at_v : at_v + 6], qacc[:, at_v : at_v + 6] = base_v[:, :6], base_a[:, :6]
-            dof[:6] = np.arange(at_v, at_v + 6)
+            dof[:6], base = np.arange(at_v, at_v + 6), at_q
         else:
             index = robot.joint_index(joint.name)
             first_q, first_v = (index + 6, index + 5) if robot.floating else (index, index)
-            qpos[:, at_q], qvel[:, at_v], qacc[:, at_v] = q[:, first_q], v[:, first_v], a[:, first_v]
+            places.append((at_q, at_v, first_q, first_v))
             dof[first_v] = at_v
-    force = mujoco_adapter.inverse_dynamics(model, qpos, qvel, qacc)[:, dof]
-    theirs = force + model.dof_frictionloss[dof] * np.sign(v)
-    if robot.floating:
-        padded = np.pad(force[:, :6], ((0, 0), (0, robot.n_dof - 6)))
-        theirs[:, :6] = mujoco_adapter.from_mujoco_force(robot, q, padded)[:, :6]
-    return largest_gap(inverse_dynamics(as_held(robot), q, v, a, effects=not closed), theirs)
+    damping, loss = np.array(model.dof_damping)[dof], np.array(model.dof_frictionloss)[dof]
+    model.dof_damping[:] = 0.0
+    there_q, there_v, here_q, here_v = np.array(places, dtype=int).reshape(-1, 4).T
+
+    def rigid(q: Array, v: Array, a: Array) -> Array:
+        qpos = np.tile(start, (len(q), 1))
+        qvel, qacc = np.zeros((2, len(q), model.nv))
+        if robot.floating:
+            base_q, base_v, base_a = mujoco_adapter.to_mujoco_motion(robot, q, v, a)
+            qpos[:, base : base + 7] = base_q[:, :7]
+            qvel[:, dof[:6]], qacc[:, dof[:6]] = base_v[:, :6], base_a[:, :6]
+        qpos[:, there_q], qvel[:, there_v], qacc[:, there_v] = q[:, here_q], v[:, here_v], a[:, here_v]
+        force = mujoco_adapter.inverse_dynamics(model, qpos, qvel, qacc)[:, dof]
+        if robot.floating:
+            padded = np.pad(force[:, :6], ((0, 0), (0, robot.n_dof - 6)))
+            force[:, :6] = mujoco_adapter.from_mujoco_force(robot, q, padded)[:, :6]
+        return force
+
+    return LoadedFile(rigid, damping, loss)
+
+
+def free_mjcf(path: Path, robot: Robot) -> Any:
+    """MuJoCo's model of a file for free runs, without limits of motion; None where other joints than the robot's move, or closures hold."""
+    import mujoco
+
+    model, _ = mujoco_adapter.compiled_file(path)
+    names = [model.joint(j).name for j in range(model.njnt)]
+    if robot.loops or model.nq != model.nv or names != [robot.joint_names[k] for k in mujoco_adapter.mujoco_order(robot)[1]]:
+        return None
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+    return model

@@ -8,7 +8,7 @@ that difference is measured here, joint by joint, beside the proof of a file, wh
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from dynid.dynamics.closed_chains import closures_of
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states_within_limits, with_transmitted_load
 from dynid.errors import InconsistentModelError, InputError
 from dynid.io.robots.description import Description, read_description
-from dynid.model.effects.dry_friction import Coulomb
+from dynid.model.effects.dry_friction import Coulomb, SmoothCoulomb, TurningEffect
 from dynid.model.effects.effect import PLACES, Effect, Motion, Place
 from dynid.model.effects.linear import Armature, Offset, Viscous
 from dynid.model.effects.wrapped import MOTOR
@@ -222,10 +222,12 @@ def joint_dynamics(robot: Robot, i: int, notes: list[str], places: Collection[Pl
     return values
 
 
-def held_by_joints(robot: Robot) -> dict[Place, Array]:
-    """The numbers of every place that effects of the robot have, one per driven joint."""
+def held_by_joints(robot: Robot, kept: Callable[[Effect], bool] = lambda _effect: True) -> dict[Place, Array]:
+    """The numbers of every place that effects of the robot have, those that are kept alone, one per driven joint."""
     total: dict[Place, Array] = {}
     for effect, _, values in _with_columns(robot):
+        if not kept(effect):
+            continue
         for place, own in effect.simulator_joint(values, len(robot.effect_joints)).items():
             total[place] = total.get(place, 0.0) + own
     return total
@@ -242,41 +244,61 @@ def as_held(robot: Robot, places: Collection[Place] = PLACES) -> Robot:
     return simple.with_parameters(values)
 
 
+HELD = (Viscous.name, Coulomb.name, SmoothCoulomb.name)
+"""Friction that means the same in a simulator's joint: its coefficients are written as they were identified."""
+TURNED = 3.0
+"""Widths of a smooth sign beyond which friction slides; what it does while it turns is no part of the damping."""
+
+
 def nearest_held(robot: Robot, motions: Iterable[Motion]) -> Robot:
-    """The robot with the viscous and dry friction and rotor inertia whose torque is nearest to its own over these motions.
+    """The robot with the friction that a simulator's joint holds, and the viscous and dry friction nearest to what it does not hold.
 
         minimise sum (tau_odd(v) - damping v - friction sign(v))^2,      damping, friction >= 0
 
-    of every joint, where ``tau_odd`` is the part of its friction that changes with the direction: an offset is no friction, and a
-    simulator's joint has no place for it. Rotor inertia is that of each joint alone.
+    of every joint, where ``tau_odd`` is the part of that friction which changes with the direction: an offset is no friction, and a
+    simulator's joint has no place for it. Viscous and Coulomb friction stay as they are (:data:`HELD`), unless their smooth sign is
+    so wide that the joint turns for most of its motion instead of sliding. Rotor inertia is that of each joint alone.
     """
     numbers = [i + 1 for i in robot.effect_joints]
-    n = len(numbers)
-    # a dead zone belongs to noisy signals, not to the joint
-    friction = [(e.smoothed(np.zeros(n)), values) for e, _, values in _with_columns(robot) if e.is_friction]
-    speed, target = [np.zeros((0, n))], [np.zeros((0, n))]
+    n, zero = len(numbers), np.zeros(len(numbers))
+    effects = [(effect, values) for effect, _, values in _with_columns(robot) if effect.is_friction]
+    exact = held_by_joints(robot, lambda effect: effect.name in HELD)
+    wide = [effect.option_values("smooth_width", n) for effect, _ in effects if isinstance(effect, TurningEffect)]
+    turned = TURNED * np.max([*wide, zero], axis=0)
+    speed, whole, lacking = [np.zeros((0, n))], [np.zeros((0, n))], [np.zeros((0, n))]
     for motion in motions:
-        still = np.zeros_like(motion.velocity)
-        forth, back = (
-            sum(
-                (effect.signals(replace(motion, velocity=v, acceleration=still, travel=None)) * values)
-                @ effect.incidence(n).T
-                for effect, values in friction
-            )
-            for v in (motion.velocity, -motion.velocity)
-        )
         speed.append(motion.velocity)
-        target.append(np.broadcast_to(0.5 * (np.asarray(forth) - np.asarray(back)), motion.velocity.shape))
-    v, tau = np.concatenate(speed), np.concatenate(target)
-    rotors = held_by_joints(robot).get("armature", np.zeros(n))
+        whole.append(_odd_torque(effects, motion))
+        lacking.append(_odd_torque([(one, values) for one, values in effects if one.name not in HELD], motion))
+    v, total, rest = (np.concatenate(parts) for parts in (speed, whole, lacking))
+    rotors, (fv, fc) = held_by_joints(robot).get("armature", zero), (exact.get(place, zero) for place in FRICTION)
     values: dict[str, float] = {}
     for k, number in enumerate(numbers):
-        moving = np.abs(v[:, k]) > 0.0
-        columns = np.column_stack([v[moving, k], np.sign(v[moving, k])])
-        size = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-        found = _two_nonnegative(columns / size, tau[moving, k]) / size
+        moving, slides = np.abs(v[:, k]) > 0.0, np.abs(v[:, k]) > turned[k]
+        found = np.array([fv[k], fc[k]])
+        if (sliding := 2 * slides.sum() >= moving.sum()) and not rest[:, k].any():
+            found = np.maximum(found, 0.0)
+        else:
+            rows = slides if sliding else moving
+            columns = np.column_stack([v[rows, k], np.sign(v[rows, k])])
+            size = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+            # with what is exact, so that the sum of both is not negative
+            target = rest[rows, k] + columns @ found if sliding else total[rows, k]
+            found = _two_nonnegative(columns / size, target) / size
         values |= {f"fv{number}": float(found[0]), f"fc{number}": float(found[1]), f"Ia{number}": float(rotors[k])}
     return robot.with_effects((Viscous(), Coulomb(), Armature())).with_parameters(values)
+
+
+def _odd_torque(effects: Sequence[tuple[Effect, Array]], motion: Motion) -> Array:
+    """Torque of effects with their values that changes with the direction, ``(samples, joints)``."""
+    n, still = motion.velocity.shape[1], np.zeros_like(motion.velocity)
+    forth, back = np.zeros_like(still), np.zeros_like(still)
+    for effect, values in effects:
+        sharp = effect.smoothed(np.zeros(n))  # a dead zone belongs to noisy signals, not to the joint
+        for torque, v in ((forth, motion.velocity), (back, -motion.velocity)):
+            signals = sharp.signals(replace(motion, velocity=v, acceleration=still, travel=None))
+            torque += (signals * values) @ effect.incidence(n).T
+    return np.asarray(0.5 * (forth - back))
 
 
 def _two_nonnegative(columns: Array, target: Array) -> Array:
@@ -332,17 +354,21 @@ def _with_columns(robot: Robot) -> Iterator[tuple[Effect, tuple[Column, ...], Ar
 def as_format_holds(
     robot: Robot, samples: Sequence[Samples], format: str, places: Sequence[Place]
 ) -> tuple[Robot, tuple[str, ...]]:
-    """A robot with the friction nearest to its own that a simulator's joint can hold, and what is to be told of it."""
+    """A robot with its friction as far as a simulator's joint holds it, the nearest to the rest, and what is to be told of it."""
     friction = [effect for effect in robot.effects if effect.is_friction and effect.name != Offset.name]
-    exact = all(effect.name in (Viscous.name, Coulomb.name) and not _smooth(effect) for effect in friction)
-    if not friction or exact or robot.loops or robot.floating:
+    if not friction or robot.loops or robot.floating:
+        return robot, ()
+    lacking = [effect for effect in friction if effect.name not in HELD]
+    if not lacking and not any(_smooth(effect) for effect in friction):
         return robot, ()
     motions, where = _motions_to_hold(robot, samples)
     kept = [effect for effect in robot.effects if effect not in friction and effect.name != Armature.name]
     rest = left_out(robot.with_effects(kept), format, places, gravity=False)
-    names = ", ".join(effect.label for effect in friction)
-    told = f"{format} holds friction ({names}) as the damping and dry friction nearest to it by least squares {where}"
-    return nearest_held(robot, motions), (told, *rest)
+    told = [f"{format} holds dry friction with a sharp sign; viscous and Coulomb friction are written as identified"]
+    if lacking:
+        names = ", ".join(effect.label for effect in lacking)
+        told = [f"{format} holds friction ({names}) as the damping and dry friction nearest to it by least squares {where}"]
+    return nearest_held(robot, motions), (*told, *rest)
 
 
 def _motions_to_hold(robot: Robot, samples: Sequence[Samples]) -> tuple[list[Motion], str]:

@@ -34,6 +34,17 @@ _Maker: TypeAlias = Callable[[Mapping[str, Any], str, Joint], tuple[Effect, dict
 """Makes the effect of a checked entry and its nominal values by symbol; told the table, what messages call it, and the joint."""
 
 
+def _joint_number(given: Any, names: Sequence[str], place: str) -> int:
+    """The number of a joint, from 1, that a table names or numbers."""
+    if given in names:
+        return names.index(given) + 1
+    if not (str(given).isdigit() and 1 <= int(str(given)) <= len(names)):
+        raise InputError(
+            f"{place} is on joint {given!r}, expected a number from 1 to {len(names)} or one of {', '.join(names)}"
+        )
+    return int(str(given))
+
+
 def with_springs(robot: Robot, tables: Sequence[Mapping[str, Any]], where: str) -> Robot:
     """The robot with the springs of these tables after its other effects.
 
@@ -52,11 +63,7 @@ def with_springs(robot: Robot, tables: Sequence[Mapping[str, Any]], where: str) 
         for key in table:
             if key not in ("joint", "kind", *keys):
                 raise UnknownNameError("key", key, ("joint", "kind", *keys), f"{place}, kind {kind}")
-        if given not in names and not (str(given).isdigit() and 1 <= int(str(given)) <= len(names)):
-            raise InputError(
-                f"{place} is on joint {given!r}, expected a number from 1 to {len(names)} or one of {', '.join(names)}"
-            )
-        number = names.index(given) + 1 if given in names else int(str(given))
+        number = _joint_number(given, names, place)
         effect, nominal = make(table, f"{place}, joint {given}", joints[number - 1])
         new = OnJoints(effect, (number,))
         effects = [effect for effect in effects if effect.label != new.label] + [new]

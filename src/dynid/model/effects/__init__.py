@@ -90,17 +90,7 @@ def register_effect(kind: Kind) -> Kind:
         'k7'
         >>> unregister_effect("spring")
     """
-    given: Any = kind  # whatever a caller may have handed in
-    if not (isinstance(given, type) and issubclass(given, Effect)):
-        raise InputError(f"{given!r} is registered as an effect, expected a class derived from JointwiseEffect or Effect")
-    name = getattr(given, "name", None)
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "none":
-        raise InputError(
-            f"effect {given.__name__} has the name {name!r}, expected lower-case letters, digits and underscores"
-        )
-    options = getattr(given, "__dataclass_params__", None)
-    if options is None or not options.frozen or "__dataclass_fields__" not in vars(given):
-        raise InputError(f"effect '{name}' is not a frozen dataclass; put @dataclass(frozen=True) above {given.__name__}")
+    name = _checked_name(kind)
     known = _KINDS.get(name)
     if known is not None and (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
         raise InputError(f"effect '{name}' is registered twice, by {known.__qualname__} and {kind.__qualname__}; rename one")
@@ -116,6 +106,21 @@ def register_effect(kind: Kind) -> Kind:
             )
     _KINDS[name] = kind
     return kind
+
+
+def _checked_name(given: Any) -> str:
+    """The name of an effect, whatever a caller may have handed in for one."""
+    if not (isinstance(given, type) and issubclass(given, Effect)):
+        raise InputError(f"{given!r} is registered as an effect, expected a class derived from JointwiseEffect or Effect")
+    name = getattr(given, "name", None)
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "none":
+        raise InputError(
+            f"effect {given.__name__} has the name {name!r}, expected lower-case letters, digits and underscores"
+        )
+    options = getattr(given, "__dataclass_params__", None)
+    if options is None or not options.frozen or "__dataclass_fields__" not in vars(given):
+        raise InputError(f"effect '{name}' is not a frozen dataclass; put @dataclass(frozen=True) above {given.__name__}")
+    return name
 
 
 def unregister_effect(name: str) -> None:

@@ -8,10 +8,11 @@ reversal looks wider over speed than a slow one.
 
 With a ``slide_distance`` the sign turns over a distance of travel instead, as elastic contacts do before they slide (Dahl 1968):
 
-    sign_d(x) = sign(x) (1 - 2 exp(-|x| / distance)),    x the signed distance since the last reversal
+    sign_d(x) = sign(x) (1 - 2 exp(-w_1 / distance) + 2 exp(-w_2 / distance) - ...)
 
-A joint at rest keeps the friction of its last direction. Where no history is known (a state alone, generated code, a forward
-simulation) joints count as sliding, with the smooth sign above. The effects are
+with ``x`` the signed distance since the last reversal, ``w_1 = |x|``, and ``w_k`` the way since the k-th last one. A joint at rest
+keeps the friction of its last direction. Where no history is known (a state alone, generated code, a forward simulation) joints count
+as sliding, with the smooth sign above. The effects are
 
     Coulomb      tau = fc sign(v), sharp, with a dead zone or smooth; asymmetric: fcp forwards and -fcn backwards
     Stribeck     tau = fs / (1 + (|v| / vs)^n) sign(v)     rational (Hess and Soom 1990)
@@ -56,8 +57,15 @@ def turning_sign(m: Mathematics, motion: Motion, width: Value, time: Value, dead
 
 
 def sliding_sign(m: Mathematics, travel: Value, distance: Value) -> Value:
-    """``sign_d(x)`` of the signed distance since the last reversal."""
-    return m.sign(travel) * (1.0 - 2.0 * m.exp(-abs(travel) / distance))
+    """``sign_d(x)`` of the signed distance since the last reversal and the ways since those before it, in the last dimension.
+
+    With the ways ``w_k`` it is Dahl's ``df/dx = (1 - f sign v) / d``: ``f = sign(x) (1 - 2 exp(-w_1 / d) + 2 exp(-w_2 / d) - ..)``.
+    """
+    ways = abs(travel)
+    turned, side = 1.0 - 2.0 * m.exp(-ways[..., 0] / distance), 2.0
+    for k in range(1, travel.shape[-1]):
+        turned, side = turned + side * m.exp(-ways[..., k] / distance), -side
+    return m.sign(travel[..., 0]) * turned
 
 
 @dataclass(frozen=True)

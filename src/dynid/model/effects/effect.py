@@ -43,7 +43,8 @@ class Motion:
         velocity: rad/s or m/s.
         acceleration: rad/s^2 or m/s^2.
         load: torque transmitted by each joint, N m or N, for effects that depend on it.
-        travel: signed distance since the last reversal, rad or m, for effects with a memory; without it joints count as sliding.
+        travel: signed distance since the last reversal and ways since those before, rad or m, in a last dimension, for effects with a
+            memory; without it joints count as sliding.
 
     Examples:
         >>> import dynid, numpy as np

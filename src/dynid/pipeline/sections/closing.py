@@ -16,7 +16,7 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
-from dynid.finding import Finding
+from dynid.finding import FileGrade, Finding
 from dynid.option_types import kind_of
 from dynid.pipeline.folder import RUN_FILE, versions
 from dynid.pipeline.model_files import Exported
@@ -61,8 +61,13 @@ def comparison_section(shown: Shown) -> Section | None:
     return Section("Methods compared", "", (table, method_figure(comparisons)), "Methods")
 
 
-def export_section(exported: Sequence[Exported], page: Path, refusals: Sequence[str] = ()) -> Section | None:
-    """The files of the model, each with the proof that it holds what was identified; links are relative to the page."""
+def export_section(
+    exported: Sequence[Exported], page: Path, refusals: Sequence[str] = (), graded: Sequence[FileGrade] = ()
+) -> Section | None:
+    """The files of the model, each with the proof that it holds what was identified; links are relative to the page.
+
+    ``graded`` is how well simulator files predict the unseen log.
+    """
     if not exported and not refusals:
         return None
     wrong = tuple(f"{item.format}: {item.warning}" for item in exported if item.warning)
@@ -72,6 +77,7 @@ def export_section(exported: Sequence[Exported], page: Path, refusals: Sequence[
     parts = (
         *((missing,) if missing else ()),
         *((Table(("file", "format", "torque difference after reloading"), rows, numeric=(2,), links=(0,)),) if rows else ()),
+        *((_graded_table(graded),) if graded else ()),
         *((notes,) if notes else ()),
     )
     text = (
@@ -81,6 +87,23 @@ def export_section(exported: Sequence[Exported], page: Path, refusals: Sequence[
     )
     looked_at = any(item.notes or not math.isnan(item.parity) for item in exported)  # a body has no torque to compare
     return Section("The model as files", text if looked_at else "", parts, "Files")
+
+
+def _graded_table(graded: Sequence[FileGrade]) -> Table:
+    """Joint by joint: unseen torque error of each file, what its format lacks of the torque, and the drift of a free run of 0.1 s."""
+    header, rows = ["joint"], []
+    for one in graded:
+        header += [f"{one.path}: unseen error", "lacks", "drift, mrad or mm"]
+    for j, joint in enumerate(graded[0].joints):
+        row = [joint.name]
+        for one in graded:
+            own = one.joints[j]
+            row += [percent(own.unseen), percent(own.loss), "–" if own.drift is None else f"{1e3 * own.drift:.3g}"]
+        rows.append(tuple(row))
+    last = ["ready to use"]
+    for one in graded:
+        last += ["yes" if one.ready else "no", "", ""]
+    return Table(tuple(header), (*rows, tuple(last)), numeric=tuple(range(1, len(header))))
 
 
 def _file_rows(item: Exported, folder: Path) -> list[tuple[str, str, str]]:

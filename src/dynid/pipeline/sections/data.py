@@ -1,19 +1,4 @@
-"""A picture of the data check: the clock's steps, and how late velocity and torque come.
-
-The motion that was identified on: how far and how fast each joint went, against its limits.
-
-Frequency response of the kernels of polynomial approximation.
-
-``g^(k)`` should answer ``exp(i 2 pi f t)`` with ``(i 2 pi f)^k`` times the answer of ``g``. Drawn are the gains
-``|G_k(f)| / (2 pi f)^k``, one curve for all derivatives as long as kernels are continuous, and for their taps how far
-they part from one another, ``|H_k / ((i 2 pi f)^k H_0) - 1|``: the error that sampling brings into a row.
-
-What was found wrong with the logs.
-
-The motion on which the model was identified.
-
-How signals were filtered and rows were made.
-"""
+"""Sections about the logs: what was found wrong with them, the motion they hold, and how rows were made of them."""
 
 from __future__ import annotations
 
@@ -24,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import InputError
 from dynid.files import plain
 from dynid.finding import DataCheck, Finding
 from dynid.model.joint import Joint
@@ -38,14 +22,13 @@ from dynid.pipeline.verdict import percent
 from dynid.report.figure import Figure
 from dynid.report.page import Folded, Part, Section, Table, Tabs
 from dynid.report.panel import Axis, Curve, Mark, Panel, Role, envelope_rows
-from dynid.signals.kernel_filter import Rule, sample_kernel
-from dynid.signals.polynomial_kernels import PolynomialApproximation
 from dynid.signals.samples import Samples
 
+_MOST_STEPS = 1500  # drawn of one log
 _BINS = 61  # odd, so that an even clock falls into the middle one
 
 
-def step_figure(clocks: Sequence[tuple[str, Array]], number: int = 0, most: int = 1500) -> Figure | None:
+def step_figure(clocks: Sequence[tuple[str, Array]]) -> Figure | None:
     """Sampling steps of every log: how often each length occurs, and when."""
     panels = []
     for name, time in clocks:
@@ -54,7 +37,7 @@ def step_figure(clocks: Sequence[tuple[str, Array]], number: int = 0, most: int 
             continue
         centre, count, width = step_histogram(steps)
         even = float(np.ptp(steps)) < 1e-3 * float(steps.max())
-        rows = envelope_rows(steps[:, None], most)
+        rows = envelope_rows(steps[:, None], _MOST_STEPS)
         median = float(np.median(steps))
         low, high = (0.9 * median, 1.1 * median) if even else (None, None)
         panels.append(
@@ -181,75 +164,6 @@ def _driven(robot: Robot, samples: Samples, quantity: Literal["position", "veloc
 def _unit(joint: Joint, quantity: Literal["position", "velocity"]) -> str:
     length = "m" if joint.kind == "prismatic" else "rad"
     return length if quantity == "position" else f"{length}/s"
-
-
-_COLOURS = ("#d9480f", "#1971c2", "#2f9e44", "#9c36b5", "#7a869a")
-_DECADES = 2.5  # drawn below half the sampling rate
-_POINTS = 400
-_FLOOR = 1e-6
-
-
-def kernel_figure(
-    settings: PolynomialApproximation,
-    sample_period_s: float,
-    derivatives: Sequence[int] = (0, 1),
-    rule: Rule = "trapezoidal",
-    exact: bool = True,
-) -> Any:
-    """A plotly figure: gain of each derivative over frequency, below it the error of its taps; noise gains in the legend."""
-    import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
-
-    if not derivatives:
-        raise InputError("no derivative to draw, expected at least one")
-    kernels = [settings.kernel(k) for k in derivatives]
-    taps = [sample_kernel(kernel, sample_period_s, rule, exact) for kernel in kernels]
-    smooth = sample_kernel(settings.kernel(), sample_period_s, rule, exact)
-    highest = 0.5 / sample_period_s
-    frequencies = np.geomspace(highest * 10.0**-_DECADES, highest, _POINTS)
-    rate = 2j * np.pi * frequencies
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.65, 0.35])
-
-    def draw(values: Array, label: str, row: int, colour: str, dash: str = "solid", shown: bool = True) -> None:
-        figure.add_trace(
-            go.Scatter(
-                x=frequencies,
-                y=np.maximum(values, _FLOOR),
-                name=label,
-                showlegend=shown,
-                line={"color": colour, "width": 1.4, "dash": dash},
-            ),
-            row=row,
-            col=1,
-        )
-
-    for k, kernel, sampled in zip(derivatives, kernels, taps, strict=True):
-        colour = _COLOURS[k % len(_COLOURS)]
-        draw(np.abs(kernel.frequency_response(frequencies) / rate**k), kernel.name, 1, colour)
-        response = sampled.frequency_response(frequencies) / rate**k
-        draw(np.abs(response), f"{kernel.name} sampled, noise gain {sampled.noise_gain:.3g}", 1, colour, "dot")
-        if k > 0:
-            parted = np.abs(response / smooth.frequency_response(frequencies) - 1.0)
-            draw(parted, f"error of {kernel.name}", 2, colour, shown=False)
-    figure.update_yaxes(title_text="gain", type="log", row=1, col=1)
-    figure.update_yaxes(title_text="error of a row", type="log", row=2, col=1)
-    figure.update_xaxes(type="log")
-    figure.update_xaxes(title_text="frequency, Hz", row=2, col=1)
-    figure.update_layout(
-        title=(
-            f"N = {settings.order}, T = {1e3 * settings.window_s:g} ms, alpha = {settings.alpha:g}, "
-            f"beta = {settings.beta:g}, delay {1e3 * smooth.delay_s:.3g} ms, samples of {1e3 * sample_period_s:g} ms"
-        ),
-        height=560,
-        margin={"l": 70, "r": 10, "t": 60, "b": 40},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": "#808a99"},
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom"},
-    )
-    figure.update_xaxes(gridcolor="rgba(128,138,153,0.25)", zeroline=False)
-    figure.update_yaxes(gridcolor="rgba(128,138,153,0.25)", zeroline=False)
-    return figure
 
 
 def data_section(shown: Shown) -> Section | None:

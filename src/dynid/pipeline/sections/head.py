@@ -22,7 +22,12 @@ def verdict_of(run: IdentificationResult) -> Head:
     """The verdict that was decided with the run, and the numbers beside it."""
     found = run.verdict or with_verdict(run).verdict
     assert found is not None
-    headline = f"{found.opening[:1].upper()}{found.opening[1:]}: {_ENDINGS[found.grade]}"
+    ending = _ENDINGS[found.grade]
+    if found.grade == "good" and found.files and not any(one.ready for one in found.files):
+        ending = "good, but no simulator file holds all of it"
+    elif found.grade == "good" and not all(one.ready for one in found.files):
+        ending = f"good, ready to use as {' and '.join(one.format.upper() for one in found.files if one.ready)}"
+    headline = f"{found.opening[:1].upper()}{found.opening[1:]}: {ending}"
     if run.body is not None:
         unseen = None if run.validation is None else run.validation.relative_error
         return Head(_LEVELS[found.grade], headline, found.reasons, body_tiles(run.body, unseen))

@@ -83,18 +83,24 @@ class NpzFormat:
         return table_of_arrays(where, "npz", found)
 
 
-def table_of_arrays(where: str, format: str, found: Mapping[str, NDArray[Any]]) -> Table:
-    """The numeric ones of some arrays as columns; names of the joints may be among them.
-
-    Rows are as many as the clock has, else as the longest array has; scalars and arrays of another length are no columns.
-    """
-    vectors: dict[str, NDArray[Any]] = {}
+def _numbers_and_names(found: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], tuple[str, ...] | None]:
+    """Arrays of numbers by name, and the names of the joints where they are among the arrays."""
+    numbers: dict[str, NDArray[Any]] = {}
     names: tuple[str, ...] | None = None
     for name, array in found.items():
         if fold(name) in ("joint_names", "joints", "names") and array.dtype.kind == "U" and array.ndim == 1:
             names = tuple(str(value) for value in array)
         elif array.dtype.kind in "iuf" and array.ndim:
-            vectors[name] = array if array.dtype.kind == "i" else np.asarray(array, dtype=np.float64)
+            numbers[name] = array if array.dtype.kind == "i" else np.asarray(array, dtype=np.float64)
+    return numbers, names
+
+
+def table_of_arrays(where: str, format: str, found: Mapping[str, NDArray[Any]]) -> Table:
+    """The numeric ones of some arrays as columns; names of the joints may be among them.
+
+    Rows are as many as the clock has, else as the longest array has; scalars and arrays of another length are no columns.
+    """
+    vectors, names = _numbers_and_names(found)
     if not vectors:
         raise InputError(f"{where}: holds no arrays of numbers, expected t, q and tau")
     measure = next((name for name in vectors if fold(name) in ("t", "time", "timestamp", "stamp")), None)

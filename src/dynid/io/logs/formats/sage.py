@@ -81,15 +81,7 @@ def _table(path: Path) -> tuple[Array, dict[str, Array]]:
                 raise InputError(f"{path}: line {number} has the timestamp '{text}', expected a number") from None
             for name in ("positions", "velocities"):
                 if text := row.get(name):
-                    try:
-                        values = json.loads(text.replace("nan", "NaN")) if len(text) < _LONGEST_CELL else None
-                    except json.JSONDecodeError:
-                        values = None
-                    if not isinstance(values, list) or not all(isinstance(x, int | float) for x in values):
-                        raise InputError(
-                            f"{path}: line {number} has '{text[:40]}', expected a list of numbers such as [0.1, 0.2]"
-                        )
-                    columns.setdefault(name, []).append([float(x) for x in values])
+                    columns.setdefault(name, []).append(_numbers(text, f"{path}: line {number}"))
     if len(stamps) < 2:
         raise InputError(f"{path}: {len(stamps)} rows, expected at least 2")
     time = np.array(stamps)
@@ -101,3 +93,14 @@ def _table(path: Path) -> tuple[Array, dict[str, Array]]:
         if len(widths) == 1 and 0 not in widths and len(rows) == len(stamps):
             found[name] = np.array(rows)
     return time, found
+
+
+def _numbers(text: str, where: str) -> list[float]:
+    """The numbers of one cell."""
+    try:
+        values = json.loads(text.replace("nan", "NaN")) if len(text) < _LONGEST_CELL else None
+    except json.JSONDecodeError:
+        values = None
+    if not isinstance(values, list) or not all(isinstance(x, int | float) for x in values):
+        raise InputError(f"{where} has '{text[:40]}', expected a list of numbers such as [0.1, 0.2]")
+    return [float(x) for x in values]

@@ -1,0 +1,120 @@
+"""Mechanisms against plain models on the same rollouts: which one is best, and whether the mechanism adds anything.
+
+The choice between estimates is made on the logs identified on alone: both are fitted to their first part and rolled out on the rest.
+What is unseen only judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.apps.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem
+from dynid.apps.actuators.output_error import Rollout, roll_out, total_rms
+from dynid.errors import DynidError
+from dynid.finding import Finding, Verdict
+
+HEAD = 0.65
+"""Share of each log that estimates are fitted to before they are compared on the rest."""
+LEAST_ROWS = 400
+"""Rows of a log below which it is not cut."""
+ALIKE = 0.01
+"""Relative difference of errors that does not decide between two models."""
+MECHANISM, DESCRIPTION = "mechanism", "description"
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Rollouts of one model, on the logs identified on and on the unseen ones."""
+
+    name: str
+    rollouts: tuple[tuple[Rollout, ...], tuple[Rollout, ...]]
+
+    @property
+    def errors(self) -> tuple[float | None, float | None]:
+        """Root mean square over joints, time and logs of both."""
+        known, unseen = (total_rms(part) if part else None for part in self.rollouts)
+        return known, unseen
+
+    @property
+    def judged(self) -> float:
+        """Error on unseen time, or on that identified on where nothing is unseen."""
+        known, unseen = self.errors
+        return float(known if unseen is None else unseen)  # type: ignore[arg-type]
+
+    def as_json(self) -> dict[str, float | None]:
+        known, unseen = self.errors
+        return {"identification": known, "validation": unseen}
+
+
+def best_of(compared: Sequence[Compared]) -> Compared:
+    """The model of least error; among those that are alike the first, which is the mechanism."""
+    least = min(one.judged for one in compared)
+    return next(one for one in compared if one.judged <= (1.0 + ALIKE) * least)
+
+
+def better_estimate(
+    problem: ActuatorProblem, fits: Sequence[Callable[[ActuatorProblem], ActuatorModel]]
+) -> tuple[int, tuple[float, ...]]:
+    """Which of some fits rolls out best on the last part of the logs after it was fitted to the first; and all errors.
+
+    The first is kept where another is not better by more than a little, and where the logs are too short to be cut.
+    """
+    cuts = [(log, round(HEAD * len(log.time))) for log in problem.logs]
+    if min(len(log.time) for log in problem.logs) < LEAST_ROWS:
+        return 0, ()
+    head = replace(problem, logs=tuple(log.part(0, edge) for log, edge in cuts))
+    tails = [log.part(edge, len(log.time)) for log, edge in cuts]
+    errors = [_rolled(fit(head), tails, problem.tick_s) for fit in fits]
+    best = int(np.argmin(errors))
+    return (best if errors[best] < (1.0 - ALIKE) * errors[0] else 0), tuple(errors)
+
+
+def _rolled(model: ActuatorModel, logs: Sequence[ActuatorLog], tick_s: float | None) -> float:
+    """Error of a model on logs; infinite where it runs away."""
+    try:
+        return total_rms([roll_out(model, log, tick_s) for log in logs])
+    except DynidError:
+        return np.inf
+
+
+def actuator_verdict(compared: Sequence[Compared], reasons: Sequence[Finding], mechanism: str = MECHANISM) -> Verdict:
+    """What the mechanism is worth beside plain models, judged on unseen time where there is some.
+
+    Args:
+        compared: rollouts of all models.
+        reasons: what else is known against or for the result.
+        mechanism: name of the model that was identified.
+    """
+    ours = next(one for one in compared if one.name == mechanism)
+    best = best_of(compared)
+    unseen = bool(ours.rollouts[1])
+    found = list(reasons)
+    if not unseen:
+        found.append(Finding("warning", "nothing unseen was rolled out", "give --split 0.65, or other logs by --validate"))
+    described = next((one for one in compared if one.name == DESCRIPTION), None)
+    if best.name == DESCRIPTION:
+        found.append(
+            Finding(
+                "error", f"the description rolls out better ({_mrad(best)})", "keep the description; check gains and units"
+            )
+        )
+    elif best.name != mechanism:
+        found.append(
+            Finding(
+                "warning",
+                f"the mechanism adds nothing: a {best.name} follows as well or better ({_mrad(best)})"
+                if "lag" in best.name
+                else f"the mechanism adds nothing: {best.name} is as good or better ({_mrad(best)})",
+                "use that model where only positions matter; faster motion, known gains or a known load would show more of the mechanism",
+            )
+        )
+    beside = f", the description {_mrad(described)}" if described is not None else ""
+    where = "unseen time" if unseen else "its own logs"
+    return Verdict(f"the identified joints stray {_mrad(ours)} over {where}{beside}; best model: {best.name}", tuple(found))
+
+
+def _mrad(one: Compared) -> str:
+    return f"{1e3 * one.judged:.3g} mrad"

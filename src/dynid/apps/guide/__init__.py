@@ -1,0 +1,1 @@
+"""The commands for one kind of user, with his or her files filled in."""

@@ -1,0 +1,227 @@
+"""Logs of a robot on a floating base: joints, base and feet of each, on one clock, as samples of rows.
+
+Feet: where flags say contact, and some time before and after, the force of a foot is taken out of the rows. That is exact for a foot in
+the air too, so flags that switch late, or flicker, cost rows and do not poison the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.io.logs.base_columns import base_columns, contact_columns, force_columns, log_columns, read_columns, touching
+from dynid.io.logs.layout import ReadOptions
+from dynid.io.logs.log_file import LogFile
+from dynid.io.logs.paths import log_part
+from dynid.io.logs.read import read_recording
+from dynid.model.frames import frame_named, frame_poses, frames_of
+from dynid.model.poses import pose_from_numbers
+from dynid.model.robot import Robot
+from dynid.pipeline.options import Settings
+from dynid.pipeline.row_plan import RowPlan
+from dynid.pipeline.signal_filter import Filter, repairs
+from dynid.regression.floating_rows import FLOATING, Contacts, Foot, base_states, contact_torque
+from dynid.signals.base_motion import BaseMotion, base_motion, continuous_quaternions
+from dynid.signals.process import process
+from dynid.signals.recording import Recording
+from dynid.signals.samples import Samples
+from dynid.signals.steps.cuts import Unwrap
+
+SWITCH_S = 0.03
+"""Time before and after a contact for which its force is taken out as well, at least."""
+JOINTS = "joint_acceleration"
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingLog:
+    """One log: the joints, and what it says of the base and the feet, row by row."""
+
+    joints: Recording
+    base: Recording
+    """What is logged of the base, and accelerations of the joints where they are logged, as positions of a recording."""
+    columns: Mapping[str, slice]
+    contact: Array
+    """``(rows, feet)``, zeros and ones."""
+    forces: tuple[Array, ...] = ()
+    """Measured forces, ``(rows, 3 or 6)`` each, in the axes of their frames."""
+    notes: tuple[str, ...] = field(default=())
+
+    def split(self, share: float, names: tuple[str, str]) -> tuple[FloatingLog, FloatingLog]:
+        """The first ``share`` in time and the rest."""
+        first, rest = self.joints.split(share, names)
+        cut = int(np.searchsorted(self.base.time, rest.time[0]))
+        return self._rows(first, slice(0, cut)), self._rows(rest, slice(cut, None))
+
+    def between(self, from_s: float | None, to_s: float | None) -> FloatingLog:
+        """The part between two times."""
+        joints = self.joints.between(from_s, to_s)
+        first, last = np.searchsorted(self.base.time, [joints.time[0], np.nextafter(joints.time[-1], np.inf)])
+        return self._rows(joints, slice(int(first), int(last)))
+
+    def _rows(self, joints: Recording, rows: slice) -> FloatingLog:
+        base = self.base.cut(*rows.indices(self.base.n_samples)[:2])
+        return replace(
+            self, joints=joints, base=base, contact=self.contact[rows], forces=tuple(f[rows] for f in self.forces)
+        )
+
+    @property
+    def has_accelerations(self) -> bool:
+        """Whether accelerations of joints or base are logged."""
+        return any(name in self.columns for name in (JOINTS, "acceleration", "angular_acceleration"))
+
+    def filtered_base(self, filtered: Filter) -> Samples:
+        """What is logged of the base behind the filter of the joints: values, rates and second rates."""
+        steps = replace(filtered, velocity="position").chain(
+            [step for step in repairs(self.joints) if not isinstance(step, Unwrap)],
+            False,
+            self.base.n_samples,
+            self.base.n_samples,
+        )
+        return process(self.base, steps)
+
+    def touches(self, time: Array, margin_s: float) -> Array:
+        """Where a foot touches the ground, or does within a margin before or after."""
+        first = np.searchsorted(self.base.time, time - margin_s - 1e-9)
+        last = np.searchsorted(self.base.time, time + margin_s + 1e-9)
+        sums = np.vstack([np.zeros((1, self.contact.shape[1])), np.cumsum(self.contact, axis=0)])
+        return np.asarray((sums[last] - sums[first] > 0.0).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingSetup:
+    """A robot on a floating base, and where it touches the ground or is pushed."""
+
+    robot: Robot
+    plan: RowPlan
+    forces: tuple[Foot, ...] = ()
+    """Where forces are measured."""
+    imu_pose: Array | None = None
+    gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+
+    @classmethod
+    def of(cls, robot: Robot, settings: Settings) -> FloatingSetup:
+        """As the settings say; frames that the robot does not have are refused."""
+        _refuse_unknown(robot, [*settings.feet, *settings.flat_feet, *settings.force_frames])
+        radius = 0.0 if settings.foot_radius == "auto" else settings.foot_radius
+        plan = RowPlan(FLOATING, foot_radius=radius, feet=(*settings.feet, *(f"{name}:flat" for name in settings.flat_feet)))
+        imu = None if settings.imu_pose is None else pose_from_numbers(settings.imu_pose)
+        forces = tuple(Foot(frame_named(robot, name)) for name in settings.force_frames)
+        return cls(robot, plan, forces, imu, np.asarray(robot.gravity))
+
+    def motion(self, log: FloatingLog, made: Samples, *, logged: bool) -> BaseMotion:
+        """The motion of the base."""
+        try:
+            return base_motion(made, log.columns, self.gravity, self.imu_pose, logged=logged)
+        except InputError as error:
+            raise InputError(f"{log.joints.place}: {error}") from error
+
+    def samples(self, log: FloatingLog, filtered: Filter, *, logged: bool, margin_s: float | None = None) -> Samples:
+        """Samples of a log; ``logged`` takes logged accelerations where there are some."""
+        joints = process(log.joints, filtered.steps(log.joints, log.joints.n_samples))
+        made = log.filtered_base(filtered)
+        if len(made) != len(joints) or np.abs(made.time - joints.time).max() > 1e-9:
+            inside = (joints.time >= made.time[0]) & (joints.time <= made.time[-1])
+            joints = joints[np.flatnonzero(inside)]
+            made = _at(made, joints.time)
+        motion = self.motion(log, made, logged=logged)
+        a = made.position[:, log.columns[JOINTS]] if logged and JOINTS in log.columns else joints.acceleration
+        q, v, a = base_states(self.robot, motion, joints.position, joints.velocity, a)
+        assert joints.torque is not None
+        torque = np.hstack([np.zeros((len(q), 6)), joints.torque])
+        if self.forces:
+            torque = torque + self._pushed(log, q, joints.time)
+        margin = max(SWITCH_S, 0.5 / filtered.cutoff_hz) if margin_s is None else margin_s
+        contact = log.touches(joints.time, margin) if self.plan.feet else None
+        return Samples(joints.time, q, v, a, torque=torque, contact=contact, notes=joints.notes)
+
+    def _pushed(self, log: FloatingLog, q: Array, time: Array) -> Array:
+        """Torque of the measured forces."""
+        feet, found, level = [], list[Array](), np.array(q)
+        level[:, :7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+        for foot, force in zip(self.forces, log.forces, strict=True):
+            turn, _ = frame_poses(self.robot, level, foot.frame.body, foot.frame.placement)
+            here = np.column_stack([np.interp(time, log.base.time, column) for column in force.T])
+            parts = [np.einsum("nij,nj->ni", turn, here[:, k : k + 3]) for k in range(0, here.shape[1], 3)]
+            feet.append(replace(foot, flat=here.shape[1] == 6))
+            found.append(np.hstack(parts))
+        return contact_torque(Contacts(self.robot, tuple(feet)), q, found)
+
+
+def _at(made: Samples, time: Array) -> Samples:
+    """Samples at other times in between."""
+    q, v, a = (
+        np.column_stack([np.interp(time, made.time, column) for column in own.T])
+        for own in (made.position, made.velocity, made.acceleration)
+    )
+    return Samples(time, q, v, a)
+
+
+def _refuse_unknown(robot: Robot, names: Sequence[str]) -> None:
+    known = frames_of(robot)
+    for name in names:
+        if name not in known:
+            near = [one for one in known if one.lower() == name.lower() or one.lower().startswith(name.lower())]
+            shown = near or [one for one in known if "foot" in one.lower() or "sole" in one.lower()] or known
+            raise InputError(
+                f"robot '{robot.name}' has no frame '{name}' for a foot, expected one of {', '.join(shown[:12])}"
+            )
+
+
+def read_floating_log(path: Path, setup: FloatingSetup, settings: Settings, options: ReadOptions) -> FloatingLog:
+    """A log of joints, base and feet."""
+    part = log_part(path)
+    with LogFile(part.path) as file:
+        columns, where = log_columns(file, options), str(path)
+        names = tuple(joint.name for joint in setup.robot.driven_joints)
+        joints = read_recording(file, names, options)
+        if not isinstance(joints, Recording) or joints.torque is None:
+            raise InputError(f"{where} has no joint torque, expected columns tau1.. or one per joint name")
+        found = base_columns(columns)
+        if not found:
+            raise InputError(
+                f"{where} does not say how the base of robot '{setup.robot.name}' moves, expected base_vx.., base_wx.. and base_qx.. "
+                "base_qw, or imu_ax.. and imu_wx..; a robot that stands fixed is identified with --no-floating"
+            )
+        feet = [name.partition(":")[0] for name in setup.plan.feet]
+        held = feet and len(feet) == 1 and feet[0] == setup.robot.links[0]  # what carries the base touches it always
+        flags = [] if held else contact_columns(where, columns, feet)
+        forces = [force_columns(where, columns, foot.frame.name) for foot in setup.forces]
+        wanted = [name for own in (*found.values(), flags, *forces) for name in own]
+        made = read_columns(file, wanted, options)
+    log = _made(where, joints, made, found, len(flags), [len(own) for own in forces])
+    if held:
+        log = replace(log, contact=np.ones((made.n_samples, 1)))
+    times = part if part.named else None
+    from_s, to_s = (settings.from_s, settings.to_s) if times is None else (times.from_s, times.to_s)
+    return log if from_s is None and to_s is None else log.between(from_s, to_s)
+
+
+def _made(
+    where: str, joints: Recording, made: Recording, found: Mapping[str, Sequence[str]], n_flags: int, forces: Sequence[int]
+) -> FloatingLog:
+    values, columns, start = made.position, dict[str, slice](), 0
+    blocks = []
+    for quantity, names in found.items():
+        own = values[:, start : start + len(names)]
+        blocks.append(continuous_quaternions(where, own) if quantity == "orientation" else own)
+        columns[quantity] = slice(start, start + len(names))
+        start += len(names)
+    flags, start_forces = values[:, start : start + n_flags], start + n_flags
+    ends = start_forces + np.cumsum([0, *forces])
+    if joints.acceleration is not None:
+        moved = joints.acceleration
+        if joints.n_samples != made.n_samples or not np.array_equal(joints.time, made.time):
+            moved = np.column_stack([np.interp(made.time, joints.time, column) for column in moved.T])
+        columns[JOINTS] = slice(start, start + moved.shape[1])
+        blocks.append(moved)
+    position = np.hstack(blocks)
+    base = Recording(made.time, position, tuple(f"base {k}" for k in range(position.shape[1])), source=made.source)
+    contact = np.column_stack([touching(column) for column in flags.T]) if n_flags else np.zeros((len(values), 0))
+    pushed = tuple(values[:, a:b] for a, b in pairwise(ends))
+    return FloatingLog(joints, base, columns, contact, pushed)

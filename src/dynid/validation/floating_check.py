@@ -1,0 +1,143 @@
+"""What is wrong with a log of a floating robot: of its base against itself and gravity, of its feet against their speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.finding import Finding
+from dynid.model.robot import Robot
+from dynid.regression.floating_rows import Contacts, Foot
+from dynid.signals.base_motion import BaseMotion, body_rate
+from dynid.signals.samples import Samples
+
+ONE_G = 9.81
+TURNS = 0.05
+"""rad/s: a base that never turns faster shows neither the order of its quaternion nor the axes of its gyroscope."""
+DISAGREES, AGREES = 0.6, 0.4
+"""Relative differences of angular velocities from which on two signals disagree, and up to which another reading agrees."""
+ALWAYS = 0.995
+STILL_RAD = 1e-3
+
+
+def check_base(
+    made: Samples, columns: Mapping[str, slice], motion: BaseMotion, gravity: Array, imu_pose: Array | None
+) -> list[Finding]:
+    """Gravity in the accelerometer, the order of the quaternion, and the axes of the gyroscope."""
+    found: list[Finding] = []
+    size = float(np.linalg.norm(gravity))
+    if "imu_acceleration" in columns:
+        own = made.position[:, columns["imu_acceleration"]]
+        mean = float(np.mean(np.linalg.norm(own, axis=1)))
+        if abs(mean - 1.0) < 0.3 and size > 5.0:
+            what = f"the accelerometer reads {mean:.3g} on average: it is in g, expected m/s^2"
+            found.append(Finding("error", what, "multiply its columns by 9.81", code="imu_unit", values={"mean": mean}))
+        elif mean < 0.3 * size:
+            what = f"the accelerometer reads {mean:.3g} m/s^2 on average: gravity was taken out of it, expected what the sensor reads"
+            remedy = "log the raw accelerometer, or name the columns base_ax, base_ay, base_az beside base_qx.. base_qw"
+            found.append(Finding("error", what, remedy, code="imu_without_gravity", values={"mean": mean}))
+        elif motion.rotation is not None:
+            found += _against_gravity(motion, own if imu_pose is None else own @ imu_pose[:3, :3].T, gravity)
+    return found + _quaternion(made, columns)
+
+
+def _against_gravity(motion: BaseMotion, own: Array, gravity: Array) -> list[Finding]:
+    """The accelerometer in the world against gravity."""
+    assert motion.rotation is not None
+    up = -np.einsum("nji,j->ni", motion.rotation, gravity)
+    along = float(np.sum(own * up) / max(float(np.sum(up * up)), 1e-300))
+    if along < -0.5:
+        what, remedy = (
+            "the accelerometer points down at rest: the sign of gravity is wrong",
+            "turn the signs of imu_ax, imu_ay, imu_az",
+        )
+        return [Finding("error", what, remedy, code="gravity_sign", values={"along": along})]
+    if along < 0.7:
+        what = f"the accelerometer shows {100.0 * along:.3g} % of gravity along the vertical of the orientation: its axes are others"
+        return [
+            Finding(
+                "error", what, "give the pose of the IMU on the base (--imu-pose)", code="imu_axes", values={"along": along}
+            )
+        ]
+    return []
+
+
+def _quaternion(made: Samples, columns: Mapping[str, slice]) -> list[Finding]:
+    """The rate of the orientation against the angular velocity, in the order x, y, z, w and in w, x, y, z."""
+    if "orientation" not in columns or "angular_velocity" not in columns:
+        return []
+    w = made.position[:, columns["angular_velocity"]]
+    size = float(np.sqrt(np.mean(w**2)))
+    if size < TURNS:
+        return []
+
+    def misfit(order: Sequence[int]) -> float:
+        q, dq = made.position[:, columns["orientation"]][:, order], made.velocity[:, columns["orientation"]][:, order]
+        return float(np.sqrt(np.mean((body_rate(q, dq) - w) ** 2)) / size)
+
+    as_read, other = misfit((0, 1, 2, 3)), misfit((1, 2, 3, 0))
+    if as_read < DISAGREES:
+        return []
+    if other < AGREES:
+        what = "the quaternion of the base turns as its angular velocity says if its columns are w, x, y, z, expected x, y, z, w"
+        return [
+            Finding("error", what, "rename its columns (base_qw first)", code="quaternion_order", values={"misfit": as_read})
+        ]
+    what = f"the angular velocity of the base differs from the rate of its orientation by {100.0 * as_read:.3g} %"
+    remedy = "base_wx.. are in the axes of the base, not of the world; look at their order and signs"
+    return [Finding("warning", what, remedy, code="base_turns", values={"misfit": as_read})]
+
+
+def check_feet(robot: Robot, feet: Sequence[Foot], samples: Samples, velocity: Array) -> list[Finding]:
+    """Flags that are inverted, feet that slip, feet that never lift: by the speed of every foot on the ground and in the air."""
+    assert samples.contact is not None
+    v = np.array(samples.velocity)
+    v[:, :3] = velocity
+    J, found, start = Contacts(robot, tuple(feet)).jacobians(samples.position), list[Finding](), 0
+    always = []
+    for k, foot in enumerate(feet):
+        speed = np.linalg.norm(np.einsum("nrd,nd->nr", J[:, start : start + 3], v), axis=1)
+        start += foot.size
+        on, name = samples.contact[:, k] > 0.0, foot.frame.name
+        if on.mean() > ALWAYS:
+            always.append(name)
+        if not 0.02 < on.mean() < 0.98:
+            continue
+        down, up = float(np.median(speed[on])), float(np.median(speed[~on]))
+        if down > 2.0 * up:
+            what = f"foot {name} moves at {down:.3g} m/s where its flag says contact and at {up:.3g} m/s elsewhere: the flag is inverted"
+            remedy = "write 1 for contact and 0 for none"
+            found.append(Finding("error", what, remedy, (name,), "contact_inverted", {"down": down, "up": up}))
+        elif down > 0.1 and down > 0.4 * up:
+            what = f"foot {name} slips, or its flag switches late: it moves at {down:.3g} m/s while it touches the ground"
+            remedy = "the fit leaves its force out and is not biased by a slip; check the flag and the frame of the foot"
+            found.append(Finding("warning", what, remedy, (name,), "slipping_foot", {"down": down, "up": up}))
+    if len(always) == len(feet):
+        what = (
+            f"all feet ({', '.join(always)}) touch the ground throughout: joints have no rows of their own, and only the six rows of the "
+            "whole robot are left, so that links, friction and rotors of the legs are known less well or not at all"
+        )
+        found.append(
+            Finding(
+                "warning", what, "log steps, or lift the robot, to know the links of the legs", tuple(always), "feet_always"
+            )
+        )
+    return found
+
+
+def check_poses(robot: Robot, samples: Sequence[Samples]) -> None:
+    """Refuse logs in which neither a joint nor the base moves: one pose determines nothing."""
+    q = np.concatenate([one.position[:, 7:] for one in samples])
+    turning = max(float(np.abs(one.velocity[:, 3:6]).max()) for one in samples)
+    proper = np.concatenate([one.acceleration[:, :3] for one in samples])
+    if (
+        float(np.ptp(q, axis=0).max(initial=0.0)) < 10 * STILL_RAD
+        and turning < TURNS
+        and float(np.ptp(proper, axis=0).max()) < 0.5
+    ):
+        raise InputError(
+            f"robot '{robot.name}' never leaves one pose, so that nothing but a few sums can be known; expected joints or a base that move"
+        )

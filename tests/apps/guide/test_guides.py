@@ -1,0 +1,47 @@
+"""Guides name commands and flags that exist, fill in files, and lock what stands still."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pytest
+from typer.main import get_command
+
+from bench import Bench
+from cli_program import app
+from dynid.apps.guide.guides import GUIDES, guide_for
+from dynid.errors import UnknownNameError
+from dynid.io.logs.read import read_recording, write_recording
+
+
+@pytest.mark.parametrize("user", GUIDES)
+def test_every_command_and_flag_exists(user: str) -> None:
+    _, steps = guide_for(user)
+    assert 3 <= len(steps) <= 6
+    for step in steps:
+        words = shlex.split(step.command)[1:]
+        command = get_command(app).commands[words.pop(0)]
+        if hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        known = {flag for one in command.params for flag in one.opts}
+        assert {word for word in words if word.startswith("--")} <= known, step.command
+        assert not step.ready
+
+
+def test_files_are_filled_in_and_still_joints_locked(bench: Bench, tmp_path) -> None:
+    recording = read_recording(bench.log, bench.truth)
+    q, v = recording.position.copy(), np.array(recording.velocity)
+    q[:, -1], v[:, -1] = 0.25, 0.0
+    log = write_recording(recording.with_(position=q, velocity=v), tmp_path / "still.csv")
+    files, steps = guide_for("franka", bench.urdf, log)
+    identify = next(step for step in steps if step.words[0] == "identify")
+    assert identify.ready
+    assert str(log) in identify.words
+    assert f"{recording.joint_names[-1]}=0.25" in identify.words
+    assert any("stands still" in note for note in files.notes)
+
+
+def test_an_unknown_user_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UnknownNameError, match="franka"):
+        guide_for("kuka")

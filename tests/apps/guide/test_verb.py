@@ -1,0 +1,57 @@
+"""``dynid guide`` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench import Bench
+from cli_program import dynid
+
+
+def test_without_a_user_all_are_listed() -> None:
+    told = dynid("guide").stdout
+    for user in ("ur", "franka", "ros2", "legged", "servo", "fleet", "sensor", "paper"):
+        assert f"dynid guide {user} " in told
+
+
+def test_commands_have_the_files_in_them(bench: Bench) -> None:
+    done = dynid("guide", "ros2", bench.urdf, bench.log)
+    assert done.returncode == 0, done.stderr
+    assert f"dynid identify {bench.urdf} {bench.log} --split 0.65 -o run" in done.stdout
+    record = json.loads(dynid("guide", "ros2", bench.urdf, bench.log, "--json").stdout)
+    assert [step["command"] for step in record["steps"]] == [
+        line for line in done.stdout.splitlines() if line.startswith("dynid ")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("kuka",), "unknown guide 'kuka'"),
+        (("ur", "a.urdf"), "expected ROBOT and LOG"),
+        (("ur", "--run"), "--run needs your files"),
+    ],
+)
+def test_bad_input_is_one_sentence(words: tuple[str, ...], message: str) -> None:
+    done = dynid("guide", *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_run_stops_at_the_first_command_that_fails(tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    import subprocess
+
+    ran = []
+
+    def failing(words, **_):
+        ran.append(words[3])
+        return subprocess.CompletedProcess(words, 2 if words[3] == "identify" else 0)
+
+    monkeypatch.setattr(subprocess, "run", failing)
+    done = dynid("guide", "ros2", bench.urdf, bench.log, "--run")
+    assert done.returncode == 2
+    assert ran == ["data", "identify"]
+    assert "ended with code 2" in done.stderr

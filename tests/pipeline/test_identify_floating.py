@@ -1,0 +1,186 @@
+"""Robots on a floating base from log to result, on walks that MuJoCo simulated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.io.robots.read import read_robot
+from dynid.io.robots.urdf_write import write_urdf
+from dynid.pipeline.folder import load_result
+from dynid.pipeline.identify import identify
+from dynid.pipeline.options import Settings
+from legged_robots import QUADRUPED, QUADRUPED_FEET, robot_file
+from legged_simulation import described_wrong, quadruped, walk
+
+QUICK = Settings(feet=QUADRUPED_FEET, cutoff_hz=12.0, signal_band_hz=40.0, foot_radius=0.015, friction="linear", boxes=False)
+
+
+@cache
+def walked(noise: float = 0.0, seed: int = 0, hanging: bool = False) -> dict[str, Any]:
+    made = walk(quadruped(), 8.0, seed=seed, torque_noise=0.02 * noise, motion_noise=noise, hanging=hanging)
+    return made.columns
+
+
+def columns(without: str = "", **options: Any) -> dict[str, Any]:
+    stems = without.split()
+    return {name: x for name, x in walked(**options).items() if not any(name.startswith(stem) for stem in stems)}
+
+
+def stuck() -> dict[str, Any]:
+    """A robot that stands in one pose: positions as at first, no velocity, torque as it was."""
+    held = ("q", "base_x", "base_y", "base_z", "base_q", "imu_a", "contact_")
+    return {
+        name: x if name == "t" or name.startswith("tau") else np.full_like(x, x[0] if name.startswith(held) else 0.0)
+        for name, x in columns().items()
+    }
+
+
+def wrong() -> Any:
+    return described_wrong(read_robot(robot_file(QUADRUPED), "viscous,coulomb,offset,armature", floating=True))
+
+
+def mass_of(run: Any) -> float:
+    return float(run.model.parameters.inertials[:, 0].sum())
+
+
+def test_a_walk_with_a_wrong_description_is_predicted_and_its_mass_is_found() -> None:
+    run = identify(wrong(), columns(), replace(QUICK, split=0.65))
+    assert run.rows.kind == "floating"
+    assert run.rows.acceleration == "logged"
+    assert run.validation is not None
+    assert run.validation.relative_error < 0.01
+    assert run.verdict is not None
+    assert run.verdict.description_error > 0.1
+    assert run.consistency.feasible
+    truth = float(quadruped().parameters.inertials[:, 0].sum())
+    assert mass_of(run) == pytest.approx(truth, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("without", "source"),
+    [
+        ("imu_ base_a ddq", "the twist of the base"),
+        ("base_ ddq", "the accelerometer and the gyroscope"),
+        ("imu_ base_v base_w base_a ddq", "the pose of the base"),
+    ],
+)
+def test_the_base_moves_as_an_imu_a_twist_or_a_pose_says(without: str, source: str) -> None:
+    run = identify(wrong(), columns(without), replace(QUICK, signal_band_hz=30.0, split=0.65))
+    assert any(source in note for note in run.notes)
+    assert run.rows.acceleration == "derived"
+    assert run.validation is not None
+    assert run.validation.relative_error < 0.06
+    assert mass_of(run) == pytest.approx(2.5, rel=0.05)
+
+
+def test_forces_that_are_measured_give_every_row() -> None:
+    settings = replace(QUICK, feet=(), force_frames=QUADRUPED_FEET, split=0.65)
+    run = identify(wrong(), columns(), settings)
+    assert run.rows.feet == ()
+    assert run.validation is not None
+    assert run.validation.relative_error < 0.05
+
+
+def test_a_robot_on_a_vehicle_has_the_rows_of_its_joints() -> None:
+    robot = quadruped("viscous,armature")
+    run = identify(robot, columns(hanging=True), replace(QUICK, feet=(), flat_feet=(robot.links[0],), split=0.65))
+    assert run.validation is not None
+    assert run.validation.relative_error < 0.02
+    assert not run.estimate.residual_rms[:6].any()
+
+
+def test_flags_that_are_wrong_cost_little_and_inverted_ones_are_named() -> None:
+    rng = np.random.default_rng(0)
+    good = identify(wrong(), columns(), replace(QUICK, split=0.65))
+    flipped = columns()
+    for name in [name for name in flipped if name.startswith("contact_")]:
+        flips = rng.random(len(flipped[name])) < 0.05
+        flipped[name] = np.where(flips, 1.0 - flipped[name], flipped[name])
+    run = identify(wrong(), flipped, replace(QUICK, split=0.65))
+    assert run.validation is not None
+    assert good.validation is not None
+    assert run.validation.relative_error < 1.5 * good.validation.relative_error
+    inverted = columns() | {"contact_FL": 1.0 - walked()["contact_FL"]}
+    checks = identify(wrong(), inverted, QUICK).checks
+    assert ("FL_FOOT",) in [one.where for one in checks[0] if one.code == "contact_inverted"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({f"imu_a{k}": ("scale", 1 / 9.81) for k in "xyz"}, "imu_unit"),
+        ({f"imu_a{k}": ("scale", -1.0) for k in "xyz"}, "gravity_sign"),
+        ({"imu_az": ("as", "imu_ax"), "imu_ax": ("as", "imu_az")}, "imu_axes"),
+        ({f"base_q{k}": ("as", f"base_q{by}") for k, by in zip("xyzw", "wxyz", strict=True)}, "quaternion_order"),
+    ],
+)  # fmt: skip
+def test_the_data_check_names_what_is_wrong_with_the_base(change: dict[str, tuple[str, Any]], code: str) -> None:
+    own = columns("base_a ddq")
+    for name, (how, by) in change.items():
+        own[name] = walked()[name] * by if how == "scale" else walked()[by]
+    run = identify(wrong(), own, replace(QUICK, signal_band_hz=30.0, method="wls"))
+    assert code in run.checks[0].codes
+
+
+@pytest.mark.parametrize(
+    ("own", "settings", "sentence"),
+    [
+        (lambda: columns("base_ imu_"), QUICK, "does not say how the base of robot 'solo' moves"),
+        (lambda: columns() | {"base_qw": 2.0 * walked()["base_qw"]}, QUICK, "quaternion of the base has length"),
+        (lambda: columns(), replace(QUICK, feet=("FL_FOOT", "nowhere")), "has no frame 'nowhere' for a foot"),
+        (lambda: columns("contact_HR"), QUICK, "no column says when foot 'HR_FOOT' touches the ground"),
+        (lambda: columns("imu_ base_q base_x base_y base_z"), QUICK, "neither an accelerometer"),
+        (lambda: stuck(), QUICK, "never leaves one pose"),
+        (lambda: columns(), replace(QUICK, rows="energy"), "for robots that stand fixed"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_in_a_sentence(own: Any, settings: Settings, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        identify(wrong(), own(), settings)
+
+
+def test_feet_that_never_lift_are_told() -> None:
+    standing = columns()
+    for name in [name for name in standing if name.startswith("contact_")]:
+        standing[name] = np.ones_like(standing[name])
+    run = identify(wrong(), standing, QUICK)
+    assert "feet_always" in run.checks[0].codes
+    assert not run.estimate.residual_rms[6:].any()  # joints have no rows left
+    free = identify(wrong(), columns(), QUICK)
+    assert np.median(run.estimate.sigma / free.estimate.sigma) > 1.2
+
+
+def test_a_known_total_mass_is_kept() -> None:
+    assert mass_of(identify(wrong(), columns(), replace(QUICK, mass=2.6))) == pytest.approx(2.6, rel=1e-4)
+
+
+def test_a_run_from_files_is_loaded_validated_and_exported(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    from cli_program import dynid
+
+    robot, log, other = tmp_path / "robot.urdf", tmp_path / "walk.parquet", tmp_path / "other.parquet"
+    write_urdf(described_wrong(read_robot(robot_file(QUADRUPED), "none")), robot)
+    parquet.write_table(pa.table(columns()), log)
+    parquet.write_table(pa.table(walked(seed=1)), other)
+    flags = ["--feet", ",".join(QUADRUPED_FEET), "--cutoff-hz", "12", "--signal-band-hz", "40", "--foot-radius", "0.015"]
+    place = tmp_path / "run"
+    told = dynid("identify", robot, log, *flags, "--split", "0.65", "-o", place, "--json")
+    found = json.loads(told.stdout)
+    assert found["rows"]["kind"] == "floating"
+    assert found["relative_error"]["validation"] < 0.01
+    loaded = load_result(place, with_samples=True)
+    assert loaded.robot.floating
+    assert loaded.samples
+    judged = json.loads(dynid("validate", place, other, "--json").stdout)
+    assert judged["relative_error"] < 0.01
+    assert "<freejoint" in (place / "solo_identified.xml").read_text()
