@@ -285,6 +285,8 @@ def body_capsules(robot: Robot, model: Any) -> list[tuple[int, Solid]]:
             if side.body >= 0:
                 ends[side.body].append(frames[robot.links[side.body]].act(np.array(side.placement[:3, 3])))
     for i, phi in enumerate(robot.parameters.inertials):
+        if not phi.any() and robot.joints[i].kind == "prismatic" and robot.parameters.inertials.any():
+            continue  # a slide without a body: it only lets another one move
         com = np.array(model.inertias[i + 1].lever) if phi[0] > 0.0 else np.zeros(3)
         capsules += [(i + 1, capsule_to(robot.links[i], end, _radius(phi))) for end in ends[i] or [2.0 * com]]
     return capsules
