@@ -65,7 +65,8 @@ def identify(
         str | None,
         typer.Option(
             "--export",
-            help="Formats of the model: urdf, mjcf, sdf, c, json; default: urdf,mjcf, and none of a robot that never moved.",
+            help="Formats of the model: urdf, mjcf, sdf, json, c, cpp, python, matlab, latex; default: urdf,mjcf, and none of a "
+            "robot that never moved.",
             show_default=False,
         ),
     ] = None,
