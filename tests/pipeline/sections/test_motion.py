@@ -14,7 +14,7 @@ def test_pictures():
         "excitation_positions",
         "excitation_singular_values",
         "excitation_tool",
-        "Every limit is kept",
+        "Clearance was not checked",
         "The robot in motion",
     ):
         assert text in html

@@ -21,6 +21,7 @@ from dynid.pipeline.simulate_options import SimulateSettings
 if TYPE_CHECKING:
     from dynid.excitation.excitation_result import Excitation
     from dynid.excitation.prediction import Predicted
+    from dynid.excitation.trajectories import Trajectory
 
 
 @takes_options(options_of(ExciteSettings))
@@ -33,13 +34,19 @@ def excite(
             "-o",
             "--output",
             metavar="TRAJ",
-            help="File to write; the suffix sets the format: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml (ROS 2 "
-            "JointTrajectory), .script (UR), .json (coefficients, and the times of the points as knots). Repeat for several.",
+            help="File to write; the suffix sets the format: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml or .mcap "
+            "(ROS 2 JointTrajectory), .script (UR), .src (KUKA), .mod (ABB), .ls (FANUC), .json (coefficients, and the times of the "
+            "points as knots). Repeat for several.",
             show_default="excitation.csv",
         ),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", help="HTML page: positions, singular values, tool path.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--picture",
+            help="HTML page: the robot in motion, limits over time, singular values, tool path.",
+            show_default=False,
+        ),
     ] = None,
     card: Annotated[
         Path | None,
@@ -132,21 +139,30 @@ def _smallest(found: Excitation) -> dict[str, Any] | None:
 
 
 def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Path | None, card: Path | None) -> list[str]:
+    from dynid.excitation.controller_programs import PROGRAMS, program_deviation
     from dynid.excitation.experiment_sheet import DRY_RUN_SPEED, experiment_sheet
-    from dynid.excitation.motion_files import TABLES, write_motion
+    from dynid.excitation.motion_files import write_motion
     from dynid.files import write_text
 
     names = found.robot.joint_names
-    files = [str(write_motion(found.playable, path, names, rate_hz)) for path in outputs]
+    slides = [joint.kind == "prismatic" for joint in found.robot.moving_joints]
+
+    def written(motion: Trajectory, path: Path) -> str:
+        file = write_motion(motion, path, names, rate_hz, slides)
+        if file.suffix.lower() in PROGRAMS:
+            worst = program_deviation(file, motion, slides)
+            say(f"note: the curve through the points of {file.name} is at most {worst:.2g} rad or m from the design")
+        return str(file)
+
+    files = [written(found.playable, path) for path in outputs]
     if picture is not None:
         from dynid.pipeline.sections.motion import picture as drawn
 
         write_text(picture, drawn(found))
         files.append(str(picture))
     if card is not None:
-        table = next((path for path in outputs if path.suffix.lower() in TABLES), outputs[0])
-        slow = table.with_name(f"{table.stem}_dry_run{table.suffix}")
-        files.append(str(write_motion(found.playable.slowed(DRY_RUN_SPEED), slow, names, rate_hz)))
+        slow = found.playable.slowed(DRY_RUN_SPEED)
+        files += [written(slow, path.with_name(f"{path.stem}_dry_run{path.suffix}")) for path in outputs]
         write_text(card, experiment_sheet(found, rate_hz, files))
         files.append(str(card))
     return files
