@@ -184,3 +184,37 @@ def test_a_run_from_files_is_loaded_validated_and_exported(tmp_path: Path) -> No
     judged = json.loads(dynid("validate", place, other, "--json").stdout)
     assert judged["relative_error"] < 0.01
     assert "<freejoint" in (place / "solo_identified.xml").read_text()
+
+
+@pytest.mark.slow
+def test_two_kilograms_on_the_trunk_are_found_within_their_interval() -> None:
+    bare = quadruped()
+    place = np.array([0.05, -0.02, 0.03])
+    load = np.concatenate([[2.0], 2.0 * place, np.zeros(6)])
+    load[4:] = [
+        2.0 * (place @ place * (i == j) - place[i] * place[j]) for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+    ]
+    values = bare.parameters.values.copy()
+    values[:10] += load
+    loaded = bare.with_parameters(bare.parameters.with_values(values))
+    made = walk(loaded, 15.0, stiffness=14.0, damping=0.3, torque_noise=0.03, motion_noise=1.0)
+    run = identify(wrong(), made.columns, Settings(feet=QUADRUPED_FEET))
+    found = run.estimate
+    sums = np.zeros((4, len(found.standard)))
+    for axis in range(
+        4
+    ):  # mass of the whole robot; first moments of the trunk with what its base parameters hold of the legs
+        sums[axis, axis : found.standard.n_inertial : 10] = 1.0
+    weights = np.linalg.lstsq(found.base.K.T, sums[0], rcond=None)[0]
+    np.testing.assert_allclose(found.base.K.T @ weights, sums[0], atol=1e-8)
+    sigma = float(np.sqrt(weights @ found.covariance @ weights))
+    mass = float(weights @ found.base_values)
+    truth = float(bare.parameters.inertials[:, 0].sum()) + 2.0
+    assert abs(mass - truth) < 1.96 * sigma + 1e-9
+    assert sigma < 0.05
+    known = dict.fromkeys(run.robot.parameters.names, 0.0) | dict(zip(bare.parameters.names, values, strict=True))
+    own = found.base.base_values(run.robot.with_parameters(known).parameters)
+    for name in ("mx1", "my1", "mz1"):
+        k = found.base.names.index(name)
+        low, high = run.intervals[k]
+        assert low < own[k] < high

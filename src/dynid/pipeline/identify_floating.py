@@ -49,11 +49,15 @@ from dynid.validation.prediction import PredictionError, Validation, row_error
 
 JUDGED_HZ = 8.0
 """The band in which filters are compared: a few times the pace of walking."""
-SIGNALS = (0.08, 0.12, 0.2, 0.3)
-"""Bands of signals that are tried, as parts of the sampling rate."""
+SIGNALS_HZ, MOST_SIGNAL = (20.0, 40.0, 80.0), 0.2
+"""Bands of signals that are tried, and the widest as a part of the sampling rate."""
+SIGNAL_OVER_ROWS = 2.5
+"""A band of signals is at least so many times that of the rows: one that is narrower bends the motion by more than intervals tell."""
 AS_LOGGED = 0.45
 """The same where accelerations are logged and hardly filtered."""
 HELD_OUT = 0.3
+BASE_COSTS = 1.1
+"""Factor on the held-out error of the joints from which on rows of the base cost more than they give."""
 RADII = (0.0, 0.01, 0.02, 0.03, 0.045, 0.06)
 """Radii of feet between which the best is looked for, m."""
 _PARTS = ("part that filters are tried on", "part held out to choose by")
@@ -132,6 +136,7 @@ def identify_floating(
             validate_on, [log.joints.source.sha256 for log in unseen], seen=zip(map(str, paths), hashes, strict=True)
         )
     choice, trials = choose_floating_filter(setup, known, settings, tell)
+    setup, base_notes = _without_poor_base(setup, known, choice)
     setup, radius_notes = _with_radius(setup, known, choice, settings, tell)
     checks = tuple(check_floating_log(setup, log, choice) for log in logs)
     acceleration = "logged" if choice.logged else "derived"
@@ -153,6 +158,7 @@ def identify_floating(
         *model.source.notes,
         *(note for log in logs for note in log.joints.source.notes),
         *_how(setup, logs[0], choice),
+        *base_notes,
         *radius_notes,
         *friction_notes,
         *finding_notes(data.logs, checks),
@@ -225,7 +231,7 @@ def choose_floating_filter(
     if settings.velocity == "logged" and not logged:
         raise InputError(f"{logs[0].joints.place} has no velocity columns, but --velocity logged was asked for")
     asked = settings.signal_band_hz
-    signals = [share * rate for share in SIGNALS] if asked == "auto" else [float(asked)]
+    signals = sorted({min(hz, MOST_SIGNAL * rate) for hz in SIGNALS_HZ}) if asked == "auto" else [float(asked)]
     least_s = min(log.joints.duration_s for log in logs)
     bands = [hz for hz in ROW_BANDS_HZ if hz < MOST_ROWS * rate and hz * least_s > 15.0]
     bands = bands if settings.cutoff_hz == "auto" else [float(settings.cutoff_hz)]
@@ -252,7 +258,8 @@ def choose_floating_filter(
     if len(options) * len(bands) == 1:
         return options[0], ()
     best = min(options, key=tried)
-    rows = [replace(best, filter=replace(best.filter, row_band_hz=band, torque_cutoff_hz=band)) for band in bands]
+    narrow = [band for band in bands if SIGNAL_OVER_ROWS * band <= best.filter.cutoff_hz] or bands[:1]
+    rows = [replace(best, filter=replace(best.filter, row_band_hz=band, torque_cutoff_hz=band)) for band in narrow]
     rows = [best if one.filter == best.filter else one for one in rows]
     least = min(map(tried, rows))
     chosen = max((one for one in rows if tried(one) <= (1.0 + ALIKE) * least), key=lambda one: one.filter.band_hz)
@@ -275,6 +282,35 @@ def _held_out_error(
 
     beta = squares([first for first, _ in parts], choice.filter.row_band_hz).solve(base)
     return squares([rest for _, rest in parts], judged_hz).error(base, beta)
+
+
+def _without_poor_base(
+    setup: FloatingSetup, logs: Sequence[FloatingLog], choice: _Choice
+) -> tuple[FloatingSetup, tuple[str, ...]]:
+    """Without the rows of a base that nothing pushes, where their noise spoils those of the joints.
+
+    Their right side is zero: noise of the acceleration then shrinks masses, and only joints have torque to show it by.
+    """
+    if setup.plan.feet or setup.forces:
+        return setup, ()
+    base, band = reduce_to_base(setup.robot), choice.filter.row_band_hz
+    parts = [log.split(1.0 - HELD_OUT, _PARTS) for log in logs]
+    carried = replace(setup, plan=replace(setup.plan, feet=(f"{setup.robot.links[0]}:flat",)))
+
+    def squares(own: FloatingSetup, part: int) -> Squares:
+        samples = [_samples(own, pair[part], choice) for pair in parts]
+        held = [replace(one, contact=np.ones((len(one), 1))) for one in samples]  # what carries the base touches it always
+        return Squares.of(replace(own.plan, band_hz=band).source(own.robot, held))
+
+    judged = squares(carried, 1)
+    with_base, alone = (judged.error(base, squares(own, 0).solve(base)) for own in (setup, carried))
+    if with_base <= BASE_COSTS * alone:
+        return setup, ()
+    note = (
+        f"the rows of the base are left out: nothing pushes it, and their noise would spoil those of the joints (held-out error "
+        f"{100.0 * with_base:.3g} % with them, {100.0 * alone:.3g} % without); a smoother measurement of its motion would bring them back"
+    )
+    return carried, (note,)
 
 
 def _with_radius(
@@ -301,7 +337,7 @@ def _with_radius(
     curve = np.polyfit(grid[k - 1 : k + 2], errors[k - 1 : k + 2], 2)
     found = float(np.clip(-0.5 * curve[1] / curve[0], 0.0, grid[-1])) if curve[0] > 0.0 else float(grid[np.argmin(errors)])
     plain, round_ = (squares(radius, 1).error(base, squares(radius, 0).solve(base)) for radius in (0.0, found))
-    if not round_ < (1.0 - 2.0 * ALIKE) * plain:
+    if not round_ < plain:
         return setup, ()
     note = (
         f"feet are round: radius {1e3 * found:.3g} mm found (held-out rows {100.0 * plain:.3g} % without, {100.0 * round_:.3g} % with it); "
@@ -313,7 +349,8 @@ def _with_radius(
 def _with_friction_chosen(
     setup: FloatingSetup, logs: Sequence[FloatingLog], choice: _Choice, settings: Settings, tell: Tell
 ) -> tuple[FloatingSetup, tuple[str, ...]]:
-    """Linear friction, viscous friction or none: the simplest that predicts held-out rows as well as the best."""
+    """Linear friction, viscous friction or none: the richest that predicts held-out rows as well as the best, so that nothing is left out
+    that intervals would not know of."""
     if settings.friction_model != "auto":
         return setup, ()
     tell("choosing the friction model")
@@ -323,7 +360,7 @@ def _with_friction_chosen(
     parts = [log.split(1.0 - HELD_OUT, _PARTS) for log in logs]
     judged = choice.filter.band_hz
     errors = {name: _held_out_error(setup, model, parts, choice, judged) for name, model in models.items()}
-    chosen = next(name for name, error in errors.items() if error <= (1.0 + ALIKE) * min(errors.values()))
+    chosen = next(name for name, error in reversed(errors.items()) if error <= (1.0 + ALIKE) * min(errors.values()))
     told = ", ".join(f"{name} {100.0 * error:.3g} %" for name, error in errors.items())
     return replace(setup, robot=models[chosen]), (f"friction model: {chosen} (held-out error of the rows: {told})",)
 
@@ -373,7 +410,7 @@ def check_floating_log(setup: FloatingSetup, log: FloatingLog, choice: _Choice) 
     made = log.filtered_base(choice.filter)
     motion = setup.motion(log, made, logged=choice.logged)
     extra = [*check_base(made, log.columns, motion, setup.gravity, setup.imu_pose)]
-    if setup.plan.feet and motion.velocity is not None:
+    if setup.plan.feet and not setup.carried and motion.velocity is not None:
         samples = setup.samples(log, choice.filter, logged=choice.logged, margin_s=0.0)
         moved = np.column_stack([np.interp(samples.time, made.time, column) for column in motion.velocity.T])
         extra += check_feet(setup.robot, setup.plan.contact_frames(setup.robot), samples, moved)
