@@ -214,3 +214,21 @@ def test_work_that_ends_its_workers(four: Dask) -> None:
     with pytest.raises(InputError, match="ended several workers one after the other"):
         list(four.map(end_of_worker, [0]))
     assert list(four.map(sixth_of, [2])) == [3]
+
+
+def test_nobody_else_can_give_work_to_workers_that_we_start() -> None:
+    """Another user of the machine finds the port, but has not the key that this process made."""
+    ours = dask.connected(None, 1)
+    try:
+        address = ours.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        assert ours.submit(sixth_of, 2).result() == 3
+        workers = list(ours.scheduler_info()["workers"])
+        assert all(worker.startswith("tls://") for worker in workers)
+        for place in (address, *workers):
+            for security in (None, distributed.security.Security.temporary()):
+                with pytest.raises((OSError, TimeoutError, ValueError, RuntimeError)):
+                    distributed.Client(place if security else place.replace("tls", "tcp"), security=security, timeout=2.0)
+    finally:
+        ours.close()
+        dask.connected.cache_clear()

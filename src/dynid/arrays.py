@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import InputError
+from dynid.errors import InputError, UnknownNameError
 
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -61,4 +62,24 @@ def matrix(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> Array
     array = freeze(values)
     check_shape(name, array, shape)
     check_finite(name, array)
+    return array
+
+
+def per_joint(what: str, values: Sequence[float] | Mapping[str, float] | Array, joint_names: Sequence[str]) -> Array:
+    """One number per joint from a sequence in joint order or a table by joint name."""
+    if isinstance(values, Mapping):
+        for name in values:
+            if name not in joint_names:
+                raise UnknownNameError("joint", str(name), joint_names, what)
+        absent = [name for name in joint_names if name not in values]
+        if absent:
+            raise InputError(f"{what} lack joint '{absent[0]}'; given: {', '.join(values)}")
+        values = [values[name] for name in joint_names]
+    try:
+        array = freeze(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} are not numbers: {values!r}") from error
+    if array.shape != (len(joint_names),):
+        raise InputError(f"{array.size} {what} given, robot has {len(joint_names)} joints")
+    check_finite(what, array)
     return array

@@ -25,6 +25,9 @@ is mapped anew and its pages are cleared: two fifths of the CPU time of triangle
 _NOT_WATCHED = {"distributed.worker.profile.enabled": False}
 """No look at the stack of a worker every 10 ms: nobody sees it, and it takes the core from another worker where they share one."""
 
+_NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+"""No web pages, which have no password."""
+
 
 @lru_cache(maxsize=8)
 def connected(address: str | None, n_workers: int) -> Any:
@@ -36,7 +39,7 @@ def connected(address: str | None, n_workers: int) -> Any:
             atexit.register(cluster.close)
             client = distributed.Client(cluster, timeout=WAIT_S)
         else:
-            client = distributed.Client(address, timeout=WAIT_S)
+            client = distributed.Client(address, timeout=WAIT_S)  # whoever reaches a given address runs code there, as we do
     except (OSError, TimeoutError, ValueError) as error:
         where = address or "a cluster on this machine"
         raise InputError(f"engine 'dask': no scheduler answers at {where} within {WAIT_S:g} s ({error})") from None
@@ -49,8 +52,14 @@ def connected(address: str | None, n_workers: int) -> Any:
 
 
 def _local_cluster(distributed: Any, n_workers: int) -> Any:
-    with import_module("dask.config").set(_MEMORY_KEPT):  # read once; a worker that is started again has it too
+    try:  # a key of this process alone: other users of the machine cannot give work to its workers
+        security = import_module("distributed.security").Security.temporary()
+    except ImportError:
+        raise InputError(f"engine 'dask' needs the package 'cryptography' for the keys of its workers: {INSTALL}") from None
+    with import_module("dask.config").set(_MEMORY_KEPT | _NO_PAGES):  # read once; a worker that is started again has it too
         return distributed.LocalCluster(
+            security=security,
+            protocol="tls://",
             n_workers=n_workers,
             threads_per_worker=1,
             processes=True,

@@ -108,6 +108,27 @@ def json_value(text: str | bytes, what: str) -> Any:
     return value
 
 
+def yaml_value(text: str | bytes, what: str) -> Any:
+    """A YAML value whose numbers are within limits; a part that stands in many places is looked at once."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{what} is not valid YAML: {_first_line(error)}") from None
+    waiting, seen = [value], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        if isinstance(one, dict | list):
+            seen.add(id(one))
+            waiting += [*one, *one.values()] if isinstance(one, dict) else one
+        else:
+            check_tree(one, what)
+    return value
+
+
 def csv_lines(path: Path, what: str, verb: str = "is") -> list[tuple[int, list[str]]]:
     """Cells of the lines of a small CSV file that are not empty, each with the number of its line.
 
@@ -150,6 +171,12 @@ def _first_line(error: BaseException) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
+def refuse_target(target: Path) -> None:
+    """Refuse to put a file in the place of a folder, or of a device or pipe, which would no longer be one."""
+    if target.exists() and not target.is_file():
+        raise InputError(f"cannot write '{target}': it is {'a folder' if target.is_dir() else 'no ordinary file'}")
+
+
 def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
     """Let ``write`` fill a temporary file beside ``path``, then give it its name.
 
@@ -159,8 +186,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], objec
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write '{target}': there is no folder '{target.parent}'")
-    if target.is_dir():
-        raise InputError(f"cannot write '{target}': it is a folder")
+    refuse_target(target)
     temporary = target.with_name(f".{target.stem}.{uuid.uuid4().hex}{target.suffix}")
     try:
         write(temporary)

@@ -231,7 +231,9 @@ class Verdict:
             "grade": self.grade,
             "sentence": self.sentence,
             "opening": self.opening,
-            "reasons": [{"level": one.level, "text": one.what, "advice": one.remedy} for one in self.reasons],
+            "reasons": [
+                {"level": one.level, "text": one.what, "advice": one.remedy, "code": one.code} for one in self.reasons
+            ],
             "description_error": self.description_error,
             "joints": to_record(self.joints),
             "files": to_record(self.files),
@@ -240,7 +242,10 @@ class Verdict:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Verdict:
         """The inverse of :meth:`as_dict`."""
-        reasons = tuple(Finding(one["level"], str(one["text"]), str(one["advice"])) for one in record["reasons"])
+        reasons = tuple(
+            Finding(one["level"], str(one["text"]), str(one["advice"]), code=str(one.get("code", "")))
+            for one in record["reasons"]
+        )
         error = record["description_error"]
         joints = tuple(from_record(JointGrade, one) for one in record.get("joints", ()))
         files = tuple(from_record(FileGrade, one) for one in record.get("files", ()))

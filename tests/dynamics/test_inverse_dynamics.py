@@ -6,7 +6,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.dynamics.inverse_dynamics import inverse_dynamics, mass_matrix
+from dynid.dynamics.pinocchio_model import pinocchio_model, to_pinocchio_position
 from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
 from dynid.io.robots import mujoco_model as mujoco_adapter
@@ -175,3 +176,13 @@ def test_inverse_dynamics_makes_the_load_it_was_not_given():
     q, v, a = random_motion(robot, 3)
     load = inverse_dynamics(robot.with_effects([]), q, v, a)  # rotors turn before the gears
     np.testing.assert_array_equal(inverse_dynamics(robot, q, v, a), inverse_dynamics(robot, q, v, a, load))
+
+
+def test_the_mass_matrix_is_that_of_pinocchio() -> None:
+    robot = random_tree(4, n_joints=5)
+    model = pinocchio_model(robot)
+    data, q = model.createData(), random_motion(robot, 6, 2)[0]
+    for pose, found in zip(q, mass_matrix(robot, q), strict=True):
+        expected = np.triu(pin.crba(model, data, to_pinocchio_position(robot, pose)))
+        np.testing.assert_allclose(np.triu(found), expected, atol=1e-10)
+        np.testing.assert_allclose(found, found.T, atol=1e-10)

@@ -3,12 +3,14 @@
 A case is a reader, a seed and a number: the same three give the same file. Anything but an answer or a :class:`dynid.DynidError` is a
 finding, and so are a reading of more than ten seconds, more than a gigabyte, a file left in the working folder, and a process that dies.
 Cases run one after another in a process of their reader, which is replaced when it dies; findings are written beside each other as files
-that repeat them. Readers share the cases by their speed, measured first: a slow one gets fewer.
+that repeat them. Readers share the cases by their speed, measured first: a slow one gets fewer. ``done.json`` holds the seed, the share and
+the cases done of every reader; ``--resume`` goes on from there, on the same code only (its hash is kept too).
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -188,6 +190,15 @@ def run_block(name: str, seed: int, first: int, last: int, folder: Path) -> list
     return found
 
 
+def code_hash() -> str:
+    """Of the source that is fuzzed and of what makes the cases."""
+    whole = hashlib.sha256()
+    for folder in (Path(dynid.__file__).parent, Path(__file__).parent):
+        for path in sorted(folder.rglob("*.py")):
+            whole.update(path.read_bytes())
+    return whole.hexdigest()
+
+
 def shares(cases: int, names: list[str], seed: int, folder: Path) -> dict[str, int]:
     """Cases of every reader: about equal time for each, none more than a fifteenth of all, none fewer than a thousandth."""
     speed = {}
@@ -214,6 +225,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--readers", default=",".join(TARGETS))
     parser.add_argument("--rounds", type=int, default=20, help="every reader takes its turn so many times")
+    parser.add_argument("--resume", action="store_true", help="go on with the campaign in --out")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no turn after this")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"))
     parser.add_argument("--worker", default="")
@@ -224,25 +236,32 @@ def main() -> None:
         work(given.worker, given.seed, given.first, given.last, given.out)
         return
     names = [name.strip() for name in given.readers.split(",")]
-    shutil.rmtree(given.out, ignore_errors=True)
-    given.out.mkdir(parents=True)
+    file = given.out / "done.json"
+    if given.resume:
+        state = json.loads(file.read_text())
+        if state["code"] != code_hash():
+            raise SystemExit("the code has changed since: start anew, cases of two versions do not add up")
+    else:
+        shutil.rmtree(given.out, ignore_errors=True)
+        given.out.mkdir(parents=True)
+        wanted = shares(given.cases, names, given.seed, given.out)
+        state = {"code": code_hash(), "seed": given.seed, "wanted": wanted, "cases": {}, "findings": {}}
+    done, kinds, wanted = Counter[str](state["cases"]), Counter[str](state["findings"]), state["wanted"]
     begun = time.monotonic()
-    wanted = shares(given.cases, names, given.seed, given.out)
-    done, kinds = Counter[str](), Counter[str]()
-    findings = (given.out / "findings.jsonl").open("w", buffering=1)
-    for turn in range(given.rounds):
-        for name in names:
-            first, last = (wanted[name] * k // given.rounds for k in (turn, turn + 1))
+    findings = (given.out / "findings.jsonl").open("a", buffering=1)
+    for _ in range(given.rounds):
+        for name in wanted:
+            first, last = done[name], min(wanted[name], done[name] - (-wanted[name] // given.rounds))
             if first == last or time.monotonic() - begun > 60.0 * given.minutes:
                 continue
-            found = run_block(name, given.seed, first, last, given.out)
+            found = run_block(name, state["seed"], first, last, given.out)
             done[name] += last - first
             for one in found:
                 kinds[f"{name} {one['kind']} {one['signature']}"] += 1
                 findings.write(json.dumps(one) + "\n")
             sys.stdout.write(f"{done.total()} cases, {kinds.total()} findings, {time.monotonic() - begun:.0f} s ({name})\n")
             sys.stdout.flush()
-            (given.out / "done.json").write_text(json.dumps({"cases": done, "findings": kinds}, indent=1))
+            file.write_text(json.dumps(state | {"total": done.total(), "cases": done, "findings": kinds}, indent=1))
     for name in names:
         sys.stdout.write(f"{done[name]:8d}  {name}\n")
     for signature, count in kinds.most_common():

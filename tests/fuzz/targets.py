@@ -635,6 +635,39 @@ def make_coefficients(folder: Path) -> Path:
     return folder / "known.csv"
 
 
+LIMITS = """joint_limits:
+  shoulder: &usual {has_velocity_limits: true, max_velocity: 2.0, has_acceleration_limits: true, max_acceleration: 5.0, max_effort: 50}
+  elbow: {<<: *usual, max_jerk: 100.0, min_position: -1.5, max_position: 1.5}
+"""
+SCENE = """ceiling = 2.5
+[[box]]
+centre = [0.5, 0.0, 0.2]
+size = [0.2, 0.2, 0.4]
+yaw = 0.3
+[[plane]]
+normal = [0.0, 1.0, 0.0]
+distance = -0.8
+"""
+
+
+def read_limits(path: Path) -> object:
+    from dynid.excitation.acceleration_limits import read_robot_limits
+
+    return read_robot_limits(path, _two())
+
+
+def read_scene(path: Path) -> object:
+    from dynid.excitation.surroundings import stated_obstacles
+
+    return stated_obstacles(boxes=(str(path),))
+
+
+def read_tool(path: Path) -> object:
+    from dynid.apps.payload.options import PayloadSettings
+
+    return PayloadSettings(tool=str(path)).for_run(_identified())
+
+
 def make_loops(folder: Path) -> Path:
     (folder / "bar.urdf").write_text(LOOPS_URDF)
     (folder / "bar.loops.toml").write_text(LOOPS)
@@ -684,6 +717,9 @@ TARGETS = {
         Target("sidecar", make_sidecar, read_parameters, {".json": mutate_json, ".npz": mutate_inside_zip}),
         Target("run", make_run, read_run, {".json": mutate_json, ".npz": mutate_inside_zip}, reseal_run),
         Target("run_raw", make_run, read_run, {".json": mutate_text, ".npz": mutate_bytes, ".urdf": mutate_xml}),
+        Target("limits", writer("limits.yaml", LIMITS), read_limits, {".yaml": mutate_text}),
+        Target("scene", writer("scene.toml", SCENE), read_scene, {".toml": mutate_text}),
+        Target("tool", writer("tool.json", json.dumps({"phi": [1.0] * 10})), read_tool, {".json": mutate_json}),
         Target("store", make_store, read_store, {".parquet": mutate_row}),
         Target(
             "store_index",

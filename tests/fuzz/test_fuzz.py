@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ import pytest
 
 import dynid
 from dynid.errors import InputError
+from dynid.io.logs.formats import formats
 from fuzz.campaign import Seeds, try_case
 from fuzz.targets import (
     DH,
@@ -272,3 +275,64 @@ def test_a_parameter_with_a_number_of_5000_digits_is_a_name_like_any_other() -> 
     for name in ("m" + "1" * 5000, "L" + "1" * 5000 + "xx"):
         assert canonical_name(name) == name
         assert split_name(name) is None
+
+
+ENTRANCES = (
+    "read_limited",
+    "read_json",
+    "read_arrays",
+    "csv_lines",
+    "toml_table",
+    "json_value",
+    "json_object",
+    "foreign_errors",
+)
+"""Everything that is read goes through one of these."""
+
+
+def modules_that_read() -> set[str]:
+    """Modules of the package in whose source an entrance is called."""
+    root = Path(dynid.__file__).parent
+    found = set()
+    for path in root.rglob("*.py"):
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        if any(getattr(call, "id", getattr(call, "attr", "")) in ENTRANCES for call in calls):
+            parts = path.relative_to(root.parent).with_suffix("").parts
+            found.add(".".join(parts).removesuffix(".__init__"))
+    return found - {"dynid.files", "dynid.io.logs.log_file"}
+
+
+@pytest.mark.slow
+def test_every_module_that_reads_files_is_fuzzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new reader without a target fails here: the seeds of all targets, read, must enter every module that reads."""
+    entered: set[str] = set()
+
+    def watching(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and (name := frame.f_globals.get("__name__", "")).startswith("dynid."):
+            if frame.f_code.co_name in ENTRANCES:
+                name = frame.f_back.f_globals.get("__name__", "") if frame.f_back else ""
+            entered.add(name)
+
+    monkeypatch.chdir(tmp_path)
+    for target in TARGETS.values():
+        seeds = Seeds(target, tmp_path / "seeds")
+        sys.setprofile(watching)
+        try:
+            target.read(seeds.path)
+        finally:
+            sys.setprofile(None)
+    missing = modules_that_read() - entered
+    assert not missing, f"no target of tests/fuzz reaches {sorted(missing)}"
+
+
+def test_every_log_format_and_robot_format_has_a_target(tmp_path: Path) -> None:
+    seeds = {}
+    for name in TARGETS:
+        folder = tmp_path / name
+        folder.mkdir()
+        path = TARGETS[name].make(folder)
+        seeds[name] = {one.suffix for one in (path, *folder.rglob("*"))}
+    suffixes = set().union(*seeds.values())
+    for known in formats():
+        assert not known.suffixes or suffixes & set(known.suffixes), known.name
+    assert {".urdf", ".xacro", ".xml", ".sdf", ".toml"} <= suffixes

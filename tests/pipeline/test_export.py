@@ -19,7 +19,6 @@ from dynid.pipeline import export, model_files, verdict
 from dynid.pipeline import report as run_report
 from dynid.pipeline.export import export_models, write_result
 from dynid.pipeline.folder import load_result
-from dynid.pipeline.model_files import FORMATS
 from dynid.pipeline.report import section_makers
 from dynid.pipeline.result import IdentificationResult
 from problems import inertial_urdf
@@ -63,7 +62,7 @@ def test_a_section_that_fails_takes_nothing_with_it(
     assert len(done.exported) == 1
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", tuple(model_files._FORMATS))
 def test_an_export_that_fails_is_a_refusal(
     run: IdentificationResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -76,7 +75,7 @@ def test_an_export_that_fails_is_a_refusal(
     assert load_result(tmp_path / "run").estimate.method == "wls"
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", tuple(model_files._FORMATS))
 def test_a_proof_that_fails_leaves_the_file_unproven(
     run: IdentificationResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

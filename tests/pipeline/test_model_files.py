@@ -42,15 +42,16 @@ def run(bench: Bench):
 
 
 def test_every_format_is_written_and_proven(run, tmp_path: Path) -> None:
-    exported = export_models(run, tmp_path / "models", FORMATS)
-    assert [item.format for item in exported] == ["urdf", "mjcf", "sdf", "c", "json"]
+    formats = [name for name in FORMATS if name not in ("cpp", "python", "matlab")]  # tests/io/code proves these
+    exported = export_models(run, tmp_path / "models", formats)
+    assert [item.format for item in exported] == ["urdf", "mjcf", "sdf", "c", "json", "latex"]
     for item in exported:
-        if not (item.format == "c" and math.isnan(item.parity)):
+        if not (item.format in ("c", "latex") and math.isnan(item.parity)):
             assert item.parity < 1e-9, item.format
         for file in item.files:
             assert file.is_file()
     record = json.loads((tmp_path / "models" / "exports.json").read_text())["exports"]
-    assert [entry["format"] for entry in record] == list(FORMATS)
+    assert [entry["format"] for entry in record] == formats
     for entry in record:
         for name, digest in entry["sha256"].items():
             assert hashlib.sha256((tmp_path / "models" / name).read_bytes()).hexdigest() == digest

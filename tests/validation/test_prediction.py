@@ -54,7 +54,7 @@ def noisy(seconds: float = 12.0, gap: slice | None = None) -> Samples:
 
 def errors(samples: Samples | OwnSamples | Pieces, band_hz: float | None) -> ErrorSums:
     robot = dynid.demo_robot()
-    found = sum_errors(robot, robot.parameters, band_hz, samples)
+    found = sum_errors(robot, band_hz, samples)
     assert found is not None
     return found
 
@@ -62,7 +62,7 @@ def errors(samples: Samples | OwnSamples | Pieces, band_hz: float | None) -> Err
 def test_errors_are_those_of_the_residual() -> None:
     robot, samples = dynid.demo_robot(), noisy()
     found = validate(robot, robot.parameters, samples)
-    residual = samples.torque - predict(robot, robot.parameters, samples)
+    residual = samples.torque - predict(robot, samples)
     assert samples.torque is not None
     assert found.relative_error == pytest.approx(np.linalg.norm(residual) / np.linalg.norm(samples.torque), rel=1e-12)
     np.testing.assert_allclose(found.rmse, np.sqrt((residual**2).mean(axis=0)), rtol=1e-12)
@@ -100,12 +100,12 @@ def test_partitions_add_up(band_hz: float | None) -> None:
 
 def test_a_partition_without_a_row_of_its_own_has_no_error() -> None:
     robot = dynid.demo_robot()
-    assert sum_errors(robot, robot.parameters, 4.0, OwnSamples(noisy(), 100.0, 200.0)) is None
+    assert sum_errors(robot, 4.0, OwnSamples(noisy(), 100.0, 200.0)) is None
 
 
 def test_band_is_the_zero_phase_filter_on_both_torques() -> None:
     robot, samples = dynid.demo_robot(), noisy()
-    prediction = predict(robot, robot.parameters, samples)
+    prediction = predict(robot, samples)
     judged, predicted = band_limited(samples, prediction, 4.0)
     assert samples.torque is not None
     inner = slice(30, len(samples) - 30)

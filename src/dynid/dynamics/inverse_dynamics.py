@@ -233,6 +233,16 @@ def random_states_within_limits(robot: Robot, n: int, seed: int = 0) -> tuple[Ar
     return q, v, a
 
 
+def mass_matrix(robot: Robot, q: ArrayLike) -> Array:
+    """``M(q)`` of bodies and rotors, column by column ``tau(q, 0, e_j) - tau(q, 0, 0)``, ``(poses, n, n)``."""
+    poses, n = np.atleast_2d(np.asarray(q, dtype=np.float64)), robot.n_dof
+    accelerations = np.tile(np.vstack([np.eye(n), np.zeros((1, n))]), (len(poses), 1))
+    still = np.zeros_like(accelerations)
+    tau = inverse_dynamics(robot, np.repeat(poses, n + 1, axis=0), still, accelerations, still)
+    columns = tau.reshape(len(poses), n + 1, n)
+    return np.swapaxes(columns[:, :n] - columns[:, n:], 1, 2)
+
+
 def transmitting(robot: Robot) -> Robot:
     """The robot with what its joints transmit: neither friction nor inertia of rotors, which motors overcome before the gears.
 

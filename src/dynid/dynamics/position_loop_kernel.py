@@ -272,9 +272,7 @@ def position_loop(  # type: ignore[no-untyped-def]
     K, D, K2, D2 = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     force, force2, k1, k2, left = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     q, v, q2, v2 = q0.copy(), v0.copy(), np.empty(n), np.empty(n)
-    lagging = False
-    for i in range(n):
-        lagging = lagging or gains[i, 6] > 0.0
+    lagging = np.any(gains[:, 6] > 0.0)
     held = np.empty(n if tick > 0 or lagging else 0)
     asked, flowing = np.empty(n), np.empty(n)
     if command.shape[0]:

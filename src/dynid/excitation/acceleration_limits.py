@@ -20,7 +20,7 @@ from dynid.arrays import Array
 from dynid.dynamics.closed_chains import closures_of
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError
-from dynid.files import json_value, read_limited, toml_table
+from dynid.files import json_value, read_limited, toml_table, yaml_value
 from dynid.model.robot import Robot
 
 RISE_S = 0.25
@@ -140,12 +140,7 @@ def _content(file: Path) -> Any:
         return toml_table(text, what)
     if suffix == ".json":
         return json_value(text, what)
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"{what} is not valid YAML: {str(error).splitlines()[0]}") from None
+    return yaml_value(text, what)
 
 
 def _joint_tables(content: Any, file: Path) -> dict[str, dict[str, Any]]:

@@ -26,7 +26,7 @@ from dynid.signals.recording import Recording, StaticRecording, WrenchRecording
 from dynid.signals.stream import RecordingStream
 from dynid.validation.torque_channels import DEAD, UNIT
 
-READ_NAMES = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "side", "rate_hz", "episode", "topic")
+READ_NAMES = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "side", "zero", "rate_hz", "episode", "topic")
 """Options of a run that the reader takes as they are."""
 
 
@@ -76,6 +76,12 @@ PACKED = 16
 """Parquet files of measured numbers are rarely packed tighter than this."""
 
 
+def _is_streamed(files: Sequence[Path], settings: Reading) -> bool:
+    """Whether logs are left in their files: as asked for, else where they are long."""
+    possible = settings.stream != "off" and all(path.is_file() for path in files)
+    return possible and (settings.stream != "auto" or _long(files))
+
+
 def open_logs(
     robot: Robot, paths: Sequence[Path], settings: Reading, *, torque: bool = True, in_memory: bool = False
 ) -> Logs | StaticRecording:
@@ -88,8 +94,7 @@ def open_logs(
         raise InputError("no log was given, expected at least one")
     parts = [log_part(path) for path in paths]
     files = [part.path for part in parts]
-    streamed = not in_memory and settings.stream != "off" and all(path.is_file() for path in files)
-    streamed = streamed and (settings.stream != "auto" or _long(files))
+    streamed = not in_memory and _is_streamed(files, settings)
     notes = [f"torque of {name} is not used (--ignore-torque)" for name in settings.ignore_torque]
     try:
         first, robot = open_first(robot, parts[0].path, settings, notes, streamed=streamed)
@@ -109,9 +114,8 @@ def open_logs(
     hashes = [rows.source.sha256 for rows in opened]
     refuse_same(paths, hashes)
     logs = []
-    opened = [ignoring(rows, settings.ignore_torque, robot) for rows in opened]
-    opened = [delayed(rows, getattr(settings, "torque_delay", 0.0)) for rows in opened]
-    for path, part, rows in zip(paths, parts, opened, strict=True):
+    for path, part, whole in zip(paths, parts, opened, strict=True):
+        rows = delayed(ignoring(whole, settings.ignore_torque, robot), getattr(settings, "torque_delay", 0.0))
         log, left_out = used_part(rows, part, settings, trim=torque)
         if torque:
             refuse_without_torque(path, log)

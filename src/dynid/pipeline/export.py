@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dynid.engine import Tell, give_back, one_blas_thread, silent
 from dynid.errors import InputError, reason_of
@@ -86,7 +87,7 @@ def write_result(
         elif not run.estimate.outcome.usable:
             refusals.append(f"no model was written: {run.estimate.outcome.value}")
             wanted = ()
-        exported = _models(run, change.stage, wanted, allow_inconsistent, refusals, tell)
+        exported = _models(run, change.stage, wanted, {"allow_inconsistent": allow_inconsistent}, refusals, tell)
         final = tuple(item.at(change.final) for item in exported)
         tell("writing the report")
         give_back()
@@ -134,7 +135,7 @@ def _models(
     run: IdentificationResult,
     folder: Path,
     wanted: Sequence[str],
-    allow_inconsistent: bool,
+    options: Mapping[str, Any],
     refusals: list[str],
     tell: Tell = silent,
 ) -> list[Exported]:
@@ -144,7 +145,7 @@ def _models(
         tell(f"exporting {format}")
         before = {path for path in folder.rglob("*") if path.is_file()}
         try:
-            exported += write_exports(run, folder, [format], allow_inconsistent=allow_inconsistent)
+            exported += write_exports(run, folder, [format], **options)
         except Exception as error:  # what one format cannot hold, another may
             refusals.append(f"{format} was not written: {reason_of(error)}")
             for path in folder.rglob("*"):
@@ -159,6 +160,8 @@ def export_models(
     formats: Sequence[str] = ("urdf",),
     *,
     allow_inconsistent: bool = False,
+    prefix: str | None = None,
+    samples: int = 0,
     refusals: list[str] | None = None,
 ) -> tuple[Exported, ...]:
     """Write the identified robot in each format into a folder, reload each file and compare its torque.
@@ -168,8 +171,10 @@ def export_models(
     Args:
         run: the run.
         folder: made if missing.
-        formats: of ``urdf``, ``mjcf``, ``sdf``, ``c``, ``json``.
+        formats: of ``urdf``, ``mjcf``, ``sdf``, ``json``; functions in ``c``, ``cpp``, ``python``, ``matlab``; ``latex`` for a table.
         allow_inconsistent: write links that no physical body can be, instead of refusing.
+        prefix: before the names of functions; None for the robot's own in C, and for none in other languages.
+        samples: consistent models that are drawn from the uncertainty and written besides.
         refusals: why a format could not be written is added to it, and the others are written; None for an error instead.
 
     Examples:
@@ -182,11 +187,12 @@ def export_models(
         True
     """
     wanted = known_formats(formats, body=run.body is not None)
+    options: dict[str, Any] = {"allow_inconsistent": allow_inconsistent, "prefix": prefix, "samples": samples}
     with changed_folder(folder) as change:
         if refusals is None:
-            exported = [*write_exports(run, change.stage, wanted, allow_inconsistent=allow_inconsistent)]
+            exported = [*write_exports(run, change.stage, wanted, **options)]
         else:
-            exported = _models(run, change.stage, wanted, allow_inconsistent, refusals)
+            exported = _models(run, change.stage, wanted, options, refusals)
             if not exported:
                 raise InputError("; ".join(refusals))
         add_files(change.stage, (EXPORTS, *names_in(change.stage, exported)))

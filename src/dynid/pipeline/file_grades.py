@@ -64,7 +64,7 @@ def _grade(
     missed, lost, size, counts = np.zeros((4, n))
     zone = next((one.option_values("dead_zone", n) for one in run.robot.effects if isinstance(one, Coulomb)), np.zeros(n))
     for one in samples:
-        own = predict(run.robot, run.estimate.standard, one)
+        own = predict(run.robot.with_parameters(run.estimate.standard), one)
         # of a speed that is noise no sign is known
         sign = np.where(np.abs(one.velocity) < zone, 0.0, np.sign(one.velocity))
         judged, theirs = band_limited(one, _file_torque(exported, held, places, one, sign), run.judged_hz)

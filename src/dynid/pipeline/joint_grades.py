@@ -123,7 +123,7 @@ def _noise_floor(run: IdentificationResult, recordings: Sequence[Recording], noi
     speed = None if first.velocity is None else noisier(first.velocity)
     noisy = first.with_(position=noisier(first.position), velocity=speed)
     plain, shaken = (to_samples(one, run.filter, 0) for one in (first, noisy))
-    otherwise = plain.with_torque(predict(run.model, run.model.parameters, shaken))
+    otherwise = plain.with_torque(predict(run.model, shaken))
     moved = validate(run.model, run.model.parameters, otherwise, run.judged_hz).rmse
     passed = min(1.0, 2.0 * run.judged_hz * nominal_period_s(recordings[0].time))
     return np.asarray(np.hypot(noise * np.sqrt(passed), np.where(np.isfinite(moved), moved, 0.0)))

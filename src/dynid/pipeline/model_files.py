@@ -1,7 +1,7 @@
 """The model of a result as files: what each format is written and proven by, and the proofs kept beside the files, in ``exports.json``.
 
-A robot is written as URDF, MJCF, SDF, C or JSON, read again and its torque compared; the body on a force/torque sensor as JSON or in the
-form of a vendor.
+A robot is written as URDF, MJCF, SDF, JSON or functions in C, C++, Python and MATLAB, read again and its torque compared; the body on a
+force/torque sensor as JSON or in the form of a vendor.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError, reason_of
 from dynid.files import read_json, write_json, write_text
@@ -172,6 +174,8 @@ class _Format:
     write: Callable[[Robot, Path, bool, IdentificationResult | None], WrittenModel]
     """Of the robot as the format can hold it, the file, whether inconsistent links are allowed, and the result that it is of."""
     prove: Callable[[Robot, Path], float]
+    with_prefix: Callable[[str], _Format] | None = None
+    """The same format with a prefix before its names; None where it has no names."""
     places: tuple[Place, ...] | None = None
     """What its joints hold; None where it holds all effects as they are."""
     unprovable: Callable[[], str] = lambda: ""
@@ -193,22 +197,36 @@ def _prove_sdf(robot: Robot, path: Path) -> float:
     return sdf_parity(robot, path)
 
 
-def _write_c(robot: Robot, path: Path, allow: bool, _run: IdentificationResult | None) -> WrittenModel:
-    from dynid.io.code.c import write_c
-
-    return write_c(robot, path, "", allow)
-
-
-def _prove_c(robot: Robot, path: Path) -> float:
-    from dynid.io.code.c import c_parity
-
-    return c_parity(robot, path)
+_LANGUAGES: Mapping[str, tuple[str, str, str]] = {
+    "c": (".c", "dynid.io.code.c", "C compiler"),
+    "cpp": (".hpp", "dynid.io.code.languages", "C++ compiler"),
+    "python": (".py", "dynid.io.code.languages", ""),
+    "matlab": (".m", "dynid.io.code.languages", "GNU Octave"),
+}
+"""Languages of the functions: suffix, the module that writes them, and the program that the proof needs."""
 
 
-def _no_compiler() -> str:
-    from dynid.io.code.c import c_compiler
+def _code_format(name: str, prefix: str | None = None) -> _Format:
+    """Functions in a language; without a prefix they have the robot's name in C, and none where files or namespaces keep them apart."""
+    suffix, module, program = _LANGUAGES[name]
 
-    return "" if c_compiler() else "not proven: there is no C compiler on this machine"
+    def prefix_of(robot: Robot) -> str:
+        from dynid.io.code.functions import name_of
+
+        return prefix if prefix is not None else f"{name_of(robot.name)}_" if name == "c" else ""
+
+    def write(robot: Robot, path: Path, allow: bool, _run: IdentificationResult | None) -> WrittenModel:
+        return cast("WrittenModel", getattr(import_module(module), f"write_{name}")(robot, path, prefix_of(robot), allow))
+
+    def prove(robot: Robot, path: Path) -> float:
+        return float(getattr(import_module(module), f"{name}_parity")(robot, path, prefix_of(robot)))
+
+    def unprovable() -> str:
+        find = {"c": "c_compiler", "cpp": "cpp_compiler", "matlab": "octave"}.get(name)
+        known = find is None or getattr(import_module(module), find)()
+        return "" if known else f"not proven: there is no {program} on this machine"
+
+    return _Format(suffix, write, prove, partial(_code_format, name), unprovable=unprovable)
 
 
 def _described(run: IdentificationResult | None) -> Robot | None:
@@ -220,21 +238,26 @@ _FORMATS: Mapping[str, _Format] = {
         ".urdf",
         lambda robot, path, allow, run: write_urdf(robot, path, None, allow, _described(run)),
         torque_parity,
-        URDF_PLACES,
+        places=URDF_PLACES,
         why_unequal=why_unequal,
     ),
     "mjcf": _Format(
-        ".xml", lambda robot, path, allow, run: write_mjcf(robot, path, None, allow, _described(run)), mjcf_parity, PLACES
+        ".xml",
+        lambda robot, path, allow, run: write_mjcf(robot, path, None, allow, _described(run)),
+        mjcf_parity,
+        places=PLACES,
     ),
-    "sdf": _Format(".sdf", _write_sdf, _prove_sdf, URDF_PLACES),
-    "c": _Format(".c", _write_c, _prove_c, unprovable=_no_compiler),
+    "sdf": _Format(".sdf", _write_sdf, _prove_sdf, places=URDF_PLACES),
+    **{name: _code_format(name) for name in _LANGUAGES},
     "json": _Format(
         ".json",
         lambda robot, path, _allow, run: write_parameters(robot, path, None if run is None else run.estimate),
         sidecar_parity,
     ),
 }
-FORMATS = tuple(_FORMATS)
+LATEX = "latex"
+"""The base parameters as a table for a paper."""
+FORMATS = (*_FORMATS, LATEX)
 SIMULATED: Mapping[str, tuple[Place, ...]] = {"urdf": URDF_PLACES, "mjcf": PLACES, "sdf": URDF_PLACES}
 """Formats of simulators, and what the joints of each hold."""
 
@@ -274,15 +297,37 @@ def write_model(robot: Robot, path: Path, *, allow_inconsistent: bool) -> Writte
 
 
 def write_exports(
-    run: IdentificationResult, folder: Path, formats: Sequence[str], *, allow_inconsistent: bool = False
+    run: IdentificationResult,
+    folder: Path,
+    formats: Sequence[str],
+    *,
+    allow_inconsistent: bool = False,
+    prefix: str | None = None,
+    samples: int = 0,
 ) -> tuple[Exported, ...]:
-    """Write the model in each format into a folder that exists, with its proofs in ``exports.json``."""
-    if run.body is None:
-        exported = tuple(_export(run, folder, name, allow_inconsistent) for name in formats)
+    """Write the model in each format into a folder that exists, with its proofs in ``exports.json``.
+
+    Args:
+        run: the run.
+        folder: that exists.
+        formats: of :data:`FORMATS`.
+        allow_inconsistent: write links that no physical body can be.
+        prefix: before the names of functions; None for the robot's own.
+        samples: models that are drawn from the uncertainty and written besides, see :mod:`dynid.pipeline.sample_models`.
+    """
+    if run.body is not None:
+        exported = [_export_body(run, folder, name, allow_inconsistent) for name in formats]
     else:
-        exported = tuple(_export_body(run, folder, name, allow_inconsistent) for name in formats)
+        exported = [_export(run, folder, name, allow_inconsistent, prefix) for name in formats]
+    if samples:
+        from dynid.pipeline.sample_models import sample_models
+
+        digits = len(str(samples))
+        for k, model in enumerate(sample_models(run, samples), 1):
+            number, files = f"{k:0{digits}}", [name for name in formats if name != LATEX]  # a table is of the estimate alone
+            exported += [_export(run, folder, name, allow_inconsistent, prefix, (model, number)) for name in files]
     remember_exports(folder, exported)
-    return exported
+    return tuple(exported)
 
 
 def _export_body(run: IdentificationResult, folder: Path, name: str, allow_inconsistent: bool) -> Exported:
@@ -307,14 +352,34 @@ def _export_body(run: IdentificationResult, folder: Path, name: str, allow_incon
     return Exported(path, name, math.nan)
 
 
-def _export(run: IdentificationResult, folder: Path, name: str, allow_inconsistent: bool) -> Exported:
-    format = _FORMATS[name]
-    held, told = run.model, tuple[str, ...]()
+def _export(
+    run: IdentificationResult,
+    folder: Path,
+    name: str,
+    allow_inconsistent: bool,
+    prefix: str | None = None,
+    sample: tuple[Robot, str] | None = None,
+) -> Exported:
+    """The identified model in one format, or a model that was drawn, with its number."""
+    model, end = (run.model, "identified") if sample is None else (sample[0], f"sample{sample[1]}")
+    if name == LATEX:
+        if sample is not None:
+            raise InputError(
+                "--to latex is a table of the estimate and its uncertainty, which models that were drawn do not have"
+            )
+        return Exported(write_text(folder / f"{_file_name(run.robot.name)}_identified.tex", run.to_latex()), name, math.nan)
+    format, held, told = _FORMATS[name], model, tuple[str, ...]()
+    if prefix is not None and format.with_prefix is not None:
+        format = format.with_prefix(prefix)
     if format.places is not None:
-        held, told = as_format_holds(run.model, run.samples, name.upper(), format.places)
-    path = folder / f"{_file_name(run.robot.name)}_identified{format.suffix}"
-    written = format.write(held, path, allow_inconsistent, run)
-    lacking = total_difference(run.model, format.places, held)
+        held, told = as_format_holds(model, run.samples, name.upper(), format.places)
+    path = folder / f"{_file_name(run.robot.name)}_{end}{format.suffix}"
+    if name == "matlab":  # a class has the name of its file
+        from dynid.io.code.functions import name_of
+
+        path = path.with_name(f"{name_of(path.stem)}{format.suffix}")
+    written = format.write(held, path, allow_inconsistent, run if sample is None or name != "json" else None)
+    lacking = total_difference(model, format.places, held)
 
     def made(parity: float, *notes: str) -> Exported:
         return Exported(written.path, name, parity, (*written.notes, *told, *notes), written.companions, lacking)

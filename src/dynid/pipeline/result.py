@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.codec import to_record
-from dynid.dynamics.inverse_dynamics import effect_signals, inverse_dynamics, needs_load, transmitting
+from dynid.dynamics.inverse_dynamics import effect_signals, inverse_dynamics, mass_matrix, needs_load, transmitting
 from dynid.dynamics.pinocchio_model import pinocchio_model
 from dynid.errors import InputError
 from dynid.estimation.advice import Advice
@@ -260,12 +261,15 @@ class IdentificationResult:
         return pandas.DataFrame(list(self.parameters)).set_index("name")
 
     def to_latex(self) -> str:
-        """:attr:`parameters` as a LaTeX table with booktabs rules."""
-        lines = [r"\begin{tabular}{lrrr}", r"\toprule", r"parameter & value & $\sigma$ & 95\,\% \\", r"\midrule"]
+        """:attr:`parameters` as a LaTeX table with booktabs rules: value, standard deviation, unit and 95 % interval."""
+        head = r"parameter & value & $\sigma$ & unit & 95\,\% \\"
+        lines = [r"\begin{tabular}{lrrlr}", r"\toprule", head, r"\midrule"]
+        units = dict(zip(self.robot.parameters.names, self.robot.parameters.units, strict=True))
         for one in self.parameters:
             interval = f"[{one['lower']:.5g}, {one['upper']:.5g}]"
             name = one["expression"].replace("_", r"\_")
-            lines.append(rf"{name} & {one['value']:.5g} & {one['sigma']:.2g} & {interval} \\")
+            unit = re.sub(r"\^(\d)", r"$^\1$", units.get(one["name"], ""))
+            lines.append(rf"{name} & {one['value']:.5g} & {one['sigma']:.2g} & {unit} & {interval} \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
     def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
@@ -285,14 +289,7 @@ class IdentificationResult:
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """``M(q)`` of bodies and rotors, ``(samples, joints, joints)``; ``q`` is ``(samples, joints)``."""
-        robot, poses = without_friction(self.model), np.atleast_2d(np.asarray(q, dtype=np.float64))
-        still = np.zeros((len(poses), robot.n_dof))
-        at_rest = inverse_dynamics(robot, poses, still, still)
-        columns = [
-            inverse_dynamics(robot, poses, still, np.broadcast_to(unit, still.shape)) - at_rest
-            for unit in np.eye(robot.n_dof)
-        ]
-        return np.stack(columns, axis=-1)
+        return mass_matrix(without_friction(self.model), q)
 
     def coriolis(self, q: ArrayLike, v: ArrayLike) -> Array:
         """``C(q, v) v``, the torque of Coriolis and centrifugal forces, ``(samples, joints)``."""

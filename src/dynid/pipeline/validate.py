@@ -50,14 +50,15 @@ def prediction_errors(
     if logs is None or not logs.samples:
         return None, None
     runner = Serial() if engine is None or logs.in_memory else engine
-    loaded = samples_under_load(run.robot.with_parameters(result.standard), logs.samples)
+    model = run.robot.with_parameters(result.standard)
+    loaded = samples_under_load(model, logs.samples)
     cut = (
         (lambda one: [one])
         if isinstance(runner, Serial)
         else partial(partitioned_samples, robot=run.robot, band_hz=run.judged_hz)
     )
     parts = [cut(one) for one in loaded]
-    work = partial(sum_errors, run.robot, result.standard, run.judged_hz)
+    work = partial(sum_errors, model, run.judged_hz)
     found = runner.map(work, [part for log in parts for part in log])
     sums = [log_sums(one, [next(found) for _ in log]) for one, log in zip(loaded, parts, strict=True)]
     return validation_of(run.robot, sums), reduce(operator.add, sums).motion

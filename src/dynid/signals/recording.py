@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dynid.arrays import Array, check_finite, check_shape, freeze, matrix
+from dynid.arrays import Array, check_finite, check_shape, freeze, matrix, per_joint
 from dynid.errors import InputError, UnknownNameError
 from dynid.finding import Finding
 
@@ -94,26 +94,6 @@ def checked_clock(time: Any) -> Array:
             f"time does not increase from row {k} ({array[k]:.9g} s) to row {k + 1} ({array[k + 1]:.9g} s), "
             "expected strictly increasing stamps"
         )
-    return array
-
-
-def per_joint(what: str, values: Sequence[float] | Mapping[str, float] | Array, joint_names: Sequence[str]) -> Array:
-    """One number per joint from a sequence in joint order or a table by joint name."""
-    if isinstance(values, Mapping):
-        for name in values:
-            if name not in joint_names:
-                raise UnknownNameError("joint", str(name), joint_names, what)
-        absent = [name for name in joint_names if name not in values]
-        if absent:
-            raise InputError(f"{what} lack joint '{absent[0]}'; given: {', '.join(values)}")
-        values = [values[name] for name in joint_names]
-    try:
-        array = freeze(values)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} are not numbers: {values!r}") from error
-    if array.shape != (len(joint_names),):
-        raise InputError(f"{array.size} {what} given, robot has {len(joint_names)} joints")
-    check_finite(what, array)
     return array
 
 

@@ -39,6 +39,7 @@ from dynid.validation.model_fit import (
     smooth_samples,
     with_rotors_alone,
 )
+from dynid.validation.position_zero import GAIN, find_zeros
 
 _UNEXPLAINED = 0.004  # share of squared torque that no rigid model explains before another reading is tried
 _GAIN = 0.25  # and what another reading has to leave of it
@@ -62,6 +63,10 @@ def misread_columns(recording: Recording, robot: Robot) -> list[Finding]:
         readings += [(turned.unexplained(sign=sign), "mirrored", (j,)), (turned.unexplained(), "motion", (j,))]
     readings += [(fit.unexplained(sign=sign), "torque", (j,)) for j, sign in enumerate(signs)]
     left, kind, joints = min(readings, key=itemgetter(0))
+    if left > _UNEXPLAINED and model.n_dof == model.n_joints:  # a column turned round is simpler than a zero that has moved
+        zeros = find_zeros(model, (q, v, a, tau), logged)
+        if zeros.left < GAIN * logged and (left > _GAIN * logged or zeros.left < GAIN * left):
+            return [zeros.finding(recording.joint_names, logged)]
     if left > _GAIN * logged:
         return []
     return [_finding(kind, tuple(recording.joint_names[j] for j in joints), left, logged)]
@@ -180,6 +185,19 @@ _RIDGE = 1e-12  # of scaled columns, for directions that the motion does not sho
 _DEPENDENT = 10.0  # filtered rows that count as one
 
 
+def _gravity_found(problem: _Problem, gravity: Array, described: float, hangs: bool) -> tuple[Array, float, float] | None:
+    """The gravity that explains the torque best, its error, and what it leaves unexplained; ``described`` is what ``gravity`` leaves."""
+    found = problem.gravity_from(gravity) if described > 0.0 else None
+    if described > _UNEXPLAINED_TILT * len(problem.y) and (found is None or found[2] > _OTHER_MOUNTING * described):
+        size = float(np.linalg.norm(gravity))
+        start = min((size * axis for axis in (*np.eye(3), *-np.eye(3))), key=problem.unexplained)
+        found = _better(found, problem.gravity_from(start))
+    if hangs and found is not None:
+        # negative masses under the opposite gravity weigh the same: only their inertia tells the two apart
+        found = _better(found, problem.gravity_from(-found[0]))
+    return found
+
+
 def tilted_base(recording: Recording, robot: Robot, *, hangs: bool = False) -> list[Finding]:
     """A tilt of the base that explains the torque clearly better than the described gravity.
 
@@ -191,14 +209,7 @@ def tilted_base(recording: Recording, robot: Robot, *, hangs: bool = False) -> l
     model = fitted_model(robot)
     problem = _Problem.of(model, few_rows(smooth_samples(longest_part(recording)), model))
     described = problem.unexplained(gravity)
-    found = problem.gravity_from(gravity) if described > 0.0 else None
-    if described > _UNEXPLAINED_TILT * len(problem.y) and (found is None or found[2] > _OTHER_MOUNTING * described):
-        size = float(np.linalg.norm(gravity))
-        start = min((size * axis for axis in (*np.eye(3), *-np.eye(3))), key=problem.unexplained)
-        found = _better(found, problem.gravity_from(start))
-    if hangs and found is not None:
-        # negative masses under the opposite gravity weigh the same: only their inertia tells the two apart
-        found = _better(found, problem.gravity_from(-found[0]))
+    found = _gravity_found(problem, gravity, described, hangs)
     if found is None:
         return []
     true, error, left = found

@@ -126,9 +126,8 @@ class Validation:
         return self.total.rmse
 
 
-def predict(robot: Robot, parameters: Parameters, samples: Samples) -> Array:
-    """Torque that the parameters give on the motion of the samples, ``(samples, joints)``."""
-    model = robot.with_parameters(parameters)
+def predict(model: Robot, samples: Samples) -> Array:
+    """Torque that a robot with its parameters needs on the motion of the samples, ``(samples, joints)``."""
     return _predict(model, with_memory(model, samples))
 
 
@@ -166,8 +165,8 @@ def validate(
     logs = as_logs(samples)
     if not logs:
         raise InputError("validation needs at least one set of samples, got none")
-    parameters = estimate.standard if isinstance(estimate, Estimate) else estimate
-    return validation_of(robot, [log_sums(log, [sum_errors(robot, parameters, band_hz, log)]) for log in logs])
+    model = robot.with_parameters(estimate.standard if isinstance(estimate, Estimate) else estimate)
+    return validation_of(robot, [log_sums(log, [sum_errors(model, band_hz, log)]) for log in logs])
 
 
 def log_sums(log: Samples | SampleStream, parts: Iterable[ErrorSums | None]) -> ErrorSums:
@@ -250,11 +249,9 @@ class ErrorSums:
             )
 
 
-def sum_errors(
-    robot: Robot, parameters: Parameters, band_hz: float | None, samples: Samples | SampleStream
-) -> ErrorSums | None:
+def sum_errors(model: Robot, band_hz: float | None, samples: Samples | SampleStream) -> ErrorSums | None:
     """One pass over the samples of a log, or of a partition of one; None where no row is left to judge."""
-    model, motion = robot.with_parameters(parameters), list[MotionRange]()
+    motion = list[MotionRange]()
 
     def own(time: Array) -> slice:
         return samples.own(time) if isinstance(samples, OwnSamples) else slice(0, len(time))

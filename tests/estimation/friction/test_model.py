@@ -11,8 +11,9 @@ from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.friction.estimates import estimate_under_load, friction_alone
 from dynid.estimation.friction.fit import fit_friction, fit_model, fit_residual_friction
-from dynid.estimation.friction.model import FrictionModel, outside
+from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.friction.rows import FrictionData
+from dynid.estimation.friction.search import outside
 from dynid.estimation.friction.selection import choose_friction, cross_validate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.result import Outcome

@@ -80,7 +80,7 @@ def test_a_joint_at_rest_keeps_its_friction() -> None:
     q = np.column_stack([np.minimum(t, 1.0), -0.5 * np.minimum(t, 1.0)])
     v = np.where(t[:, None] < 1.0, [1.0, -0.5], 0.0)
     samples = Samples(time=t, position=q, velocity=v, acceleration=np.zeros_like(q))
-    friction = predict(robot, robot.parameters, samples) - predict(bare, bare.parameters, samples)
+    friction = predict(robot, samples) - predict(bare, samples)
     np.testing.assert_allclose(friction[300:], np.tile([3.0, -4.0], (101, 1)), rtol=1e-9)
 
 
@@ -99,7 +99,7 @@ def test_only_the_distance_is_searched_for() -> None:
 def test_streams_remember_what_came_before() -> None:
     """Rows of a log in pieces are those of the whole log."""
     robot, one = sliding_robot(), sliding_motion()
-    one = one.with_torque(predict(robot, robot.parameters, one))
+    one = one.with_torque(predict(robot, one))
 
     class Pieces:
         def __iter__(self):
@@ -118,7 +118,7 @@ def test_the_choice_finds_it_and_its_distance(seed: int) -> None:
     """Simulated: Dahl's model itself makes the torque, with noise; friction auto takes a presliding model of that distance."""
     robot, one = sliding_robot(), sliding_motion(seed)
     rigid = robot.with_parameters({"fc1": 0.0, "fc2": 0.0})
-    torque = predict(rigid, rigid.parameters, one) + [3.0, 4.0] * dahl(one.position, np.array(DISTANCE))
+    torque = predict(rigid, one) + [3.0, 4.0] * dahl(one.position, np.array(DISTANCE))
     noisy = torque + 0.05 * np.random.default_rng(seed).standard_normal(torque.shape)
     plain = robot.with_effects([Viscous(), Coulomb(), Offset()])
     choice = choose_friction(plain, [one.with_torque(noisy)], row_filter=BandLimit(20.0))

@@ -90,8 +90,7 @@ class Store:
         try:
             stored = read_arrays(read_limited(path, "the file", memory_budget()), path)
             found = [
-                Channel(str(name), freeze(stored[f"columns{j}"], np.int64), freeze(stored[f"expansion{j}"]))
-                for j, name in enumerate(stored["names"])
+                _channel(str(name), stored[f"columns{j}"], stored[f"expansion{j}"]) for j, name in enumerate(stored["names"])
             ]
         except Exception as error:  # decoders raise nearly anything on damaged archives
             raise InputError(f"store '{self.folder}' has no readable channels.npz: {error}") from None
@@ -274,6 +273,14 @@ def create_store(folder: str | Path, run: IdentificationResult, channels: Sequen
         record = {"format": FORMAT, "fixed": fixed_hash(run), "robot": run.robot.name, "versions": versions()}
         write_json(change.stage / "store.json", record)
     return open_store(place)
+
+
+def _channel(name: str, columns: Any, expansion: Any) -> Channel:
+    """The columns of one triangle, which fit together."""
+    fits = columns.ndim == 1 and expansion.ndim == 2 and len(columns) == len(expansion) and columns.dtype.kind == "i"
+    if not fits or not np.isfinite(expansion).all() or not np.all((columns >= 0) & (columns < expansion.shape[1])):
+        raise ValueError(f"columns of channel '{name}' are not those of its expansion")
+    return Channel(name, freeze(columns, np.int64), freeze(expansion))
 
 
 def _partition(robot: str) -> str:

@@ -11,15 +11,18 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import re
 import select
+import selectors
 import socket
 import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from dynid.errors import DynidError, InputError
 
@@ -140,10 +143,42 @@ class StandardInput(Source):
         self._run(backlog, work)
 
 
-class Listener(Source):
-    """Lines from one sender at a time that connects to a socket; when it leaves, the next one is waited for.
+SILENT_S = 10.0
+"""A sender that is silent for so long gives way to one that has lines."""
+MOST_CONNECTIONS = 256
+"""Connections that may wait; the one that has said nothing for the longest goes first."""
+_NO_SENDER = re.compile(rb"(?:GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PRI) |[^\t\n\r -~\x80-\xff]")
+"""How a request of a browser or a handshake begins: a page that the user has open can send one, with lines of its own inside."""
 
-    After a resume the sender is told ``{"resume_from": t}`` when it connects: rows up to that stamp were taken.
+
+@dataclass(eq=False)
+class _Peer:
+    """A connection, and what it said before it became the sender."""
+
+    connection: socket.socket
+    heard_s: float
+    """When it last said something."""
+    said: bytes = b""
+    lines: Lines = field(default_factory=Lines)
+    wait_s: float = GATHER_S
+    chosen: bool = False
+    """Whether it is the sender."""
+
+    def receive(self) -> bytes:
+        """What it says now; nothing where it has left."""
+        try:
+            data = self.connection.recv(_READ)
+        except OSError:
+            return b""
+        self.heard_s = time.monotonic()
+        return data
+
+
+class Listener(Source):
+    """Lines from one sender at a time that connects to a socket; when it leaves or falls silent, the next one is taken.
+
+    The sender is the first connection that completes a line: those that say nothing, or slowly, keep nobody waiting. One that speaks
+    HTTP or TLS is closed. After a resume senders are told ``{"resume_from": t}`` when they connect: rows up to that stamp were taken.
     """
 
     def __init__(self, host: str, port: int, *, once: bool) -> None:
@@ -156,31 +191,100 @@ class Listener(Source):
         except OSError as error:
             self._socket.close()
             raise InputError(f"cannot listen on {self.name}: {error.strerror or error}") from None
-        self._socket.listen(4)
-        self._socket.settimeout(_POLL_S)
+        self._socket.listen(64)
+        self._socket.setblocking(False)
         self.port = int(self._socket.getsockname()[1])
         self._once = once
         self.connections = 0
+        """Senders so far."""
+        self.turned_away = 0
+        """Connections closed because they spoke HTTP or TLS."""
+        self._due: list[_Peer] = []
+        """Those that have a line and wait for their turn."""
 
     def start(self, backlog: Backlog, position: int, resume_from_s: float | None) -> None:
+        greeting = b"" if resume_from_s is None else json.dumps({"resume_from": resume_from_s}).encode() + b"\n"
+
         def work() -> None:
-            while not self._stopped.is_set():
+            with selectors.DefaultSelector() as ready:
+                ready.register(self._socket, selectors.EVENT_READ)
                 try:
-                    connection, _ = self._socket.accept()
-                except TimeoutError:
-                    continue
-                self.connections += 1
-                with connection:
-                    if resume_from_s is not None and self.connections == 1:
-                        connection.sendall(json.dumps({"resume_from": resume_from_s}).encode() + b"\n")
-                    if not self._hand_over(connection.fileno(), Lines(), backlog) or self._once:
-                        return
+                    self._listen(ready, backlog, greeting)
+                finally:
+                    for key in [*ready.get_map().values()]:
+                        _close(ready, key.fileobj)
+                    for peer in self._due:
+                        peer.connection.close()
 
         self._run(backlog, work)
+
+    def _listen(self, ready: selectors.BaseSelector, backlog: Backlog, greeting: bytes) -> None:
+        sender: _Peer | None = None
+        while not self._stopped.is_set():
+            for key, _ in ready.select(_POLL_S):
+                if key.data is not None and key.data.connection.fileno() < 0:
+                    continue  # it had to make room in this very round
+                if key.data is None:
+                    self._accept(ready, greeting if not self.connections else b"")
+                elif key.data is not sender:
+                    self._hear(ready, key.data)
+                elif not self._take(sender, backlog):
+                    _close(ready, sender.connection)
+                    sender = None
+                    if self._once or backlog.closed:
+                        return
+            if self._due and (sender is None or time.monotonic() - sender.heard_s > SILENT_S):
+                if sender is not None:
+                    _close(ready, sender.connection)
+                sender = self._due.pop(0)
+                sender.chosen = True
+                self.connections += 1
+                ready.register(sender.connection, selectors.EVENT_READ, sender)
+                made = sender.lines.cut(sender.said)
+                if made[0] and not backlog.put(Batch(time.perf_counter(), *made)):
+                    return
+
+    def _accept(self, ready: selectors.BaseSelector, greeting: bytes) -> None:
+        try:
+            connection, _ = self._socket.accept()
+            connection.setblocking(False)
+            connection.send(greeting)
+        except OSError:  # it has left already
+            return
+        ready.register(connection, selectors.EVENT_READ, _Peer(connection, time.monotonic()))
+        quiet = [key.data for key in ready.get_map().values() if key.data is not None and not key.data.chosen]
+        if len(quiet) > MOST_CONNECTIONS:
+            _close(ready, min(quiet, key=lambda peer: peer.heard_s).connection)
+
+    def _hear(self, ready: selectors.BaseSelector, peer: _Peer) -> None:
+        """What a connection says before it is the sender: up to its first line, and no request of a browser."""
+        data = peer.receive()
+        peer.said += data
+        foreign = _NO_SENDER.match(peer.said) is not None
+        self.turned_away += foreign
+        if foreign or not peer.said or len(peer.said) > LONGEST_LINE or len(self._due) >= MOST_CONNECTIONS:
+            _close(ready, peer.connection)
+        elif b"\n" in peer.said or not data:  # the rest waits with it
+            ready.unregister(peer.connection)
+            self._due.append(peer)
+
+    def _take(self, sender: _Peer, backlog: Backlog) -> bool:
+        """Put what the sender says into the backlog; False when it has left, or nobody takes lines any more."""
+        arrived_s = time.perf_counter()
+        time.sleep(sender.wait_s)
+        data = sender.receive()
+        sender.wait_s = GATHER_S if len(data) < _READ // 2 else 0.0  # more waits already
+        made = sender.lines.cut(data) if data else sender.lines.end()
+        return (not made[0] or backlog.put(Batch(arrived_s, *made))) and bool(data)
 
     def stop(self) -> None:
         super().stop()
         self._socket.close()
+
+
+def _close(ready: selectors.BaseSelector, connection: Any) -> None:
+    ready.unregister(connection)
+    connection.close()
 
 
 class McapFile(Source):
@@ -283,6 +387,11 @@ class Backlog:
     def waiting(self) -> int:
         """Lines that wait now."""
         return self._waiting
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more lines are taken."""
+        return self._closed
 
     def put(self, batch: Batch) -> bool:
         """Add lines, after waiting for room; False once the backlog is closed."""

@@ -62,7 +62,11 @@ def load_rows(run: IdentificationResult, one: Samples, place: Frame, tool: Array
     held = np.zeros(10) if tool is None else matrix("tool", tool, (10,))
     Y = regressor_of(robot, one)
     columns = load_columns(robot, place, Y)
-    rest = one.torque - predict(robot, run.estimate.standard, with_memory(robot, one)) - columns[..., :10] @ held
+    rest = (
+        one.torque
+        - predict(robot.with_parameters(run.estimate.standard), with_memory(robot, one))
+        - columns[..., :10] @ held
+    )
     joints, lift = range(robot.n_dof), run.estimate.base.lift
     blocks = [np.column_stack([columns[:, j], rest[:, j]]) for j in joints]
     model = [np.column_stack([Y[:, j] @ lift, one.torque[:, j]]) for j in joints]

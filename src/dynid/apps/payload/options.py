@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -111,7 +112,11 @@ class PayloadSettings(Reading):
 
         self.refuse_sensor()
         phi = None if self.tool is None else read_json(Path(self.tool), "file of --tool").get("phi")
-        known = isinstance(phi, list) and len(phi) == 10 and all(isinstance(value, int | float) for value in phi)
+        known = (
+            isinstance(phi, list)
+            and len(phi) == 10
+            and all(isinstance(value, int | float) and math.isfinite(value) for value in phi)
+        )
         if self.tool is not None and not known:
             raise InputError(
                 f"'{self.tool}' has no ten numbers under 'phi', expected what 'dynid payload ... --json' prints"

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an earlier identification.", show_default=False)],
-    to: Annotated[str, typer.Option("--to", help="Formats, separated by commas: urdf, mjcf, sdf, c, json.")] = "urdf",
+    to: Annotated[
+        str, typer.Option("--to", help="Formats, separated by commas: urdf, mjcf, sdf, json, c, cpp, python, matlab, latex.")
+    ] = "urdf",
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Folder to write into; default: the run's own.", show_default=False),
@@ -29,6 +31,24 @@ def export(
     allow_inconsistent: Annotated[
         bool, typer.Option("--allow-inconsistent", help="Write links that are not physically consistent.")
     ] = False,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--prefix",
+            metavar="NAME_",
+            help="Before the names of functions; default: the robot's name in C.",
+            show_default=False,
+        ),
+    ] = None,
+    samples: Annotated[
+        int,
+        typer.Option(
+            "--samples",
+            metavar="N",
+            help="Write N consistent models besides, drawn from the uncertainty.",
+            show_default=False,
+        ),
+    ] = 0,
     json: AsJson = False,
 ) -> None:
     """Write the identified model, reload it and compare its torque with what was identified.
@@ -36,8 +56,9 @@ def export(
     Proven is the torque of what the format holds; beside it stands, joint by joint, how far the whole torque differs, because urdf
     and sdf have no place for rotor inertia, and no simulator's joint one for offsets and friction other than damping and dry friction.
 
-    urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c is inverse dynamics, inertia
-    matrix, gravity, Coriolis and friction as C99 without dependencies; json holds all parameters, friction, base parameters
+    urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c, cpp, python and matlab are
+    functions without dependencies (Python: NumPy alone): inverse and forward dynamics, inertia matrix, gravity, Coriolis vector and matrix
+    (Christoffel) and friction; latex is a table of the base parameters; json holds all parameters, friction, base parameters
     and (in an npz beside it) their covariance. The body on a force/torque sensor is written as urdf, mjcf, json or in a vendor's form
     (franka, ur, kuka, abb, fanuc, yaskawa). Ends with 1 where a file, read again, does not have the identified torque; with 2 where a
     format cannot hold the model, the others being written.
@@ -49,7 +70,8 @@ def export(
 
     known = load_result(run, with_samples=True)
     refusals: list[str] = []
-    written = export_models(known, output or run, to.split(","), allow_inconsistent=allow_inconsistent, refusals=refusals)
+    options: dict[str, Any] = {"allow_inconsistent": allow_inconsistent, "prefix": prefix, "samples": samples}
+    written = export_models(known, output or run, to.split(","), **options, refusals=refusals)
     if json:
         show_json(_as_dict(written) | {"refusals": refusals})
     else:

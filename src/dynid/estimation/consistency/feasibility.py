@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_shape, freeze
-from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states_within_limits
+from dynid.dynamics.inverse_dynamics import mass_matrix, random_states_within_limits
 from dynid.errors import InputError
 from dynid.estimation.consistency.certificate import REACH, Certificate, exactly_consistent
 from dynid.estimation.consistency.consistent_set import MARGIN
@@ -382,19 +382,10 @@ def combination_text(combination: Sequence[tuple[str, float]]) -> str:
 def check_mass_matrix(
     robot: Robot, parameters: Parameters | ArrayLike, n_positions: int = 200, seed: int = 0
 ) -> MassMatrixCheck:
-    """Eigenvalues of ``M(q)`` of a full parameter set (``lift beta`` of base values) at random positions within the limits.
-
-    ``M(q)`` is ``tau(q, 0, e_j) - tau(q, 0, 0)``, column by column.
-    """
+    """Eigenvalues of ``M(q)`` of a full parameter set (``lift beta`` of base values) at random positions within the limits."""
     values = parameters.values if isinstance(parameters, Parameters) else np.asarray(parameters, dtype=np.float64)
     check_shape("parameters", values, (len(robot.parameters),))
-    n = robot.n_dof
     q, _, _ = random_states_within_limits(robot, n_positions, seed)
-    a = np.vstack([np.eye(n), np.zeros((1, n))])
-    positions = np.repeat(q, n + 1, axis=0)
-    accelerations = np.tile(a, (n_positions, 1))
-    still, model = np.zeros_like(accelerations), robot.with_parameters(robot.parameters.with_values(values))
-    tau = inverse_dynamics(model, positions, still, accelerations, still).reshape(n_positions, n + 1, n)
-    M = np.swapaxes(tau[:, :n] - tau[:, n:], 1, 2)
+    M = mass_matrix(robot.with_parameters(robot.parameters.with_values(values)), q)
     eigenvalues = np.linalg.eigvalsh(0.5 * (M + np.swapaxes(M, 1, 2)))[:, 0]
     return MassMatrixCheck(float((eigenvalues > 0.0).mean()), float(eigenvalues.min()), n_positions)

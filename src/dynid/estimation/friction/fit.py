@@ -24,9 +24,9 @@ from functools import cached_property
 import numpy as np
 
 from dynid.arrays import Array, BoolArray, freeze
-from dynid.estimation.friction.model import FrictionModel, Solution, Solver, outside
+from dynid.estimation.friction.model import FrictionModel, Solution
 from dynid.estimation.friction.rows import MOST_ROWS, FrictionData
-from dynid.estimation.friction.search import passive_solution
+from dynid.estimation.friction.search import Solver, outside, passive_solution
 from dynid.estimation.linear import used_alone
 from dynid.estimation.result import Estimate
 from dynid.model.effects.effect import Effect

@@ -20,8 +20,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, transmitting
 from dynid.estimation.friction.fit import FrictionFit, Linearised, linear_moves
-from dynid.estimation.friction.model import outside
 from dynid.estimation.friction.rows import Log
+from dynid.estimation.friction.search import outside
 from dynid.model.robot import Robot
 
 LEAST_OUTSIDE = 0.05

@@ -294,12 +294,16 @@ class FrictionData:
 
     def rigid_torque(self, parameters: Parameters) -> list[Array]:
         """Torque that joints transmit at every sample of each log."""
-        values = self.rigid.parameters.with_values([parameters[name] for name in self.rigid.parameters.names])
-        robot = transmitting(self.rigid.with_parameters(values))
+        known = self._transmitting.parameters
+        robot = self._transmitting.with_parameters(known.with_values([parameters[name] for name in known.names]))
         return [
             inverse_dynamics(robot, log.samples.position, log.samples.velocity, log.samples.acceleration)
             for log in self.logs
         ]
+
+    @cached_property
+    def _transmitting(self) -> Robot:
+        return transmitting(self.rigid)
 
     @cached_property
     def held_torque(self) -> list[Array]:

@@ -1,4 +1,4 @@
-"""The two searches of a friction fit: passive values by least squares, and the nonlinear parameters around them.
+"""The two searches of a friction fit, passive values by least squares and the nonlinear parameters around them, and the solve in them.
 
     minimise || A x - y ||^2      subject to   G x >= 0
 
@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import scipy.linalg
 
-from dynid.arrays import Array, BoolArray
+from dynid.arrays import Array, BoolArray, IntArray
+from dynid.regression.independence import SPANNED, orthonormal_basis
 
 BROKEN = 1e-9
 """Part of the size of a row's terms by which it may be negative: round-off."""
@@ -181,3 +183,84 @@ def _step(gradient: Array, hessian: Array, free: BoolArray, damping: float) -> A
     step = np.zeros_like(gradient)
     step[free] = -np.linalg.solve(H + damping * np.diag(size), gradient[free])
     return np.clip(step, -LARGEST_STEP, LARGEST_STEP)
+
+
+class Solver:
+    """Least squares over columns ``A = Q R``; directions that the rows do not show stay at zero."""
+
+    def __init__(self, Q: Array, R: Array, order: IntArray | None = None) -> None:
+        """``order`` are the numbers of the columns that ``R`` has, where they stand in another order."""
+        size = np.linalg.norm(R, axis=0)
+        self._size = np.where(size > 0.0, size, 1.0)
+        self._Q, self._R = Q, R / self._size
+        self._order = np.arange(R.shape[1]) if order is None else order
+        diagonal = np.abs(np.diag(self._R))
+        self._regular = len(diagonal) == R.shape[1] > 0 and bool(diagonal.min() > SPANNED * diagonal.max())
+
+    @classmethod
+    def over(cls, A: Array) -> Solver:
+        """Over the columns of a matrix."""
+        return cls(*np.linalg.qr(A))
+
+    @property
+    def n_columns(self) -> int:
+        return len(self._order)
+
+    def solve(self, right: Array) -> Array:
+        """The solution for every right side."""
+        found = np.zeros((self.n_columns, *right.shape[1:]))
+        if not self.n_columns:
+            return found
+        inside = self._Q.T @ right
+        if self._regular:
+            # small: the checks around it would take longer; by rows, as R lies in memory
+            own, _ = scipy.linalg.lapack.dtrtrs(self._R.T, inside, lower=1, trans=1)
+        else:
+            own = np.linalg.lstsq(self._R, inside, rcond=SPANNED)[0]
+        found[self._order] = own / (self._size if right.ndim == 1 else self._size[:, None])
+        return found
+
+    def predicted(self, x: Array) -> Array:
+        """``A x``."""
+        return np.asarray(self._Q @ (self._R @ (self._size * x[self._order])))
+
+    def passive(self, x: Array, G: Array, guess: BoolArray | None = None) -> tuple[Array, BoolArray | None, Array]:
+        """The best solution with ``G x >= 0``, the rows that hold it, and a basis of the columns that are left to move.
+
+        ``x`` is the unconstrained solution, which stays where it has it already; ``guess`` are rows that may hold the other.
+        """
+        if not self.n_columns:
+            return x, None, self.span
+        G = G[:, self._order] / self._size
+        # columns before the first that the rows are about follow by themselves
+        first = int(np.argmax(G.any(axis=0))) if self._regular else 0
+        R = self._R[first:, first:]
+        if not self._regular:  # what the rows do not show moves at next to no cost
+            R = np.asarray(np.linalg.qr(np.vstack([R, 1e-7 * np.abs(R).max() * np.eye(R.shape[1])]), mode="r"))
+        free = self._size * x[self._order]
+        found = passive_solution(free[first:], R, G[:, first:], guess)
+        if found is None:
+            return x, None, self.span
+        held, moved = np.array(free), found[0] - free[first:]
+        held[first:] = found[0]
+        if first:
+            held[:first] -= np.linalg.solve(self._R[:first, :first], self._R[:first, first:] @ moved)
+        rows = G[found[1], first:]
+        if self._regular:
+            U, s, _ = np.linalg.svd(np.linalg.solve(R.T, rows.T))
+            left = U[:, int(np.count_nonzero(s > SPANNED * s.max(initial=0.0))) :]  # no row where only round-off held it
+        else:
+            left = orthonormal_basis(self._R @ scipy.linalg.null_space(rows))
+        x = np.empty_like(x)
+        x[self._order] = held / self._size
+        return x, found[1], np.hstack([self._Q[:, :first], self._Q[:, first:] @ left])
+
+    @property
+    def span(self) -> Array:
+        """An orthonormal basis of all columns."""
+        return self._Q if self._regular else np.asarray(self._Q @ orthonormal_basis(self._R))
+
+
+def outside(basis: Array, columns: Array) -> Array:
+    """What is left of columns beside what an orthonormal basis can make up for."""
+    return columns - basis @ (basis.T @ columns)

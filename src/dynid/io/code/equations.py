@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array
 from dynid.dynamics.joint_effects import effect_gains, rotor_matrix
-from dynid.io.code.expressions import Expression, Graph, symbolic_signals
+from dynid.io.code.expressions import Expression, Graph, derivative, symbolic_signals
 from dynid.model.effects.effect import Effect, Motion
 from dynid.model.inertia import change_of_frame, pseudo_inertia
 from dynid.model.joint import Joint, axis_point, pitch
@@ -178,6 +178,33 @@ class SymbolicRobot:
             ahead = _objects([U[z, x], U[z, y], difference]) @ _objects([S[x, y], S[y, y], S[y, z]])
             n[x] = n[x] + (ahead - U[y, [x, z]] @ S[z, [x, z]])
         return f, n
+
+    def coriolis_matrix(self, q: Vector, v: Vector) -> Matrix:
+        """``C_ij = sum_k c_ijk v_k`` by Christoffel symbols of the first kind: ``c(q, v)`` is quadratic in ``v``, so ``C = 1/2 dc/dv``."""
+        vector = self.rigid_torque(q, v, self.constants(np.zeros(len(v))), gravity=False)
+        return np.stack([_objects(derivative(vector, speed)) * 0.5 for speed in v], axis=1)
+
+    def acceleration(self, q: Vector, v: Vector, torque: Vector) -> Vector:
+        """``M^-1 (tau - c - g - friction)``, by ``M = L D L^T``; friction at the sliding sign of the speed."""
+        n = self.robot.n_dof
+        still = self.constants(np.zeros(n))
+        M = self.mass_matrix(q)
+        rest = torque - self.transmitted_torque(q, v, still) - self.friction(q, v, still, still)
+        L, D = self.constants(np.eye(n)), self.constants(np.zeros(n))
+        for j in range(n):
+            D[j] = M[j, j] - sum((L[j, k] * L[j, k] * D[k] for k in range(j)), start=self.graph.constant(0.0))
+            for i in range(j + 1, n):
+                known = sum((L[i, k] * L[j, k] * D[k] for k in range(j)), start=self.graph.constant(0.0))
+                L[i, j] = (M[i, j] - known) / D[j]
+        x = rest.copy()
+        for i in range(n):
+            for k in range(i):
+                x[i] = x[i] - L[i, k] * x[k]
+        x = _objects([x[i] / D[i] for i in range(n)])
+        for i in range(n - 1, -1, -1):
+            for k in range(i + 1, n):
+                x[i] = x[i] - L[k, i] * x[k]
+        return x
 
     def mass_matrix(self, q: Vector) -> Matrix:
         """Composite bodies: the force that a unit acceleration of each joint needs, carried to the joints below it."""

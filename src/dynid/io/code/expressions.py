@@ -1,4 +1,4 @@
-"""Scalar expressions that become C: built like numbers, shared where they are equal, folded where they are known.
+"""Scalar expressions that become code: built like numbers, shared where they are equal, folded where they are known.
 
 Equal expressions are one object, so a common part is computed once; products with zero and one vanish while they are built.
 That is what makes straight-line code of a recursion short. The formulas of joint effects are evaluated over such expressions, so
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partialmethod, reduce
 from typing import Any
 
@@ -60,6 +61,30 @@ _COMPARISONS: Mapping[str, Callable[[float, float], Any]] = {
 }
 _LONGEST = 12
 """Operations that one line of C may hold."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one language writes what is not the same in all of them.
+
+    Args:
+        local: before a name that is given its value; empty where none is needed.
+        operators: those that are written otherwise than in C: a word between both sides, or a text with ``{0}`` and ``{1}``.
+        calls: functions of other names than in C.
+        sign: of ``{0}``.
+        select: ``{1}`` where ``{0}`` holds, else ``{2}``; each of them in brackets where it needs any.
+        end: of a statement.
+    """
+
+    local: str = "const double "
+    operators: Mapping[str, str] = field(default_factory=dict)
+    calls: Mapping[str, str] = field(default_factory=dict)
+    sign: str = "(double)(({0} > 0.0) - ({0} < 0.0))"
+    select: str = "{0} ? {1} : {2}"
+    end: str = ";"
+
+
+C = Dialect()
 
 
 class Expression:
@@ -250,8 +275,8 @@ class Graph:
         return one if one is other else self.node("select", asked, one, other)
 
 
-def straight_line(outputs: Mapping[str, Expression], temporary: str = "t") -> list[str]:
-    """C statements that compute the outputs: shared and long parts into temporaries, then the outputs themselves."""
+def straight_line(outputs: Mapping[str, Expression], dialect: Dialect = C, temporary: str = "t") -> list[str]:
+    """Statements that compute the outputs: shared and long parts into temporaries, then the outputs themselves."""
     order = reachable(outputs.values())
     uses: dict[int, int] = {}
     for node in order:
@@ -263,17 +288,39 @@ def straight_line(outputs: Mapping[str, Expression], temporary: str = "t") -> li
     size: dict[int, int] = {}
     lines: list[str] = []
     for node in order:
-        text, precedence = _text(node, written)
+        text, precedence = _text(node, written, dialect)
         size[node.number] = 1 + sum(size[argument.number] for argument in node.arguments if argument.arguments)
         leaf = node.kind in ("constant", "input")
         if not leaf and (uses[node.number] > 1 or size[node.number] > _LONGEST):
             name = f"{temporary}{len(lines)}"
-            lines.append(f"const double {name} = {text};")
+            lines.append(f"{dialect.local}{name} = {text}{dialect.end}")
             text, precedence = name, 9
             size[node.number] = 0
         written[node.number] = text, precedence
-    lines.extend(f"{name} = {written[node.number][0]};" for name, node in outputs.items())
+    lines.extend(f"{name} = {written[node.number][0]}{dialect.end}" for name, node in outputs.items())
     return lines
+
+
+def derivative(outputs: Iterable[Expression], variable: Expression) -> list[Expression]:
+    """Slopes of polynomials of a variable; what is divided by it, or a function of it, is refused."""
+    wanted = list(outputs)
+    slope: dict[int, Expression] = {}
+    zero = variable.graph.constant(0.0)
+    for node in reachable(wanted):
+        inside = [slope[argument.number] for argument in node.arguments]
+        if node is variable:
+            slope[node.number] = variable.graph.constant(1.0)
+        elif all(one is zero for one in inside):
+            slope[node.number] = zero
+        elif node.kind in ("add", "sub"):
+            slope[node.number] = inside[0] + inside[1] if node.kind == "add" else inside[0] - inside[1]
+        elif node.kind == "negative":
+            slope[node.number] = -inside[0]
+        elif node.kind == "mul":
+            slope[node.number] = inside[0] * node.arguments[1] + node.arguments[0] * inside[1]
+        else:
+            raise InputError(f"'{node.kind}' of {variable.text} cannot be differentiated here, expected a polynomial of it")
+    return [slope[node.number] for node in wanted]
 
 
 def inputs_of(outputs: Iterable[Expression]) -> set[str]:
@@ -293,8 +340,8 @@ def reachable(outputs: Iterable[Expression]) -> list[Expression]:
     return [found[number] for number in sorted(found)]
 
 
-def _text(node: Expression, written: Mapping[int, tuple[str, int]]) -> tuple[str, int]:
-    """C for one node and how tightly it binds."""
+def _text(node: Expression, written: Mapping[int, tuple[str, int]], dialect: Dialect) -> tuple[str, int]:
+    """Text of one node and how tightly it binds."""
 
     def inner(argument: Expression, least: int) -> str:
         text, precedence = written[argument.number]
@@ -308,15 +355,17 @@ def _text(node: Expression, written: Mapping[int, tuple[str, int]]) -> tuple[str
     if kind == "negative":
         return f"-{inner(arguments[0], 8)}", 7
     if kind == "call":
-        return f"{node.text}({', '.join(inner(argument, 0) for argument in arguments)})", 9
+        name = dialect.calls.get(node.text, node.text)
+        return f"{name}({', '.join(inner(argument, 0) for argument in arguments)})", 9
     if kind == "sign":
-        x = inner(arguments[0], 5)
-        return f"(double)(({x} > 0.0) - ({x} < 0.0))", 7
+        return dialect.sign.format(inner(arguments[0], 5)), 7
     if kind == "select":
-        return f"{inner(arguments[0], 3)} ? {inner(arguments[1], 1)} : {inner(arguments[2], 1)}", 0
-    precedence = _PRECEDENCE[kind]
+        return dialect.select.format(*(inner(one, least) for one, least in zip(arguments, (3, 1, 1), strict=True))), 0
+    precedence, operator_text = _PRECEDENCE[kind], dialect.operators.get(kind, _BINARY[kind])
+    if "{" in operator_text:
+        return operator_text.format(inner(arguments[0], 0), inner(arguments[1], 0)), 9
     left, right = inner(arguments[0], precedence), inner(arguments[1], precedence + 1)
-    return f"{left} {_BINARY[kind]} {right}", precedence
+    return f"{left} {operator_text} {right}", precedence
 
 
 # Formulas of effects ------------------------------------------------------------------------------

@@ -374,6 +374,13 @@ def cut_to_dynamics(root: Element, folder: Path, where: str) -> list[str]:
         for actuator in list(actuators):
             if "joint" not in actuator.attrib or actuator.tag == "plugin":
                 actuators.remove(actuator)
+    _cut_assets(root, meshes)
+    _fix_mesh_folder(root, folder, where)
+    return needs_mesh
+
+
+def _cut_assets(root: Element, meshes: set[str]) -> None:
+    """Keep the meshes that weigh, without their looks."""
     for asset in root.findall("asset"):
         for child in list(asset):
             name = child.get("name") or Path(child.get("file", "")).stem
@@ -382,8 +389,6 @@ def cut_to_dynamics(root: Element, folder: Path, where: str) -> list[str]:
             else:
                 for attribute in ("material", "plugin"):
                     child.attrib.pop(attribute, None)
-    _fix_mesh_folder(root, folder, where)
-    return needs_mesh
 
 
 def cut_to_shapes(root: Element, folder: Path, where: str) -> Path:

@@ -86,7 +86,7 @@ def predicted(name: str, identified: Robot, samples: Samples, band_hz: float | N
     if samples.load is None:
         samples = with_transmitted_load(identified, samples)
     samples = with_memory(identified, samples)
-    prediction = predict(identified, identified.parameters, samples)
+    prediction = predict(identified, samples)
     friction = np.zeros_like(prediction)
     values = _friction_values(identified)
     if values.any():

@@ -1,0 +1,197 @@
+"""The functions of one robot, before they are written in a language: what each takes, what it fills, and what it must return.
+
+    tau = M(q) a + C(q, v) v + g(q) + friction(q, v, a, load)
+
+``coriolis_matrix`` is that of Christoffel symbols, so ``dM/dt - 2 C`` is skew; robots on a floating base, whose velocities are no rates of
+coordinates, have none. ``forward_dynamics`` takes friction at the sliding sign of the speed; where friction depends on the load, which
+depends on the acceleration, there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.arrays import Array
+from dynid.dynamics.inverse_dynamics import inverse_dynamics, needs_load, random_states_within_limits, transmitting
+from dynid.dynamics.joint_effects import rotor_matrix
+from dynid.dynamics.regressors import static_regressor
+from dynid.errors import InputError
+from dynid.io.code.equations import SymbolicRobot
+from dynid.io.code.expressions import C, Dialect, Expression, inputs_of, straight_line
+from dynid.io.robots.proof import SMALLEST_SHARE, largest_gap
+from dynid.io.robots.simulator_joint import refuse_inconsistent
+from dynid.model.friction import without_friction
+from dynid.model.robot import Robot
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+Call: TypeAlias = Callable[[str, Sequence[Array], tuple[int, ...]], Array]
+"""Evaluates a function by name at states ``(states, ..)`` into an array of a shape."""
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """One function: what it takes, what it fills and its purpose."""
+
+    arguments: tuple[tuple[str, int], ...]
+    output: str
+    shape: tuple[int, ...]
+    values: NDArray[np.object_]
+    inputs: frozenset[str]
+    purpose: str
+
+    @property
+    def size(self) -> int:
+        """Numbers that it fills."""
+        return int(np.prod(self.shape))
+
+    def statements(self, target: Callable[[int], str], dialect: Dialect = C) -> list[str]:
+        """Its code with inputs as local names ``q0 ..``; ``target`` names the place of each output."""
+        outputs = {target(k): value for k, value in enumerate(self.values)}
+        lines = straight_line(outputs, dialect)
+        for letter, _ in self.arguments:
+            lines = [re.sub(rf"\b{letter}\[(\d+)\]", rf"{letter}\1", line) for line in lines]
+        return lines
+
+    def used(self, letter: str, size: int) -> list[int]:
+        """Which entries of an argument it needs."""
+        return [k for k in range(size) if f"{letter}[{k}]" in self.inputs]
+
+
+def robot_functions(robot: Robot) -> dict[str, Function]:
+    """Every function of a robot, by its name."""
+    symbols = SymbolicRobot.of(robot)
+    (q, v, a), n = symbols.motion(), robot.n_dof
+    still, load, torque = symbols.constants(np.zeros(n)), symbols.inputs("load", n), symbols.inputs("tau", n)
+    carried = symbols.transmitted_torque(q, v, a)
+    total = carried + symbols.rotor_torque(a) + symbols.friction(q, v, a, carried)
+    position, velocity, acceleration, loads = ("q", robot.n_position), ("v", n), ("a", n), ("load", n)
+    found = {
+        "inverse_dynamics": _function(
+            (position, velocity, acceleration),
+            "tau",
+            total,
+            "tau = M(q) a + C(q, v) v + g(q) + friction: torque of a motion",
+        ),
+        "mass_matrix": _function((position,), "M", symbols.mass_matrix(q), "inertia matrix with rotor inertias"),
+        "gravity": _function((position,), "tau", symbols.rigid_torque(q, still, still), "torque that holds against gravity"),
+        "coriolis": _function(
+            (position, velocity),
+            "tau",
+            symbols.rigid_torque(q, v, still, gravity=False),
+            "Coriolis and centrifugal torque c(q, v) = C(q, v) v",
+        ),
+        "friction": _function(
+            (position, velocity, acceleration, loads),
+            "tau",
+            symbols.friction(q, v, a, load),
+            "friction and offsets; load is the torque that the joints transmit",
+        ),
+    }
+    if not robot.floating:
+        found["coriolis_matrix"] = _function(
+            (position, velocity), "C", symbols.coriolis_matrix(q, v), "C(q, v) by Christoffel symbols: dM/dt - 2 C is skew"
+        )
+    if not load_dependent(found):
+        found["forward_dynamics"] = _function(
+            (position, velocity, ("tau", n)), "a", symbols.acceleration(q, v, torque), "acceleration under a torque"
+        )
+    return found
+
+
+def load_dependent(functions: dict[str, Function]) -> bool:
+    """Whether friction depends on the torque that the joints transmit."""
+    return any(name.startswith("load[") for name in functions["friction"].inputs)
+
+
+def _function(arguments: Sequence[tuple[str, int]], output: str, values: NDArray[np.object_], purpose: str) -> Function:
+    flat: NDArray[np.object_] = values.ravel()
+    expressions: list[Expression] = flat.tolist()
+    return Function(tuple(arguments), output, values.shape, flat, frozenset(inputs_of(expressions)), purpose)
+
+
+def check_written(
+    robot: Robot,
+    path: str | os.PathLike[str],
+    suffix: str,
+    prefix: str,
+    allow_inconsistent: bool,
+    functions: dict[str, Function],
+) -> list[str]:
+    """Refuse what cannot be written as source; otherwise the notes on it."""
+    if Path(path).suffix != suffix:
+        raise InputError(f"cannot write source to '{path}': expected the suffix {suffix}")
+    if prefix and not _NAME.fullmatch(prefix):
+        raise InputError(f"prefix '{prefix}' cannot begin a name in C, expected letters, digits and underscores")
+    notes = refuse_inconsistent(robot, allow_inconsistent)
+    if load_dependent(functions):
+        notes.append(
+            "friction depends on load: inverse_dynamics takes the torque without friction and rotor inertia for it, and "
+            "forward_dynamics is not written"
+        )
+    if robot.floating:
+        notes.append("a floating base has no coriolis_matrix of Christoffel symbols: it is not written")
+    return notes
+
+
+def refuse_loops(robot: Robot) -> None:
+    """One sentence for robots whose equations are not written as source."""
+    if robot.loops:
+        raise InputError(
+            f"robot '{robot.name}' has closed loops ({', '.join(robot.loops.names)}), which are not written to source; "
+            "export it as mjcf, urdf or json"
+        )
+
+
+def name_of(robot: str) -> str:
+    """A robot's name as one that every language takes."""
+    name = re.sub(r"\W+", "_", robot, flags=re.ASCII).strip("_") or "robot"
+    return name if name[0].isalpha() else f"robot_{name}"
+
+
+def function_gap(robot: Robot, call: Call, n_states: int = 100, seed: int = 0) -> float:
+    """Largest relative difference between written functions and Python, on random states.
+
+    Every function counts. Parts of the torque are compared with the whole of it, entries of matrices with those of the inertia matrix
+    ``sqrt(M_jj M_kk)``, where diagonal entries count as no less than a share of the largest entry
+    (:data:`~dynid.io.robots.proof.SMALLEST_SHARE`): a link without inertia leaves nothing but rounding there.
+    """
+    q, v, a = random_states_within_limits(robot, n_states, seed)
+    still = np.zeros_like(v)
+    load, frictionless = (inverse_dynamics(one, q, v, a) for one in (transmitting(robot), without_friction(robot)))
+    total = inverse_dynamics(robot, q, v, a, load)
+    gravity = inverse_dynamics(robot, q, still, still, effects=False)
+
+    def coriolis(speed: Array) -> Array:
+        return inverse_dynamics(robot, q, speed, still, effects=False) - gravity
+
+    expected = {
+        "inverse_dynamics": ((q, v, a), total),
+        "gravity": ((q,), gravity),
+        "coriolis": ((q, v), coriolis(v)),
+        "friction": ((q, v, a, load), total - frictionless),
+    }
+    gaps = [largest_gap(ours, call(name, given, ours.shape), total) for name, (given, ours) in expected.items()]
+    inertia, _ = static_regressor(robot, q)
+    M = inertia @ robot.parameters.values[: robot.parameters.n_inertial] + rotor_matrix(robot)
+    diagonal = np.abs(np.diagonal(M, axis1=1, axis2=2)).max(axis=0)
+    size = np.sqrt(np.maximum(diagonal, SMALLEST_SHARE * np.abs(M).max()))
+    scale = np.where((both := np.outer(size, size)) > 0.0, both, 1.0)
+    gaps.append(float((np.abs(call("mass_matrix", (q,), M.shape) - M).max(axis=0) / scale).max()))
+    if not needs_load(robot):
+        bias = inverse_dynamics(robot, q, v, still)
+        answer = call("forward_dynamics", (q, v, total), a.shape)
+        gaps.append(largest_gap(total, np.einsum("nij,nj->ni", M, answer) + bias))
+    if not robot.floating:  # C e_j = (c(v + e_j) - c(v) - c(e_j)) / 2, of the symmetric form that c is made of
+        at_v, units = coriolis(v), np.eye(robot.n_dof)
+        C = 0.5 * np.stack([coriolis(v + e) - at_v - coriolis(still + e) for e in units], axis=-1)
+        fastest = 1.0 + np.abs(v).max()
+        gaps.append(float((np.abs(call("coriolis_matrix", (q, v), C.shape) - C).max(axis=0) / (scale * fastest)).max()))
+    return max(gaps)
