@@ -393,6 +393,7 @@ def widen_by_blocks(found: Estimate, rows: RowSource, samples: Sequence[Samples]
         edges = np.linspace(one.time[0], one.time[-1], max(2, BLOCKS // len(samples)) + 1)[1:-1]
         own = np.zeros((len(edges) + 1, base.n_base))
         for chunk in log.passes():
+            assert chunk.time is not None
             place = np.searchsorted(edges, chunk.time)
             for block, X, weight in zip(chunk.blocks, bases, w, strict=True):
                 A = weight * block[:, :-1] @ X
