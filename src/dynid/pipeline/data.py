@@ -26,7 +26,7 @@ from dynid.signals.recording import Recording, StaticRecording, WrenchRecording
 from dynid.signals.stream import RecordingStream
 from dynid.validation.torque_channels import DEAD, UNIT
 
-READ_NAMES = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "side", "rate_hz", "episode", "topic")
+READ_NAMES = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "side", "zero", "rate_hz", "episode", "topic")
 """Options of a run that the reader takes as they are."""
 
 

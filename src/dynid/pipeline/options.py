@@ -157,6 +157,13 @@ class Reading:
         example="motor",
         only_for=(TORQUE,),
     )
+    zero: Mapping[str, float] = reading_option(
+        {},
+        "What the log reads where the description has the joint's zero, rad or m: it is subtracted from position; repeat for several.",
+        Table("JOINT=VALUE"),
+        example={"elbow": 1.5708},
+        only_for=(TORQUE,),
+    )
     ignore_torque: tuple[str, ...] = reading_option(
         (),
         "Joint whose torque is not used: its rows are in no fit and its errors are not counted; repeat for several. Channels that hold "
@@ -304,7 +311,8 @@ class Settings(Reading, Model):
         "sdp",
         "Estimator; sdp, the default, keeps every link physically consistent. Others: ols, wls, robust, tls, ridge, essential, "
         "recursive, iv, bpfc (least squares, then the nearest feasible base values), fbpe-wls (sdp without a prior, joints weighted), "
-        "manifold and logcholesky (consistent, but they take no constraints), retrieve (under a bounds file).",
+        "manifold and logcholesky (consistent, but they take no constraints), output-error (simulated motion under the measured torque), "
+        "retrieve (under a bounds file).",
         Text("NAME", known_in="dynid.estimation.methods.registry:method_names", what="method"),
         only_for=BOTH,
     )

@@ -339,7 +339,8 @@ def _replay_reason(run: IdentificationResult, failure: str) -> Finding:
         "warning",
         f"Simulated with the measured torque, joints drift from their motion in {window}: {', '.join(far)}.",
         "Their inertia is known too badly, or their friction is larger than what moves them: control them in a simulation by "
-        "position, or excite them more.",
+        "position, excite them more, or try --method output-error, which fits the simulated motion itself: rows shrink the inertia where "
+        "torque is small beside weight and noise of the motion.",
     )
 
 

@@ -19,6 +19,7 @@ from dynid.finding import Finding
 from dynid.io.logs.columns import HasJoints, Slot, joints_of
 from dynid.io.logs.layout import Layout, ReadOptions
 from dynid.io.logs.log_file import foreign_errors
+from dynid.io.logs.names import alias_notes
 from dynid.io.logs.plan import AUXILIARY, ColumnPlan, make_plan
 from dynid.io.logs.table import MALFORMED, Batch, Table, as_float, numeric
 from dynid.io.logs.units import UNITS, Clock, Scales, make_scales
@@ -337,6 +338,13 @@ def make_decoder(
     joints = joints_of(robot, options.joints, needed=options.kind != "wrench")
     coupling = getattr(robot, "coupling", None)
     plan = make_plan(where, table, joints, layout)
+    if layout.zero and plan.kind != "motion":
+        raise InputError(
+            f"{where}: a zero of positions (--zero) is for motion logs, this one is of another kind ({plan.kind})"
+        )
+    plan = replace(
+        plan, notes=(*plan.notes, *alias_notes(plan.joint_names, [str(slot) for slot in plan.slots.get("position", ())]))
+    )
     units = plan.stated_units() | {name: joints.in_order(unit) for name, unit in layout.units.items()}
     scales = make_scales(
         where,
@@ -347,6 +355,7 @@ def make_decoder(
         gear_ratios=joints.in_order(layout.gear_ratios),
         drive_gains=joints.in_order(layout.drive_gains) if plan.kind == "motion" else None,
         sign=layout.sign,
+        zero=layout.zero if plan.kind == "motion" else None,
         coupling=coupling,
         robot_joints=getattr(robot, "joint_names", ()),
     )

@@ -10,6 +10,7 @@ velocity = {shoulder = "w1", elbow = "w2"}   # or by joint
 wrench = ["fx", "-fz", "fy", "mx", "-mz", "my"]   # force and moment of a sensor; a minus turns a column round
 drive_gains = [10.0, 8.5]                # N m per A at the joint side
 gear_ratios = [100, 100]                 # motor turns per joint turn
+zero = {elbow = 1.5708}                  # what the log reads where the description has its zero, rad or m; or [0, 1.5708]
 sign = {elbow = -1}                      # joints that count the other way, motion and torque alike; or [1, -1]
 [units]
 time = "ms"
@@ -50,6 +51,7 @@ KEYS = (
     "gear_ratios",
     "drive_gains",
     "sign",
+    "zero",
     "rename",
     "header",
     "preset",
@@ -78,6 +80,7 @@ class Layout:
         gear_ratios: motor turns per joint turn.
         drive_gains: newton metre per ampere at the joint.
         sign: -1 for joints that count the other way.
+        zero: what the log reads at the zero of the description, rad or m.
         rename: columns of the log, and the names they should have.
         header: column names of a text table without any.
         topic: topic of a ROS bag.
@@ -97,6 +100,7 @@ class Layout:
     gear_ratios: Any = None
     drive_gains: Any = None
     sign: Any = None
+    zero: Any = None
     rename: Mapping[str, str] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
     topic: str | None = None
@@ -134,6 +138,7 @@ class ReadOptions:
         joints: the joints that numbered columns stand for, in order; joints of the robot that are not named are not read.
         side: ``motor`` where positions, velocities and torques are those of the motors, before gears and coupling; ``joint``
             where they are those of the joints; None for what the robot's coupling says. A mapping may say it by quantity.
+        zero: what the log reads at the zero of the description, rad or m; it is subtracted.
 
     Values per joint are in the order of ``joints`` where that is given, else in the robot's order, or by joint name.
 
@@ -153,6 +158,7 @@ class ReadOptions:
     ignore: Collection[str] = ()
     joints: Sequence[str] | None = None
     side: str | None = None
+    zero: PerJoint | None = None
 
     def __post_init__(self) -> None:
         if self.kind is not None and self.kind not in KINDS:
@@ -183,6 +189,7 @@ class ReadOptions:
             units=self.units or {},
             gear_ratios=self.gear_ratios,
             drive_gains=self.drive_gains,
+            zero=self.zero or None,
             topic=self.topic,
             kind=self.kind,
             rate_hz=self.rate_hz,
@@ -211,6 +218,7 @@ class ReadKeywords(TypedDict, total=False):
     ignore: Collection[str]
     joints: Sequence[str] | None
     side: str | None
+    zero: PerJoint | None
 
 
 def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> Layout:
@@ -239,6 +247,7 @@ def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         gear_ratios=_numbers(where, "gear_ratios", mapping.get("gear_ratios")),
         drive_gains=_numbers(where, "drive_gains", mapping.get("drive_gains")),
         sign=_numbers(where, "sign", mapping.get("sign")),
+        zero=_numbers(where, "zero", mapping.get("zero")),
         rename=_texts(where, "rename", mapping),
         header=None if header is None else _names(where, "header", header),
         preset=_text(where, "preset", mapping.get("preset")),

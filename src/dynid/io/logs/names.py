@@ -109,6 +109,17 @@ def near_name(name: str, joint_names: Iterable[str]) -> str | None:
     return known[found[0]] if found else None
 
 
+def alias_notes(joint_names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """A note where columns were taken for joints by names that another file of the same arm has for them."""
+    known = {own: other for pair in permutations(_SAME_ARM, 2) for own, other in zip(*pair, strict=True)}
+    taken = [
+        f"'{column}' as {joint}"
+        for joint, column in zip(joint_names, columns, strict=False)
+        if (alias := known.get(fold(joint))) is not None and alias in fold(column) and fold(joint) not in fold(column)
+    ]
+    return [f"columns are read by another name of the joint: {', '.join(taken)}"] if taken else []
+
+
 def joint_forms(joint_names: Sequence[str]) -> dict[str, int]:
     """Folded spellings of each joint's name to its index: with and without ``_joint`` and a prefix that all names share."""
     folded = [fold(name) for name in joint_names]

@@ -68,6 +68,7 @@ class Scales:
         coupling: of motors that move several joints. Gear ratios have brought every motor to its own joint already; what is left is
             ``q = B^-1 q_m`` and ``tau = B^T tau_m``, see :mod:`dynid.model.coupling`.
         coupled: quantities that were measured at the motors of the coupling.
+        zero: what the log reads at each joint's zero, rad or m; None for zero throughout.
     """
 
     factors: Mapping[str, Array]
@@ -76,9 +77,23 @@ class Scales:
     drive_gains: Array | None = None
     coupling: Coupling | None = None
     coupled: tuple[str, ...] = ()
+    zero: Array | None = None
 
     def at_joints(self, recording: Recording) -> Recording:
-        """The recording with torque made of current, and with everything measured at coupled motors carried to the joints."""
+        """The recording with torque made of current, with everything measured at coupled motors carried to the joints, and with
+        positions from the zero of the description."""
+        carried = self._carried_to_joints(recording)
+        if self.zero is None:
+            return carried
+        moved = {
+            name: values - self.zero
+            for name in ("position", "reference_position")
+            if (values := getattr(carried, name)) is not None
+        }
+        told = ", ".join(f"{name} {zero:.4g}" for name, zero in zip(carried.joint_names, self.zero, strict=True) if zero)
+        return carried.with_(**moved, source=carried.source.noting(f"position zeros were subtracted: {told}"))
+
+    def _carried_to_joints(self, recording: Recording) -> Recording:
         if self.drive_gains is not None:
             recording = recording.with_drive_gains(self.drive_gains)
         changes = {
@@ -119,6 +134,7 @@ def make_scales(
     gear_ratios: Any,
     drive_gains: Any = None,
     sign: Any = None,
+    zero: Any = None,
     coupling: Coupling | None = None,
     robot_joints: Sequence[str] = (),
 ) -> Scales:
@@ -133,6 +149,7 @@ def make_scales(
         gear_ratios: motor turns per joint turn.
         drive_gains: newton metre per ampere at the joint.
         sign: -1 for joints to turn round: motion, torque and current of a joint alike.
+        zero: what the log reads at the zero of the description, rad or m at the joint, by joint or for all in order.
         coupling: how the robot's motors drive its joints.
         robot_joints: the joints of the coupling.
     """
@@ -144,11 +161,23 @@ def make_scales(
     held = UNITS["position"].get(unit) if isinstance(unit, str) and side.get("position") != "motor" else None
     gains = None if drive_gains is None else per_joint("drive gains", drive_gains, joint_names)
     coupled = tuple(name for name in _COUPLED if side.get(name) == "motor")
+    zeros = _zeros(zero, joint_names)
     if coupling is None or not coupling.coupled_motors or not coupled:
-        return Scales(factors, torque_is_current, held, gains)
+        return Scales(factors, torque_is_current, held, gains, zero=zeros)
     if tuple(joint_names) != tuple(robot_joints):
         coupling = coupling.kept([list(robot_joints).index(name) for name in joint_names])
-    return Scales(factors, torque_is_current, held, gains, coupling, coupled if coupling.coupled_motors else ())
+    return Scales(factors, torque_is_current, held, gains, coupling, coupled if coupling.coupled_motors else (), zeros)
+
+
+def _zeros(given: Any, joint_names: Sequence[str]) -> Array | None:
+    """Zero per joint, from a table of joints or a list of all; None where every one is 0."""
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in joint_names:
+                raise UnknownNameError("joint", str(name), joint_names, "--zero, or zero of the mapping")
+        given = [given.get(name, 0.0) for name in joint_names]
+    zeros = None if given is None else per_joint("zeros", given, joint_names)
+    return zeros if zeros is not None and zeros.any() else None
 
 
 def _check_names(units: Mapping[str, Any], side: Mapping[str, str]) -> None:
