@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, BoolArray, check_shape, freeze
+from dynid.arrays import Array, BoolArray, freeze, matrix
 from dynid.engine import Engine, engine_from, one_blas_thread
 from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.criteria import condition_number, scaling_of
@@ -119,6 +119,16 @@ class PointsDesign:
         return slice(1, len(self.trajectory.breaks_s) - 1)
 
 
+def _checked_rows(rows: int | None, n_base: int) -> int:
+    """Rows asked for, or the usual number of them; refused where they are fewer than base parameters."""
+    n_rows = max(FEWEST_ROWS, int(np.ceil(1.5 * n_base))) if rows is None else rows
+    if n_rows < n_base:
+        raise InputError(
+            f"{n_rows} rows of the energy model asked for (--points), expected at least one per base parameter: {n_base}"
+        )
+    return n_rows
+
+
 def design_points(
     robot: Robot,
     rows: int | None = None,
@@ -169,20 +179,14 @@ def design_points(
     energetic = robot.with_effects([effect for effect in robot.effects if isinstance(effect, Armature)])
     with one_blas_thread():
         found = reduce_to_base(energetic) if base is None else base
-    n_rows = max(FEWEST_ROWS, int(np.ceil(1.5 * found.n_base))) if rows is None else rows
-    if n_rows < found.n_base:
-        raise InputError(
-            f"{n_rows} rows of the energy model asked for (--points), expected at least one per base parameter: {found.n_base}"
-        )
+    n_rows = _checked_rows(rows, found.n_base)
     held = limits_of(robot) if limits is None else limits
     if not np.isfinite(held.acceleration).all():
         raise InputError(
             f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one (--acceleration)"
         )
-    resting = np.asarray(
-        [neutral_position(joint) for joint in robot.moving_joints] if home is None else home, dtype=np.float64
-    )
-    check_shape("home", resting, (robot.n_joints,))
+    neutral = [neutral_position(joint) for joint in robot.moving_joints]
+    resting = matrix("home", neutral if home is None else home, (robot.n_joints,))
     search = _Search(
         robot=robot,
         problem=PointsProblem(
