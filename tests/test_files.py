@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +14,17 @@ from dynid.errors import InputError
 from dynid.files import (
     check_memory,
     csv_lines,
+    json_value,
     memory_budget,
+    read_arrays,
     read_json,
+    to_json,
+    toml_table,
     write_atomically,
     write_bytes,
     write_json,
     write_text,
+    yaml_value,
 )
 from messages import facts
 
@@ -85,3 +92,87 @@ def test_a_table_with_a_cell_beyond_the_limit_of_the_parser_is_refused(tmp_path:
     (tmp_path / "x.csv").write_text("name,value\nm1," + "1" * 140_000 + "\n")
     with pytest.raises(InputError, match=r"values '.*x\.csv' is no table: field larger"):
         csv_lines(tmp_path / "x.csv", "values")
+
+
+def test_a_pipe_or_a_device_is_never_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(InputError, match=f"cannot write '.*{name}': it is no ordinary file"):
+            write_bytes(tmp_path / name, b"")
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_numbers_and_depth_of_every_kind_of_text_have_limits() -> None:
+    assert toml_table("a = [1, 2.5, true, 'x', { b = 9223372036854775807 }]", "t")["a"][4] == {"b": 2**63 - 1}
+    assert toml_table(b"\xef\xbb\xbfa = 1", "t") == toml_table("a = 1", "t") == {"a": 1}
+    assert json_value(b"\xef\xbb\xbf[null, 1e3]", "j") == [None, 1000.0]
+    assert json_value("[-9223372036854775808]", "j") == [-(2**63)]
+    shared = "a: &a [1, {x: 2}]\n" + "".join(
+        f"{chr(98 + k)}: &{chr(98 + k)} [*{chr(97 + k)}, *{chr(97 + k)}]\n" for k in range(20)
+    )
+    assert len(yaml_value(shared, "y")) == 21  # looked at once, not a million times
+    assert yaml_value("&a [*a]", "y")
+    for text in ("a: 99999999999999999999", "a: [1, {b: 99999999999999999999}]", "99999999999999999999: a"):
+        with pytest.raises(InputError, match=r"^y has an integer of 67 bits, expected at most 64"):
+            yaml_value(text, "y")
+    with pytest.raises(InputError, match=r"^y has the date 2020-01-01, expected numbers"):
+        yaml_value("a: [2020-01-01]", "y")
+    with pytest.raises(InputError, match=r"^y is not valid YAML: "):
+        yaml_value("a: [", "y")
+    for text in ("[[9223372036854775809]]", "{'a': {'b': 9223372036854775809}}".replace("'", '"')):
+        with pytest.raises(InputError, match="has an integer of 64 bits"):
+            json_value(text, "j")
+    with pytest.raises(InputError, match="'a' of j has an integer"):
+        json_value('{"a": [9223372036854775809]}', "j")
+    for opened, closed in ("[]", ('{"a":', "}")):
+        inside = "1" if closed == "}" else ""
+        json_value(opened * 60 + inside + closed * 60, "j")
+        with pytest.raises(InputError, match="more than 60 deep"):
+            json_value(opened * 62 + inside + closed * 62, "j")
+    with pytest.raises(InputError, match=r"'a' of t has the date 2020-01-01, expected numbers, text, lists and tables"):
+        toml_table("a = [[2020-01-01]]", "t")
+
+
+def test_lines_of_a_table_are_counted_from_one(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("name, value\n\n m1 , 2\n")
+    assert csv_lines(tmp_path / "x.csv", "values") == [(1, ["name", "value"]), (3, ["m1", "2"])]
+    (tmp_path / "x.csv").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"values '.*x\.csv' are not text"):
+        csv_lines(tmp_path / "x.csv", "values", "are")
+
+
+def archive(*members: tuple[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as made:
+        for name, content in members:
+            made.writestr(name, content)
+    return out.getvalue()
+
+
+def test_arrays_are_read_by_name_and_never_beyond_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    np.savez(out, a=np.arange(3), b=np.array(["x"]), c=np.array([True]))
+    whole = out.getvalue()
+    assert set(read_arrays(whole, tmp_path)) == {"a", "b", "c"}
+    assert {name: one.tolist() for name, one in read_arrays(whole, tmp_path, ["c", "none"]).items()} == {"c": [True]}
+    header = io.BytesIO()
+    np.lib.format.write_array(header, np.arange(4.0), version=(2, 0))
+    assert read_arrays(archive(("a.npy", header.getvalue())), tmp_path)["a"].tolist() == [0.0, 1.0, 2.0, 3.0]
+    liar = io.BytesIO()
+    np.lib.format.write_array_header_1_0(liar, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**9)})
+    with pytest.raises(InputError, match=r"declares shape \(1000000000, 1000000000\), more than it holds"):
+        read_arrays(archive(("a.npy", liar.getvalue())), tmp_path)
+    objects = io.BytesIO()
+    np.savez(objects, a=np.array([{}], dtype=object))
+    for content, why in ((objects.getvalue(), "holds object, expected numbers"), (b"PK", "not a zip"), (whole[:-30], "zip")):
+        with pytest.raises(InputError, match=f"cannot be read as arrays of numbers: .*{why}"):
+            read_arrays(content, tmp_path)
+    monkeypatch.setenv("DYNID_MEMORY_GB", "0.0000001")
+    with pytest.raises(InputError, match="GiB of memory"):
+        read_arrays(whole, tmp_path)
+
+
+def test_json_has_no_infinity_and_ends_with_a_line() -> None:
+    assert to_json({"x": float("inf"), "y": np.float64("nan")}) == '{\n  "x": null,\n  "y": null\n}\n'

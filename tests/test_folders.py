@@ -200,3 +200,13 @@ def test_a_journal_that_came_with_a_folder_changes_nothing_outside(way: str, tmp
     with pytest.raises(InputError, match=r"journal that would change .* which is not in it"):
         complete(folder)
     assert content(victim) == {"diary.txt": "mine"}
+
+
+def test_a_folder_with_pipes_or_devices_is_not_copied(tmp_path: Path) -> None:
+    """A copy of a pipe would wait for its other end for ever; a second name of a device is nobody's to give."""
+    folder = fill(tmp_path / "run", {"a.txt": "old", "run.json": "{}"})
+    os.mkfifo(folder / "pipe")
+    with changed_folder(folder) as made:
+        assert sorted(path.name for path in made.stage.iterdir()) == ["run.json"]
+        (made.stage / "b.txt").write_text("new")
+    assert sorted(path.name for path in folder.iterdir()) == ["a.txt", "b.txt", "pipe", "run.json"]

@@ -171,6 +171,12 @@ def _first_line(error: BaseException) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
+def refuse_target(target: Path) -> None:
+    """Refuse to put a file in the place of a folder, or of a device or pipe, which would no longer be one."""
+    if target.exists() and not target.is_file():
+        raise InputError(f"cannot write '{target}': it is {'a folder' if target.is_dir() else 'no ordinary file'}")
+
+
 def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
     """Let ``write`` fill a temporary file beside ``path``, then give it its name.
 
@@ -180,8 +186,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], objec
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write '{target}': there is no folder '{target.parent}'")
-    if target.is_dir():
-        raise InputError(f"cannot write '{target}': it is a folder")
+    refuse_target(target)
     temporary = target.with_name(f".{target.stem}.{uuid.uuid4().hex}{target.suffix}")
     try:
         write(temporary)

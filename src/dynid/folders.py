@@ -241,14 +241,15 @@ def _sweep(place: Path) -> None:
 
 
 def _link_tree(place: Path, stage: Path) -> frozenset[str]:
-    """The content of the folder as links; the names that were linked. Of a very large folder only what is ours."""
+    """The content of the folder as links; the names that were linked. Of a very large folder, or one with devices, only what is ours."""
     names = []
     for root, folders, files in os.walk(place):
         folders[:] = [name for name in folders if not _UNIQUE.search(name) and name != f".dynid{_JOURNAL}"]
         here = Path(root)
         links = [name for name in folders if (here / name).is_symlink()]
         names += [str((here / name).relative_to(place)) for name in (*files, *links) if name != ".dynid.lock"]
-        if len(names) > MOST_ENTRIES:
+        special = any(not (here / name).is_file() and not (here / name).is_symlink() for name in files)  # devices, pipes
+        if len(names) > MOST_ENTRIES or special:
             names = [name for name in OURS if (place / name).is_file()]
             break
         for name in folders:

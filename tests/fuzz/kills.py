@@ -3,8 +3,9 @@
 Identify, export and report are each killed at random moments of their writing, and before every single change of a name. After each kill
 the folder must be the old run or the new one, whole, by a check of its own: every file has the hash that ``run.json`` states, no file is
 left over, and the numbers are those of one run. ``store add`` is killed alike while it makes a store and while it adds to one: the store
-must be absent or readable, with every addition that was reported, and the killed addition must then be possible. Then pairs of processes
-write one folder at the same time.
+must be absent or readable, with every addition that was reported, and the killed addition must then be possible. ``watch`` is killed
+while it writes checkpoints: whatever is left resumes to the answer of a watch that was never killed. ``fleet`` must leave its old page or
+its new one. Then pairs of processes write one folder at the same time.
 """
 
 from __future__ import annotations
@@ -206,6 +207,66 @@ def kill_store(kills: int, seed: int = 0) -> Counter[str]:
     return found
 
 
+def kill_watch(kills: int, seed: int = 0) -> Counter[str]:
+    """Kills of a watch that writes checkpoints; what is left goes on to the end of the log."""
+    from dynid.apps.online.options import OnlineSettings
+    from dynid.apps.online.session import Session
+    from dynid.apps.online.sources import StandardInput
+    from dynid.apps.online.watcher import Watcher
+    from online_streams import stream
+
+    given, rng, found = stream(6.0), random.Random(seed), Counter[str]()
+    with tempfile.TemporaryDirectory(prefix="kills_watch_") as place:
+        log, file = Path(place) / "log", Path(place) / "watch.npz"
+        log.write_text("\n".join(given.json_lines()) + "\n")
+
+        def watch(resume: bool) -> dict[str, object]:
+            options = OnlineSettings(learn=1.0, every=0.1, checkpoint=str(file), checkpoint_every=0.1, resume=resume)
+            with log.open("rb") as source:
+                session = Session(Watcher(given.robot, settings=options), StandardInput(source), lambda _: None)
+                last = list(session.run())[-1]
+            return {name: last[name] for name in ("t", "values", "sigma", "rows")}
+
+        expected = watch(resume=False)
+        begun = time.monotonic()
+        assert os.waitpid(in_child(lambda: watch(resume=False)), 0)[1] == 0
+        longest = time.monotonic() - begun
+        for _ in range(kills):
+            file.unlink(missing_ok=True)
+            child = in_child(lambda: watch(resume=False))
+            time.sleep(rng.uniform(0.0, 1.1 * longest))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            found["resumed" if file.exists() else "begun anew"] += 1
+            assert watch(resume=file.exists()) == expected
+            left = sorted(path.name for path in Path(place).iterdir())
+            assert left == ["log", "watch.npz"], left
+    return found
+
+
+def kill_fleet(kills: int, seed: int = 0) -> Counter[str]:
+    """Kills of a fleet's page."""
+    from dynid.apps.fleet.section import report_fleet
+    from fuzz.kept_targets import make_store
+
+    rng, found = random.Random(seed), Counter[str]()
+    with tempfile.TemporaryDirectory(prefix="kills_fleet_") as place:
+        fleet, page = dynid.judge_fleet(make_store(Path(place))), Path(place) / "fleet.html"
+        work = lambda: report_fleet(fleet, page)  # noqa: E731
+        begun = time.monotonic()
+        work()
+        longest, new = time.monotonic() - begun, page.read_bytes()
+        for _ in range(kills):
+            page.write_bytes(b"old")
+            child = in_child(work)
+            time.sleep(rng.uniform(0.0, 1.5 * longest))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            assert page.read_bytes() in (b"old", new)
+            found["old" if page.read_bytes() == b"old" else "new"] += 1
+    return found
+
+
 def restore(saved: Path, folder: Path) -> None:
     shutil.rmtree(folder)
     shutil.copytree(saved, folder)
@@ -242,10 +303,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="of each verb")
     parser.add_argument("--pairs", type=int, default=50)
-    parser.add_argument("--verbs", default="identify,export,report,store")
+    parser.add_argument("--verbs", default="identify,export,report,store,watch,fleet")
     given = parser.parse_args()
     for verb in given.verbs.split(","):
-        found = kill_store(given.kills) if verb == "store" else kill_all(given.kills, verb_names=(verb,))[verb]
+        own = {"store": kill_store, "watch": kill_watch, "fleet": kill_fleet}.get(verb)
+        found = own(given.kills) if own else kill_all(given.kills, verb_names=(verb,))[verb]
         sys.stdout.write(f"{verb}: {dict(found)}; neither: 0\n")
         sys.stdout.flush()
     sys.stdout.write(f"pairs, by exit codes: {dict(race(given.pairs))}\n")

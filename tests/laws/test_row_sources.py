@@ -113,7 +113,7 @@ def command() -> Known:
 
 
 SOURCES = {make.__name__: make for make in (filtered_torque, energy, polynomial, static, wrench, command)}
-REFUSED = {("iv", "static"): "static rows", ("iv", "wrench"): "wrench rows", ("iv", "command"): "command rows"}
+REFUSED = {(method, rows): f"{rows} rows" for method in ("iv", "output-error") for rows in ("static", "wrench", "command")}
 """What cannot work, and words that the refusal has: instruments need a robot and the motion that its rows are made of."""
 
 
@@ -122,7 +122,7 @@ def known(name: str) -> Known:
     return SOURCES[name]()
 
 
-LONG = {("energy", "iv"), ("polynomial", "iv")}
+LONG = {(rows, method) for rows in ("energy", "polynomial") for method in ("iv", "output-error")}
 """Each of these simulates the arm for some seconds, as filtered torque rows do as well."""
 
 

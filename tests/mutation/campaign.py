@@ -40,6 +40,17 @@ MODULES = {
     ),
     # tests of whole logs take minutes where loops are not compiled
     "online_kernels": ("dynid.estimation.online_kernels", ["tests/estimation/test_online_kernels.py"]),
+    # the seams: what files and other processes meet first
+    "files": ("dynid.files", ["tests/test_files.py"]),
+    "codec": ("dynid.codec", ["tests/test_codec.py"]),
+    "folders": ("dynid.folders", ["tests/test_folders.py"]),
+    "arrays": ("dynid.io.logs.formats.arrays", ["tests/io/logs/formats/test_arrays.py"]),
+    "torch_archive": ("dynid.io.logs.formats.torch_archive", ["tests/io/logs/formats/test_torch_archive.py"]),
+    "manifest": ("dynid.pipeline.manifest", ["tests/pipeline/test_manifest.py", "tests/pipeline/test_folder.py"]),
+    "run_file": ("dynid.pipeline.run_file", ["tests/pipeline/test_run_file.py"]),
+    "entry": ("dynid.apps.fleet.entry", ["tests/apps/fleet/test_entry.py", "tests/apps/fleet/test_store.py"]),
+    "checkpoint": ("dynid.apps.online.checkpoint", ["tests/apps/online/test_checkpoint.py"]),
+    "sources": ("dynid.apps.online.sources", ["tests/apps/online/test_sources.py", "tests/apps/online/test_session.py"]),
 }
 """Module and the tests that must notice, the quickest first."""
 _LIBRARIES = ("numpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.signal", "numba", "pytest",

@@ -16,8 +16,10 @@ from dynid.pipeline.manifest import (
     changed_files,
     claim,
     clear_run,
+    name_changed_files,
     read_file,
     read_record,
+    sealed,
     write_record,
 )
 
@@ -78,3 +80,34 @@ def test_a_folder_with_other_files_is_not_taken(folder: Path, tmp_path: Path) ->
     (other / "thesis.tex").write_text("")
     with pytest.raises(InputError, match=r"thesis\.tex"):
         claim(other)
+
+
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "../other", "sub/../../x", "a\0b"])
+def test_names_outside_the_folder_are_refused_even_under_a_right_seal(name: str, folder: Path) -> None:
+    record = json.loads((folder / RECORD).read_text())
+    (folder / RECORD).write_text(json.dumps(sealed(record | {"files": {name: "0" * 64}})))
+    with pytest.raises(InputError, match=r"'files' of .* is no table of files and hashes"):
+        read_record(folder)
+
+
+def test_missing_and_changed_files_are_told_apart(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "report.html").write_text("<p>")
+    add_files(folder, ["report.html"])
+    record = read_record(folder)
+    (folder / "report.html").unlink()
+    (folder / "numbers.json").write_text("2")
+    name_changed_files(folder, record)
+    assert [one.getMessage().rsplit("' ")[1] for one in caplog.records] == [
+        "was changed after the run was written",
+        "is missing",
+    ]
+
+
+def test_what_is_in_the_way_is_listed_to_a_few(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text("")
+    with pytest.raises(InputError, match=r"holds other files \(a, b, c\) and is no run"):
+        claim(tmp_path)
+    (tmp_path / "d").write_text("")
+    with pytest.raises(InputError, match=r"holds other files \(a, b, c, \.\.\.\) and is no run"):
+        claim(tmp_path)

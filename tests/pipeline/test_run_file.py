@@ -61,3 +61,27 @@ def test_meshes_of_constraints_are_relative_to_the_file(tmp_path: Path, monkeypa
     (same,) = read_bounds("sub/bounds.toml").constraints
     assert isinstance(hull, CentreOfMassInHull)
     assert isinstance(same, CentreOfMassInHull)
+
+
+def test_a_coupling_is_read_from_its_matrix_and_its_terms(tmp_path: Path) -> None:
+    file = tmp_path / "dynid.toml"
+    file.write_text('[coupling]\nmatrix = [[1, 0], [0.5, 2]]\n"1:2" = 3\neffects = ["viscous"]\nside = "motor"\n')
+    options = read_run_file(file).options
+    assert options["coupling"] == ("2:1=0.5", "2:2=2.0", "1:2=3")
+    assert (options["motor_effects"], options["side"]) == (("viscous",), "motor")
+    for rows in ("[[1, 0]]", "[[1], [2]]", '["ab", "cd"]', '[["a", 1], [1, 1]]'):
+        file.write_text(f"[coupling]\nmatrix = {rows}\n")
+        with pytest.raises(InputError, match="matrix"):
+            read_run_file(file)
+
+
+def test_a_written_file_has_examples_where_nothing_is_set_and_none_beside_own_constraints(tmp_path: Path) -> None:
+    plain = write_run_file(tmp_path / "a.toml", tmp_path / "bräs.urdf", [tmp_path / "log.csv"]).read_text()
+    assert "# [[constraints.mass]]" in plain
+    assert 'bräs.urdf"' in plain
+    assert "\n# lock = " in plain
+    settings = Settings(constraints={"total_mass": {"upper": 27.0}}, lock={"elbow": 0.5})
+    own = write_run_file(tmp_path / "b.toml", "arm.urdf", ["log.csv"], settings).read_text()
+    assert "# [[constraints.mass]]" not in own
+    assert "\nlock = " in own
+    assert read_run_file(tmp_path / "b.toml").settings({}).lock == {"elbow": 0.5}

@@ -48,8 +48,14 @@ SCALE_M = 0.1
 LEVELS_M = (0.02, 0.01, 0.005, 0.0)
 """Distances that pairs keep which are always nearer than the distance asked for, m."""
 
+SPARE_M = 1e-3
+"""Room beyond the distance that a pair keeps: bodies whose distance never changes must not sit on their limit, m."""
+
 _STRIDE = 8
 """Along a path all pairs are looked at in every so many poses."""
+
+MEET_M = 0.01
+"""Joints nearer than this are one joint of several axes, m."""
 
 _RANDOM_POSES = 200
 _GROUND = "ground"
@@ -383,7 +389,7 @@ def _kept_apart(
         raise InputError(f"clearance acts below {active:g} m but {least_m:g} m is the least, expected more than that")
     shapes = _with_obstacles(shapes, ground_m, obstacles)
     owners = shapes.owners
-    could_touch = _candidate_pairs(robot, shapes, ignore, described.joined)
+    could_touch = _candidate_pairs(robot, shapes, ignore, described.joined, capsules=not described.solids)
     pairs = [(i, j) for i, j in could_touch if frozenset((owners[i], owners[j])) not in described.excluded]
     if not pairs:
         raise NothingApartError(f"robot '{robot.name}' has no two bodies with collision shapes that could touch")
@@ -392,7 +398,7 @@ def _kept_apart(
     too_often = np.where(clearance.shapes.outside, ALWAYS, always_above)
     needs = np.full(len(pairs), np.nan)
     for level in (least_m, *(level for level in LEVELS_M if level < least_m)):
-        fits = np.isnan(needs) & ((distances < level).mean(axis=0) <= too_often)
+        fits = np.isnan(needs) & ((distances < level + SPARE_M).mean(axis=0) <= too_often)
         needs[fits] = level
     _refuse_enclosed(clearance, needs, distances)
     always = np.isnan(needs)
@@ -485,9 +491,16 @@ def _with_obstacles(
 
 
 def _candidate_pairs(
-    robot: Robot, shapes: ShapePairs, ignore: Iterable[tuple[str, str]], joined: frozenset[frozenset[str]]
+    robot: Robot,
+    shapes: ShapePairs,
+    ignore: Iterable[tuple[str, str]],
+    joined: frozenset[frozenset[str]],
+    capsules: bool = False,
 ) -> list[tuple[int, int]]:
-    """Pairs on different bodies that no joint joins, and of every body with every obstacle."""
+    """Pairs on different bodies that no joint joins, and of every body with every obstacle.
+
+    Capsules that stand for bodies begin at their joints: those that meet in a joint of several axes are neighbours too.
+    """
     owners, bodies = shapes.owners, shapes.joints
     ignored = {frozenset(pair) for pair in ignore}
     for name in sorted({name for pair in ignored for name in pair}):
@@ -495,6 +508,10 @@ def _candidate_pairs(
             raise UnknownNameError("link with collision shapes", name, dict.fromkeys(owners))
     above = [0, *(joint.parent + 1 for joint in robot.joints)]
     tied = {frozenset((loop.first.body + 1, loop.second.body + 1)) for loop in robot.loops.framed} if robot.loops else set()
+    if capsules:
+        for body, offset in enumerate(shapes.joint_offsets(), start=1):
+            if offset < MEET_M and above[body] > 0:
+                tied.add(frozenset((body, above[above[body]])))
     pairs = []
     for i, j in combinations(range(len(bodies)), 2):
         first, second, names = bodies[i], bodies[j], frozenset((owners[i], owners[j]))

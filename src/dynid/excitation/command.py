@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.acceleration_limits import derived_acceleration, known_arm, read_robot_limits
 from dynid.excitation.collision import Clearance, UncheckedError, usual_clearance
 from dynid.excitation.criteria import Criterion
+from dynid.excitation.excitation_result import Excitation, finished_excitation
 from dynid.excitation.fixed_motions import (
     actuator_excitation,
     all_joint_sinusoids,
@@ -26,6 +28,7 @@ from dynid.excitation.limits import Limits, limits_of, without_excluded_joints
 from dynid.excitation.options import DEFAULT_CLEARANCE_M, LIMITS, ROBOT, SEARCHED, ExciteSettings
 from dynid.excitation.points import points_excitation
 from dynid.excitation.pose_limits import tool_place
+from dynid.excitation.prediction import evaluate_motion, periods_until
 from dynid.excitation.search import Progress, search_excitation
 from dynid.excitation.shapes import BSplineShape, FourierShape, LinearShape
 from dynid.excitation.surroundings import stated_obstacles, tool_solid
@@ -33,9 +36,6 @@ from dynid.excitation.trajectories import FourierTrajectory, check_n_samples
 from dynid.io.robots.read import read_robot
 from dynid.model.robot import Robot
 from dynid.option_types import changed_options, options_of
-
-if TYPE_CHECKING:
-    from dynid.excitation.excitation_result import Excitation
 
 DEFAULT_PERIOD_S = 20.0
 DEFAULT_HARMONICS = 5
@@ -91,12 +91,49 @@ def design_excitation(
     if asked.purpose == "actuators":
         return actuator_excitation(model, kept, **asked.chosen("top_hz", "seed"))
     if asked.shape == "points":
-        return _points(model, kept, asked, progress)
-    if asked.shape == "sinusoids":
+        found = _points(model, kept, asked, progress)
+    elif asked.shape == "sinusoids":
         waves = _sinusoids(model, kept, length_s, asked)
-        played = asked.chosen("rest", "periods", "seed")
-        return sinusoid_excitation(model, waves, kept, **played)
-    return _searched(model, kept, length_s, asked, progress, own)
+        found = sinusoid_excitation(model, waves, kept, **asked.chosen("rest", "periods", "seed"))
+    else:
+        found = _searched(model, kept, length_s, asked, progress, own)
+    return found if asked.until is None else _repeated(found, asked, asked.until)
+
+
+def evaluate_excitation(robot: Robot | str | Path, motion: str | Path, settings: ExciteSettings | None = None) -> Excitation:
+    """A motion that exists judged like a designed one: what ``dynid excite --evaluate`` does.
+
+    Args:
+        robot: the robot, or the path of its description.
+        motion: a table of the motion, or a log of it.
+        settings: the options; by default those of the command line.
+    """
+    asked = settings or ExciteSettings()
+    model, held = without_excluded_joints(_described(robot, asked), asked.move)
+    kept = _limits(model, asked, None)
+    return evaluate_motion(model, motion, replace(kept, notes=(held, *kept.notes)) if held else kept)
+
+
+def _repeated(found: Excitation, asked: ExciteSettings, target: str) -> Excitation:
+    """The motion played as often as a target asks for."""
+    needed = periods_until(found, target, asked.periods, _one_or_all(asked.torque_noise), asked.rate)
+    check_n_samples(found.playable.duration_s / asked.periods * needed, asked.rate)
+    again = finished_excitation(
+        found.robot,
+        found.base,
+        found.trajectory,
+        found.limits,
+        criterion=found.criterion,
+        rest=asked.rest and asked.shape != "points",
+        periods=needed,
+        n_times=found.margins.n_times,
+        began=monotonic() - found.seconds,
+        seed=found.seed,
+        starts=found.starts,
+        notes=(*found.notes, f"the motion is played {needed} times until {target}"),
+        energy_rows=found.energy_rows,
+    )
+    return again
 
 
 def _described(robot: Robot | str | Path, settings: ExciteSettings) -> Robot:

@@ -187,6 +187,7 @@ def finished_excitation(
     starts: tuple[float, ...] = (),
     notes: Sequence[str] = (),
     energy_rows: Array | None = None,
+    refuse: bool = True,
 ) -> Excitation:
     """A motion with its ramps and repeats, singular values of its base regressor and margins of all that will be played."""
     playable: Trajectory = trajectory
@@ -205,7 +206,7 @@ def finished_excitation(
         condition_scaled = condition_number(R, scaled=True)  # columns of R are as long as those of W
     share = playable.duration_s / trajectory.duration_s
     margins = margins_of(robot, playable, limits, int(np.ceil(n_times * share)))
-    if margins.smallest < -BROKEN:
+    if refuse and margins.smallest < -BROKEN:
         where, time_s = margins.places[margins.worst]
         raise InputError(
             f"the motion exceeds the limit of {margins.worst.replace('_', ' ')} by {-100.0 * margins.smallest:.2g} % at "

@@ -93,6 +93,15 @@ class Limits:
         return freeze(0.5 * (self.range[:, 1] - self.range[:, 0]))
 
 
+def _check_numbers(fraction: float, torque_uncertainty: float, tool_speed: float | None) -> None:
+    if not 0.0 < fraction <= 1.0:
+        raise InputError(f"fraction of the limits is {fraction:g}, expected a number in (0, 1]")
+    if not (np.isfinite(torque_uncertainty) and torque_uncertainty >= 0.0):
+        raise InputError(f"uncertainty of the torque is {torque_uncertainty:g}, expected zero or a positive number")
+    if tool_speed is not None and not tool_speed > 0.0:
+        raise InputError(f"limit of the tool's speed is {tool_speed:g} m/s, expected a positive number")
+
+
 def limits_of(
     robot: Robot,
     *,
@@ -142,12 +151,7 @@ def limits_of(
         _require(robot, "position")
     if velocity is None or not np.isfinite(np.asarray(velocity, dtype=np.float64)).all():
         _require(robot, "velocity")
-    if not 0.0 < fraction <= 1.0:
-        raise InputError(f"fraction of the limits is {fraction:g}, expected a number in (0, 1]")
-    if not (np.isfinite(torque_uncertainty) and torque_uncertainty >= 0.0):
-        raise InputError(f"uncertainty of the torque is {torque_uncertainty:g}, expected zero or a positive number")
-    if tool_speed is not None and not tool_speed > 0.0:
-        raise InputError(f"limit of the tool's speed is {tool_speed:g} m/s, expected a positive number")
+    _check_numbers(fraction, torque_uncertainty, tool_speed)
     notes = [] if clearance is None else list(clearance.notes)
     low, high = _range(position, robot, notes)
     bounded = np.isfinite(low) & np.isfinite(high)

@@ -1,7 +1,7 @@
 """Motions as files that controllers take: tables, ROS 2 ``JointTrajectory``, UR script, and coefficients as JSON; and read again.
 
 The suffix of a file says its form: ``.csv``, ``.parquet``, ``.npz`` (columns ``t, q1.., dq1.., ddq1..``), ``.yaml`` or ``.yml``,
-``.script``, ``.json``.
+``.mcap``, ``.script``, ``.src``, ``.mod``, ``.ls``, ``.json``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
+from dynid.excitation.controller_programs import PROGRAMS, write_program, write_trajectory_bag
 from dynid.excitation.trajectories import FourierTrajectory, PolynomialTrajectory, SequenceTrajectory, Trajectory
 from dynid.files import read_json, write_json, write_text
 from dynid.io.logs.read import read_recording, write_recording
@@ -24,10 +25,7 @@ from dynid.signals.recording import Recording
 from dynid.signals.samples import Samples
 
 TABLES = (".csv", ".parquet", ".npz")
-SUFFIXES = (*TABLES, ".yaml", ".yml", ".script", ".json")
-
-ROS_RATE_HZ = 100.0
-"""ROS 2 controllers interpolate between points with position, velocity and acceleration, so they need no more of them."""
+SUFFIXES = (*TABLES, ".yaml", ".yml", ".mcap", ".script", *PROGRAMS, ".json")
 
 
 def write_motion(
@@ -35,15 +33,17 @@ def write_motion(
     path: str | os.PathLike[str],
     joints: Sequence[str] | None = None,
     rate_hz: float = 1000.0,
+    prismatic: Sequence[bool] = (),
 ) -> Path:
     """Write a motion in the form that the suffix of the file names.
 
     Args:
         motion: the motion; samples of one are written as a table.
-        path: ``.csv``, ``.parquet`` or ``.npz`` for a table, ``.yaml`` for a ROS 2 JointTrajectory, ``.script`` for URScript,
-            ``.json`` for coefficients.
+        path: ``.csv``, ``.parquet`` or ``.npz`` for a table, ``.yaml`` or ``.mcap`` for a ROS 2 JointTrajectory, ``.script`` for
+            URScript, ``.src``, ``.mod`` or ``.ls`` for KUKA, ABB or FANUC programs, ``.json`` for coefficients.
         joints: names of the joints, for forms that hold them; None for joint1, joint2, ...
-        rate_hz: rate of tables, Hz.
+        rate_hz: rate of tables and trajectories, Hz; programs have at most 10 points a second.
+        prismatic: which joints are slides, for programs, whose numbers are degrees or mm; none where it is empty.
 
     Returns:
         the file that was written.
@@ -81,8 +81,11 @@ def write_motion(
         )
     if suffix == ".json":
         return write_json(file, motion_json(motion, names))
-    played = ur_script(motion) if suffix == ".script" else joint_trajectory_yaml(motion, names, min(rate_hz, ROS_RATE_HZ))
-    return write_text(file, played)
+    if suffix in PROGRAMS:
+        return write_program(motion, file, rate_hz, prismatic)
+    if suffix == ".mcap":
+        return write_trajectory_bag(motion, file, names, rate_hz)
+    return write_text(file, ur_script(motion) if suffix == ".script" else joint_trajectory_yaml(motion, names, rate_hz))
 
 
 def motion_json(trajectory: Trajectory, joints: Sequence[str]) -> dict[str, Any]:
@@ -185,7 +188,7 @@ def _spline_derivative(time: Array, values: Array, where: str) -> Array:
     return derivative
 
 
-def joint_trajectory_yaml(trajectory: Trajectory, joints: Sequence[str], rate_hz: float = ROS_RATE_HZ) -> str:
+def joint_trajectory_yaml(trajectory: Trajectory, joints: Sequence[str], rate_hz: float = 100.0) -> str:
     """A ROS 2 ``trajectory_msgs/JointTrajectory`` message as YAML."""
     samples = trajectory.samples(rate_hz)
     # a line end in single quotes would be read as a blank

@@ -35,7 +35,6 @@ INSTEAD_FOR_POINTS: Mapping[str, str] = {
     "period": "the length of a motion through points follows from the limits of velocity and acceleration",
     "criterion": "the criterion of points is lambda1 cond(W) + lambda2 S: see --measure, --lambda1 and --lambda2",
     "scaled": "the scaling S of the matrix is part of the criterion of points: see --lambda2",
-    "torque_noise": "a row of the energy model is the work of all joints together and has no weight per joint",
     "rest": "a motion through points starts and ends at rest",
 }
 
@@ -174,10 +173,10 @@ class ExciteSettings:
     )
     torque_noise: tuple[float, ...] | None = option(
         None,
-        "Fourier and B-spline: expected torque noise per joint; rows are divided by it.",
+        "Expected torque noise of each joint, N m or N: predictions use it, and in Fourier and B-spline designs rows are divided by "
+        "it. Default: 1 % of each joint's torque for predictions, equal rows for designs.",
         Numbers("S1,S2,.."),
         group=SEARCH,
-        only_for=SEARCHED,
     )
     measure: Literal["singular", "pivoted", "frobenius"] | None = option(
         None,
@@ -196,6 +195,12 @@ class ExciteSettings:
         Number("WEIGHT"),
         group=SEARCH,
         only_for=("points",),
+    )
+    until: str | None = option(
+        None,
+        'Repeat the motion until a base parameter is known so well: "sigma(Izz6) < 5 %" of the description\'s value, or in SI units.',
+        Text("TARGET"),
+        group=SEARCH,
     )
     seed: int = option(0, "Seed of everything random.", Number("N", whole=True), group=SEARCH)
     fraction: float = option(

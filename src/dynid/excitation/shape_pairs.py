@@ -217,7 +217,7 @@ def described_shapes(robot: Robot, package_dirs: Sequence[str | Path] | None = N
         notes.append(f"the {own} shapes of the description are many: those of each link count as one convex hull")
     import pinocchio as pin
 
-    model = pinocchio_model(robot)
+    model = kinematic_model(robot)
     frames = {frame.name: frame for frame in model.frames if frame.type == pin.FrameType.BODY}
     placed = []  # each solid with the number of the joint that moves it, its pose in the frame of that joint
     for solid in found.solids:
@@ -264,9 +264,14 @@ def _convex_solid(solid: Solid) -> Any:
 # Capsules in place of shapes ----------------------------------------------------------------------
 
 
+def kinematic_model(robot: Robot) -> Any:
+    """The robot in Pinocchio without masses, which distances do not need and descriptions of lumped bodies state in part."""
+    return pinocchio_model(robot.with_parameters(dict.fromkeys(robot.parameters.names, 0.0)))
+
+
 def capsule_shapes(robot: Robot) -> ShapePairs:
     """Capsules around the bodies of a robot, and one from the base to the first joints."""
-    model = pinocchio_model(robot)
+    model = kinematic_model(robot)
     return ShapePairs.on(model).with_solids(body_capsules(robot, model))
 
 
@@ -285,7 +290,9 @@ def body_capsules(robot: Robot, model: Any) -> list[tuple[int, Solid]]:
             if side.body >= 0:
                 ends[side.body].append(frames[robot.links[side.body]].act(np.array(side.placement[:3, 3])))
     for i, phi in enumerate(robot.parameters.inertials):
-        com = np.array(model.inertias[i + 1].lever) if phi[0] > 0.0 else np.zeros(3)
+        if not phi.any() and robot.joints[i].kind == "prismatic" and robot.parameters.inertials.any():
+            continue  # a slide without a body: it only lets another one move
+        com = frames[robot.links[i]].act(phi[1:4] / phi[0]) if phi[0] > 0.0 else np.zeros(3)
         capsules += [(i + 1, capsule_to(robot.links[i], end, _radius(phi))) for end in ends[i] or [2.0 * com]]
     return capsules
 

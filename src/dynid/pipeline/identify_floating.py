@@ -98,6 +98,27 @@ class _Choice:
     logged: bool
 
 
+def _read_logs(
+    setup: FloatingSetup, paths: Sequence[Path], validate_on: Sequence[Path], settings: Settings
+) -> tuple[list[FloatingLog], list[FloatingLog], list[FloatingLog]]:
+    """All logs, the parts of them to identify on, and those to validate on."""
+    options = read_options(settings)
+    logs = [read_floating_log(path, setup, settings, options) for path in paths]
+    hashes = [log.joints.source.sha256 for log in logs]
+    refuse_same(paths, hashes)
+    known, unseen = logs, list[FloatingLog]()
+    if settings.split is not None:
+        pairs = [log.split(settings.split, ("identification part", "validation part")) for log in logs]
+        known, unseen = [first for first, _ in pairs], [rest for _, rest in pairs]
+    elif validate_on:
+        whole = replace(settings, from_s=None, to_s=None)
+        unseen = [read_floating_log(path, setup, whole, options) for path in validate_on]
+        refuse_same(
+            validate_on, [log.joints.source.sha256 for log in unseen], seen=zip(map(str, paths), hashes, strict=True)
+        )
+    return logs, known, unseen
+
+
 def identify_floating(
     robot: Robot | str | Path,
     paths: Sequence[Path],
@@ -118,19 +139,7 @@ def identify_floating(
     settings = replace(settings, floating=True)
     setup = FloatingSetup.of(floating_robot(robot, settings), settings)
     tell("reading the logs")
-    options = read_options(settings)
-    logs = [read_floating_log(path, setup, settings, options) for path in paths]
-    hashes = [log.joints.source.sha256 for log in logs]
-    refuse_same(paths, hashes)
-    known, unseen = logs, list[FloatingLog]()
-    if settings.split is not None:
-        pairs = [log.split(settings.split, ("identification part", "validation part")) for log in logs]
-        known, unseen = [first for first, _ in pairs], [rest for _, rest in pairs]
-    elif validate_on:
-        unseen = [read_floating_log(path, setup, replace(settings, from_s=None, to_s=None), options) for path in validate_on]
-        refuse_same(
-            validate_on, [log.joints.source.sha256 for log in unseen], seen=zip(map(str, paths), hashes, strict=True)
-        )
+    logs, known, unseen = _read_logs(setup, paths, validate_on, settings)
     choice, trials = choose_floating_filter(setup, known, settings, tell)
     setup, radius_notes = _with_radius(setup, known, choice, settings, tell)
     checks = tuple(check_floating_log(setup, log, choice) for log in logs)
@@ -147,7 +156,7 @@ def identify_floating(
     found = _counted(estimate(regression, reduce_to_base(model), method), samples)
     found, feasibility = check_feasibility(found, model, settings)
     tell("predicting the rows")
-    files = tuple((str(path), digest) for path, digest in zip(paths, hashes, strict=True))
+    files = tuple((str(path), log.joints.source.sha256) for path, log in zip(paths, logs, strict=True))
     data = _data(setup, logs, known, unseen, samples, others, files)
     notes = (
         *model.source.notes,

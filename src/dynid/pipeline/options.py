@@ -311,7 +311,8 @@ class Settings(Reading, Model):
         "sdp",
         "Estimator; sdp, the default, keeps every link physically consistent. Others: ols, wls, robust, tls, ridge, essential, "
         "recursive, iv, bpfc (least squares, then the nearest feasible base values), fbpe-wls (sdp without a prior, joints weighted), "
-        "manifold and logcholesky (consistent, but they take no constraints), retrieve (under a bounds file).",
+        "manifold and logcholesky (consistent, but they take no constraints), output-error (simulated motion under the measured torque), "
+        "retrieve (under a bounds file).",
         Text("NAME", known_in="dynid.estimation.methods.registry:method_names", what="method"),
         only_for=BOTH,
     )
@@ -468,6 +469,7 @@ class Settings(Reading, Model):
         only_for=(WRENCH, FLOATING),
     )
     drift: bool = sensor_option(False, "Estimate a linear drift of the six offsets of the sensor.", Switch())
+    flip: bool = sensor_option(False, "Turn the sign of the wrench: the sensor reports what it does to the body.", Switch())
     static: bool | None = sensor_option(
         None,
         "Use the weight on the sensor alone, or its whole motion; default: the weight alone where the sensor hardly turns.",

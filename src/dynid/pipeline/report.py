@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dynid.errors import InputError, reason_of
-from dynid.files import write_bytes, write_text
+from dynid.files import refuse_target, write_bytes, write_text
 from dynid.folders import changed_folder
 from dynid.pipeline.manifest import add_files
 from dynid.pipeline.model_files import Exported
@@ -138,8 +138,7 @@ def report_result(
             "no font was found on this machine, so PNG files would lack their words: install one, or take the SVG"
         )
     target = Path(path)
-    if target.is_dir():
-        raise InputError(f"cannot write '{target}': it is a folder")
+    refuse_target(target)
     if not target.parent.is_dir():
         raise InputError(f"cannot write '{target}': there is no folder '{target.parent}'")
     with changed_folder(target.parent) as change:

@@ -14,7 +14,7 @@ from dynid.estimation.friction.passivity import FrictionReach, driving_joints, p
 from dynid.estimation.result import Outcome
 from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict
 from dynid.pipeline.file_grades import grade_files
-from dynid.pipeline.joint_grades import USABLE, grade_joints, overall_grade
+from dynid.pipeline.joint_grades import grade_joints, overall_grade
 from dynid.pipeline.options import FLOATING
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.signal_filter import STILL
@@ -89,7 +89,7 @@ _REMEDIES = {
 
 
 def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
-    """Which simulator files are ready to use; where none is and all lose much, the model is no more than usable."""
+    """Which simulator files are ready to use; the grade is that of the model, whatever a format has no place for."""
     if failure:
         return [Finding("note", f"How well the written files predict is not known: {failure}.")]
     poor = [one for one in files if not one.ready]
@@ -108,9 +108,8 @@ def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
     remedies = [text for term, text in _REMEDIES.items() if term in lost] or [_REMEDIES["friction"]]
     if len(poor) < len(files) and "rotor inertia" not in lost:
         remedies.insert(0, f"take {', '.join(one.path for one in files if one.ready)}")
-    level: Level = "note" if min(one.worst.loss for one in files) <= USABLE else "warning"
     remedy = "; ".join(remedies)
-    return [Finding(level, f"Not ready to use: {told}.", f"{remedy[:1].upper()}{remedy[1:]}.", code="files")]
+    return [Finding("note", f"Not ready to use: {told}.", f"{remedy[:1].upper()}{remedy[1:]}.", code="files")]
 
 
 def _motion(run: IdentificationResult) -> list[Finding]:
@@ -339,7 +338,8 @@ def _replay_reason(run: IdentificationResult, failure: str) -> Finding:
         "warning",
         f"Simulated with the measured torque, joints drift from their motion in {window}: {', '.join(far)}.",
         "Their inertia is known too badly, or their friction is larger than what moves them: control them in a simulation by "
-        "position, or excite them more.",
+        "position, excite them more, or try --method output-error, which fits the simulated motion itself: rows shrink the inertia where "
+        "torque is small beside weight and noise of the motion.",
     )
 
 

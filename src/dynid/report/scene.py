@@ -49,9 +49,17 @@ class Scene:
     frame_s: float
     shapes: Sequence[Surface | None] = ()
     """The shapes of the links in the description, where it has them."""
+    around: Sequence[Surface] = ()
+    """What stands around the robot, in the base frame."""
 
 
-def make_scene(robot: Robot, identified: Robot, samples: Samples | None, shapes: Sequence[Surface | None] = ()) -> Scene:
+def make_scene(
+    robot: Robot,
+    identified: Robot,
+    samples: Samples | None,
+    shapes: Sequence[Surface | None] = (),
+    around: Sequence[Surface] = (),
+) -> Scene:
     """The scene of an identified robot; without samples it stands at its neutral position."""
     neutral = np.array([[neutral_position(joint) for joint in robot.driven_joints]])
     if robot.loops:
@@ -71,6 +79,7 @@ def make_scene(robot: Robot, identified: Robot, samples: Samples | None, shapes:
         freeze(frames),
         frame_s,
         tuple(None if shape is None else shape.with_fewer(_MOST_TRIANGLES) for shape in shapes),
+        tuple(around),
     )
 
 
@@ -110,7 +119,8 @@ def scene_record(scene: Scene) -> dict[str, Any]:
                 "shape": _shape_record(scene.shapes[i] if scene.shapes else None),
             }
         )
-    return {"bodies": bodies, "frame_s": scene.frame_s, "n_driven": scene.frames.shape[1]}
+    around = [_shape_record(shape) for shape in scene.around]
+    return {"bodies": bodies, "frame_s": scene.frame_s, "n_driven": scene.frames.shape[1], "around": around}
 
 
 def _box_record(box: Box | None) -> dict[str, Any] | None:

@@ -13,6 +13,8 @@ import pytest
 
 from dynid.apps.fleet.entry import Key, merged, parse_day, read_entry
 from dynid.errors import InputError
+from dynid.io.logs.read import read_recording
+from dynid.signals.recording import Recording
 from small_fleet import Shop, make_shop
 
 arrow = pytest.importorskip("pyarrow")
@@ -106,3 +108,31 @@ def test_files_with_wrong_bytes_give_an_entry_or_one_sentence(shop: Shop, tmp_pa
             refused.append(str(error))
     assert len(refused) > 20
     assert not any("\n" in text for text in refused)
+
+
+def test_what_an_entry_says_of_its_rows_follows_from_its_triangles(shop: Shop) -> None:
+    """Against plain least squares with weights by the residuals themselves, and against the log."""
+    entry, channels, base = next(shop.store.entries()), shop.store.channels, shop.store.base
+    own = [R[:, :-1] @ one.expansion @ base.lift for R, one in zip(entry.triangles, channels, strict=True)]
+    torque = [R[:, -1] for R in entry.triangles]
+    np.testing.assert_allclose(entry.torque_energy, [float(y @ y) for y in torque], rtol=1e-9)
+    rows = np.array(entry.rows, dtype=float)
+    rank = np.linalg.matrix_rank(np.vstack(own))
+    np.testing.assert_allclose(entry.freedom, rows - rank * rows / rows.sum(), rtol=1e-9)
+    weights = np.sqrt(entry.freedom / entry.residual)
+    W, y = (
+        np.vstack([w * one for w, one in zip(weights, own, strict=True)]),
+        np.concatenate([w * one for w, one in zip(weights, torque, strict=True)]),
+    )
+    beta = np.linalg.lstsq(W, y, rcond=None)[0]
+    np.testing.assert_allclose(
+        entry.residual, [float(np.sum((y - one @ beta) ** 2)) for one, y in zip(own, torque, strict=True)], rtol=0.02
+    )
+    np.testing.assert_allclose(
+        entry.held_out_residual / entry.held_out_energy, entry.residual / entry.torque_energy, rtol=1.0
+    )
+    log = read_recording(shop.logs[0], shop.store.run.robot)
+    assert isinstance(log, Recording)
+    assert log.velocity is not None
+    fastest = np.abs(log.velocity).max(axis=0)
+    assert np.all((0.8 * fastest < entry.speed) & (entry.speed < 1.05 * fastest))

@@ -7,12 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dynid.apps.online import sources
-from dynid.apps.online.sources import LONGEST_LINE, Backlog, Batch, Lines, Listener
+from dynid.apps.online.sources import LONGEST_LINE, Backlog, Batch, Lines, Listener, StandardInput, address_of, source_of
+from dynid.errors import InputError
 
 
 def test_backlog_holds_the_reader_back_and_loses_nothing() -> None:
@@ -123,3 +125,108 @@ def test_of_too_many_connections_the_longest_silent_goes(listener: Listener, mon
     assert silent[0].recv(1) == b""
     for connection in silent:
         connection.close()
+
+
+def test_with_once_the_first_sender_ends_it_and_a_visitor_does_not() -> None:
+    source, backlog = Listener("127.0.0.1", 0, once=True), Backlog()
+    source.start(backlog, 0, None)
+    connected(source).close()
+    connected(source, b"GET / HTTP/1.1\r\n\r\n").close()
+    connected(source, b"one\ntwo").close()  # the last line has no end
+    assert [*taken(backlog), *taken(backlog)] == [b"one", b"two"]
+    assert backlog.get(5.0) is None
+    assert backlog.ended
+
+
+def test_a_silent_sender_gives_way_to_nobody_while_nobody_waits(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "SILENT_S", 0.05)
+    backlog = Backlog()
+    listener.start(backlog, 0, None)
+    with connected(listener, b"a\n") as sender:
+        assert taken(backlog) == [b"a"]
+        time.sleep(0.3)
+        sender.sendall(b"b\n" * 20_000)
+        found: list[bytes] = []
+        while len(found) < 20_000:
+            found += taken(backlog)
+        assert set(found) == {b"b"}
+    assert listener.connections == 1
+
+
+def test_a_sender_that_speaks_keeps_its_place(listener: Listener) -> None:
+    backlog = Backlog()
+    listener.start(backlog, 0, None)
+    with connected(listener, b"a\n") as sender, connected(listener) as other:
+        assert taken(backlog) == [b"a"]
+        other.sendall(b"x\n")
+        for _ in range(3):
+            sender.sendall(b"a\n")
+            assert taken(backlog) == [b"a"]
+            time.sleep(0.15)
+        sender.close()
+        assert taken(backlog) == [b"x"]
+
+
+def test_places_are_counted_over_pieces_and_to_the_end() -> None:
+    lines = Lines(10)
+    assert lines.cut(b"ab\nc") == ([b"ab"], [13])
+    assert lines.cut(b"d\n\n") == ([b"cd", b""], [16, 17])
+    assert lines.cut(b"ef") == ([], [])
+    assert lines.end() == ([b"ef"], [19])
+    assert lines.end() == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("9000", ("127.0.0.1", 9000)),
+        ("localhost:1", ("127.0.0.1", 1)),
+        ("[::1]:65535", ("::1", 65535)),
+        ("127.0.0.2:0", ("127.0.0.2", 0)),
+    ],
+)
+def test_addresses_of_this_machine(text: str, expected: tuple[str, int]) -> None:
+    assert address_of(text, "--page", allow_remote=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("65536", "expected a port from 0 to 65535"),
+        ("-1", "expected a port"),
+        ("127.0.0.1:x", "expected a port"),
+        ("robot:80", "expected an address in numbers"),
+        ("10.0.0.1:80", "which other machines can reach"),
+    ],
+)
+def test_addresses_that_are_refused(text: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        address_of(text, "--page", allow_remote=False)
+    if "reach" in sentence:
+        assert address_of(text, "--page", allow_remote=True) == ("10.0.0.1", 80)
+
+
+def test_what_source_names(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w+b") as stream:
+        stream.write(b"t,q\n0,1\n")
+        stream.flush()
+
+        def named(text: str, **changes: bool) -> sources.Source:
+            options = {"follow": False, "once": False, "allow_remote": False} | changes
+            return source_of(text, stream, topic=None, **options)
+
+        found = named("stdin")
+        assert isinstance(found, StandardInput)
+        assert (found.seekable, found.first_line()) == (True, "t,q")
+        listening = named("tcp://127.0.0.1:0", once=True)
+        assert isinstance(listening, Listener)
+        listening.stop()
+        for text, changes, sentence in (
+            ("stdin", {"follow": True}, "--follow belongs to"),
+            ("mcap:x", {"once": True}, "--once belongs to"),
+            ("mcap:none.mcap", {"follow": True}, "there is no file 'none.mcap'"),
+            ("mcap:", {}, "expected stdin, tcp"),
+            ("tcp:127.0.0.1:0", {}, "expected stdin, tcp"),
+        ):
+            with pytest.raises(InputError, match=sentence):
+                named(text, **changes)

@@ -145,7 +145,6 @@ def test_points_from_the_command_line(arm, tmp_path):
     [
         ("points", ("--criterion", "trace"), "fourier or bspline"),
         ("points", ("--scaled",), "fourier or bspline"),
-        ("points", ("--torque-noise", "0.1"), "fourier or bspline"),
         ("points", ("--period", "5"), "fourier or bspline or sinusoids"),
         ("points", ("--no-rest",), "fourier or bspline or sinusoids"),
         ("points", ("--harmonics", "3"), "fourier"),

@@ -16,12 +16,12 @@ from typing import TypeAlias
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 from dynid.apps.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem, first_state
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.dynamics.position_loop import NARROWEST, Unknown, position_sensitivities
 from dynid.errors import InputError
+from dynid.estimation.shooting import add_scores, bounded_solution
 from dynid.regression.independence import triangle_of
 
 HORIZONS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -186,7 +186,7 @@ def output_error(
         R, backs = _reduced(problem, here, windows, scale)
         A = np.vstack([R[:p, :p], np.diag(weight)])
         b = np.concatenate([R[:p, p], weight * (x - centre)])
-        move = _bounded_step(A, b, low - x, high - x)
+        move = bounded_solution(A, b, low - x, high - x)
         # the best change of every first state for this change of the unknowns
         back = [-scipy.linalg.solve_triangular(T, J @ move + r) for T, J, r in backs]
         for share in SHARES:
@@ -345,16 +345,6 @@ def _reduced(
     return R, backs
 
 
-def _bounded_step(A: Array, b: Array, low: Array, high: Array) -> Array:
-    """``argmin |A x + b|`` within bounds, columns scaled to length one."""
-    size = np.linalg.norm(A, axis=0)
-    size[size == 0.0] = 1.0
-    # a direction that nothing determines is left where it is by this much
-    A, b = np.vstack([A / size, 1e-6 * np.eye(len(size))]), np.concatenate([b, np.zeros(len(size))])
-    found = scipy.optimize.lsq_linear(A, -b, (np.minimum(low, 0.0) * size - 1e-12, np.maximum(high, 0.0) * size + 1e-12))
-    return np.asarray(np.clip(found.x / size, np.minimum(low, 0.0), np.maximum(high, 0.0)))
-
-
 def _judged(
     problem: ActuatorProblem, here: _Point, windows: Sequence[Window], scale: Array, weight: Array, at_bound: BoolArray
 ) -> tuple[Array, Array, float]:
@@ -373,7 +363,7 @@ def _judged(
         rows = len(here.residuals[index])
         n_rows += rows
         lags = max(1, round(NEAREST_LAGS_S / window[0].period_s))
-        _add_scores(J[: rows * n].reshape(rows, n, p), r[: rows * n].reshape(rows, n), lags, white, meat)
+        add_scores(J[: rows * n].reshape(rows, n, p), r[: rows * n].reshape(rows, n), lags, white, meat)
     spent = max(1.0, n_rows * n / max(1.0, n_rows * n - p - 2 * n * len(windows)))
     precision, held = info + np.diag(weight**2), np.diag(weight**2)
     size = np.sqrt(np.diag(precision))
@@ -396,17 +386,3 @@ def _judged(
     covariance[:, at_bound] = every[:, at_bound]
     ratio = np.sqrt(np.maximum(np.diag(every), 0.0) / np.maximum(np.diag(whole), 1e-300))
     return covariance, info, max(1.0, float(np.median(ratio)))
-
-
-def _add_scores(J: Array, r: Array, lags: int, white: Array, meat: Array) -> None:
-    """Add the second moments of the scores, for independent rows and for rows that depend on their neighbours (Bartlett).
-
-    Joints are taken as independent of one another.
-    """
-    for j in range(r.shape[1]):
-        score = J[:, j] * r[:, j, None]
-        white += J[:, j].T @ J[:, j] * float(np.mean(r[:, j] ** 2))
-        meat += score.T @ score
-        for lag in range(1, min(lags, len(r) - 1) + 1):
-            cross = score[lag:].T @ score[:-lag]
-            meat += (1.0 - lag / (lags + 1.0)) * (cross + cross.T)

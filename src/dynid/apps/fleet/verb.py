@@ -53,6 +53,44 @@ FromDay: TypeAlias = Annotated[
 ToDay: TypeAlias = Annotated[str | None, typer.Option("--to-day", metavar="DAY", help="Last day.", show_default=False)]
 
 
+RobotId: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--robot-id",
+        metavar="ID",
+        help="Which robot of this model; default: the name in the description.",
+        show_default=False,
+    ),
+]
+Day: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--day",
+        metavar="DAY",
+        help="Day of the logs, such as 2026-03-01; default: the day at which their files were last changed (UTC).",
+        show_default=False,
+    ),
+]
+Conditions: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--condition",
+        metavar="NAME=VALUE",
+        help="What else may matter, such as tool=B; repeat for several.",
+        show_default=False,
+    ),
+]
+NamePattern: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--pattern",
+        metavar="TEXT",
+        help="Robot and day from the names of the logs, such as '{robot}_{day}.parquet'; other names in braces are conditions.",
+        show_default=False,
+    ),
+]
+
+
 @store.command(cls=TwoFloors)
 @takes_quiet
 @takes_options(
@@ -64,42 +102,10 @@ def add(
     to: Annotated[
         Path, typer.Option("--to", metavar="STORE", help="Folder of the store; made if missing.", show_default=False)
     ],
-    robot_id: Annotated[
-        str | None,
-        typer.Option(
-            "--robot-id",
-            metavar="ID",
-            help="Which robot of this model; default: the name in the description.",
-            show_default=False,
-        ),
-    ] = None,
-    day: Annotated[
-        str | None,
-        typer.Option(
-            "--day",
-            metavar="DAY",
-            help="Day of the logs, such as 2026-03-01; default: the day at which their files were last changed (UTC).",
-            show_default=False,
-        ),
-    ] = None,
-    condition: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--condition",
-            metavar="NAME=VALUE",
-            help="What else may matter, such as tool=B; repeat for several.",
-            show_default=False,
-        ),
-    ] = None,
-    pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--pattern",
-            metavar="TEXT",
-            help="Robot and day from the names of the logs, such as '{robot}_{day}.parquet'; other names in braces are conditions.",
-            show_default=False,
-        ),
-    ] = None,
+    robot_id: RobotId = None,
+    day: Day = None,
+    condition: Conditions = None,
+    pattern: NamePattern = None,
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
@@ -323,34 +329,39 @@ def _conditions(items: list[str]) -> dict[str, str]:
     return found
 
 
+MaxShare: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--max-error",
+        metavar="SHARE",
+        help="Exit with 1 if some alarm makes up more than this share of a joint's torque; 0: at any alarm.",
+        show_default=False,
+    ),
+]
+MaxChange: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--max-change",
+        metavar="SHARE",
+        help="Exit with 1 if some value changed by more than this share of itself, such as 0.2; 0: at any change. Of an offset or a "
+        "load: of the joint's torque.",
+        show_default=False,
+    ),
+]
+FalseAlarms: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--false-alarms", metavar="P", help="Probability of any alarm in a fleet in which nothing differs or changes."
+    ),
+]
+
+
 @takes_options(options_of(Settings, WORK))
 def fleet(
     store: StoreFolder,
-    max_error: Annotated[
-        float | None,
-        typer.Option(
-            "--max-error",
-            metavar="SHARE",
-            help="Exit with 1 if some alarm makes up more than this share of a joint's torque; 0: at any alarm.",
-            show_default=False,
-        ),
-    ] = None,
-    max_change: Annotated[
-        float | None,
-        typer.Option(
-            "--max-change",
-            metavar="SHARE",
-            help="Exit with 1 if some value changed by more than this share of itself, such as 0.2; 0: at any change. Of an offset or a "
-            "load: of the joint's torque.",
-            show_default=False,
-        ),
-    ] = None,
-    false_alarms: Annotated[
-        float,
-        typer.Option(
-            "--false-alarms", metavar="P", help="Probability of any alarm in a fleet in which nothing differs or changes."
-        ),
-    ] = 0.01,
+    max_error: MaxShare = None,
+    max_change: MaxChange = None,
+    false_alarms: FalseAlarms = 0.01,
     where: Where = None,
     robot: Robots = None,
     from_day: FromDay = None,

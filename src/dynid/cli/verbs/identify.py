@@ -6,7 +6,7 @@ import gc
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -45,6 +45,57 @@ if TYPE_CHECKING:
     from dynid.pipeline.result import IdentificationResult
 
 
+OtherMethods: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--compare",
+        metavar="METHODS",
+        help="Other methods, separated by commas, to be tried on the same rows and shown in the report.",
+        show_default=False,
+    ),
+]
+ExportFormats: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--export",
+        help="Formats of the model: urdf, mjcf, sdf, json, c, cpp, python, matlab, latex; default: urdf,mjcf, and none of a "
+        "robot that never moved.",
+        show_default=False,
+    ),
+]
+MaxError: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--max-error",
+        metavar="FRACTION",
+        help="Exit with 1 if the relative torque error exceeds this fraction. It is that of filtered torque, on unseen data where "
+        "there are any.",
+        show_default=False,
+    ),
+]
+Strict: TypeAlias = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 unless the verdict is good.", show_default=False)
+]
+ApplyAdvice: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--apply-advice",
+        help="Add the option that advice names and identify again. At most three times; what made the error worse is taken back.",
+        show_default=False,
+    ),
+]
+RecordFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--record",
+        metavar="FILE.mcap",
+        help="Write measured and predicted torque, residual and parts of the judged logs, for Foxglove and PlotJuggler; also .parquet, "
+        ".csv, .npz.",
+        show_default=False,
+    ),
+]
+
+
 @takes_options(options_of(Settings, MODEL, ROWS, ESTIMATION, READING, BASE, SENSOR, WORK))
 def identify(
     robot: OptionalRobotFile = None,
@@ -52,56 +103,13 @@ def identify(
     config: ConfigFile = None,
     output: RunFolder = None,
     validate: UnseenLogs = None,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            "--compare",
-            metavar="METHODS",
-            help="Other methods, separated by commas, to be tried on the same rows and shown in the report.",
-            show_default=False,
-        ),
-    ] = None,
-    export: Annotated[
-        str | None,
-        typer.Option(
-            "--export",
-            help="Formats of the model: urdf, mjcf, sdf, json, c, cpp, python, matlab, latex; default: urdf,mjcf, and none of a "
-            "robot that never moved.",
-            show_default=False,
-        ),
-    ] = None,
+    compare: OtherMethods = None,
+    export: ExportFormats = None,
     constraints: ConstraintsFile = None,
-    max_error: Annotated[
-        float | None,
-        typer.Option(
-            "--max-error",
-            metavar="FRACTION",
-            help="Exit with 1 if the relative torque error exceeds this fraction. It is that of filtered torque, on unseen data where "
-            "there are any.",
-            show_default=False,
-        ),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 unless the verdict is good.", show_default=False)
-    ] = False,
-    apply_advice: Annotated[
-        bool,
-        typer.Option(
-            "--apply-advice",
-            help="Add the option that advice names and identify again. At most three times; what made the error worse is taken back.",
-            show_default=False,
-        ),
-    ] = False,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            "--record",
-            metavar="FILE.mcap",
-            help="Write measured and predicted torque, residual and parts of the judged logs, for Foxglove and PlotJuggler; also .parquet, "
-            ".csv, .npz.",
-            show_default=False,
-        ),
-    ] = None,
+    max_error: MaxError = None,
+    strict: Strict = False,
+    apply_advice: ApplyAdvice = False,
+    record: RecordFile = None,
     table: Annotated[bool, typer.Option("--table", help="Print every base parameter.")] = False,
     verbose: Verbose = False,
     json: AsJson = False,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +13,15 @@ import typer
 
 from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json, show_note
 from dynid.cli.schema import AsJson, Output, RobotFile, takes_options
+from dynid.errors import InputError
 from dynid.excitation.options import ExciteSettings
 from dynid.option_types import options_of
 from dynid.pipeline.simulate_options import SimulateSettings
 
 if TYPE_CHECKING:
     from dynid.excitation.excitation_result import Excitation
+    from dynid.excitation.prediction import Predicted
+    from dynid.excitation.trajectories import Trajectory
 
 
 @takes_options(options_of(ExciteSettings))
@@ -30,17 +34,32 @@ def excite(
             "-o",
             "--output",
             metavar="TRAJ",
-            help="File to write; the suffix sets the format: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml (ROS 2 "
-            "JointTrajectory), .script (UR), .json (coefficients, and the times of the points as knots). Repeat for several.",
+            help="File to write; the suffix sets the format: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml or .mcap "
+            "(ROS 2 JointTrajectory), .script (UR), .src (KUKA), .mod (ABB), .ls (FANUC), .json (coefficients, and the times of the "
+            "points as knots). Repeat for several.",
             show_default="excitation.csv",
         ),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", help="HTML page: positions, singular values, tool path.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--picture",
+            help="HTML page: the robot in motion, limits over time, singular values, tool path.",
+            show_default=False,
+        ),
     ] = None,
     card: Annotated[
         Path | None,
         typer.Option("--card", help="Experiment card (Markdown), with a dry-run file at 25 % speed.", show_default=False),
+    ] = None,
+    evaluate: Annotated[
+        Path | None,
+        typer.Option(
+            "--evaluate",
+            metavar="MOTION",
+            help="Design nothing: judge this motion, designed or logged, against limits, and say what it shows of the parameters.",
+            show_default=False,
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -49,19 +68,35 @@ def excite(
     Example: [bold]dynid excite arm.urdf -o traj.csv --period 20 --harmonics 5 --rate 1000[/bold]
     """
     settings = ExciteSettings(**given)
-    from dynid.excitation.command import design_excitation
+    from dynid.excitation.command import design_excitation, evaluate_excitation
     from dynid.excitation.motion_files import check_file
+    from dynid.excitation.prediction import predict_sigmas, sensitivity_lines
 
-    outputs = output or [Path("excitation.csv")]
+    if evaluate is not None and output:
+        raise InputError("-o is given with --evaluate, expected one of the two: a motion that exists is not written again")
+    outputs = [] if evaluate is not None else output or [Path("excitation.csv")]
     for path in outputs:
         check_file(path)
     with ProgressBar("designing", json) as bar:
-        found = design_excitation(robot, settings, progress=bar.tell)
+        found = (
+            design_excitation(robot, settings, progress=bar.tell)
+            if evaluate is None
+            else evaluate_excitation(robot, evaluate, settings)
+        )
     files = _written(found, outputs, settings.rate, picture, card)
+    noise = settings.torque_noise
+    predicted = predict_sigmas(found, noise, settings.rate)
+    relations = [] if evaluate is None else sensitivity_lines(found, noise)
     if json:
-        show_json(found.as_json() | {"files": files, "smallest_clearance": _smallest(found)})
+        told = [{"name": one.name, "value": one.value, "sigma": one.sigma} for one in predicted]
+        more = {"predicted": told, "files": files, "smallest_clearance": _smallest(found)}
+        show_json(found.as_json() | more | ({"relations": relations} if relations else {}))
         return
+    for line in relations:
+        show(line)
     _show_excitation(found.robot.name, found, files)
+    for line in _predicted_lines(predicted, settings, found.playable.duration_s):
+        show(line)
 
 
 def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
@@ -81,6 +116,24 @@ def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
         show(f"written: {name}")
 
 
+def _predicted_lines(predicted: Sequence[Predicted], settings: ExciteSettings, duration_s: float) -> Iterator[str]:
+    """What a log of the motion will tell: how many parameters well, and which ones worst."""
+    noise = "torque noise of 1 % of each joint's torque"
+    if settings.torque_noise is not None:
+        noise = f"torque noise of {', '.join(f'{value:g}' for value in settings.torque_noise)} N m or N"
+    known = [one for one in predicted if one.value != 0.0]
+    if not known:
+        return  # a description without inertia: nothing is known of its torque
+    well = sum(one.relative < 0.1 for one in known)
+    yield f"predicted for a log of {duration_s:.4g} s at {settings.rate:g} Hz with {noise}:"
+    yield f"  {well} of {len(known)} base parameters with a value in the description are known to better than 10 %"
+    worst = sorted(known, key=lambda one: -one.relative)[:3]
+    if worst:
+        yield "  least well: " + ", ".join(
+            f"{one.name} to {100.0 * one.relative:.3g} % ({one.value:.3g} +- {one.sigma:.2g})" for one in worst
+        )
+
+
 def _smallest(found: Excitation) -> dict[str, Any] | None:
     """Smallest distance along what is played, of which bodies, and when; None where nothing is kept apart."""
     nearest = next((use for use in found.limit_uses if use.name == "clearance"), None)
@@ -88,21 +141,30 @@ def _smallest(found: Excitation) -> dict[str, Any] | None:
 
 
 def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Path | None, card: Path | None) -> list[str]:
+    from dynid.excitation.controller_programs import PROGRAMS, program_deviation
     from dynid.excitation.experiment_sheet import DRY_RUN_SPEED, experiment_sheet
-    from dynid.excitation.motion_files import TABLES, write_motion
+    from dynid.excitation.motion_files import write_motion
     from dynid.files import write_text
 
     names = found.robot.joint_names
-    files = [str(write_motion(found.playable, path, names, rate_hz)) for path in outputs]
+    slides = [joint.kind == "prismatic" for joint in found.robot.moving_joints]
+
+    def written(motion: Trajectory, path: Path) -> str:
+        file = write_motion(motion, path, names, rate_hz, slides)
+        if file.suffix.lower() in PROGRAMS:
+            worst = program_deviation(file, motion, slides)
+            say(f"note: the curve through the points of {file.name} is at most {worst:.2g} rad or m from the design")
+        return str(file)
+
+    files = [written(found.playable, path) for path in outputs]
     if picture is not None:
         from dynid.pipeline.sections.motion import picture as drawn
 
         write_text(picture, drawn(found))
         files.append(str(picture))
     if card is not None:
-        table = next((path for path in outputs if path.suffix.lower() in TABLES), outputs[0])
-        slow = table.with_name(f"{table.stem}_dry_run{table.suffix}")
-        files.append(str(write_motion(found.playable.slowed(DRY_RUN_SPEED), slow, names, rate_hz)))
+        slow = found.playable.slowed(DRY_RUN_SPEED)
+        files += [written(slow, path.with_name(f"{path.stem}_dry_run{path.suffix}")) for path in outputs]
         write_text(card, experiment_sheet(found, rate_hz, files))
         files.append(str(card))
     return files

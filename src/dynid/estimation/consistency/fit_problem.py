@@ -64,6 +64,26 @@ NOISE_FLOOR = 1e-4
 """Smallest residual, relative to torque, that counts as noise: data without any would make everything else count nothing."""
 
 
+def _prior_parts(
+    prior: PriorKind, problem: LinearProblem, layout: Layout, scale: Array, pulls: Array
+) -> tuple[Array | None, Array]:
+    """Bodies that a divergence holds, and how firmly a quadratic prior holds each value; what either holds is pulled no more."""
+    bodies, held, of_links = None, np.zeros(len(pulls)), layout.slots.ravel()
+    if prior in ("euclidean", "scaled"):
+        held = scale if prior == "euclidean" else np.ones(len(pulls))
+        pulls[:] = 0.0
+    elif prior == "entropic":
+        bodies = consistent_bodies(layout, problem)
+        pulls[of_links] = 0.0
+    elif prior == "auto":
+        bodies = described_bodies(layout, problem.prior.values / scale)
+        pulls *= HARDLY  # what is left to the prior must not be decided by the units of friction
+        pulls[of_links] = 0.0
+        if bodies is None:
+            held[of_links] = scale[of_links]
+    return bodies, held
+
+
 @dataclass(frozen=True, eq=False)
 class ConsistentFit:
     """A least-squares problem in scaled coordinates around its unconstrained solution."""
@@ -130,20 +150,8 @@ class ConsistentFit:
         offsets = OffsetPreference.of(problem.base, problem.prior)
         free = onto_equalities(E, beta, x0)
         centre = free = free + offsets.shift(D * free) / D
-        pulls, data_rows, of_links = np.full(consistent.n, pull / freedom), len(F), layout.slots.ravel()
-        bodies, held = None, np.zeros(consistent.n)  # of the divergence, and of the quadratic prior
-        if prior in ("euclidean", "scaled"):
-            held = D if prior == "euclidean" else np.ones(consistent.n)
-            pulls[:] = 0.0
-        elif prior == "entropic":
-            bodies = consistent_bodies(layout, problem)
-            pulls[of_links] = 0.0
-        elif prior == "auto":
-            bodies = described_bodies(layout, x0)
-            pulls *= HARDLY  # what is left to the prior must not be decided by the units of friction
-            pulls[of_links] = 0.0
-            if bodies is None:
-                held[of_links] = D[of_links]
+        pulls, data_rows = np.full(consistent.n, pull / freedom), len(F)
+        bodies, held = _prior_parts(prior, problem, layout, D, pulls)
         if held.any():
             root = np.sqrt(strength / freedom) * held
             F = np.vstack([F, np.diag(root)])

@@ -86,7 +86,7 @@ class InstrumentalVariables:
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
-        logs = _logs(regression)
+        logs = row_logs(regression)
         if self.reference is not None and len(self.reference) != len(logs):
             raise InputError(f"{len(self.reference)} references were given for {len(logs)} sets of samples")
         tracked = [
@@ -225,20 +225,19 @@ class _Log:
         return _on_clock(reference, time)
 
 
-def _logs(regression: Regression) -> list[_Log]:
+def row_logs(regression: Regression, why: str = "instruments are made by simulating the robot's motion") -> list[_Log]:
+    """Every log of a regression, whole; refused where its rows are not made from samples of a motion."""
     logs = []
     for source in regression.logs():
         made_from = source.samples
         if source.robot is None or len(made_from) != 1 or not isinstance(made_from[0], (Samples, SampleStream)):
-            raise InputError(
-                f"instruments are made by simulating the robot's motion, and {source.kind} rows are not made from samples of it"
-            )
+            raise InputError(f"{why}, and {source.kind} rows are not made from samples of it")
         whole = made_from[0] if isinstance(made_from[0], Samples) else reduce(Samples.joined, made_from[0])
         if len(whole) < 12:
-            raise InputError(f"a set of samples has {len(whole)} rows, instruments need at least 12")
+            raise InputError(f"a set of samples has {len(whole)} rows, a simulated motion needs at least 12")
         logs.append(_Log(source, source.robot, whole))
     if not logs:
-        raise InputError("instruments need every row again, and this regression holds only its triangles")
+        raise InputError("a simulated motion needs every row again, and this regression holds only its triangles")
     return logs
 
 

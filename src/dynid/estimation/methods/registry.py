@@ -63,6 +63,7 @@ _METHODS = {
     "essential": Entry("methods.essential", "EssentialParameters"),
     "recursive": Entry("methods.recursive", "RecursiveLeastSquares", takes=("bounds",)),
     "iv": Entry("methods.instrumental", "InstrumentalVariables"),
+    "output-error": Entry("methods.output_error", "OutputError", consistent=True),
     "sdp": Entry("methods.sdp", "FeasibleSDP", consistent=True, takes=("constraints", "condition")),
     "bpfc": Entry("methods.corrected", "CorrectedLeastSquares", consistent=True, takes=("constraints", "condition")),
     "fbpe-wls": Entry("methods.sdp", "WeightedFeasibleSDP", consistent=True, takes=("constraints", "condition")),

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.excitation.excitation_result import Excitation
 from dynid.excitation.experiment_sheet import experiment_sheet
 from dynid.excitation.pose_limits import tool_path
+from dynid.io.robots.solids import Solid, Surface
 from dynid.pipeline.sections.model import shapes_to_draw
 from dynid.report.figure import Figure
 from dynid.report.page import Code, Folded, Head, Section, Table, page
@@ -17,14 +19,24 @@ from dynid.report.scene import make_scene
 
 _POINTS = 1200
 _SCENE_HZ = 50.0
+_LIMIT_POINTS = 400
+LARGE_M = 5.0
+"""Obstacles with longer half edges are planes."""
 
 
 def excitation_section(excitation: Excitation) -> Section:
     """The motion as a section of a report: margins, pictures, and the card for the person at the robot."""
     margins = excitation.margins
     rows = tuple(
-        (name.replace("_", " "), f"{100.0 * margin:.2f} %", margins.places[name][0], f"{margins.places[name][1]:.3f} s")
-        for name, margin in margins.items()
+        (
+            use.name,
+            f"{use.limit:.4g} {use.unit}",
+            "" if np.isnan(use.largest) else f"{use.largest:.4g} {use.unit}",
+            f"{100.0 * use.share:.1f} %",
+            use.where,
+            f"{use.time_s:.3f} s",
+        )
+        for use in excitation.limit_uses
     )
     text = (
         f"{excitation.playable.duration_s:.4g} s of motion, condition number {excitation.condition_number:.4g} over "
@@ -34,7 +46,8 @@ def excitation_section(excitation: Excitation) -> Section:
         "Exciting motion",
         text,
         (
-            Table(("limit", "left", "where", "at"), rows, numeric=(1, 3)),
+            Table(("limit", "of the robot", "largest", "share", "where", "at"), rows, numeric=(1, 2, 3, 5)),
+            limits_figure(excitation),
             positions_figure(excitation),
             singular_values_figure(excitation),
             tool_figure(excitation),
@@ -58,6 +71,54 @@ def positions_figure(excitation: Excitation) -> Figure:
         panels.append(Panel(name, Axis("time, s"), Axis("rad or m"), (curve,), marks))
     caption = "Dashed lines are the limits of each joint's range."
     return Figure("excitation_positions", "Designed positions", caption, tuple(panels), "strips", 110)
+
+
+def limits_figure(excitation: Excitation) -> Figure:
+    """Largest share of the robot's velocity, acceleration and torque limits over all joints, and smallest distance, over time."""
+    limits, robot = excitation.limits, excitation.robot
+    time = excitation.playable.grid(_LIMIT_POINTS)
+    q, v, a = excitation.playable.evaluate(time)
+    parts = {"velocity": (v, limits.velocity), "acceleration": (a, limits.acceleration)}
+    if np.isfinite(limits.torque).any():
+        torque = inverse_dynamics(robot, q, v, a) * (1.0 + limits.torque_uncertainty)
+        parts["torque"] = (torque, limits.torque)
+    used, whole = f"{100.0 * limits.fraction:.0f} %", 100.0 * limits.fraction
+    panels = []
+    for name, (values, limit) in parts.items():
+        share = whole * np.abs(values / limit).max(axis=1)
+        marks = (Mark("y", whole, used),) if whole == 100.0 else (Mark("y", whole, used), Mark("y", 100.0, "limit"))
+        curve = Curve("largest share of all joints", time, share, "predicted")
+        panels.append(Panel(name, Axis("time, s"), Axis("% of limit", low=0.0), (curve,), marks))
+    if limits.clearance is not None:
+        spare = limits.clearance.distances(q)
+        curve = Curve("smallest distance", time, 1e3 * spare.min(axis=1), "predicted")
+        mark = Mark("y", 1e3 * float(limits.clearance.least.min()), "least")
+        panels.append(Panel("clearance", Axis("time, s"), Axis("mm", low=0.0), (curve,), (mark,)))
+    caption = "Each against what the motion may use; torque with the uncertainty of the model."
+    return Figure("excitation_limits", "Limits over time", caption, tuple(panels), "strips", 110)
+
+
+def surroundings(excitation: Excitation) -> tuple[Surface, ...]:
+    """Obstacles of a motion to be drawn; of planes the part near the robot."""
+    clearance = excitation.limits.clearance
+    if clearance is None:
+        return ()
+    shapes, found = clearance.shapes, []
+    path = _tool(excitation)
+    reach = 1.2 * max(0.3, float(np.linalg.norm(path, axis=1).max()))
+    for name, obstacle, one in zip(shapes.owners, shapes.obstacles, shapes.geometry.geometryObjects, strict=True):
+        half = np.array(getattr(one.geometry, "halfSide", ()))
+        if not obstacle or len(half) != 3:
+            continue
+        pose = np.array(one.placement.homogeneous)
+        if half[0] > LARGE_M:  # the slab of a plane: a sheet at its free face, in front of the robot
+            normal = pose[:3, 2]
+            foot = path.mean(axis=0)
+            foot -= normal * (normal @ (foot - pose[:3, 3]) - half[2])
+            half, pose = np.array([reach, reach, 1e-3]), pose.copy()
+            pose[:3, 3] = foot
+        found.append(Solid(name, "box", tuple(half.tolist()), pose, obstacle=True).surface())
+    return tuple(found)
 
 
 def singular_values_figure(excitation: Excitation) -> Figure:
@@ -93,12 +154,24 @@ def picture(excitation: Excitation) -> str:
     """One HTML page that needs nothing but itself: the motion as a section, and the robot that plays it in three dimensions."""
     robot = excitation.robot
     shapes, told = shapes_to_draw(robot)
-    scene = make_scene(robot, robot, excitation.playable.samples(_SCENE_HZ), shapes)
+    scene = make_scene(robot, robot, excitation.playable.samples(_SCENE_HZ), shapes, surroundings(excitation))
     moving = Section(
-        "The robot in motion", f"Each link as the uniform box that has its ten parameters. {told}", (scene,), "Robot"
+        "The robot in motion",
+        f"Press Play before the robot does. Each link as the uniform box that has its ten parameters; what stands around is see-through. "
+        f"{told}",
+        (scene,),
+        "Robot",
     )
-    kept = Head("good", f"Every limit is kept; the smallest margin is {100.0 * excitation.margins.smallest:.2f} %.")
-    return page(f"Exciting motion: {robot.name}", excitation.in_words(), kept, [excitation_section(excitation), moving])
+    worst = excitation.margins.smallest
+    kept = Head("good", f"Every limit is kept; the smallest margin is {100.0 * worst:.2f} %.")
+    if worst < 0.0:
+        kept = Head(
+            "error",
+            f"Do not play: the limit of {excitation.margins.worst.replace('_', ' ')} is broken by {-100.0 * worst:.3g} %.",
+        )
+    elif excitation.limits.clearance is None:
+        kept = Head("warning", "Clearance was not checked: the motion may collide.")
+    return page(f"Exciting motion: {robot.name}", excitation.in_words(), kept, [moving, excitation_section(excitation)])
 
 
 def _motion(excitation: Excitation) -> tuple[Any, Any]:

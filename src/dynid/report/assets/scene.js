@@ -228,6 +228,7 @@
       context.lineJoin = "round";
       context.lineCap = "round";
       this.ground(context);
+      this.around().sort((a, b) => b.depth - a.depth).forEach((face) => this.paint(context, face));
       const found = poses(this.scene.bodies, this.q(this.instant));
       if (this.shaped()) this.shells(found).sort((a, b) => b.depth - a.depth).forEach((face) => this.paint(context, face));
       const things = [...this.faces(found), ...this.bones(found)];
@@ -251,6 +252,20 @@
           context.stroke();
         }
       }
+    }
+
+    // Obstacles stand behind the robot: one sees through them.
+    around() {
+      const colour = report.colour("measured");
+      return (this.scene.around || []).flatMap((shape) => {
+        const P = shape.points, F = shape.faces, seen = [], things = [];
+        for (let k = 0; k < P.length; k += 3) seen.push(this.project([P[k], P[k + 1], P[k + 2]]));
+        for (let k = 0; k < F.length; k += 3) {
+          const points = [seen[F[k]], seen[F[k + 1]], seen[F[k + 2]]];
+          things.push({ kind: "face", points, depth: (points[0][2] + points[1][2] + points[2][2]) / 3, fill: mixed(colour, 1, 0.14), stroke: mixed(colour, 1, 0.25), width: 0.5 });
+        }
+        return things;
+      });
     }
 
     shaped() {

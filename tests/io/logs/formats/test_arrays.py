@@ -179,3 +179,14 @@ def test_names_and_groups_that_ask_for_gigabytes_are_not_read(h5py, tmp_path, mo
     monkeypatch.setenv("DYNID_MEMORY_GB", "0.1")
     with pytest.raises(InputError, match=r"needs .* GiB of memory"):
         read_recording(tmp_path / "many.h5", ARM)
+
+
+def test_joint_names_are_taken_from_lists_of_text_alone(h5py, tmp_path):
+    swapped = [ARM[1], ARM[0], *ARM[2:]]
+    for number, names in enumerate((np.array(swapped, dtype="S32"), swapped)):
+        with h5py.File(tmp_path / f"log{number}.h5", "w") as file:
+            file["t"], file["q"], file["tau"] = T, Q, Q
+            file.attrs["joint_names"] = names
+            file["joints"] = np.arange(3)  # numbers are no names
+        found = read_recording(tmp_path / f"log{number}.h5", ARM)
+        assert np.allclose(found.position[:, 0], Q[:, 1])

@@ -123,3 +123,48 @@ def test_tensors_that_ask_for_more_than_their_file_holds_are_refused(
     monkeypatch.setenv("DYNID_MEMORY_GB", "0.002")
     with pytest.raises(InputError, match=r"x\.pt needs .* GiB of memory, expected at most 0\.002 GiB"):
         motion(write_pt(tmp_path / "x.pt", content))
+
+
+def test_kinds_shapes_and_names_of_tensors(tmp_path: Path, torch: types.ModuleType) -> None:
+    def stored(values: np.ndarray, key: str) -> Storage:
+        return Storage(torch.FloatStorage, values.ravel(), key)
+
+    content = {
+        "time": Tensor(stored(T, "0"), (50, 1), (1, 1)),
+        "dof_pos": Tensor(stored(Q, "1"), (50, 3, 1), (3, 1, 1)),
+        "des_dof_pos": Tensor(stored(np.append(U, [9.0, 9.0]), "2"), (50, 3), (3, 1)),  # a storage may be longer
+        "scalar": Tensor(stored(np.ones(1), "3"), (), ()),
+        "none": Tensor(stored(np.ones(1), "4"), (0, 3), (3, 1)),
+        "short": Tensor(stored(np.ones(7), "5"), (7,), (1,)),
+        "joint_names": [*JOINTS],
+        "words": [1, "x"],
+        "flags": [True, False, None],
+    }
+    log = motion(write_pt(tmp_path / "x.pt", content))
+    assert log.joint_names == JOINTS
+    assert np.allclose(log.position, Q, atol=1e-6)
+    assert log.reference_position is not None
+    assert np.allclose(log.reference_position, U, atol=1e-6)
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((4, 1), (1, 1)), ((2, 2), (3, 1)), ((3,), (-1,))])
+def test_a_tensor_must_end_inside_its_storage(
+    shape: tuple[int, ...], strides: tuple[int, ...], tmp_path: Path, torch: types.ModuleType
+) -> None:
+    """The first reaches the last number, the second is one beyond it, the third runs backwards."""
+    content = {"time": Tensor(Storage(torch.FloatStorage, np.arange(4.0), "0"), shape, strides)}
+    if shape == (4, 1):
+        with pytest.raises(InputError, match="position"):  # read, but no log
+            motion(write_pt(tmp_path / "x.pt", content))
+    else:
+        with pytest.raises(InputError, match="reaches beyond its storage of 4 numbers"):
+            motion(write_pt(tmp_path / "x.pt", content))
+
+
+def test_a_storage_that_is_cut_off_is_refused(tmp_path: Path, torch: types.ModuleType) -> None:
+    whole = write_pt(tmp_path / "x.pt", {"time": Tensor(Storage(torch.FloatStorage, T, "0"), (50,), (1,))})
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(tmp_path / "cut.pt", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name)[:100] if name.endswith("data/0") else old.read(name))
+    with pytest.raises(InputError, match="storage 0 has 100 bytes, expected 200"):
+        motion(tmp_path / "cut.pt")

@@ -109,18 +109,26 @@ class TorchFormat:
         return array_table("pt", checked_arrays(where, arrays), element_names=named_elements(arrays, names), notes=notes)
 
 
+def _since_mark(stack: list[Any]) -> list[Any]:
+    """What was put on the stack since the last mark, taken off it with the mark."""
+    place = max(k for k, value in enumerate(stack) if value is _MARK)
+    values = stack[place + 1 :]
+    del stack[place:]
+    return values
+
+
+def _refuse_foreign(where: str, named: tuple[Any, ...]) -> None:
+    """Refuse a name that is neither of a tensor nor of a dictionary: a pickle may call whatever it names."""
+    if named not in _TENSOR | _DICTIONARY and not (named[0] == "torch" and named[1] in _TYPES):
+        raise InputError(f"{where}: its pickle names {'.'.join(map(str, named))}, expected tensors alone; it was not run")
+
+
 def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
     """What the few opcodes of a dictionary of tensors make on a stack; any other opcode is refused, and nothing is run."""
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     storages: dict[Any, NDArray[Any]] = {}
     asked = 0
-
-    def marked() -> list[Any]:
-        place = max(k for k, value in enumerate(stack) if value is _MARK)
-        values = stack[place + 1 :]
-        del stack[place:]
-        return values
 
     argument: Any
     for opcode, argument, _ in pickletools.genops(archive.read(pickle)):
@@ -141,20 +149,18 @@ def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
                 n = int(opcode.name[-1])
                 stack[-n:] = [tuple(stack[-n:])]
             case "TUPLE":
-                stack.append(tuple(marked()))
+                stack.append(tuple(_since_mark(stack)))
             case "LIST":
-                stack.append(marked())
+                stack.append(_since_mark(stack))
             case "APPEND" | "APPENDS":
-                values = [stack.pop()] if opcode.name == "APPEND" else marked()
+                values = [stack.pop()] if opcode.name == "APPEND" else _since_mark(stack)
                 stack[-1].extend(values)
             case "SETITEM" | "SETITEMS":
-                pairs = [stack.pop(-2), stack.pop()] if opcode.name == "SETITEM" else marked()
+                pairs = [stack.pop(-2), stack.pop()] if opcode.name == "SETITEM" else _since_mark(stack)
                 stack[-1].update(zip(pairs[::2], pairs[1::2], strict=True))
             case "GLOBAL" | "STACK_GLOBAL":
                 named = tuple(argument.split(" ", 1)) if opcode.name == "GLOBAL" else (stack.pop(-2), stack.pop())
-                if named not in _TENSOR | _DICTIONARY and not (named[0] == "torch" and named[1] in _TYPES):
-                    named_here = ".".join(map(str, named))
-                    raise InputError(f"{where}: its pickle names {named_here}, expected tensors alone; it was not run")
+                _refuse_foreign(where, named)
                 stack.append(named)
             case "BINPERSID":
                 identity = stack.pop()

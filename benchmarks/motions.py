@@ -1,0 +1,242 @@
+"""Motions that are safe to play: 30 designs on 15 robots, each written, read again and held against every limit by other means.
+
+Each robot gets a motion by the defaults of ``dynid excite`` and one among a table, a ceiling and a box. ``motion_check.py`` reads the
+written table and counts limits that are broken, contacts, and distances below those that the design states. Robots come from
+example-robot-data and ``examples/robots``; a SCARA arm, a rail and a gripper with a mimic joint are written here.
+"""
+
+from __future__ import annotations
+
+import measure
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import motion_check
+from dynid import design_excitation, read_robot, write_motion
+from dynid.errors import DynidError
+
+OWN = Path(__file__).parents[1] / "examples" / "robots"
+BODY = '<inertial><origin xyz="{com}"/><mass value="{mass}"/><inertia ixx="{i}" iyy="{i}" izz="{i}" ixy="0" ixz="0" iyz="0"/></inertial>'
+
+
+@dataclass(frozen=True)
+class Case:
+    """A robot, options that its description makes necessary, and what stands around it."""
+
+    name: str
+    path: str
+    options: dict[str, Any] = field(default_factory=dict)
+    cell: dict[str, Any] = field(default_factory=dict)
+    lock: dict[str, float] = field(default_factory=dict)
+
+
+ARM_CELL = {"ceiling": 1.4, "box": ("0.55,0.35,0.1,0.2,0.2,0.2",)}
+LEGS = {
+    f"{leg}_{part}": value
+    for leg in ("FR", "RL", "RR")
+    for part, value in (("hip_joint", 0.0), ("thigh_joint", 0.9), ("calf_joint", -1.8))
+}
+CASES = (
+    Case("panda", "panda_description/urdf/panda.urdf", cell=ARM_CELL),
+    Case("ur5", "ur_description/urdf/ur5_joint_limited_robot.urdf", cell=ARM_CELL),
+    Case("ur10", "ur_description/urdf/ur10_joint_limited_robot.urdf", cell={"ceiling": 1.8, "box": ("0.8,0.5,0.15,0.3,0.3,0.3",)}),
+    Case("xarm7", "xarm_description/urdf/xarm7.urdf", cell=ARM_CELL),
+    Case("z1", "z1_description/urdf/z1.urdf", cell={"ceiling": 1.0, "box": ("0.4,0.3,0.1,0.2,0.2,0.2",)}),
+    Case("kinova", "kinova_description/robots/kinova.urdf", cell={"ceiling": 1.3, "wall": ("x=0.8",)}),
+    Case("so101", "so_arm_description/urdf/so101.urdf", {"clearance": 0.02}, {"ceiling": 0.6, "box": ("0.2,0.25,0.1,0.1,0.1,0.2",)}),
+    Case("go2", "go2_description/urdf/go2.urdf", {"ground": -0.45, "lock": LEGS}, {"ceiling": 0.5, "wall": ("y=0.6",)}),
+    Case("scara", "scara.urdf", cell={"ceiling": 1.0, "box": ("0.3,0.4,0.1,0.2,0.2,0.2",)}),
+    Case("rail", "rail.urdf", cell={"ceiling": 1.2, "box": ("0.7,0.5,0.2,0.2,0.2,0.4",)}),
+    Case("gripper", "gripper.urdf", {"move": ("all",)}, {"ceiling": 1.0, "box": ("0.45,0.3,0.1,0.1,0.2,0.2",)}),
+    Case("four_bar", "four_bar.toml", {"ground": "none"}, {"ceiling": 0.6}),
+    Case("five_bar", "five_bar.toml", {"ground": "none"}, {"wall": ("x=1.2",)}),
+    Case("parallelogram", "parallelogram_arm.toml", cell={"ceiling": 2.2, "box": ("1.2,0.9,0.3,0.3,0.3,0.6",)}),
+    Case("delta", "delta_rl5.toml", cell={"ceiling": 0.5, "plane": ("0,0,1,-1.3",)}),
+)  # fmt: skip
+SMOKE = ("scara", "four_bar")
+PROMISED = ("panda", "ur10", "xarm7", "kinova", "so101", "scara", "rail", "z1", "parallelogram", "five_bar")
+"""Robots on which the promises of a design are held against an identification."""
+NOISE = 0.05
+"""Torque noise of simulated logs, of each joint's torque: large beside what the simulator's smooth sign changes."""
+
+
+def main() -> None:
+    """Design, write, check and print."""
+    arguments = measure.parser(__doc__)
+    arguments.add_argument("--only", help="names of robots, separated by commas")
+    arguments.add_argument("--seconds", type=float, default=8.0, help="time for each design")
+    arguments.add_argument("--promises", action="store_true", help="the promises of designs alone")
+    options = arguments.parse_args()
+    names = options.only.split(",") if options.only else SMOKE if options.smoke else [case.name for case in CASES]
+    result: dict[str, Any] = {"robots": 0, "motions": 0, "violations": 0, "refused": 0}
+    rows = []
+    with TemporaryDirectory() as folder:
+        write_robots(Path(folder))
+        for case in (case for case in CASES if case.name in names):
+            result["robots"] += 1
+            for among in () if options.promises else (False, True):
+                row = one_motion(case, among, Path(folder), 1.0 if options.smoke else options.seconds)
+                rows.append(row)
+                result["motions"] += "refused" not in row
+                result["violations"] += len(row.get("violations", ()))
+                result["refused"] += "refused" in row
+                if not options.json:
+                    print(json.dumps(row), flush=True)
+        promises = [
+            promised(case, Path(folder), 1.0 if options.smoke else options.seconds)
+            for case in CASES
+            if case.name in names and case.name in PROMISED
+        ]
+    result["condition_numbers"] = [row.get("condition_number") for row in rows]
+    result["promises"] = promises
+    measure.print_result(result, options.json)
+
+
+def one_motion(case: Case, among: bool, folder: Path, seconds: float, rate_hz: float = 500.0) -> dict[str, Any]:
+    """A designed motion and what the check found."""
+    path = robot_path(case, folder)
+    row: dict[str, Any] = {"robot": case.name, "among": among}
+    lock = case.options.get("lock", {})
+    own = {name: value for name, value in case.options.items() if name != "lock"}
+    robot = read_robot(path, ("viscous", "coulomb", "offset", "armature"), None, lock)
+    try:
+        found = design_excitation(
+            robot, period=10.0, harmonics=4, seconds=seconds, starts=3, rate=rate_hz, engine="serial",
+            seed=int(among), **own, **(case.cell if among else {}),
+        )  # fmt: skip
+    except DynidError as error:
+        return row | {"refused": str(error)}
+    table = write_motion(found.playable, folder / f"{case.name}_{among}.csv", rate_hz=rate_hz)
+    checked = check(found, robot, path, table, lock)
+    return row | {
+        "condition_number": found.condition_number,
+        "clearance_m": checked.clearance_m,
+        "violations": checked.violations,
+        "seconds": found.seconds,
+    }
+
+
+def promised(case: Case, folder: Path, seconds: float, rate_hz: float = 500.0) -> dict[str, Any]:
+    """Condition number and deviations that a design promises, and those of an identification of a simulated log with friction."""
+    from dynid import identify
+    from dynid.dynamics.simulate import with_effect
+    from dynid.excitation.prediction import DEFAULT_NOISE, predict_sigmas, torque_noise_of
+    from dynid.pipeline.options import Settings
+    from dynid.pipeline.simulate import simulate_log
+
+    robot = read_robot(
+        robot_path(case, folder), ("viscous", "coulomb", "offset", "armature"), None, case.options.get("lock", {})
+    )
+    own = {name: value for name, value in case.options.items() if name != "lock"}
+    found = design_excitation(robot, period=10.0, seconds=seconds, starts=3, rate=rate_hz, engine="serial", **own)
+    model = with_effect(with_effect(found.robot, "viscous", 0.5), "coulomb", 0.3)
+    table = write_motion(found.playable, folder / f"{case.name}.csv", rate_hz=rate_hz)
+    simulate_log(model, table, folder / f"{case.name}.parquet", rate_hz=rate_hz, torque_noise=NOISE, encoder_bits=0, seed=1)
+    result = identify(model, [folder / f"{case.name}.parquet"], Settings(method="wls"))
+    rubbing = replace(found, robot=model)  # its torque, of which the noise is one percent, has friction too
+    noise = NOISE / DEFAULT_NOISE * torque_noise_of(rubbing)
+    sigma = np.array([one.sigma for one in predict_sigmas(rubbing, noise, rate_hz)])
+    achieved = np.asarray(result.estimate.sigma)
+    return {
+        "robot": case.name,
+        "design_condition": found.condition_number,
+        "identification_condition": result.estimate.condition_number,
+        "condition_ratio": result.estimate.condition_number / found.condition_number,
+        "sigma_ratio": float(np.median(achieved / sigma)),
+        "sigma_ratios_10_90": np.quantile(achieved / sigma, (0.1, 0.9)).tolist(),
+    }
+
+
+def check(found: Any, robot: Any, path: Path, table: Path, lock: dict[str, float]) -> motion_check.Found:
+    """The written table against what the design states."""
+    kept, shapes = found.limits.clearance, found.limits.clearance.shapes
+    boxes = {
+        name: (np.array(one.geometry.halfSide), np.array(one.placement.homogeneous))
+        for name, one, obstacle in zip(shapes.owners, shapes.geometry.geometryObjects, shapes.obstacles, strict=True)
+        if obstacle
+    }
+    pairs = {frozenset(pair): float(least) for pair, least in zip(kept.pairs, kept.least, strict=True)}
+    moved = found.robot.joint_names
+    held: dict[str, Any] = dict(lock) | {
+        joint.name: 0.0 if joint.q_min <= 0.0 <= joint.q_max else 0.5 * (joint.q_min + joint.q_max)
+        for joint in robot.moving_joints
+        if joint.name not in moved
+    }
+    stated = motion_check.Stated(moved, found.limits.acceleration, found.limits.fraction, pairs, boxes, held)
+    if path.suffix == ".toml":
+        stated.held["shapes"] = shapes  # type: ignore[index]
+        return motion_check.check_closed(found.robot, table, stated)
+    packages = [str(folder) for folder in path.resolve().parents[:5]]
+    return motion_check.check_urdf(path, table, stated, packages)
+
+
+def robot_path(case: Case, folder: Path) -> Path:
+    """Where a robot's description is."""
+    for place in (folder, OWN):
+        if (place / case.path).exists():
+            return place / case.path
+    import pinocchio
+
+    prefix = Path(pinocchio.__file__).parents[4]
+    return prefix / "share" / "example-robot-data" / "robots" / case.path
+
+
+def write_robots(folder: Path) -> None:
+    """The robots that no package has."""
+    joints = [
+        ("shoulder", "revolute", "base", "inner", "0 0 0.3", "0 0 1", -2.2, 2.2, 4.0, 60.0),
+        ("elbow", "revolute", "inner", "outer", "0.3 0 0.02", "0 0 1", -2.5, 2.5, 5.0, 30.0),
+        ("quill", "prismatic", "outer", "screw", "0.25 0 0", "0 0 -1", 0.0, 0.2, 1.0, 120.0),
+        ("roll", "revolute", "screw", "flange", "0 0 -0.05", "0 0 1", -3.0, 3.0, 8.0, 6.0),
+    ]
+    bars = {"base": (0.0, "0.2 0.2 0.26", "0 0 0.13"), "inner": (4.0, "0.34 0.1 0.08", "0.15 0 0.02"),
+            "outer": (2.5, "0.3 0.09 0.08", "0.12 0 0.06"), "screw": (0.6, "0.03 0.03 0.3", "0 0 0.1"),
+            "flange": (0.3, "0.05 0.05 0.02", "0.01 0 -0.02")}  # fmt: skip
+    write_urdf(folder / "scara.urdf", bars, joints)
+    joints = [
+        ("rail", "prismatic", "base", "cart", "0 0 0.25", "0 1 0", -0.6, 0.6, 1.5, 400.0),
+        ("shoulder", "revolute", "cart", "upper", "0.1 0 0.1", "0 1 0", -1.2, 1.2, 2.5, 120.0),
+        ("elbow", "revolute", "upper", "lower", "0.35 0 0", "0 1 0", -2.0, 2.0, 3.0, 60.0),
+        ("wrist", "revolute", "lower", "hand", "0.3 0 0", "1 0 0", -2.5, 2.5, 5.0, 12.0),
+    ]
+    bars = {"base": (0.0, "0.2 1.6 0.1", "0 0 0.05"), "cart": (8.0, "0.2 0.2 0.1", "0 0 0"), "upper": (3.0, "0.4 0.08 0.08", "0.18 0 0"),
+            "lower": (2.0, "0.3 0.07 0.07", "0.15 0 0"), "hand": (0.8, "0.1 0.06 0.06", "0.08 0.01 0")}  # fmt: skip
+    write_urdf(folder / "rail.urdf", bars, joints)
+    joints = [
+        ("pan", "revolute", "base", "turret", "0 0 0.3", "0 0 1", -2.5, 2.5, 3.0, 60.0),
+        ("lift", "revolute", "turret", "arm", "0 0 0.15", "0 1 0", -1.2, 0.9, 3.0, 60.0),
+        ("left", "revolute", "arm", "left_finger", "0.42 0.06 0", "0 0 1", 0.0, 0.6, 2.0, 4.0),
+        ("right", "revolute", "arm", "right_finger", "0.42 -0.06 0", "0 0 1", -0.6, 0.0, 2.0, 4.0),
+    ]
+    bars = {"base": (0.0, "0.2 0.2 0.2", "0 0 0.1"), "turret": (3.0, "0.15 0.15 0.1", "0 0 0.05"),
+            "arm": (2.0, "0.35 0.08 0.08", "0.2 0 0"),
+            "left_finger": (0.2, "0.12 0.02 0.03", "0.07 0 0"), "right_finger": (0.2, "0.12 0.02 0.03", "0.07 0 0")}  # fmt: skip
+    write_urdf(folder / "gripper.urdf", bars, joints, {"right": '<mimic joint="left" multiplier="-1" offset="0"/>'})
+
+
+def write_urdf(
+    path: Path, bars: dict[str, tuple[float, str, str]], joints: list[Any], more: dict[str, str] | None = None
+) -> None:
+    """Bars with a mass, a size and a place, and the joints between them."""
+    lines = [f'<robot name="{path.stem}">']
+    for link, (mass, size, place) in bars.items():
+        body = BODY.format(com=place, mass=mass, i=0.01 * mass) if mass else ""
+        shape = f'<collision><origin xyz="{place}"/><geometry><box size="{size}"/></geometry></collision>'
+        lines.append(f'<link name="{link}">{body}{shape}</link>')
+    for name, kind, parent, child, place, axis, low, high, speed, effort in joints:
+        lines.append(
+            f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+            f'<origin xyz="{place}"/><axis xyz="{axis}"/>'
+            f'<limit lower="{low}" upper="{high}" velocity="{speed}" effort="{effort}"/>{(more or {}).get(name, "")}</joint>'
+        )
+    path.write_text("\n".join([*lines, "</robot>"]))
+
+
+if __name__ == "__main__":
+    main()
