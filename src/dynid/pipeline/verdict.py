@@ -260,7 +260,7 @@ def _explanation(run: IdentificationResult, before: str) -> Finding:
 def _determined(run: IdentificationResult) -> Finding:
     found = run.estimate
     vague = int(np.count_nonzero(found.seen & (found.sigma_percent > 100.0)))
-    beyond = f"; {vague} of them no better than to 100 %" if vague else ""
+    beyond = f"; {vague} of them have an uncertainty larger than their value" if vague else ""
     if run.from_coefficients:
         text = f"{found.rank} of {found.base.n_base} base parameters are fixed by the coefficients{beyond}."
         return Finding("good" if found.rank == found.base.n_base else "note", text)
