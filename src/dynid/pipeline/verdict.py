@@ -14,7 +14,7 @@ from dynid.estimation.friction.passivity import FrictionReach, driving_joints, p
 from dynid.estimation.result import Outcome
 from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict
 from dynid.pipeline.file_grades import grade_files
-from dynid.pipeline.joint_grades import USABLE, grade_joints, overall_grade
+from dynid.pipeline.joint_grades import grade_joints, overall_grade
 from dynid.pipeline.options import FLOATING
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.signal_filter import STILL
@@ -89,7 +89,7 @@ _REMEDIES = {
 
 
 def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
-    """Which simulator files are ready to use; where none is and all lose much, the model is no more than usable."""
+    """Which simulator files are ready to use; the grade is that of the model, whatever a format has no place for."""
     if failure:
         return [Finding("note", f"How well the written files predict is not known: {failure}.")]
     poor = [one for one in files if not one.ready]
@@ -108,9 +108,8 @@ def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
     remedies = [text for term, text in _REMEDIES.items() if term in lost] or [_REMEDIES["friction"]]
     if len(poor) < len(files) and "rotor inertia" not in lost:
         remedies.insert(0, f"take {', '.join(one.path for one in files if one.ready)}")
-    level: Level = "note" if min(one.worst.loss for one in files) <= USABLE else "warning"
     remedy = "; ".join(remedies)
-    return [Finding(level, f"Not ready to use: {told}.", f"{remedy[:1].upper()}{remedy[1:]}.", code="files")]
+    return [Finding("note", f"Not ready to use: {told}.", f"{remedy[:1].upper()}{remedy[1:]}.", code="files")]
 
 
 def _motion(run: IdentificationResult) -> list[Finding]:
@@ -191,6 +190,13 @@ def _prediction(run: IdentificationResult, description: float | None, joints: Se
     if run.validation is None:
         return _explanation(run, before)
     error, own = run.validation.relative_error, _own_error(run)
+    if own > 2.5 * error + 0.01:
+        return Finding(
+            "warning",
+            f"What it was identified on is explained to {percent(own)} only, but unseen {_what(run)} {_are(run)} predicted to "
+            f"{percent(error)}: a part of the log does not fit the rest, and the model may be bent to it.{before}",
+            "Look at the residual over time, and leave the part out with --from and --to.",
+        )
     if not np.isfinite(error) or (description is not None and error >= description):
         if not error <= POOR:
             level: Level = "error"
@@ -254,7 +260,7 @@ def _explanation(run: IdentificationResult, before: str) -> Finding:
 def _determined(run: IdentificationResult) -> Finding:
     found = run.estimate
     vague = int(np.count_nonzero(found.seen & (found.sigma_percent > 100.0)))
-    beyond = f"; {vague} of them no better than to 100 %" if vague else ""
+    beyond = f"; {vague} of them have an uncertainty larger than their value" if vague else ""
     if run.from_coefficients:
         text = f"{found.rank} of {found.base.n_base} base parameters are fixed by the coefficients{beyond}."
         return Finding("good" if found.rank == found.base.n_base else "note", text)

@@ -82,7 +82,7 @@ class SensorFilter:
             steps.append(LowPass(cutoff_hz=self.band_hz, order=self.order))
         elif self.kind == "rows" and SIGNAL_BANDS * self.band_hz < 0.45 * recording.rate_hz:
             steps.append(LowPass(cutoff_hz=SIGNAL_BANDS * self.band_hz, order=self.order, signals=motion or ("velocity",)))
-        return [*steps, Differentiate()]
+        return [*steps, Differentiate(points=5)]
 
 
 def sensor_filter(text: str) -> SensorFilter:

@@ -38,3 +38,9 @@ def test_the_limit_of_a_saturated_drive_is_found() -> None:
 
 def test_none_is_found_where_there_is_none() -> None:
     assert found_limits(stepped(np.inf), true_model(small_arm())) == {}
+
+
+def test_friction_that_is_taken_too_small_is_no_limit() -> None:
+    truth = true_model(small_arm())
+    slight = replace(truth, values={**truth.values, "fc": 0.2 * truth.values["fc"], "fv": 0.2 * truth.values["fv"]})
+    assert found_limits(stepped(np.inf), slight) == {}

@@ -273,9 +273,12 @@ def choose_friction(
             )
         return with_friction(robot, effects)
 
-    if model != AUTO and not has_nonlinear_parameters(candidate(model)):
+    plain = model != AUTO and not has_nonlinear_parameters(candidate(model))
+    if plain and row_filter is None:  # filtered signals bend the rows by more than their residual shows
         return FrictionChoice(candidate(model), model)
     data = FrictionData.of(candidate("linear"), samples, row_filter, held=bodies_held)
+    if plain and is_fitted_in_turn(data):
+        return FrictionChoice(candidate(model), model)
     if not is_fitted_in_turn(data):
         return _choice(robot, candidate, data, model, turns=row_filter is not None, tell=tell)
     first = candidate("smooth" if model == AUTO else model)
