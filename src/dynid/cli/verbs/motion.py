@@ -122,6 +122,8 @@ def _predicted_lines(predicted: Sequence[Predicted], settings: ExciteSettings, d
     if settings.torque_noise is not None:
         noise = f"torque noise of {', '.join(f'{value:g}' for value in settings.torque_noise)} N m or N"
     known = [one for one in predicted if one.value != 0.0]
+    if not known:
+        return  # a description without inertia: nothing is known of its torque
     well = sum(one.relative < 0.1 for one in known)
     yield f"predicted for a log of {duration_s:.4g} s at {settings.rate:g} Hz with {noise}:"
     yield f"  {well} of {len(known)} base parameters with a value in the description are known to better than 10 %"
