@@ -6,7 +6,7 @@ regressors and null spaces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -31,7 +31,12 @@ def _numbers(values: Sequence[float] | Array) -> str:
 
 
 def mjcf_of(
-    robot: Robot, feet: Sequence[str], radius: float = 0.015, flat: Sequence[float] = (), ground: bool = True
+    robot: Robot,
+    feet: Sequence[str],
+    radius: float = 0.015,
+    flat: Sequence[float] = (),
+    ground: bool = True,
+    gravity: float = 9.81,
 ) -> str:
     """The robot on a plane, with spheres for point feet, or boxes for flat ones; written from its ten parameters a link."""
 
@@ -59,7 +64,7 @@ def mjcf_of(
 
     plane = '<geom name="floor" type="plane" size="50 50 1" friction="1 0.02 0.001"/>' if ground else ""
     return (
-        f'<mujoco><compiler angle="radian" boundmass="0"/><option timestep="{STEP_S}" gravity="0 0 -9.81"/>'
+        f'<mujoco><compiler angle="radian" boundmass="0"/><option timestep="{STEP_S}" gravity="0 0 {-gravity}"/>'
         f"<worldbody>{plane}{body(0)}</worldbody></mujoco>"
     )
 
@@ -103,14 +108,16 @@ def walk(
     torque_noise: float = 0.0,
     motion_noise: float = 0.0,
     hanging: bool = False,
+    gravity: float = 9.81,
     flat: Sequence[float] = (),
     seed: int = 0,
-    extra: Mapping[str, Array] | None = None,
 ) -> Walk:
     """Simulate and log at 100 Hz. ``motion_noise`` multiplies the usual noise of encoders and IMU; ``hanging`` takes the ground away and
-    holds the trunk by springs that push at its frame, which is measured as a force."""
+    holds the trunk by springs that push at its frame, which is measured as a force; without gravity nothing touches the robot."""
     rng = np.random.default_rng(seed)
-    model = mujoco.MjModel.from_xml_string(mjcf_of(truth, feet, flat=flat, ground=not hanging))
+    model = mujoco.MjModel.from_xml_string(
+        mjcf_of(truth, feet, flat=flat, ground=not hanging and gravity > 0.0, gravity=gravity)
+    )
     data = mujoco.MjData(model)
     phase = rng.uniform(0.0, 2.0 * np.pi, 64)
     start = gait(0.0, phase)  # type: ignore[operator]
@@ -119,7 +126,7 @@ def walk(
         name: [] for name in ("t", "pose", "twist", "rate", "q", "dq", "ddq", "tau", "contact", "force", "push")
     }
     every = round(LOG_S / STEP_S)
-    weight = float(model.body_mass.sum()) * 9.81
+    weight = float(model.body_mass.sum()) * gravity
     for k in range(round((seconds + 1.0) / STEP_S)):
         t = k * STEP_S
         v, q = data.qvel[6:].copy(), data.qpos[7:].copy()
@@ -148,7 +155,7 @@ def walk(
         if k % every == 0 and t >= 1.0:
             R = data.xmat[1].reshape(3, 3)
             world, w, a = data.qvel[:3].copy(), data.qvel[3:6].copy(), data.qacc.copy()
-            force, on = np.zeros((len(feet), 3)), np.zeros(len(feet))
+            force, on = np.zeros((len(feet), 6)), np.zeros(len(feet))
             for c in range(data.ncon):
                 pair = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_GEOM, g) for g in data.contact[c].geom]
                 for f, name in enumerate(feet):
@@ -156,7 +163,9 @@ def walk(
                         six = np.zeros(6)
                         mujoco.mj_contactForce(model, data, c, six)
                         on[f] = 1.0
-                        force[f] += data.contact[c].frame.reshape(3, 3).T @ six[:3]
+                        world_force = data.contact[c].frame.reshape(3, 3).T @ six[:3]
+                        arm = data.contact[c].pos - data.site(name).xpos
+                        force[f] += np.r_[world_force, np.cross(arm, world_force)]
             body = R.T @ world
             rows["t"].append(np.array([t]))
             rows["pose"].append(np.r_[data.qpos[:3], data.qpos[4:7], data.qpos[3]])
@@ -169,12 +178,14 @@ def walk(
             rows["contact"].append(on)
             own = [data.xmat[truth_body(truth, name) + 1].reshape(3, 3).T for name in feet]
             rows["force"].append(
-                np.concatenate([turn @ one for turn, one in zip(own, force, strict=True)]) if len(feet) else np.zeros(0)
+                np.concatenate([np.r_[turn @ one[:3], turn @ one[3:]] for turn, one in zip(own, force, strict=True)])
+                if len(feet)
+                else np.zeros(0)
             )
             rows["push"].append(np.r_[R.T @ data.qfrc_applied[:3], data.qfrc_applied[3:6]])
         mujoco.mj_step(model, data)
     made = {name: np.array(values) for name, values in rows.items()}
-    return Walk(_columns(made, feet, rng, torque_noise, motion_noise, hanging, truth), truth)
+    return Walk(_columns(made, feet, rng, torque_noise, motion_noise, hanging, truth, gravity), truth)
 
 
 def truth_body(robot: Robot, foot: str) -> int:
@@ -189,6 +200,7 @@ def _columns(
     motion_noise: float,
     hanging: bool,
     truth: Robot,
+    gravity_size: float,
 ) -> dict[str, Array]:
     """Columns of a log with noise; without noise of motion the accelerations are logged as well."""
     n = made["q"].shape[1]
@@ -200,7 +212,7 @@ def _columns(
     columns: dict[str, Array] = {"t": made["t"][:, 0] - made["t"][0, 0]}
     turned = noisy(pose[:, 3:], 2e-4)
     turned /= np.linalg.norm(turned, axis=1)[:, None]
-    gravity = np.array([_rotation(one).T @ [0.0, 0.0, 9.81] for one in pose[:, 3:]])
+    gravity = np.array([_rotation(one).T @ [0.0, 0.0, gravity_size] for one in pose[:, 3:]])
     proper = rate[:, :3] + np.cross(twist[:, 3:], twist[:, :3]) + gravity
     parts = {
         "base_": (noisy(pose[:, :3], 5e-4), "xyz"),
@@ -222,7 +234,17 @@ def _columns(
         columns |= {f"{stem}{k + 1}": values[:, k] for k in range(n)}
     for k, name in enumerate(feet):
         columns[f"contact_{name.split('_')[0]}"] = made["contact"][:, k]
-        columns |= {f"{name}_f{axis}": made["force"][:, 3 * k + i] for i, axis in enumerate("xyz")}
+        sensed = made["force"][:, 6 * k : 6 * k + 6] + torque_noise * rng.normal(size=(len(made["t"]), 6)) * [
+            5,
+            5,
+            5,
+            0.1,
+            0.1,
+            0.1,
+        ]
+        columns |= {
+            f"{name}_{kind}{axis}": sensed[:, 3 * j + i] for j, kind in enumerate("fm") for i, axis in enumerate("xyz")
+        }
     if hanging:
         root = truth.links[0]
         push = made["push"] + torque_noise * rng.normal(size=made["push"].shape)

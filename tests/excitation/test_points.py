@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from dynid.dynamics.regressors import energy_regressor
 from dynid.dynamics.simulate import exact_motion
 from dynid.errors import InputError
 from dynid.excitation.criteria import condition_number, scaling_of
@@ -201,3 +203,20 @@ def test_refusals():
         design_points(random_tree(0, floating=True), 30)
     with pytest.raises(InputError, match="do not rise from zero"):
         PolynomialTrajectory.through([0.0, 1.0, 1.0], np.zeros((3, 1)), np.zeros((3, 1)))
+
+
+def test_the_work_of_friction_counts_in_the_choice_of_points():
+    """Condition number with friction, the work integrated by NumPy's trapezoids between the points."""
+    robot = planar_2r().with_effects([Viscous()])
+    limits = limits_of(robot, acceleration=10.0)
+    design = design_points(robot, rows=14, limits=limits, starts=1, iterations=20)
+    motion, base = design.trajectory, reduce_to_base(robot)
+    points = motion.breaks_s[design.rows()]
+    work = []
+    for start, end in pairwise(points):
+        time = np.linspace(start, end, 4001)
+        work.append(np.trapezoid(motion.derivative(time, 1) ** 2, time, axis=0))
+    h = energy_regressor(robot, design.position, design.velocity)
+    W = np.hstack([np.diff(h, axis=0), work]) @ base.lift
+    assert design.played_condition == pytest.approx(np.linalg.cond(W), rel=1e-3)
+    assert design_points(planar_2r(), rows=8, limits=limits, starts=1, iterations=5).played_condition is None

@@ -184,3 +184,27 @@ def test_hostile_names_stay_text():
     phi = random_phi(np.random.default_rng(0))
     assert "<evil" not in vendor_text("urdf", phi, "tool0", 'a"/><evil').text
     assert ";" not in vendor_text("abb", phi, "tool0", "load;stop").text.split(":=")[0]
+
+
+UNKNOWN_INERTIA = [2.0, 0.0, 0.0, 0.1, 0.02, 0.0, 0.02, 0.0, 0.0, 0.01]
+
+
+@pytest.mark.parametrize("name", ["franka", "ur", "kuka", "abb", "fanuc", "yaskawa"])
+def test_an_inertia_that_is_not_known_is_not_pasted(name):
+    """Mass and centre stay; moments are zero or left out, and a sentence says so."""
+    known, unknown = (vendor_text(name, UNKNOWN_INERTIA, inertia_known=one) for one in (True, False))
+    assert "0.015" in known.text or "0.152" in known.text  # kg m^2, or kgf cm s^2
+    assert "0.015" not in unknown.text
+    assert "0.152" not in unknown.text
+    assert any("not determined" in note for note in unknown.notes)
+    assert "2" in unknown.text
+
+
+def test_the_pendant_of_ur_has_its_own_units():
+    text = vendor_text("ur", UNKNOWN_INERTIA, inertia_known=False).text
+    assert text.splitlines()[0] == "set_target_payload(2, [0, 0, 0.05])"
+    assert "mass 2 kg, CX 0 mm, CY 0 mm, CZ 50 mm" in text
+
+
+def test_a_simulator_needs_some_inertia():
+    assert "0.015" in vendor_text("mjcf", UNKNOWN_INERTIA, inertia_known=False).text

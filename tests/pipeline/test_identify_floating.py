@@ -184,3 +184,31 @@ def test_a_run_from_files_is_loaded_validated_and_exported(tmp_path: Path) -> No
     judged = json.loads(dynid("validate", place, other, "--json").stdout)
     assert judged["relative_error"] < 0.01
     assert "<freejoint" in (place / "solo_identified.xml").read_text()
+
+
+@pytest.mark.slow
+def test_two_kilograms_on_the_trunk_are_found_within_their_interval() -> None:
+    bare = quadruped()
+    x, y, z = place = np.array([0.05, -0.02, 0.03])
+    inertia = 2.0 * (place @ place * np.eye(3) - np.outer(place, place))
+    values = bare.parameters.values.copy()
+    values[:10] += [2.0, 2.0 * x, 2.0 * y, 2.0 * z, *inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]
+    loaded = bare.with_parameters(bare.parameters.with_values(values))
+    held = []
+    for seed in range(4):
+        made = walk(loaded, 15.0, stiffness=14.0, damping=0.3, torque_noise=0.03, motion_noise=1.0, seed=seed)
+        run = identify(wrong(), made.columns, Settings(feet=QUADRUPED_FEET))
+        found = run.estimate
+        masses = np.zeros(len(found.standard))
+        masses[: found.standard.n_inertial : 10] = 1.0
+        weights = np.linalg.lstsq(found.base.K.T, masses, rcond=None)[0]
+        np.testing.assert_allclose(found.base.K.T @ weights, masses, atol=1e-8)  # the whole mass is one of what is known
+        mass, sigma = float(weights @ found.base_values), float(np.sqrt(weights @ found.covariance @ weights))
+        truth = float(bare.parameters.inertials[:, 0].sum()) + 2.0
+        assert mass == pytest.approx(truth, rel=0.005)
+        held.append(abs(mass - truth) < 1.96 * sigma)
+        known = dict.fromkeys(run.robot.parameters.names, 0.0) | dict(zip(bare.parameters.names, values, strict=True))
+        own = found.base.base_values(run.robot.with_parameters(known).parameters)
+        places = [found.base.names.index(name) for name in ("mx1", "my1", "mz1")]
+        held += [low < own[k] < high for k, (low, high) in zip(places, run.intervals[places], strict=True)]
+    assert np.mean(held) > 0.8  # of 16 intervals of 95 %

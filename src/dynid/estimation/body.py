@@ -121,6 +121,12 @@ class BodyEstimate:
         sigma[~seen] = np.inf
         return freeze(sigma)
 
+    @property
+    def inertia_known(self) -> bool:
+        """Whether the moments about the centre of mass are known to better than their own mean."""
+        moments = np.diag(self.inertia)
+        return bool(np.diag(self.inertia_sigma).max() <= moments.mean())
+
     def interval(self, level: float = 0.95) -> Array:
         """``(10, 2)`` confidence limits of the ten parameters."""
         freedom = self.estimate.details.get("degrees_of_freedom", self.estimate.n_rows - 10)

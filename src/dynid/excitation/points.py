@@ -43,10 +43,15 @@ from dynid.model.effects.linear import Armature
 from dynid.model.joint import neutral_position
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.energy_rows import energy_matrix
+from dynid.signals.samples import Samples
 from dynid.signals.steps.filters import EDGE_S
 
 SHRINKS = ((1.0, 1.0), (0.6, 0.97), (0.45, 0.95), (0.36, 0.94), (0.28, 0.92), (0.2, 0.9), (0.1, 0.8))
 """Shares of the position range and of the velocity limits that points may use, tried one after another."""
+
+WORK_HZ = 200.0
+"""Rate at which the work of friction along a motion is integrated, Hz."""
 
 ENDS_S = EDGE_S + 0.05
 """Ways from rest to the first point and back last longer than what identification drops at the ends of a log: no row is lost."""
@@ -96,6 +101,8 @@ class PointsDesign:
     """Joints whose position has no effect on the energy; it was drawn at random."""
     seconds: float
     cut_off: bool = False
+    played_condition: float | None = None
+    """Condition number with the work of friction along the motion, as identification has it; None for a robot without friction."""
 
     @cached_property
     def condition_number(self) -> float:
@@ -120,6 +127,13 @@ def _checked_rows(rows: int | None, n_base: int) -> int:
             f"{n_rows} rows of the energy model asked for (--points), expected at least one per base parameter: {n_base}"
         )
     return n_rows
+
+
+def _require_acceleration_limits(robot: Robot, limits: Limits) -> None:
+    if not np.isfinite(limits.acceleration).all():
+        raise InputError(
+            f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one (--acceleration)"
+        )
 
 
 def design_points(
@@ -174,10 +188,7 @@ def design_points(
         found = reduce_to_base(energetic) if base is None else base
     n_rows = _checked_rows(rows, found.n_base)
     held = limits_of(robot) if limits is None else limits
-    if not np.isfinite(held.acceleration).all():
-        raise InputError(
-            f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one (--acceleration)"
-        )
+    _require_acceleration_limits(robot, held)
     neutral = [neutral_position(joint) for joint in robot.moving_joints]
     resting = matrix("home", neutral if home is None else home, (robot.n_joints,))
     search = _Search(
@@ -199,6 +210,7 @@ def design_points(
         weights=(lambda1, lambda2),
         starts=starts,
         began=began,
+        whole=reduce_to_base(robot) if len(energetic.effects) < len(robot.effects) else None,
     )
     with one_blas_thread():
         best = search.best(engine_from(engine), progress)
@@ -234,7 +246,10 @@ def points_excitation(
     if design.indifferent:
         notes.append(f"positions of {', '.join(design.indifferent)} have no effect on the energy and were drawn at random")
     if len(robot.effects) > sum(isinstance(effect, Armature) for effect in robot.effects):
-        notes.append("points were chosen for rigid bodies and rotor inertia alone; friction is not part of the criterion")
+        notes.append(
+            "points were searched for rigid bodies and rotor inertia; of the motions found the best with the work of friction was "
+            f"taken: condition number {design.played_condition:.4g} of the energy model with every effect"
+        )
     lambda1, lambda2 = options.get("lambda1", 1.0), options.get("lambda2", DEFAULT_LAMBDA2)
     criterion = f"{lambda1:g} cond(W) + {lambda2:g} S of the energy model, cond by {options.get('measure', 'singular')}"
     with one_blas_thread():
@@ -266,6 +281,8 @@ class _Search:
     weights: tuple[float, float]
     starts: int
     began: float
+    whole: BaseReduction | None = None
+    """Base parameters of the robot with its friction, where it has any."""
 
     def best(self, engine: Engine, progress: Progress | None) -> PointsDesign | None:
         """The best motion within the first limits that let one fit and the next smaller ones, which are often better still."""
@@ -325,10 +342,26 @@ class _Search:
             indifferent=tuple(name for name, matters in names if not matters),
             seconds=monotonic() - self.began,
             cut_off=self._late(),
+            played_condition=self._played_condition(trajectory),
         )
 
     def _cost(self, design: PointsDesign) -> float:
-        return self.weights[0] * design.condition_number + self.weights[1] * design.scaling
+        condition = design.condition_number if design.played_condition is None else design.played_condition
+        return self.weights[0] * condition + self.weights[1] * design.scaling
+
+    def _played_condition(self, trajectory: PolynomialTrajectory) -> float | None:
+        """Condition number of the energy model with every effect, work of friction integrated along the motion."""
+        if self.whole is None:
+            return None
+        points = trajectory.breaks_s[1:-1]
+        time = np.unique(np.concatenate([points, trajectory.grid(round(WORK_HZ * trajectory.duration_s))]))
+        q, v, a = trajectory.evaluate(time)
+        at = np.searchsorted(time, points)
+        rows = energy_matrix(self.robot, Samples(time, q, v, a, np.zeros_like(q)), np.column_stack([at[:-1], at[1:]]))[
+            :, :-1
+        ]
+        base = self.whole
+        return condition_number(rows[:, base.independent] if base.independent is not None else rows @ base.lift)
 
     def _late(self) -> bool:
         return monotonic() > self.problem.deadline

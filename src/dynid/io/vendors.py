@@ -38,6 +38,7 @@ class Load:
         inertia: about the centre of mass, in the frame's axes, kg m^2.
         frame: name of the frame.
         name: what to call the load.
+        inertia_known: whether the inertia is more than a guess; controllers get a point mass where it is not.
     """
 
     mass: float
@@ -45,16 +46,18 @@ class Load:
     inertia: Array
     frame: str = "flange"
     name: str = "load"
+    inertia_known: bool = True
 
     @classmethod
-    def of(cls, phi: ArrayLike, frame: str = "flange", name: str = "load") -> Load:
+    def of(cls, phi: ArrayLike, frame: str = "flange", name: str = "load", inertia_known: bool = True) -> Load:
         """From the ten parameters in the frame."""
         if not is_consistent(phi):
             raise InputError(
                 f"the load on '{frame}' is not physically consistent, and no controller takes such numbers: use the sdp estimate"
             )
         mass, com, inertia = mass_com_inertia(phi)
-        return cls(float(mass), freeze(com), freeze(0.5 * (inertia + inertia.T)), frame, name)
+        tensor = 0.5 * (inertia + inertia.T) if inertia_known else np.zeros((3, 3))
+        return cls(float(mass), freeze(com), freeze(tensor), frame, name, inertia_known)
 
     def principal(self) -> tuple[Array, Array]:
         """Principal moments and the rotation whose columns are their axes, the one nearest to the frame's own axes."""
@@ -90,6 +93,8 @@ class VendorForm:
     """What could not be confirmed in a source."""
     loses: str = ""
     """What the form cannot hold."""
+    without_inertia: str = "moments of zero, a point mass"
+    """What is written where the inertia is not known; empty for forms that must have one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +146,15 @@ def _ur(load: Load) -> tuple[str, dict[str, Any]]:
     x, y, z = (_n(float(value)) for value in load.com)
     names = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
     message = ", ".join(f"{name}: {_n(value)}" for name, value in zip(names, six, strict=True))
+    mm = ", ".join(f"C{axis} {_n(1e3 * float(value))} mm" for axis, value in zip("XYZ", load.com, strict=True))
+    moments = f", [{_list(six)}]" if load.inertia_known else ""
     text = (
-        f"set_target_payload({_n(load.mass)}, [{x}, {y}, {z}], [{_list(six)}])\n"
+        f"set_target_payload({_n(load.mass)}, [{x}, {y}, {z}]{moments})\n"
         f"ros2 service call /io_and_status_controller/set_payload ur_msgs/srv/SetPayload "
-        f'"{{mass: {_n(load.mass)}, center_of_gravity: {{x: {x}, y: {y}, z: {z}}}, {message}}}"'
+        f'"{{mass: {_n(load.mass)}, center_of_gravity: {{x: {x}, y: {y}, z: {z}}}, {message}}}"\n'
+        f"pendant, Installation > Payload: mass {_n(load.mass)} kg, {mm}"
     )
-    return text, {"mass": load.mass, "cog": load.com.tolist(), "inertia": six}
+    return text, {"mass": load.mass, "cog": load.com.tolist(), "inertia": six if load.inertia_known else None}
 
 
 def euler_zyx_degrees(R: Array) -> tuple[float, float, float]:
@@ -272,6 +280,7 @@ FORMS: Mapping[str, VendorForm] = {
                 "https://docs.ros.org/en/jazzy/p/ur_msgs/srv/SetPayload.html",
             ),
             _ur,
+            without_inertia="no inertia in set_target_payload, which is optional there, and zero in the message",
         ),
         VendorForm(
             "kuka",
@@ -331,6 +340,7 @@ FORMS: Mapping[str, VendorForm] = {
             "about the centre of mass, in the link's axes",
             ("https://wiki.ros.org/urdf/XML/link",),
             _urdf,
+            without_inertia="",
         ),
         VendorForm(
             "mjcf",
@@ -341,12 +351,15 @@ FORMS: Mapping[str, VendorForm] = {
             "fullinertia M11 M22 M33 M12 M13 M23 about the centre of mass",
             ("https://mujoco.readthedocs.io/en/stable/XMLreference.html#body-inertial",),
             _mjcf,
+            without_inertia="",
         ),
     )
 }
 
 
-def vendor_text(name: str, phi: ArrayLike, frame: str = "flange", load: str = "load") -> VendorText:
+def vendor_text(
+    name: str, phi: ArrayLike, frame: str = "flange", load: str = "load", inertia_known: bool = True
+) -> VendorText:
     """A load in the form of a vendor.
 
     Args:
@@ -354,6 +367,7 @@ def vendor_text(name: str, phi: ArrayLike, frame: str = "flange", load: str = "l
         phi: the ten parameters in the vendor's frame.
         frame: name of that frame; the parent link of ``urdf``.
         load: name of the load.
+        inertia_known: False to leave an inertia out that is no more than a guess.
 
     Examples:
         >>> import dynid
@@ -364,9 +378,14 @@ def vendor_text(name: str, phi: ArrayLike, frame: str = "flange", load: str = "l
     if name not in FORMS:
         raise UnknownNameError("format", name, FORMS)
     form = FORMS[name]
-    body = Load.of(phi, frame, load)
+    body = Load.of(phi, frame, load, inertia_known or not form.without_inertia)
     text, fields = form.write(body)
     notes = []
+    if not inertia_known:
+        written = form.without_inertia or "the consistent body nearest to the data, which the simulator needs"
+        notes.append(
+            f"the inertia is not determined by these data; written is {written}: take it from a drawing where it matters"
+        )
     if form.links and frame not in form.links:
         notes.append(
             f"{form.title} takes numbers in the {form.frame} frame; these are in '{frame}': make sure that it is the same frame"
@@ -385,7 +404,12 @@ SAME_BODY = 1e-9
 
 
 def vendor_load(
-    name: str, phi: ArrayLike, frame: str | Frame | None = None, robot: Robot | None = None, load: str = "load"
+    name: str,
+    phi: ArrayLike,
+    frame: str | Frame | None = None,
+    robot: Robot | None = None,
+    load: str = "load",
+    inertia_known: bool = True,
 ) -> VendorText:
     """A load in a vendor's form; in the vendor's own frame where the robot's description has it on the same body.
 
@@ -395,16 +419,18 @@ def vendor_load(
         frame: the frame that they are in.
         robot: whose description may name the vendor's frame.
         load: name of the load.
+        inertia_known: False to leave an inertia out that is no more than a guess.
     """
     if name not in FORMS:
         raise UnknownNameError("format", name, FORMS)
     if robot is None:
-        return vendor_text(name, phi, frame if isinstance(frame, str) else getattr(frame, "name", "sensor"), load)
+        here_name = frame if isinstance(frame, str) else getattr(frame, "name", "sensor")
+        return vendor_text(name, phi, here_name, load, inertia_known)
     here = frame_named(robot, frame)
     known = set(frames_of(robot))
     own = [there for link in FORMS[name].links if link in known and (there := frame_named(robot, link)).body == here.body]
     if not own or here.name in FORMS[name].links:
-        return vendor_text(name, phi, here.name, load)
+        return vendor_text(name, phi, here.name, load, inertia_known)
     there = own[0]
     pose = inverse_pose(there.placement) @ here.placement
     carried = change_of_frame(pose[:3, :3], pose[:3, 3]) @ np.asarray(phi, dtype=np.float64)
@@ -414,5 +440,5 @@ def vendor_load(
         raise InputError(
             f"the load in '{there.name}' differs from that in '{here.name}' by {difference:.2g}: the frames do not fit"
         )
-    found = vendor_text(name, carried, there.name, load)
+    found = vendor_text(name, carried, there.name, load, inertia_known)
     return replace(found, notes=(*found.notes, f"carried from '{here.name}' into the vendor's frame '{there.name}'"))

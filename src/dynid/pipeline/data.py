@@ -339,6 +339,8 @@ def read_parts(
         log.between(part.from_s, part.to_s) if part.named else log.between(settings.from_s, settings.to_s)
         for log, part in zip(recordings, parts, strict=True)
     ]
+    if settings.flip:
+        cut = [replace(log, wrench=-log.wrench) for log in cut]
     return tuple(cut), model
 
 

@@ -114,6 +114,11 @@ class FloatingSetup:
         forces = tuple(Foot(frame_named(robot, name)) for name in settings.force_frames)
         return cls(robot, plan, forces, imu, np.asarray(robot.gravity))
 
+    @property
+    def carried(self) -> bool:
+        """Whether something carries the base, so that the rows of the joints alone are used."""
+        return self.plan.feet == (f"{self.robot.links[0]}:flat",)
+
     def motion(self, log: FloatingLog, made: Samples, *, logged: bool) -> BaseMotion:
         """The motion of the base."""
         try:
@@ -138,6 +143,8 @@ class FloatingSetup:
             torque = torque + self._pushed(log, q, joints.time)
         margin = max(SWITCH_S, 0.5 / filtered.cutoff_hz) if margin_s is None else margin_s
         contact = log.touches(joints.time, margin) if self.plan.feet else None
+        if self.carried:
+            contact = np.ones((len(q), 1))
         return Samples(joints.time, q, v, a, torque=torque, contact=contact, notes=joints.notes)
 
     def _pushed(self, log: FloatingLog, q: Array, time: Array) -> Array:
@@ -189,14 +196,11 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Settings, opti
                 "base_qw, or imu_ax.. and imu_wx..; a robot that stands fixed is identified with --no-floating"
             )
         feet = [name.partition(":")[0] for name in setup.plan.feet]
-        held = feet and len(feet) == 1 and feet[0] == setup.robot.links[0]  # what carries the base touches it always
-        flags = [] if held else contact_columns(where, columns, feet)
+        flags = [] if setup.carried else contact_columns(where, columns, feet)
         forces = [force_columns(where, columns, foot.frame.name) for foot in setup.forces]
         wanted = [name for own in (*found.values(), flags, *forces) for name in own]
         made = read_columns(file, wanted, options)
     log = _made(where, joints, made, found, len(flags), [len(own) for own in forces])
-    if held:
-        log = replace(log, contact=np.ones((made.n_samples, 1)))
     times = part if part.named else None
     from_s, to_s = (settings.from_s, settings.to_s) if times is None else (times.from_s, times.to_s)
     return log if from_s is None and to_s is None else log.between(from_s, to_s)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import freeze
+from dynid.arrays import Array, freeze
 from dynid.engine import Tell, silent
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
@@ -41,6 +41,7 @@ from dynid.pipeline.signal_filter import Filter
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
 from dynid.regression.floating_rows import FLOATING
+from dynid.regression.row_source import RowSource
 from dynid.regression.squares import Squares
 from dynid.signals.samples import Samples
 from dynid.validation.data_check import check_recording
@@ -49,11 +50,17 @@ from dynid.validation.prediction import PredictionError, Validation, row_error
 
 JUDGED_HZ = 8.0
 """The band in which filters are compared: a few times the pace of walking."""
-SIGNALS = (0.08, 0.12, 0.2, 0.3)
-"""Bands of signals that are tried, as parts of the sampling rate."""
+SIGNALS_HZ, MOST_SIGNAL = (20.0, 40.0, 80.0), 0.2
+"""Bands of signals that are tried, and the widest as a part of the sampling rate."""
+SIGNAL_OVER_ROWS = 2.5
+"""A band of signals is at least so many times that of the rows: one that is narrower bends the motion by more than intervals tell."""
 AS_LOGGED = 0.45
 """The same where accelerations are logged and hardly filtered."""
 HELD_OUT = 0.3
+BLOCKS = 30
+"""Blocks of time of all logs together whose scatter is looked at."""
+BASE_COSTS = 1.1
+"""Factor on the held-out error of the joints from which on rows of the base cost more than they give."""
 RADII = (0.0, 0.01, 0.02, 0.03, 0.045, 0.06)
 """Radii of feet between which the best is looked for, m."""
 _PARTS = ("part that filters are tried on", "part held out to choose by")
@@ -119,6 +126,12 @@ def _read_logs(
     return logs, known, unseen
 
 
+def _with_filter(setup: FloatingSetup, choice: _Choice) -> FloatingSetup:
+    """The plan of the rows as the filter that was chosen makes them."""
+    acceleration = "logged" if choice.logged else "derived"
+    return replace(setup, plan=replace(setup.plan, band_hz=choice.filter.row_band_hz, acceleration=acceleration))
+
+
 def identify_floating(
     robot: Robot | str | Path,
     paths: Sequence[Path],
@@ -141,10 +154,10 @@ def identify_floating(
     tell("reading the logs")
     logs, known, unseen = _read_logs(setup, paths, validate_on, settings)
     choice, trials = choose_floating_filter(setup, known, settings, tell)
+    setup, base_notes = _without_poor_base(setup, known, choice)
     setup, radius_notes = _with_radius(setup, known, choice, settings, tell)
     checks = tuple(check_floating_log(setup, log, choice) for log in logs)
-    acceleration = "logged" if choice.logged else "derived"
-    setup = replace(setup, plan=replace(setup.plan, band_hz=choice.filter.row_band_hz, acceleration=acceleration))
+    setup = _with_filter(setup, choice)
     setup, friction_notes = _with_friction_chosen(setup, known, choice, settings, tell)
     samples, others = (tuple(_samples(setup, log, choice) for log in part) for part in (known, unseen))
     check_poses(setup.robot, samples)
@@ -154,6 +167,7 @@ def identify_floating(
     regression = factorise(rows)
     method = method_of(_with_mass(settings), model, tell)
     found = _counted(estimate(regression, reduce_to_base(model), method), samples)
+    found, spread_notes = widen_by_blocks(found, rows, samples)
     found, feasibility = check_feasibility(found, model, settings)
     tell("predicting the rows")
     files = tuple((str(path), log.joints.source.sha256) for path, log in zip(paths, logs, strict=True))
@@ -162,6 +176,8 @@ def identify_floating(
         *model.source.notes,
         *(note for log in logs for note in log.joints.source.notes),
         *_how(setup, logs[0], choice),
+        *spread_notes,
+        *base_notes,
         *radius_notes,
         *friction_notes,
         *finding_notes(data.logs, checks),
@@ -234,7 +250,7 @@ def choose_floating_filter(
     if settings.velocity == "logged" and not logged:
         raise InputError(f"{logs[0].joints.place} has no velocity columns, but --velocity logged was asked for")
     asked = settings.signal_band_hz
-    signals = [share * rate for share in SIGNALS] if asked == "auto" else [float(asked)]
+    signals = sorted({min(hz, MOST_SIGNAL * rate) for hz in SIGNALS_HZ}) if asked == "auto" else [float(asked)]
     least_s = min(log.joints.duration_s for log in logs)
     bands = [hz for hz in ROW_BANDS_HZ if hz < MOST_ROWS * rate and hz * least_s > 15.0]
     bands = bands if settings.cutoff_hz == "auto" else [float(settings.cutoff_hz)]
@@ -261,7 +277,8 @@ def choose_floating_filter(
     if len(options) * len(bands) == 1:
         return options[0], ()
     best = min(options, key=tried)
-    rows = [replace(best, filter=replace(best.filter, row_band_hz=band, torque_cutoff_hz=band)) for band in bands]
+    narrow = [band for band in bands if SIGNAL_OVER_ROWS * band <= best.filter.cutoff_hz] or bands[:1]
+    rows = [replace(best, filter=replace(best.filter, row_band_hz=band, torque_cutoff_hz=band)) for band in narrow]
     rows = [best if one.filter == best.filter else one for one in rows]
     least = min(map(tried, rows))
     chosen = max((one for one in rows if tried(one) <= (1.0 + ALIKE) * least), key=lambda one: one.filter.band_hz)
@@ -284,6 +301,35 @@ def _held_out_error(
 
     beta = squares([first for first, _ in parts], choice.filter.row_band_hz).solve(base)
     return squares([rest for _, rest in parts], judged_hz).error(base, beta)
+
+
+def _without_poor_base(
+    setup: FloatingSetup, logs: Sequence[FloatingLog], choice: _Choice
+) -> tuple[FloatingSetup, tuple[str, ...]]:
+    """Without the rows of a base that nothing pushes, where their noise spoils those of the joints.
+
+    Their right side is zero: noise of the acceleration then shrinks masses, and only joints have torque to show it by.
+    """
+    if setup.plan.feet or setup.forces:
+        return setup, ()
+    base, band = reduce_to_base(setup.robot), choice.filter.row_band_hz
+    parts = [log.split(1.0 - HELD_OUT, _PARTS) for log in logs]
+    carried = replace(setup, plan=replace(setup.plan, feet=(f"{setup.robot.links[0]}:flat",)))
+
+    def squares(own: FloatingSetup, part: int) -> Squares:
+        samples = [_samples(own, pair[part], choice) for pair in parts]
+        held = [replace(one, contact=np.ones((len(one), 1))) for one in samples]  # what carries the base touches it always
+        return Squares.of(replace(own.plan, band_hz=band).source(own.robot, held))
+
+    judged = squares(carried, 1)
+    with_base, alone = (judged.error(base, squares(own, 0).solve(base)) for own in (setup, carried))
+    if with_base <= BASE_COSTS * alone:
+        return setup, ()
+    note = (
+        f"the rows of the base are left out: nothing pushes it, and their noise would spoil those of the joints (held-out error "
+        f"{100.0 * with_base:.3g} % with them, {100.0 * alone:.3g} % without); a smoother measurement of its motion would bring them back"
+    )
+    return carried, (note,)
 
 
 def _with_radius(
@@ -310,7 +356,7 @@ def _with_radius(
     curve = np.polyfit(grid[k - 1 : k + 2], errors[k - 1 : k + 2], 2)
     found = float(np.clip(-0.5 * curve[1] / curve[0], 0.0, grid[-1])) if curve[0] > 0.0 else float(grid[np.argmin(errors)])
     plain, round_ = (squares(radius, 1).error(base, squares(radius, 0).solve(base)) for radius in (0.0, found))
-    if not round_ < (1.0 - 2.0 * ALIKE) * plain:
+    if not round_ < plain:
         return setup, ()
     note = (
         f"feet are round: radius {1e3 * found:.3g} mm found (held-out rows {100.0 * plain:.3g} % without, {100.0 * round_:.3g} % with it); "
@@ -322,7 +368,8 @@ def _with_radius(
 def _with_friction_chosen(
     setup: FloatingSetup, logs: Sequence[FloatingLog], choice: _Choice, settings: Settings, tell: Tell
 ) -> tuple[FloatingSetup, tuple[str, ...]]:
-    """Linear friction, viscous friction or none: the simplest that predicts held-out rows as well as the best."""
+    """Linear friction, viscous friction or none: the richest that predicts held-out rows as well as the best, so that nothing is left out
+    that intervals would not know of."""
     if settings.friction_model != "auto":
         return setup, ()
     tell("choosing the friction model")
@@ -332,9 +379,43 @@ def _with_friction_chosen(
     parts = [log.split(1.0 - HELD_OUT, _PARTS) for log in logs]
     judged = choice.filter.band_hz
     errors = {name: _held_out_error(setup, model, parts, choice, judged) for name, model in models.items()}
-    chosen = next(name for name, error in errors.items() if error <= (1.0 + ALIKE) * min(errors.values()))
+    chosen = next(name for name, error in reversed(errors.items()) if error <= (1.0 + ALIKE) * min(errors.values()))
     told = ", ".join(f"{name} {100.0 * error:.3g} %" for name, error in errors.items())
     return replace(setup, robot=models[chosen]), (f"friction model: {chosen} (held-out error of the rows: {told})",)
+
+
+def widen_by_blocks(found: Estimate, rows: RowSource, samples: Sequence[Samples]) -> tuple[Estimate, tuple[str, ...]]:
+    """The estimate with its covariance as large as the scatter of blocks of time asks for.
+
+    Channels of a walking robot share what their rows have wrong: the acceleration of the base, the point that a foot touches. With
+    the gradients ``g_b = sum_j w_j^2 X_bj^T r_bj`` of blocks and the normal matrix ``H``, ``H^-1 (sum_b g_b g_b^T) H^-1`` knows of
+    that, but is noisy in each value: the middle of its ratios to the covariance is one factor for all values, never below one.
+    """
+    base, w = found.base, 1.0 / np.where(found.residual_rms > 0.0, found.residual_rms, np.inf)
+    bases = [base.regressor(channel.expansion) for channel in rows.channels]
+    H, gradients, count = np.zeros((base.n_base, base.n_base)), list[Array](), 0
+    for log, one in zip(rows.by_log(), samples, strict=True):
+        edges = np.linspace(one.time[0], one.time[-1], max(2, BLOCKS // len(samples)) + 1)[1:-1]
+        own = np.zeros((len(edges) + 1, base.n_base))
+        for chunk in log.passes():
+            assert chunk.time is not None
+            place = np.searchsorted(edges, chunk.time)
+            for block, X, weight in zip(chunk.blocks, bases, w, strict=True):
+                A = weight * block[:, :-1] @ X
+                H += A.T @ A
+                np.add.at(own, place, A * (weight * block[:, -1] - A @ found.base_values)[:, None])
+                count += int(np.count_nonzero(block.any(axis=1)))
+        gradients.extend(own)
+    seen, g = found.seen, np.array(gradients) - np.mean(gradients, axis=0)
+    scatter = g[:, seen] @ np.linalg.pinv(H[np.ix_(seen, seen)], hermitian=True)
+    free = len(g) / max(len(g) - 1, 1) * count / max(count - int(np.count_nonzero(seen)), 1)
+    sigma = found.sigma[seen]
+    ratio = free * (scatter**2).sum(axis=0)[sigma > 0.0] / sigma[sigma > 0.0] ** 2
+    factor = float(np.median(ratio)) if len(ratio) else 1.0
+    if not (np.isfinite(factor) and factor > 1.0):
+        return found, ()
+    note = f"intervals are {np.sqrt(factor):.3g} times as wide as each channel by itself would have them: blocks of time scatter so"
+    return replace(found, covariance=freeze(factor * found.covariance)), (note,) if factor > 1.05 else ()
 
 
 def _counted(found: Estimate, samples: Sequence[Samples]) -> Estimate:
@@ -382,7 +463,7 @@ def check_floating_log(setup: FloatingSetup, log: FloatingLog, choice: _Choice) 
     made = log.filtered_base(choice.filter)
     motion = setup.motion(log, made, logged=choice.logged)
     extra = [*check_base(made, log.columns, motion, setup.gravity, setup.imu_pose)]
-    if setup.plan.feet and motion.velocity is not None:
+    if setup.plan.feet and not setup.carried and motion.velocity is not None:
         samples = setup.samples(log, choice.filter, logged=choice.logged, margin_s=0.0)
         moved = np.column_stack([np.interp(samples.time, made.time, column) for column in motion.velocity.T])
         extra += check_feet(setup.robot, setup.plan.contact_frames(setup.robot), samples, moved)

@@ -348,7 +348,9 @@ def _export_body(run: IdentificationResult, folder: Path, name: str, allow_incon
     if name == "json":
         write_json(path, found.as_dict())
     else:
-        write_text(path, vendor_load(name, body.phi, found.place or found.frame, run.mover).text + "\n")
+        told = vendor_load(name, body.phi, found.place or found.frame, run.mover, inertia_known=body.inertia_known)
+        write_text(path, told.text + "\n")
+        return Exported(path, name, math.nan, told.notes if not body.inertia_known else ())
     return Exported(path, name, math.nan)
 
 

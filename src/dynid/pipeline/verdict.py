@@ -190,6 +190,13 @@ def _prediction(run: IdentificationResult, description: float | None, joints: Se
     if run.validation is None:
         return _explanation(run, before)
     error, own = run.validation.relative_error, _own_error(run)
+    if own > 2.5 * error + 0.01:
+        return Finding(
+            "warning",
+            f"What it was identified on is explained to {percent(own)} only, but unseen {_what(run)} {_are(run)} predicted to "
+            f"{percent(error)}: a part of the log does not fit the rest, and the model may be bent to it.{before}",
+            "Look at the residual over time, and leave the part out with --from and --to.",
+        )
     if not np.isfinite(error) or (description is not None and error >= description):
         if not error <= POOR:
             level: Level = "error"
@@ -253,7 +260,7 @@ def _explanation(run: IdentificationResult, before: str) -> Finding:
 def _determined(run: IdentificationResult) -> Finding:
     found = run.estimate
     vague = int(np.count_nonzero(found.seen & (found.sigma_percent > 100.0)))
-    beyond = f"; {vague} of them no better than to 100 %" if vague else ""
+    beyond = f"; {vague} of them have an uncertainty larger than their value" if vague else ""
     if run.from_coefficients:
         text = f"{found.rank} of {found.base.n_base} base parameters are fixed by the coefficients{beyond}."
         return Finding("good" if found.rank == found.base.n_base else "note", text)

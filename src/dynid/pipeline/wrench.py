@@ -216,7 +216,11 @@ def identify_sensor_body(
         notes.append(tilted)
     regression = factorise(how.rows(rows_of(samples)))
     bodies = estimate_body(regression, methods, constraints)
-    findings = (*findings, *_against_known_mass(bodies, constraints, samples[0].place))
+    findings = (
+        *findings,
+        *_against_known_mass(bodies, constraints, samples[0].place),
+        *_implausible(bodies, answer, samples[0].place),
+    )
     found = SensorBody(
         "sensor" if place is None else place.name,
         bodies,
@@ -273,6 +277,28 @@ def _against_known_mass(
             values={"mass": free.mass, "known": known},
         ),
     )
+
+
+LEAST_KG, FARTHEST_M, SURE = 1e-3, 2.0, 3.0
+"""A body on a sensor weighs more, its centre is nearer, and a sign counts that is so many standard deviations from zero."""
+FATAL = ("opposite_sign", "implausible_body")
+"""Findings after which a body is not to be used."""
+
+
+def _implausible(bodies: Sequence[BodyEstimate], answer: str, place: str) -> tuple[Finding, ...]:
+    """A wrench of the opposite sign, which weighs less than nothing, or a body that no tool can be."""
+    free = next((body for body in bodies if body.method in ("wls", "ols")), None)
+    if free is not None and free.mass < -max(SURE * float(free.sigma[0]), LEAST_KG):
+        what = (
+            f"{place}: the wrench weighs {free.mass:.4g} kg: its sign is the opposite, of what the sensor does to the body"
+        )
+        return (Finding("warning", what, "give --flip", code="opposite_sign", values={"mass": free.mass}),)
+    best = next((body for body in bodies if body.method == answer), bodies[-1])
+    far = float(np.linalg.norm(best.phi[1:4])) / max(best.mass, 1e-12)
+    if best.mass > LEAST_KG and far <= FARTHEST_M:
+        return ()
+    what = f"{place}: the body has {best.mass:.3g} kg and its centre {far:.3g} m from the sensor, which no tool has"
+    return (Finding("warning", what, "check signs, units and the frame of the wrench", code="implausible_body"),)
 
 
 def _notes(found: SensorBody, turning: float) -> list[str]:
@@ -354,7 +380,7 @@ UNEXPLAINED = 0.05
 def judge_body(body: SensorBody, error: float, data: str) -> Verdict:
     """Whether the body can be used, and why not."""
     best = body.best
-    reasons = [Finding("warning", one.what, one.remedy) for one in body.findings]
+    reasons = [Finding("error" if one.code in FATAL else "warning", one.what, one.remedy) for one in body.findings]
     if not best.feasible:
         reasons.append(Finding("error", f"{best.method} found a body that cannot exist", "use --method sdp"))
     if error > UNEXPLAINED:

@@ -187,10 +187,12 @@ def _axes_finding(place: str, P: Array, what: str, moments: Array | None) -> Fin
     forces = _mapping("f", P) if what == "force" else ["fx", "fy", "fz"]
     others = _mapping("m", P if moments is None else moments)
     columns_now = ", ".join(f'"{name}"' for name in (*forces, *others))
+    whole = turned and what == "force" and (moments is None or np.array_equal(moments, P))
     return Finding(
         "error",
         sentence,
-        f"name the columns in a mapping (--mapping FILE): wrench = [{columns_now}], or give the frame that the sensor has (--frame-pose)",
+        f"{'give --flip, or ' if whole else ''}name the columns in a mapping (--mapping FILE): wrench = [{columns_now}], or give the "
+        "frame that the sensor has (--frame-pose)",
         code=f"{what}_axes",
         values={"axes": names},
     )

@@ -20,7 +20,7 @@ from dynid.pipeline.simulate_options import SimulateSettings
 from messages import facts
 
 GIVEN = {
-    "frame_pose": (0.0,) * 6, "imu_pose": (0.0,) * 6, "filter": "none", "drift": True, "static": False,
+    "frame_pose": (0.0,) * 6, "imu_pose": (0.0,) * 6, "filter": "none", "drift": True, "static": False, "flip": True,
     "gravity": (0.0, 0.0, -9.8),
 }  # fmt: skip
 """Every option of a sensor at a value that is not its default."""

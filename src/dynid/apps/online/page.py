@@ -7,6 +7,7 @@ script but its own. A browser that reads too slowly misses reports; the watch ne
 
 from __future__ import annotations
 
+import collections
 import ipaddress
 import json
 import queue
@@ -23,6 +24,8 @@ from dynid.errors import InputError
 MOST_BROWSERS = 8
 """Streams of events at a time."""
 _WAITING = 8
+_HISTORY = 300
+"""Reports that a browser gets when it opens the page."""
 _KEEP_ALIVE_S = 5.0
 _FILES = {
     "/": ("page.html", "text/html; charset=utf-8"),
@@ -54,7 +57,7 @@ class Page:
         self._about = json.dumps({"robot": robot})
         self._lock = threading.Lock()
         self._clients: set[queue.Queue[str | None]] = set()
-        self._last: str | None = None
+        self._history: collections.deque[str] = collections.deque(maxlen=_HISTORY)
         self.missed = 0
         """Reports that slow browsers did not get."""
         try:
@@ -75,7 +78,7 @@ class Page:
         """Show a report in every browser; never waits."""
         text = json.dumps(report, allow_nan=False)
         with self._lock:
-            self._last = text
+            self._history.append(text)
             for client in self._clients:
                 try:
                     client.put_nowait(text)
@@ -97,9 +100,9 @@ class Page:
         with self._lock:
             if len(self._clients) >= MOST_BROWSERS:
                 return None
-            client: queue.Queue[str | None] = queue.Queue(_WAITING)
-            if self._last is not None:
-                client.put_nowait(self._last)
+            client: queue.Queue[str | None] = queue.Queue(_WAITING + len(self._history))
+            for report in self._history:  # a page that is opened late shows what was
+                client.put_nowait(report)
             self._clients.add(client)
             return client
 

@@ -70,6 +70,7 @@ class PayloadSettings(Reading):
     drift: bool = same_option(
         Settings, "drift", "Estimate a linear drift of the six offsets.", group=SENSOR, only_for=(WRENCH,)
     )
+    flip: bool = same_option(Settings, "flip", group=SENSOR, only_for=(WRENCH,))
     static: bool | None = same_option(
         Settings,
         "static",

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dynid.apps.payload.load import Payload
+    from dynid.estimation.body import BodyEstimate
     from dynid.io.vendors import VendorText
     from dynid.model.robot import Robot
 
-    VendorOf: TypeAlias = Callable[[Any, Any, Robot | None], VendorText | None]
+    VendorOf: TypeAlias = Callable[[BodyEstimate, Any, Robot | None], VendorText | None]
 
 
 def show_load(found: Payload, where: str) -> None:
@@ -138,10 +139,10 @@ def _vendor_writer(form: str | None, output: Path | None) -> VendorOf:
     if form is None and output is not None:
         raise InputError(f"-o {output} writes a vendor's form, expected --format NAME beside it")
 
-    def written(phi: Any, frame: Any, robot: Robot | None) -> VendorText | None:
+    def written(body: BodyEstimate, frame: Any, robot: Robot | None) -> VendorText | None:
         if form is None:
             return None
-        found = vendor_load(form, phi, frame, robot)
+        found = vendor_load(form, body.phi, frame, robot, inertia_known=body.inertia_known)
         if output is not None:
             write_text(output, found.text + "\n")
         return found
@@ -158,7 +159,7 @@ def _on_sensor(
         _show_online(online_sensor_payload(logs, robot, settings), json)
         return
     found, model = sensor_payload(logs, robot, settings)
-    vendor = vendor_of(found.best.phi, found.place, model)
+    vendor = vendor_of(found.best, found.place, model)
     if page is not None:
         from dynid.pipeline.sections.body import report_sensor
 
@@ -182,7 +183,7 @@ def _on_run(
         _show_online(online_loads_of(run, logs, settings), json)
         return
     found = loads_of(run, logs, settings)
-    vendors = [vendor_of(one.phi, one.frame, run.robot) for _, one in found]
+    vendors = [vendor_of(one, one.frame, run.robot) for _, one in found]
     if page is not None:
         from dynid.apps.payload.section import report_payload
 

@@ -53,8 +53,8 @@ def export(
 ) -> None:
     """Write the identified model, reload it and compare its torque with what was identified.
 
-    Proven is the torque of what the format holds; beside it stands, joint by joint, how far the whole torque differs, because urdf
-    and sdf have no place for rotor inertia, and no simulator's joint one for offsets and friction other than damping and dry friction.
+    URDF and SDF cannot store rotor inertia; no simulator format stores offsets, or friction other than damping and dry friction. The error
+    this causes is printed for each joint; the torque of what a format can store is compared after reloading.
 
     urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c, cpp, python and matlab are
     functions without dependencies (Python: NumPy alone): inverse and forward dynamics, inertia matrix, gravity, Coriolis vector and matrix

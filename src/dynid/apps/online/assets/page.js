@@ -27,6 +27,22 @@
     }
   }
 
+  // change over the history that is kept, in standard deviations of its two ends
+  function change(name) {
+    const points = (series.get(name) || []).filter((p) => Number.isFinite(p[2]));
+    if (points.length < 8) return 0;
+    const a = points[Math.floor(points.length / 4)], b = points[points.length - 1];
+    return (b[1] - a[1]) / (Math.hypot(a[2], b[2]) || 1);
+  }
+
+  // size of that change, relative to the value before
+  function size(name) {
+    const points = series.get(name) || [];
+    if (points.length < 8 || Math.abs(change(name)) < 4) return "";
+    const a = points[Math.floor(points.length / 4)], b = points[points.length - 1];
+    return `, ${b[1] > a[1] ? "+" : "−"}${Math.abs(100 * (b[1] / a[1] - 1)).toFixed(0)} % since ${a[0].toFixed(0)} s`;
+  }
+
   function figure(name) {
     if (figures.has(name)) return figures.get(name);
     const box = document.createElement("figure"), caption = document.createElement("figcaption");
@@ -48,7 +64,7 @@
   function draw(name) {
     const points = series.get(name), made = figure(name);
     const last = points[points.length - 1];
-    made.caption.textContent = last ? `${name}  ${number(last[1])} ± ${number(1.96 * last[2])}` : `${name}  not identified yet`;
+    made.caption.textContent = last ? `${name}  ${number(last[1])} ± ${number(1.96 * last[2])}${size(name)}` : `${name}  not identified yet`;
     const recent = points.filter((p) => Number.isFinite(p[2]));
     if (recent.length < 2) return made.box;
     const settled = recent.slice(Math.floor(recent.length / 4));
@@ -69,7 +85,9 @@
     if (!latest) return;
     const r = latest, wanted = by("filter").value.trim().toLowerCase();
     const names = Object.keys(r.values).filter((name) => name.toLowerCase().includes(wanted));
-    const known = names.filter((name) => r.flags[name] === 1), first = (known.length ? known : names).slice(0, SHOWN);
+    const known = names.filter((name) => r.flags[name] === 1);
+    if (r.alarm) known.sort((a, b) => Math.abs(change(b)) - Math.abs(change(a)));  // what changed most comes first
+    const first = (known.length ? known : names).slice(0, SHOWN);
     by("plots").replaceChildren(...first.map(draw));
     by("values").replaceChildren(...names.map((name) => {
       const row = document.createElement("tr");

@@ -1,0 +1,172 @@
+"""Robots on a floating base: rows of a humanoid past unknown contact forces, and how often intervals of a walking quadruped hold.
+
+*Speed*: Talos with both feet flat on the ground or one of them, from samples to the triangles of all channels, against the loop that
+a user would write: Pinocchio's regressor and Jacobians, NumPy's null space, and a QR of the triangle so far with the rows of the
+sample (``speedup_humanoid``), or of those of 100 samples at once (``speedup_batched``). Both are timed per sample in one process.
+``peak_mb`` is what 100,000 samples take more than 10,000, as they stream by.
+
+*Coverage* (``--logs N`` for each kind): Solo12 with a description that is 20 % wrong and noise on encoders, base, torque and forces,
+simulated by MuJoCo: free of contacts and of gravity (where torque is small, with a tenth of the noise), with the wrench on its feet
+measured, and with unknown forces. Share of the 95 % intervals of base parameters that hold the truth, and unseen error over that of
+the truth itself, both as the default command has them.
+"""
+
+from __future__ import annotations
+
+import measure
+
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.model.frames import frame_named
+from dynid.model.robot import Robot
+from dynid.pipeline.identify import identify
+from dynid.pipeline.options import Settings
+from dynid.regression.factor import factorise
+from dynid.regression.floating_rows import FloatingRows, Foot, base_states
+from dynid.signals.base_motion import BaseMotion
+from dynid.signals.samples import Samples
+from dynid.validation.prediction import row_error
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from legged_robots import HUMANOID, HUMANOID_FEET, QUADRUPED, QUADRUPED_FEET, robot_file
+from legged_simulation import described_wrong, floating, quadruped, walk
+
+PIECE = 5000
+KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "contact_free": ({"gravity": 0.0, "torque_noise": 0.003, "motion_noise": 0.1}, {"gravity": (0.0, 0.0, 0.0)}),
+    "measured_wrench": ({}, {"force_frames": QUADRUPED_FEET}),
+    "unknown_forces": ({}, {"feet": QUADRUPED_FEET}),
+}
+
+
+class Stream:
+    """Random motion of a humanoid, made as it goes by."""
+
+    def __init__(self, robot: Robot, n: int) -> None:
+        self._robot, self._n = robot, n
+
+    def __iter__(self) -> Iterator[Samples]:
+        for start in range(0, self._n, PIECE):
+            yield motion(self._robot, min(PIECE, self._n - start), start)
+
+
+def motion(robot: Robot, n: int, start: int = 0) -> Samples:
+    """Random states, with one foot or both on the ground."""
+    rng = np.random.default_rng(start)
+    joints = robot.n_dof - 6
+    base = BaseMotion(*rng.normal(size=(3, n, 3)))
+    q, v, a = base_states(robot, base, *rng.normal(size=(3, n, joints)))
+    contact = np.column_stack([np.ones(n), rng.random(n) > 0.5])
+    torque = np.hstack([np.zeros((n, 6)), rng.normal(size=(n, joints))])
+    return Samples(0.001 * (start + np.arange(n)), q, v, a, torque=torque, contact=contact)
+
+
+def reference(samples: Samples, at_once: int) -> Callable[[], object]:
+    """The loop over samples that a user would write."""
+    import pinocchio as pin
+
+    model = pin.buildModelFromUrdf(str(robot_file(HUMANOID)), pin.JointModelFreeFlyer())
+    data, ids = model.createData(), [model.getFrameId(name) for name in HUMANOID_FEET]
+    assert samples.torque is not None
+    assert samples.contact is not None
+
+    def run() -> object:
+        width = 10 * (model.njoints - 1) + 1
+        R, held = np.zeros((0, width)), list[Any]()
+        for q, v, a, tau, on in zip(
+            samples.position, samples.velocity, samples.acceleration, samples.torque, samples.contact, strict=True
+        ):
+            Y = pin.computeJointTorqueRegressor(model, data, q, v, a)
+            pin.computeJointJacobians(model, data, q)
+            pin.updateFramePlacements(model, data)
+            J = np.vstack(
+                [
+                    pin.getFrameJacobian(model, data, k, pin.LOCAL_WORLD_ALIGNED)
+                    for k, flag in zip(ids, on, strict=True)
+                    if flag
+                ]
+            )
+            _, s, Vt = np.linalg.svd(J)
+            N = Vt[np.count_nonzero(s > 1e-9 * s[0]) :]
+            held.append(N @ np.column_stack([Y, tau]))
+            if len(held) == at_once:
+                R, held = np.linalg.qr(np.vstack([R, *held]), mode="r"), []
+        return R
+
+    return run
+
+
+def peak_mb() -> float:
+    """The most memory that this process has held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+
+
+def truth_of(robot: Robot, viscous: float = 0.01) -> Any:
+    """The parameters that the quadruped was simulated with, over the columns of a robot."""
+    own = quadruped().parameters.as_dict()
+    values = {name: own.get(name, viscous if name.startswith("fv") else 0.0) for name in robot.parameters.names}
+    return robot.with_parameters(values).parameters
+
+
+def campaign(kind: str, logs: int) -> dict[str, float]:
+    """Coverage and unseen error over logs of one kind."""
+    simulated, settings = KINDS[kind]
+    held, ratios, masses = [], [], []
+    for seed in range(logs):
+        walked = walk(quadruped(), 20.0, seed=seed, **({"torque_noise": 0.03, "motion_noise": 1.0} | simulated))
+        described = described_wrong(floating(QUADRUPED, "viscous,coulomb,offset,armature"), seed=seed)
+        run = identify(described, walked.columns, Settings(split=0.65, **settings))
+        truth = truth_of(run.robot)
+        beta, (low, high) = run.estimate.base.base_values(truth), run.intervals.T
+        held.append(np.mean(((low <= beta) & (beta <= high))[run.estimate.seen]))
+        assert run.row_validation is not None
+        floor = row_error(run.rows.source(run.robot, run.unseen), truth).relative_error
+        ratios.append(run.row_validation.relative_error / floor)
+        if kind != "contact_free":  # where the base may have no rows
+            masses.append(
+                abs(float(run.model.parameters.inertials[:, 0].sum() / quadruped().parameters.inertials[:, 0].sum()) - 1.0)
+            )
+        assert run.consistency.feasible
+    return {
+        f"coverage_{kind}": float(np.mean(held)),
+        f"least_coverage_{kind}": float(np.min(held)),
+        f"over_floor_{kind}": float(np.max(ratios)),
+        f"mass_error_{kind}": float(np.max(masses, initial=0.0)),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = measure.parser(__doc__)
+    parser.add_argument("--logs", type=int, default=20, help="logs of each kind whose intervals are counted")
+    parser.add_argument("--samples", type=int, default=100_000, help="samples of the humanoid")
+    parser.add_argument("--kind", choices=tuple(KINDS), help="one kind of logs alone, and no timing")
+    options = parser.parse_args()
+    if options.kind is not None:
+        measure.print_result(campaign(options.kind, options.logs), options.json)
+        return
+    logs, total, few, loops = (1, 2000, 1000, 20) if options.smoke else (options.logs, options.samples, 10_000, 200)
+    robot = floating(HUMANOID)
+    feet = tuple(Foot(frame_named(robot, name), flat=True) for name in HUMANOID_FEET)
+    factorise(FloatingRows(robot, (Stream(robot, few),), feet))
+    before = peak_mb()
+    ours = measure.median_time(lambda: factorise(FloatingRows(robot, (Stream(robot, total),), feet)), 1, 0) / total
+    result = {"samples": total, "joints": robot.n_dof - 6, "peak_mb": peak_mb() - before, "microseconds": 1e6 * ours}
+    small = motion(robot, loops)
+    for name, at_once in (("speedup_humanoid", 1), ("speedup_batched", min(100, loops))):
+        result[name] = measure.median_time(reference(small, at_once), 1, 0) / loops / ours
+    for kind in KINDS if logs else ():
+        result |= campaign(kind, logs)
+    if logs:
+        result["coverage"] = float(np.mean([result[f"coverage_{kind}"] for kind in KINDS]))
+    measure.print_result(result, options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""What written files are worth: ten robots of known truth, identified, written, and loaded by Pinocchio, MuJoCo and an SDF reader.
+
+Truth is Pinocchio's (``truth_arms.py``, ``truth_world.py``): bodies, rotors, viscous and Coulomb friction. The log is a motion of 24 s with
+noise on position and torque; the description has masses off by 15 %, and that of the SCARA none at all (a DH table). Per format:
+
+    error      torque of the file against the true robot on 200 random states in the range of the log, relative, worst joint in brackets
+    best       the same of the best model that the format can hold: least squares of the true torque on its own columns (rigid-body
+               regressor of Pinocchio, speed, sign of the speed, and accelerations where it has rotors), and the error of the estimate
+    ratio      error over best, at most 1.5
+    drift      joints held by the true gravity torque, friction off, for 0.5 s in MuJoCo: file against the estimate in memory, degrees
+               and mm; the offset of a slide stays, because it could be weight
+    ready      what the verdict says, and what the truth says on the unseen part of the log (5 % of every joint's torque)
+
+    python benchmarks/written_files.py [--smoke] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+
+import dynid
+from truth_arms import Arm, arm_named
+from truth_world import World, build_world, reference
+
+ROBOTS = ("scara", "rail", "planar2", "ur5", "ur10", "panda", "tiago", "kinova", "z1", "xarm7")
+SECONDS, RATE_HZ, NOISE = 24.0, 200.0, 0.01
+READY = 0.05
+DH = {"scara": ((0.0, 0.3), (0.4, 0.0), (0.35, 0.0), (0.0, -0.1))}
+"""``a`` and ``d`` of arms whose joint frames differ by a shift alone: they are described by a table without inertials."""
+
+
+def described(arm: Arm, folder: Path) -> Path:
+    """The description that a run is given: a data sheet, or a bare table."""
+    if arm.name not in DH:
+        path = folder / f"{arm.name}.urdf"
+        path.write_text(arm.described(np.random.default_rng(3)).urdf)
+        return path
+    lines = [f'name = "{arm.name}"', "gravity = [0.0, 0.0, -9.81]", 'dh_convention = "modified"']
+    for body, (a, d) in zip(arm.bodies, DH[arm.name], strict=True):
+        kind = "prismatic" if body.prismatic else "revolute"
+        lines += ["[[joint]]", f'name = "{body.name}"', f'type = "{kind}"', f"a = {a}", "alpha = 0.0", f"d = {d}"]
+        lines += ["theta_offset = 0.0", f"q_min = {body.low}", f"q_max = {body.high}", f"dq_max = {body.speed}"]
+    path = folder / f"{arm.name}.toml"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def recorded(world: World, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], tuple[np.ndarray, ...], np.ndarray]:
+    """The log, and the true motion and torque behind it."""
+    t = np.arange(0.0, SECONDS, 1.0 / RATE_HZ)
+    states = reference(world, "usual", 0, rng, t)
+    tau = world.torque(*states)
+    noise = NOISE * np.sqrt((tau**2).mean(axis=0))
+    turn = 2.0 * np.pi / 2**20
+    q = np.round(states[0] / turn) * turn
+    return {"t": t, "q": q, "tau": tau + noise * rng.normal(size=tau.shape)}, states, tau
+
+
+def file_torque(path: Path, robot: dynid.Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Torque of a file by the library of its format, nothing of the proofs of dynid used."""
+    if path.suffix == ".urdf":
+        model = pin.buildModelFromUrdf(str(path))
+        data = model.createData()
+        wide = np.concatenate([[k] if model.joints[k + 1].nq == 1 else [k, k] for k in range(model.nv)])
+        turned = q[:, wide].copy()
+        for k in range(model.nv):
+            at = model.joints[k + 1].idx_q
+            if model.joints[k + 1].nq == 2:
+                turned[:, at], turned[:, at + 1] = np.cos(q[:, k]), np.sin(q[:, k])
+        rigid = np.array([pin.rnea(model, data, *one) for one in zip(turned, v, a, strict=True)])
+        return rigid + model.damping * v + model.friction * np.sign(v)
+    if path.suffix == ".xml":
+        model = mujoco.MjModel.from_xml_path(str(path))
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+        data, out = mujoco.MjData(model), np.empty_like(q)
+        for k in range(len(q)):
+            data.qpos[:], data.qvel[:], data.qacc[:] = q[k], v[k], a[k]
+            mujoco.mj_inverse(model, data)
+            out[k] = data.qfrc_inverse
+        return out + model.dof_frictionloss * np.sign(v)
+    read = dynid.read_robot(path, effects="viscous,coulomb")
+    return dynid.inverse_dynamics(read, q, v, a)
+
+
+def best_held(world: World, rotors: bool, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Torque of the model nearest to the truth that a format can hold, by least squares joint by joint weighted alike."""
+    model = world.arm.model
+    data, n = model.createData(), model.nv
+    rows = np.array([pin.computeJointTorqueRegressor(model, data, *one) for one in zip(q, v, a, strict=True)])
+    eye = np.eye(n)
+    own = [v[:, :, None] * eye, np.sign(v)[:, :, None] * eye, *([a[:, :, None] * eye] if rotors else [])]
+    W = np.concatenate([rows, *own], axis=2)
+    true = world.torque(q, v, a)
+    weight = 1.0 / np.sqrt((true**2).mean(axis=0))
+    found = np.linalg.lstsq((W * weight[:, None]).reshape(-1, W.shape[2]), (true * weight).ravel(), rcond=1e-10)[0]
+    return W @ found
+
+
+def errors(found: np.ndarray, true: np.ndarray) -> tuple[float, float]:
+    """Relative error over all joints, each relative to its own torque, and of the worst."""
+    each = np.sqrt(((found - true) ** 2).mean(axis=0) / (true**2).mean(axis=0))
+    return float(np.sqrt((each**2).mean())), float(each.max())
+
+
+def drifted(path: Path, run: Any, world: World) -> tuple[float, float]:
+    """Largest angle (degrees) and way (mm) by which the file falls apart from the estimate, held by the true gravity torque for 0.5 s."""
+    q = world.centre.copy()
+    model, h = world.arm.model, 1e-3
+    hold = pin.computeGeneralizedGravity(model, model.createData(), q)
+    held = mujoco.MjModel.from_xml_path(str(path))
+    held.dof_damping[:] = held.dof_frictionloss[:] = 0.0
+    held.opt.timestep, held.opt.integrator = h, mujoco.mjtIntegrator.mjINT_RK4
+    held.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+    data = mujoco.MjData(held)
+    data.qpos[:], data.qfrc_applied[:] = q, hold
+    for _ in range(500):
+        mujoco.mj_step(held, data)
+    frictionless = run.model.with_effects([one for one in run.model.effects if one.name in ("offset", "armature")])
+    names = frictionless.parameters.names
+    kept = {k: x for k, x in run.model.parameters.as_dict().items() if k in names}
+    for j, body in enumerate(world.arm.bodies, 1):
+        if not body.prismatic:  # an offset of a turning joint is friction; in a slide it could be weight
+            kept[f"fo{j}"] = 0.0
+    frictionless = frictionless.with_parameters(kept)
+    own = run.changed(estimate=run.estimate)
+    vars(own)["model"] = frictionless
+    x, v = q[None].copy(), np.zeros((1, len(q)))
+    for _ in range(500):  # the midpoint rule: motion of half a second needs no more
+        a = own.forward_dynamics(x, v, hold[None])
+        middle = own.forward_dynamics(x + 0.5 * h * v, v + 0.5 * h * a, hold[None])
+        x, v = x + h * (v + 0.5 * h * a), v + h * middle
+    gap = np.abs(data.qpos - x[0])
+    slides = np.array([body.prismatic for body in world.arm.bodies])
+    return float(np.rad2deg(gap[~slides].max(initial=0.0))), float(1e3 * gap[slides].max(initial=0.0))
+
+
+def measured(name: str, folder: Path) -> dict[str, Any]:
+    """One robot from the log to its files."""
+    rng = np.random.default_rng(7)
+    arm = arm_named(name)
+    world = build_world(arm, "linear", rng)
+    world = replace(world, friction=replace(world.friction, fo=np.zeros(arm.n)))
+    log, states, tau = recorded(world, rng)
+    run = dynid.identify(described(arm, folder), log, dynid.Settings(split=0.65))
+    run.save(folder / "run", formats=["urdf", "mjcf", "sdf"])
+    low, high = states[0].min(axis=0), states[0].max(axis=0)
+    fast, pull = np.abs(states[1]).max(axis=0), np.quantile(np.abs(states[2]), 0.99, axis=0)
+    draws = np.random.default_rng(1)
+    q = draws.uniform(low, high, (200, arm.n))
+    v, a = draws.uniform(-fast, fast, q.shape), draws.uniform(-pull, pull, q.shape)
+    true = world.torque(q, v, a)
+    estimate = errors(run.predict(q, v, a), true)
+    unseen = slice(round(0.65 * len(tau)), None)
+    record: dict[str, Any] = {"robot": name, "grade": run.verdict.grade, "estimate": estimate[0], "formats": {}}
+    for grade in run.verdict.files:
+        path = folder / "run" / grade.path
+        error = errors(file_torque(path, run.robot, q, v, a), true)
+        best = errors(best_held(world, grade.format == "mjcf", q, v, a), true)
+        bound = float(np.hypot(best[0], estimate[0]))
+        on_log = errors(file_torque(path, run.robot, *(one[unseen] for one in states)), tau[unseen])
+        record["formats"][grade.format] = {
+            "error": error[0],
+            "worst": error[1],
+            "best": bound,
+            "ratio": error[0] / bound,
+            "ready": grade.ready,
+            "deserves": on_log[1] <= READY,
+            "on_log": on_log[1],
+        }
+        if grade.format == "mjcf":
+            record["drift_deg"], record["drift_mm"] = drifted(path, run, world)
+    return record
+
+
+def main() -> None:
+    """Measure every robot and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="two robots alone")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    records = []
+    for name in ROBOTS[:2] if options.smoke else ROBOTS:
+        with tempfile.TemporaryDirectory() as folder:
+            records.append(measured(name, Path(folder)))
+        if not options.json:
+            sys.stdout.write(line(records[-1]))
+            sys.stdout.flush()
+    every = [one for record in records for one in record["formats"].values()]
+    found = {
+        "robots": records,
+        "ratio_max": max(one["ratio"] for one in every),
+        "drift_deg_max": max(record["drift_deg"] for record in records),
+        "drift_mm_max": max(record["drift_mm"] for record in records),
+        "ready_agrees": sum(one["ready"] == one["deserves"] for one in every) / len(every),
+    }
+    if options.json:
+        sys.stdout.write(json.dumps(found) + "\n")
+    else:
+        told = {name: value for name, value in found.items() if name != "robots"}
+        sys.stdout.write(f"{told}\n")
+
+
+def line(record: dict[str, Any]) -> str:
+    """A row of the table in ``docs/files.md``."""
+    cells = []
+    for one in record["formats"].values():
+        agrees = "" if one["ready"] == one["deserves"] else f" (true: {'yes' if one['deserves'] else 'no'})"
+        cells.append(
+            f"{100 * one['error']:.2f} / {100 * one['best']:.2f} = {one['ratio']:.2f}, {'yes' if one['ready'] else 'no'}{agrees}"
+        )
+    drift = f"{record['drift_deg']:.3f}, {record['drift_mm']:.2f}"
+    return f"| {record['robot']} | {record['grade']} | {100 * record['estimate']:.2f} | {' | '.join(cells)} | {drift} |\n"
+
+
+if __name__ == "__main__":
+    main()

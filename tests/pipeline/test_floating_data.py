@@ -1,0 +1,54 @@
+"""Logs of floating robots: contact with its margins, parts in time, forces as torque."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from dynid.pipeline.data import read_options
+from dynid.pipeline.floating_data import FloatingLog, FloatingSetup, read_floating_log
+from dynid.pipeline.options import Settings
+from dynid.pipeline.signal_filter import Filter
+from legged_robots import QUADRUPED_FEET
+from legged_simulation import quadruped, walk
+
+SETTINGS = Settings(feet=QUADRUPED_FEET)
+
+
+def read(folder: Path, settings: Settings = SETTINGS) -> tuple[FloatingSetup, FloatingLog]:
+    path = folder / "walk.parquet"
+    parquet.write_table(pa.table(walk(quadruped(), 2.5).columns), path)
+    setup = FloatingSetup.of(quadruped(), settings)
+    return setup, read_floating_log(path, setup, settings, read_options(settings))
+
+
+def test_contact_begins_before_its_flag_and_ends_after_it(tmp_path: Path) -> None:
+    _, log = read(tmp_path)
+    time = log.base.time
+    for margin_s, reach in ((0.0, 0), (0.03, 3)):
+        wide = np.array([log.contact[max(0, k - reach) : k + reach + 1].max(axis=0) for k in range(len(time))])
+        np.testing.assert_array_equal(log.touches(time, margin_s), wide)
+
+
+def test_parts_hold_the_same_rows_of_joints_and_base(tmp_path: Path) -> None:
+    _, log = read(tmp_path)
+    first, rest = log.split(0.6, ("one", "other"))
+    assert first.joints.n_samples + rest.joints.n_samples == log.joints.n_samples
+    for part in (first, rest, log.between(0.5, 1.5)):
+        np.testing.assert_array_equal(part.joints.time, part.base.time)
+        assert len(part.contact) == part.base.n_samples
+    assert log.has_accelerations
+
+
+def test_measured_forces_balance_the_rows_of_the_truth(tmp_path: Path) -> None:
+    settings = Settings(force_frames=QUADRUPED_FEET)
+    setup, log = read(tmp_path, settings)
+    samples = setup.samples(log, Filter(45.0, 12.0, 4, "logged", row_band_hz=12.0), logged=True)
+    assert samples.contact is None
+    assert samples.torque is not None
+    weight = 9.81 * quadruped().parameters.inertials[:, 0].sum()
+    # the feet carry the robot
+    assert abs(float(samples.torque[:, 2].mean()) / weight - 1.0) < 0.1
