@@ -290,6 +290,10 @@ ENTRANCES = (
 """Everything that is read goes through one of these."""
 
 
+READ_BACK = {"dynid.excitation.controller_programs"}
+"""Modules that read nothing but what they have just written themselves, to compare it."""
+
+
 def modules_that_read() -> set[str]:
     """Modules of the package in whose source an entrance is called."""
     root = Path(dynid.__file__).parent
@@ -299,7 +303,7 @@ def modules_that_read() -> set[str]:
         if any(getattr(call, "id", getattr(call, "attr", "")) in ENTRANCES for call in calls):
             parts = path.relative_to(root.parent).with_suffix("").parts
             found.add(".".join(parts).removesuffix(".__init__"))
-    return found - {"dynid.files", "dynid.io.logs.log_file"}
+    return found - READ_BACK - {"dynid.files", "dynid.io.logs.log_file"}
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ MODULES = {
     "folders": ("dynid.folders", ["tests/test_folders.py"]),
     "arrays": ("dynid.io.logs.formats.arrays", ["tests/io/logs/formats/test_arrays.py"]),
     "torch_archive": ("dynid.io.logs.formats.torch_archive", ["tests/io/logs/formats/test_torch_archive.py"]),
-    "manifest": ("dynid.pipeline.manifest", ["tests/pipeline/test_manifest.py", "tests/pipeline/test_folder.py"]),
+    "manifest": ("dynid.pipeline.manifest", ["tests/pipeline/test_manifest.py"]),
     "run_file": ("dynid.pipeline.run_file", ["tests/pipeline/test_run_file.py"]),
     "entry": ("dynid.apps.fleet.entry", ["tests/apps/fleet/test_entry.py", "tests/apps/fleet/test_store.py"]),
     "checkpoint": ("dynid.apps.online.checkpoint", ["tests/apps/online/test_checkpoint.py"]),

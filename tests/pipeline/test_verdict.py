@@ -109,6 +109,15 @@ def test_a_joint_that_drifts_is_a_reservation(run: IdentificationResult) -> None
     assert "57.3 degrees" in reason.what
 
 
+def test_a_log_that_is_explained_worse_than_unseen_torque_is_a_reservation(run: IdentificationResult) -> None:
+    """A part of the log that fits nothing, such as contacts: the rest predicts well, and yet the model was bent to that part."""
+    assert run.validation is not None
+    bent = replace(run, checks=(), identification=replace(run.identification, relative_error=0.108))
+    reasons = [reason for reason in verdict_on(bent).reasons if reason.level == "warning"]
+    assert ["explained to 10.8" in reason.what for reason in reasons] == [True], verdict_on(bent).sentence
+    assert verdict_on(bent).grade == "usable"
+
+
 def test_an_error_that_explains_nothing_is_not_to_be_used_without_validation_either(run: IdentificationResult) -> None:
     alone = replace(
         run,

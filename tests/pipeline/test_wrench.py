@@ -84,6 +84,17 @@ def test_intervals_cover_the_truth(shoulder):
     assert 0.85 <= np.mean(inside) <= 1.0
 
 
+@pytest.mark.slow
+def test_intervals_of_fast_motion_cover_the_truth(shoulder):
+    """Moves of half a second at 100 Hz: differences over three points would bend inertias by 4 %, and hold 80 %."""
+    inside = []
+    for seed in range(24):
+        log = sensor_log(0.5, seed, duration_s=30.0)
+        low, high = identify_sensor_body(log, shoulder, "ft_sensor", methods=("wls",)).best.interval().T
+        inside.append((low <= BODY) & (high >= BODY))
+    assert 0.9 <= np.mean(inside) <= 0.99  # 240 intervals
+
+
 def test_motion_of_an_imu_elsewhere_on_the_body(shoulder):
     path = moves(1.0, np.random.default_rng(3), 20.0)
     motion = sensor_motion(path)

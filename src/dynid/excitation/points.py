@@ -129,6 +129,13 @@ def _checked_rows(rows: int | None, n_base: int) -> int:
     return n_rows
 
 
+def _require_acceleration_limits(robot: Robot, limits: Limits) -> None:
+    if not np.isfinite(limits.acceleration).all():
+        raise InputError(
+            f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one (--acceleration)"
+        )
+
+
 def design_points(
     robot: Robot,
     rows: int | None = None,
@@ -181,10 +188,7 @@ def design_points(
         found = reduce_to_base(energetic) if base is None else base
     n_rows = _checked_rows(rows, found.n_base)
     held = limits_of(robot) if limits is None else limits
-    if not np.isfinite(held.acceleration).all():
-        raise InputError(
-            f"robot '{robot.name}' has no acceleration limit on every joint; a motion through points needs one (--acceleration)"
-        )
+    _require_acceleration_limits(robot, held)
     neutral = [neutral_position(joint) for joint in robot.moving_joints]
     resting = matrix("home", neutral if home is None else home, (robot.n_joints,))
     search = _Search(

@@ -126,6 +126,12 @@ def _read_logs(
     return logs, known, unseen
 
 
+def _with_filter(setup: FloatingSetup, choice: _Choice) -> FloatingSetup:
+    """The plan of the rows as the filter that was chosen makes them."""
+    acceleration = "logged" if choice.logged else "derived"
+    return replace(setup, plan=replace(setup.plan, band_hz=choice.filter.row_band_hz, acceleration=acceleration))
+
+
 def identify_floating(
     robot: Robot | str | Path,
     paths: Sequence[Path],
@@ -151,8 +157,7 @@ def identify_floating(
     setup, base_notes = _without_poor_base(setup, known, choice)
     setup, radius_notes = _with_radius(setup, known, choice, settings, tell)
     checks = tuple(check_floating_log(setup, log, choice) for log in logs)
-    acceleration = "logged" if choice.logged else "derived"
-    setup = replace(setup, plan=replace(setup.plan, band_hz=choice.filter.row_band_hz, acceleration=acceleration))
+    setup = _with_filter(setup, choice)
     setup, friction_notes = _with_friction_chosen(setup, known, choice, settings, tell)
     samples, others = (tuple(_samples(setup, log, choice) for log in part) for part in (known, unseen))
     check_poses(setup.robot, samples)

@@ -190,6 +190,13 @@ def _prediction(run: IdentificationResult, description: float | None, joints: Se
     if run.validation is None:
         return _explanation(run, before)
     error, own = run.validation.relative_error, _own_error(run)
+    if own > 2.5 * error + 0.01:
+        return Finding(
+            "warning",
+            f"What it was identified on is explained to {percent(own)} only, but unseen {_what(run)} {_are(run)} predicted to "
+            f"{percent(error)}: a part of the log does not fit the rest, and the model may be bent to it.{before}",
+            "Look at the residual over time, and leave the part out with --from and --to.",
+        )
     if not np.isfinite(error) or (description is not None and error >= description):
         if not error <= POOR:
             level: Level = "error"

@@ -10,7 +10,15 @@ from dynid.errors import InputError
 from dynid.signals.butterworth import filter_window, memory_rows
 from dynid.signals.process import process
 from dynid.signals.steps.clock import Resample
-from dynid.signals.steps.filters import Differentiate, LowPass, Median, SavitzkyGolay, SmoothingSpline
+from dynid.signals.steps.filters import (
+    Differentiate,
+    LowPass,
+    Median,
+    SavitzkyGolay,
+    SmoothingSpline,
+    first_derivative,
+    second_derivative,
+)
 from messages import facts
 from small_logs import jittery_clock, log, wave
 
@@ -203,3 +211,18 @@ def test_median_takes_out_spikes_only() -> None:
     np.testing.assert_array_equal(samples.raw_torque[:, 0], spiked)  # type: ignore[index]
     with pytest.raises(InputError, match="Median window is 4"):
         Median(4)
+
+
+@pytest.mark.parametrize("jitter", [0.0, 1e-3])
+def test_five_points_follow_fast_motion_on_an_even_clock(jitter: float) -> None:
+    h, w = 0.01, 2.0 * np.pi * 5.0
+    t = h * np.arange(400) + jitter * np.random.default_rng(0).uniform(-1.0, 1.0, 400)
+    q = np.sin(w * t)[:, None]
+    inner = slice(2, -2)
+    slope, bent = (first_derivative(t, q, 5)[inner, 0] / w, second_derivative(t, q, 5)[inner, 0] / w**2)
+    if jitter:  # the parabola through three neighbours, as before
+        np.testing.assert_allclose(slope, first_derivative(t, q)[inner, 0] / w)
+        return
+    error = (w * h) ** 4
+    assert np.abs(slope - np.cos(w * t)[inner]).max() < 1.05 * error / 30.0
+    assert np.abs(bent + np.sin(w * t)[inner]).max() < 1.05 * error / 90.0

@@ -47,6 +47,7 @@ from dynid.regression.factor import Regression
 
 PREFIX = "robot="
 _ROW = re.compile(r"(\d{4}-\d{2}-\d{2})\.[0-9a-f]{16}\.parquet")
+_LONGEST_MARK = 4096
 _LONGEST_ID = 80
 
 
@@ -149,10 +150,12 @@ class Store:
     def place_of(self, digest: str) -> Path | None:
         """The file that holds the log of this hash; None where it was not added, or its addition was cut off."""
         mark = self._mark(digest)
-        try:
-            place = self.folder / mark.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        if not mark.exists():
             return None
+        name = read_limited(mark, f"'{mark}'", _LONGEST_MARK).decode("utf-8", "replace")
+        place = self.folder / name
+        if "\0" in name or not place.resolve().is_relative_to(self.folder.resolve()):
+            raise InputError(f"'{mark}' says that its log is in '{name}', which is no file of store '{self.folder}'")
         return place if place.is_file() else None
 
     def key_at(self, path: Path) -> Key:

@@ -96,25 +96,20 @@ class Source:
 
         threading.Thread(target=body, name="reader", daemon=True).start()
 
-    def _hand_over(self, handle: int, lines: Lines, backlog: Backlog) -> bool:
-        """Put the lines of a file or socket into the backlog, to its end; False when nobody takes lines any more."""
+    def _hand_over(self, handle: int, lines: Lines, backlog: Backlog) -> None:
+        """Put the lines of a file into the backlog, to its end or until nobody takes lines any more."""
         wait_s = GATHER_S
         while not self._stopped.is_set():
             if not select.select([handle], [], [], _POLL_S)[0]:
                 continue
             arrived_s = time.perf_counter()
             time.sleep(wait_s)
-            try:
-                data = os.read(handle, _READ)
-            except ConnectionError:
-                data = b""
+            data = os.read(handle, _READ)
             wait_s = GATHER_S if len(data) < _READ // 2 else 0.0  # more waits already
             made = lines.cut(data) if data else lines.end()
-            if made[0] and not backlog.put(Batch(arrived_s, *made)):
-                return False
-            if not data:
-                return True
-        return False
+            taken = not made[0] or backlog.put(Batch(arrived_s, *made))
+            if not data or not taken:
+                return
 
     def stop(self) -> None:
         """Stop reading."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -24,43 +24,49 @@ if TYPE_CHECKING:
     from dynid.excitation.trajectories import Trajectory
 
 
+MotionFiles: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="TRAJ",
+        help="File to write; the suffix sets the format: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml or .mcap "
+        "(ROS 2 JointTrajectory), .script (UR), .src (KUKA), .mod (ABB), .ls (FANUC), .json (coefficients, and the times of the "
+        "points as knots). Repeat for several.",
+        show_default="excitation.csv",
+    ),
+]
+PictureFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--picture",
+        help="HTML page: the robot in motion, limits over time, singular values, tool path.",
+        show_default=False,
+    ),
+]
+CardFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--card", help="Experiment card (Markdown), with a dry-run file at 25 % speed.", show_default=False),
+]
+JudgedMotion: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--evaluate",
+        metavar="MOTION",
+        help="Design nothing: judge this motion, designed or logged, against limits, and say what it shows of the parameters.",
+        show_default=False,
+    ),
+]
+
+
 @takes_options(options_of(ExciteSettings))
 def excite(
     robot: RobotFile,
     given: dict[str, Any],
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="TRAJ",
-            help="File to write; the suffix sets the format: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml or .mcap "
-            "(ROS 2 JointTrajectory), .script (UR), .src (KUKA), .mod (ABB), .ls (FANUC), .json (coefficients, and the times of the "
-            "points as knots). Repeat for several.",
-            show_default="excitation.csv",
-        ),
-    ] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture",
-            help="HTML page: the robot in motion, limits over time, singular values, tool path.",
-            show_default=False,
-        ),
-    ] = None,
-    card: Annotated[
-        Path | None,
-        typer.Option("--card", help="Experiment card (Markdown), with a dry-run file at 25 % speed.", show_default=False),
-    ] = None,
-    evaluate: Annotated[
-        Path | None,
-        typer.Option(
-            "--evaluate",
-            metavar="MOTION",
-            help="Design nothing: judge this motion, designed or logged, against limits, and say what it shows of the parameters.",
-            show_default=False,
-        ),
-    ] = None,
+    output: MotionFiles = None,
+    picture: PictureFile = None,
+    card: CardFile = None,
+    evaluate: JudgedMotion = None,
     json: AsJson = False,
 ) -> None:
     """Design a motion from which the robot's parameters are identified best, within its limits, and write it for the controller.
@@ -121,7 +127,7 @@ def _predicted_lines(predicted: Sequence[Predicted], settings: ExciteSettings, d
     noise = "torque noise of 1 % of each joint's torque"
     if settings.torque_noise is not None:
         noise = f"torque noise of {', '.join(f'{value:g}' for value in settings.torque_noise)} N m or N"
-    known = [one for one in predicted if one.value != 0.0]
+    known = [one for one in predicted if abs(one.value) > 1e-6]  # smaller ones are rounding of a grouping
     if not known:
         return  # a description without inertia: nothing is known of its torque
     well = sum(one.relative < 0.1 for one in known)
