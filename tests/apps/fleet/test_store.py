@@ -265,3 +265,15 @@ def test_where_a_log_is_kept_cannot_be_outside_the_store(said: bytes, copy: Stor
     (copy.folder / "logs" / digest[:2] / digest).write_bytes(said)
     with pytest.raises(InputError, match=digest):
         copy.place_of(digest)
+
+
+@pytest.mark.parametrize("name", ["columns0", "expansion0"])
+def test_channels_that_do_not_fit_their_columns_are_refused(name: str, copy: Store) -> None:
+    with np.load(copy.folder / "channels.npz") as stored:
+        arrays = {key: stored[key] for key in stored.files}
+    for wrong in (arrays[name][:0], arrays[name].reshape(-1)[:1], arrays[name] + 10**6, arrays[name].astype(float) * np.nan):
+        np.savez(copy.folder / "channels.npz", **(arrays | {name: wrong}))
+        if name == "expansion0" and np.isfinite(wrong).all() and wrong.shape == arrays[name].shape:
+            continue  # other numbers, of the right shape
+        with pytest.raises(InputError, match=r"has no readable channels\.npz: columns of channel"):
+            _ = open_store(copy.folder).channels

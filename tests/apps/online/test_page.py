@@ -137,3 +137,17 @@ def test_every_address_still_refuses_names() -> None:
         assert ask(made, Host=f"127.0.0.1:{made.port}")[0] == 200
     finally:
         made.close()
+
+
+def test_a_page_that_is_opened_late_gets_what_was_before() -> None:
+    page = Page("127.0.0.1", 0, "arm")
+    try:
+        for k in range(20):
+            page.publish({"t": float(k)})
+        client = page.join()
+        assert client is not None
+        page.publish({"t": 20.0})
+        assert [json.loads(str(client.get_nowait()))["t"] for _ in range(21)] == [float(k) for k in range(21)]
+        assert page.missed == 0
+    finally:
+        page.close()

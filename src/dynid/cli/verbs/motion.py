@@ -127,7 +127,7 @@ def _predicted_lines(predicted: Sequence[Predicted], settings: ExciteSettings, d
     noise = "torque noise of 1 % of each joint's torque"
     if settings.torque_noise is not None:
         noise = f"torque noise of {', '.join(f'{value:g}' for value in settings.torque_noise)} N m or N"
-    known = [one for one in predicted if one.value != 0.0]
+    known = [one for one in predicted if abs(one.value) > 1e-6]  # smaller ones are rounding of a grouping
     if not known:
         return  # a description without inertia: nothing is known of its torque
     well = sum(one.relative < 0.1 for one in known)
