@@ -264,6 +264,13 @@ class Settings(Reading, Model):
         "By how much torque was logged later than position, s, in all joints alike; auto: found in the data with its interval.",
         Number("SECONDS", -1.0, 1.0, words_taken=("auto",), unit="s"),
     )
+    calibrate: tuple[str, ...] = row_option(
+        (),
+        "Errors of sensors that are found in the data with intervals and undone: zero (of positions), gain (of torque), offset (of torque, "
+        "which stays in the model); of one joint alone zero:JOINT, gain:JOINT, offset:JOINT.",
+        Names("zero,gain,offset"),
+        example=("zero", "gain:elbow"),
+    )
     filter_order: int = row_option(4, "Order of the zero-phase Butterworth.", Number("N", 1, 12, whole=True), only_for=BOTH)
     dead_zone: float | Literal["auto"] = row_option(
         "auto",
