@@ -16,7 +16,8 @@ from cli_program import app
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError, UnknownNameError
 from dynid.option_types import flag_of, is_flag, kind_of, options_of
-from dynid.pipeline.options import ESTIMATION, Settings, all_options, command_line
+from dynid.pipeline.option_groups import ESTIMATION
+from dynid.pipeline.options import Settings, all_options, command_line
 from dynid.pipeline.run_file import read_run_file, write_run_file
 from messages import facts
 
