@@ -63,7 +63,7 @@ def test_the_radius_of_the_simulated_feet_is_found() -> None:
     assert (stated, silent) == (setup, ())
 
 
-def test_friction_that_was_simulated_is_kept() -> None:
+def test_friction_that_was_simulated_or_costs_nothing_is_kept() -> None:
     setup, logs, choice = chosen(GIVEN)
     found, notes = with_friction_chosen(setup, logs, choice, GIVEN, lambda text: None)
     assert any(effect.name == "viscous" for effect in found.robot.effects)
