@@ -466,7 +466,8 @@ class IdentificationResult:
     def retrieval(self) -> dict[str, Any]:
         """How far a retrieval is from the best possible, what it violates, what the joints carry; empty for other methods."""
         return self._some_details(
-            "violated", ("cost", "lower_bound", "gap", "violated", "largest_joint_wrench", "interrupted", "coefficients")
+            "violated",
+            ("cost", "lower_bound", "gap", "gap_share", "violated", "largest_joint_wrench", "interrupted", "coefficients"),
         )
 
     @property

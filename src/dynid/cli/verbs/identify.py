@@ -37,7 +37,8 @@ from dynid.cli.schema import (
     takes_options,
 )
 from dynid.option_types import options_of
-from dynid.pipeline.options import BASE, ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
+from dynid.pipeline.option_groups import BASE, ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK
+from dynid.pipeline.options import Settings
 
 if TYPE_CHECKING:
     from dynid.finding import FileGrade

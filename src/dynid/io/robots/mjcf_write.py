@@ -54,7 +54,8 @@ def write_mjcf(
     """Write the robot with its present parameters as MJCF.
 
     A robot that came from an MJCF file is written as that file with inertials, joint friction, rotor inertias and gravity
-    replaced and everything else as it was. Other robots are written anew, with a motor on every joint.
+    replaced and everything else as it was. Other robots are written anew, with a motor on every joint and the visual and
+    collision shapes of their URDF or SDF file.
 
     Args:
         robot: with the parameters to write.
@@ -89,7 +90,7 @@ def write_mjcf(
         except UnpatchableError as reason:
             notes.append(f"{description.where} {reason}: written anew, without its looks")
     if text is None:
-        text = new_mjcf(robot, notes, described).encode()
+        text = new_mjcf(robot, notes, described, target).encode()
     content, problems = text, []
 
     def write_and_compile(temporary: Path) -> None:  # so that no file is left which MuJoCo does not compile
