@@ -20,7 +20,8 @@ from dynid.model.robot import Robot
 from dynid.option_types import flag_of, misplaced_options
 from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.log import SHOWN, Data, Log, Logs, check_log, refuse_without_torque, without_standstill
-from dynid.pipeline.options import TORQUE, Reading, Settings
+from dynid.pipeline.option_groups import TORQUE, Reading
+from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import described_robot
 from dynid.signals.recording import Recording, StaticRecording, WrenchRecording
 from dynid.signals.stream import RecordingStream

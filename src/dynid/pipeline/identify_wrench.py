@@ -19,7 +19,8 @@ from dynid.estimation.body import body_estimate, given_mass
 from dynid.io.logs.paths import refuse_same
 from dynid.model.robot import Robot
 from dynid.pipeline.data import first_parts, read_parts, unchanged
-from dynid.pipeline.options import Reading, Settings
+from dynid.pipeline.option_groups import Reading
+from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.row_plan import RowPlan
 from dynid.pipeline.wrench import SensorBody, judge_body

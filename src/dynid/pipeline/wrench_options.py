@@ -15,7 +15,8 @@ from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import Robot, make_robot
 from dynid.option_types import flag_of, misplaced_options
 from dynid.pipeline.known_load import known_load
-from dynid.pipeline.options import WRENCH, Settings
+from dynid.pipeline.option_groups import WRENCH
+from dynid.pipeline.options import Settings
 from dynid.pipeline.wrench import SensorBody, identify_sensor_body
 from dynid.pipeline.wrench_filter import SensorFilter, sensor_filter
 from dynid.regression.wrench_rows import GUESS

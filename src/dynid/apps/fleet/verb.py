@@ -14,7 +14,8 @@ from dynid.cli.schema import AsJson, LogFiles, RobotFile, Verbose, takes_options
 from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.option_types import options_of
-from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, WORK, Settings
+from dynid.pipeline.option_groups import ESTIMATION, MODEL, READING, ROWS, WORK
+from dynid.pipeline.options import Settings
 
 if TYPE_CHECKING:
     from dynid.apps.fleet.add import Added

@@ -24,7 +24,8 @@ from dynid.cli.schema import (
 )
 from dynid.cli.screen import Row, Screen
 from dynid.option_types import options_of
-from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
+from dynid.pipeline.option_groups import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK
+from dynid.pipeline.options import Settings
 
 
 @takes_options(
