@@ -82,7 +82,7 @@ def test_the_conflict_is_named():
     found = feasibility(problem.base, problem.beta, prior=problem.prior)
     assert found.decision == "infeasible"
     assert found.proven
-    assert found.links_in_conflict
-    assert set(found.links_in_conflict) <= {1, 2, 3, 4}
+    assert found.conflicts
+    assert set(found.conflicts) <= {f"consistency of link {number}" for number in (1, 2, 3, 4)}
     total = sum(c * problem.beta[problem.base.index(name)] for name, c in found.combination)
     assert total == pytest.approx(found.certificate @ problem.beta, abs=1e-4 * np.linalg.norm(problem.beta))
