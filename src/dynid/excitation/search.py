@@ -113,7 +113,7 @@ def search_excitation(
     """
     began = monotonic()
     refuse_floating(robot)
-    _check_budget(seconds, starts)
+    check_budget(seconds, starts)
     chosen = FourierShape() if shape is None else shape
     notes = list(limits.notes)
     with one_blas_thread():  # the starts are the parallelism
@@ -349,7 +349,8 @@ def _improved(
     return Candidate(candidate.index, point.x, value, condition, point.curvature, cut_off)
 
 
-def _check_budget(seconds: float, starts: int) -> None:
+def check_budget(seconds: float, starts: int) -> None:
+    """Refuse a time budget or a number of starts with which nothing can be found."""
     if not (np.isfinite(seconds) and seconds > 0.0):
         raise InputError(f"time budget is {seconds:g} s, expected a positive number")
     if starts < 1:
