@@ -145,13 +145,13 @@ def add(
         raise short[0]
     if json:
         records = [one.summary() for one in found]
-        left_out = {"additions": records, "too_short": [str(error) for error in short]} if pattern is not None else {}
+        left_out = {"additions": records, "too_short": [str(one) for one in short]} if pattern is not None else {}
         show_json(records[0] | left_out)
         return
     for one in found:
         _show_added(one)
-    for error in short:
-        show_warning(f"left out: {error}")
+    for one_short in short:
+        show_warning(f"left out: {one_short}")
 
 
 def _show_added(found: Added) -> None:
