@@ -81,6 +81,7 @@ def identify_body(recordings: Sequence[WrenchRecording], robot: Robot | None, se
         static=settings.static,
         constraints=known_load(settings.mass, settings.shape),
         answer=settings.method,
+        weighted=settings.weighted,
     )
 
 
