@@ -108,7 +108,7 @@ class IdentificationResult:
     validation: Validation | None
     filter: Filter | None
     rows: RowPlan
-    """Which physical statement made the rows."""
+    """Equations of the rows, and how they are filtered."""
     row_error: PredictionError | None = None
     """Residual of the rows identified on."""
     row_validation: PredictionError | None = None
@@ -470,7 +470,8 @@ class IdentificationResult:
     def retrieval(self) -> dict[str, Any]:
         """How far a retrieval is from the best possible, what it violates, what the joints carry; empty for other methods."""
         return self._some_details(
-            "violated", ("cost", "lower_bound", "gap", "violated", "largest_joint_wrench", "interrupted", "coefficients")
+            "violated",
+            ("cost", "lower_bound", "gap", "gap_share", "violated", "largest_joint_wrench", "interrupted", "coefficients"),
         )
 
     @property
