@@ -488,8 +488,7 @@ class IdentificationResult:
         return {name: details[name] for name in names if name in details} if mark in details else {}
 
     def _rows(self) -> dict[str, Any]:
-        filtered = self.filter
-        found = self.rows.as_dict() | {"error": self._row_errors()}
+        filtered, found = self.filter, self.rows.as_dict() | {"error": self._row_errors()}
         if filtered is None or not self.samples:
             return found
         period_s = min(one.duration_s / max(len(one) - 1, 1) for one in self.samples)
