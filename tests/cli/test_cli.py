@@ -421,3 +421,15 @@ def test_floating_base(bench: Bench) -> None:
     fixed = json.loads(dynid("base", bench.urdf, "--effects", "none", "--json").stdout)
     free = json.loads(dynid("base", bench.urdf, "--effects", "none", "--floating", "--json").stdout)
     assert free["n_base"] > fixed["n_base"]
+
+
+@pytest.mark.parametrize("verb", ["identify", "check", "validate", "compare", "data", "predict", "export", "payload"])
+def test_an_empty_argument_is_no_folder(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a path it would be the working folder, whatever lies there."""
+    monkeypatch.chdir(tmp_path)
+    done = dynid(verb, "robot.urdf", "")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "dynid: argument 3 (behind 'robot.urdf') is empty, expected a file, a folder or a value: is a variable of the shell not set?\n"
+    )
+    assert not list(tmp_path.iterdir())

@@ -71,6 +71,12 @@ def test_what_cannot_be_is_one_sentence(stated, told):
         dynid.design_excitation(demo_arm(effects="none"), **stated, **QUICK)
 
 
+def test_a_start_pose_in_collision_is_one_sentence():
+    robot = demo_arm(effects="none")
+    with pytest.raises(InputError, match=facts("start pose", "collision", "--box", "--shape fourier")):
+        dynid.design_excitation(robot, shape="points", seconds=5.0, box=("0.1,0,1.05,0.3,0.3,0.2",))
+
+
 def test_the_tool_is_kept_clear_of_a_ceiling_that_the_arm_would_reach():
     robot = demo_arm(effects="none")
     free = dynid.design_excitation(robot, **QUICK, ceiling=1.6)

@@ -21,6 +21,7 @@ from dynid.pipeline.folder import load_result, save_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
 from dynid.pipeline.run_file import read_run_file
+from dynid.regression.base import reduce_to_base
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +109,27 @@ def test_only_a_retrieval_is_shown_as_one(bench: Bench, tmp_path: Path) -> None:
     assert "retrieval" not in found
     assert "lower_bound" in load_result(tmp_path / "run").estimate.details
     assert "Retrieval under bounds" not in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("beyond", "grade"), [(0.3, "do not use"), (0.12, "usable"), (0.0, "usable")])
+def test_a_retrieval_that_ends_far_above_its_bound_is_not_to_be_used(
+    bench: Bench, tmp_path: Path, beyond: float, grade: str
+) -> None:
+    """Exact base values of a known arm, under a condition that is not convex: without it the least cost is zero, that of the truth."""
+    rigid = bench.truth.with_effects(())
+    base = reduce_to_base(rigid)
+    true = base.base_values(rigid.parameters)
+    lines = [f"{name},{value!r},1" for name, value in zip(base.names, true.tolist(), strict=True)]
+    (tmp_path / "c.csv").write_text("\n".join(["name,value,sigma_percent", *lines]) + "\n")
+    size = float(np.linalg.norm(true))
+    asked = ({"name": "beyond", "expression": f"abs(mx2) >= {beyond * size!r}"},)
+    settings = Settings(method="retrieve", coefficients=str(tmp_path / "c.csv"), conditions=asked)
+    run = identify(bench.urdf, (), settings)
+    wrong = np.linalg.norm(run.estimate.base_values - true) / size
+    reasons = [reason for reason in run.verdict.reasons if reason.code == "gap"]
+    assert run.retrieval["violated"] == {}
+    assert run.verdict.grade == grade, run.verdict.sentence
+    assert run.retrieval["gap_share"] == pytest.approx(wrong, abs=1e-9)
+    assert [reason.level for reason in reasons] == {0.3: ["error"], 0.12: ["warning"], 0.0: []}[beyond]
+    assert all(f"gap {run.retrieval['gap']:.3g}" in reason.what for reason in reasons)
+    assert (wrong > 0.15) == (grade == "do not use")

@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import sys
+from collections.abc import Sequence
 
 INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended."""
@@ -14,6 +15,19 @@ INTERRUPTED = 130
 def _close_stdout() -> None:
     """Let nothing that is still in the buffer be written when the program ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refuse_empty(words: Sequence[str]) -> None:
+    """Refuse an empty word, which a path would take for the working folder; an option that is emptied is written ``--option=``."""
+    if "" not in words:
+        return
+    from dynid.errors import InputError
+
+    place = list(words).index("")
+    behind = f" (behind '{words[place - 1]}')" if place else ""
+    raise InputError(
+        f"argument {place + 1}{behind} is empty, expected a file, a folder or a value: is a variable of the shell not set?"
+    )
 
 
 def main() -> None:
@@ -27,6 +41,7 @@ def main() -> None:
 
     try:
         try:
+            _refuse_empty(sys.argv[1:])
             program(needed_verbs(sys.argv[1:]))()
         finally:
             sys.stdout.flush()  # here, where a full disk is still an error that can be told

@@ -37,7 +37,7 @@ from dynid.excitation.points_problem import (
     points_stages,
     positions_that_matter,
 )
-from dynid.excitation.search import DEFAULT_SECONDS, Progress
+from dynid.excitation.search import DEFAULT_SECONDS, Progress, check_budget
 from dynid.excitation.trajectories import PolynomialTrajectory, quintic_terms
 from dynid.model.effects.linear import Armature
 from dynid.model.joint import neutral_position
@@ -129,6 +129,18 @@ def _checked_rows(rows: int | None, n_base: int) -> int:
     return n_rows
 
 
+def _require_clear_start(robot: Robot, limits: Limits, pose: Array) -> None:
+    """Refuse a start pose in which bodies are nearer than they may be."""
+    if limits.clearance is None:
+        return
+    spare, _, pair = limits.clearance.worst(pose[None], pose[None], pose[None])
+    if spare < 0.0:
+        raise InputError(
+            f"the start pose {np.array2string(pose, precision=3)} of robot '{robot.name}' is in collision, or nearer than its "
+            f"clearance: {pair}; move that obstacle, or use --shape fourier, which chooses its start"
+        )
+
+
 def _require_acceleration_limits(robot: Robot, limits: Limits) -> None:
     if not np.isfinite(limits.acceleration).all():
         raise InputError(
@@ -191,6 +203,7 @@ def design_points(
     _require_acceleration_limits(robot, held)
     neutral = [neutral_position(joint) for joint in robot.moving_joints]
     resting = matrix("home", neutral if home is None else home, (robot.n_joints,))
+    _require_clear_start(robot, held, resting)
     search = _Search(
         robot=robot,
         problem=PointsProblem(
@@ -469,10 +482,7 @@ def _check_options(lambda1: float, lambda2: float, measure: Measure, starts: int
         raise InputError(
             f"weights are lambda1 = {lambda1:g} and lambda2 = {lambda2:g}, expected zero or more and not both zero"
         )
-    if starts < 1:
-        raise InputError(f"{starts} starts asked for, expected at least 1")
-    if not (np.isfinite(seconds) and seconds > 0.0):
-        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
+    check_budget(seconds, starts)
 
 
 def _roots_inside(a: Array, b: Array, c: Array) -> tuple[Array, Array]:

@@ -161,6 +161,7 @@ def _details(given: Coefficients, found: Retrieval, retrieved: Array) -> dict[st
         "cost": found.cost,
         "lower_bound": found.lower_bound,
         "gap": found.gap,
+        "gap_share": found.gap_share,
         "violated": dict(found.violated),
         "degrees_of_freedom": given.degrees_of_freedom,
         "coefficients": [

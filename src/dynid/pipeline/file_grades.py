@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,12 @@ from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError
 from dynid.finding import FileGrade, FileJoint
 from dynid.io.robots.proof import free_mjcf
-from dynid.io.robots.simulator_joint import as_format_holds, as_held
+from dynid.io.robots.simulator_joint import WrittenModel, as_held
 from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.effects.effect import Place
 from dynid.model.robot import Robot
 from dynid.pipeline.joint_grades import LEAST_TORQUE, torque_noise
-from dynid.pipeline.model_files import SIMULATED, Exported, load_file, write_exports
+from dynid.pipeline.model_files import SIMULATED, load_file, write_file
 from dynid.pipeline.result import IdentificationResult
 from dynid.signals.samples import Samples
 from dynid.validation.free_run import FreeRobot, check_free_run, even_windows
@@ -42,45 +43,59 @@ _LACKS = (" has no place for ", " holds ")
 
 def grade_files(run: IdentificationResult) -> tuple[FileGrade, ...]:
     """The grade of each simulator file; none for runs without motion, of a floating base, or with links that no file can hold."""
-    samples = _judged(run)
-    if not samples or run.robot.floating or not (run.estimate.outcome.usable and run.consistency.feasible):
+    if run.robot.floating or not (run.estimate.outcome.usable and run.consistency.feasible):
         return ()
-    found = []
+    logs = _judged(run)
+    if not logs:
+        return ()
+    found, drifts = [], dict[tuple[Place, ...], Array | None]()
     with tempfile.TemporaryDirectory() as folder:
         for name, places in SIMULATED.items():
             try:
-                (exported,) = write_exports(run, Path(folder), [name])
+                held, written = write_file(run, Path(folder), name)
             except InputError:  # what the format cannot hold is told where its file is asked for
                 continue
-            held, _ = as_format_holds(run.model, run.samples, name.upper(), places)
-            found.append(_grade(run, exported, held, places, samples))
+            if places not in drifts:  # files that MuJoCo cannot load run as the robot that they hold
+                drifts[places] = _drift(name, written.path, as_held(held, places), logs[0].samples)
+            found.append(_grade(run, name, held, written, logs, drifts[places]))
     return tuple(found)
 
 
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """A log that files are judged on: what was measured and what the estimate predicts, in the band of the run."""
+
+    samples: Samples
+    measured: Array
+    ours: Array
+
+
 def _grade(
-    run: IdentificationResult, exported: Exported, held: Robot, places: Sequence[Place], samples: Sequence[Samples]
+    run: IdentificationResult,
+    name: str,
+    held: Robot,
+    written: WrittenModel,
+    logs: Sequence[_Judged],
+    drift: Array | None,
 ) -> FileGrade:
     n = len(run.robot.driven_joints)
     missed, lost, size, counts = np.zeros((4, n))
     zone = next((one.option_values("dead_zone", n) for one in run.robot.effects if isinstance(one, Coulomb)), np.zeros(n))
-    for one in samples:
-        own = predict(run.robot.with_parameters(run.estimate.standard), one)
+    for log in logs:
+        one = log.samples
         # of a speed that is noise no sign is known
         sign = np.where(np.abs(one.velocity) < zone, 0.0, np.sign(one.velocity))
-        judged, theirs = band_limited(one, _file_torque(exported, held, places, one, sign), run.judged_hz)
-        _, ours = band_limited(one, own, run.judged_hz)
-        assert judged.torque is not None
+        _, theirs = band_limited(one, _file_torque(name, written.path, held, one, sign), run.judged_hz)
         used = np.ones(n) if one.weight is None else one.weight.any(axis=0).astype(float)
-        missed += used * ((judged.torque - theirs) ** 2).sum(axis=0)
-        lost += ((ours - theirs) ** 2).sum(axis=0)
-        size += used * (judged.torque**2).sum(axis=0)
-        counts += len(judged)
-    noise = torque_noise([one.torque for one in samples if one.torque is not None])
+        missed += used * ((log.measured - theirs) ** 2).sum(axis=0)
+        lost += ((log.ours - theirs) ** 2).sum(axis=0)
+        size += used * (log.measured**2).sum(axis=0)
+        counts += len(log.measured)
+    noise = torque_noise([log.samples.torque for log in logs if log.samples.torque is not None])
     rms = np.maximum(np.sqrt(size / counts), np.maximum(LEAST_TORQUE * noise, 1e-300))
     loss = np.sqrt(lost / counts) / rms
     with np.errstate(divide="ignore", invalid="ignore"):
         each, whole = np.sqrt(missed / size), float(np.sqrt(missed.sum() / size.sum()))
-    drift = _drift(exported, as_held(held, places), samples[0])
     unseen = bool(run.unseen)
     joints = tuple(
         FileJoint(
@@ -91,13 +106,11 @@ def _grade(
         )
         for j, joint in enumerate(run.robot.driven_joints)
     )
-    lacks = tuple(note for note in exported.notes if any(word in note for word in _LACKS))
-    return FileGrade(
-        exported.path.name, exported.format, whole if unseen else None, joints, lacks, bool((loss <= LOST).all())
-    )
+    lacks = tuple(note for note in written.notes if any(word in note for word in _LACKS))
+    return FileGrade(written.path.name, name, whole if unseen else None, joints, lacks, bool((loss <= LOST).all()))
 
 
-def _judged(run: IdentificationResult) -> list[Samples]:
+def _judged(run: IdentificationResult) -> list[_Judged]:
     """The middle of some logs, unseen ones where there are any, that are long enough to judge torque in a band."""
     logs = [one for one in run.unseen or run.samples if one.torque is not None]
     logs = [logs[k] for k in np.unique(np.linspace(0, len(logs) - 1, MOST_LOGS).astype(int))] if logs else []
@@ -107,29 +120,29 @@ def _judged(run: IdentificationResult) -> list[Samples]:
         first = max((len(one) - most) // 2, 0)
         part = one[first : first + most]
         try:
-            band_limited(part, np.asarray(part.torque), run.judged_hz)
+            judged, ours = band_limited(part, predict(run.model, part), run.judged_hz)
         except InputError:  # too short
             continue
-        found.append(part)
+        assert judged.torque is not None
+        found.append(_Judged(part, judged.torque, ours))
     return found
 
 
-def _file_torque(exported: Exported, held: Robot, places: Sequence[Place], samples: Samples, sign: Array) -> Array:
+def _file_torque(name: str, path: Path, held: Robot, samples: Samples, sign: Array) -> Array:
     """Torque of the file on the motion of samples, by the library that loaded it."""
     q, v, a = samples.position, samples.velocity, samples.acceleration
     if held.loops:  # the file of a closed robot is proven by its tree; its closures are projected here
-        return inverse_dynamics(as_held(held, places), q, v, a)
-    return load_file(exported.format, held, exported.path).torque(q, v, a, sign)
+        return inverse_dynamics(as_held(held, SIMULATED[name]), q, v, a)
+    return load_file(name, held, path).torque(q, v, a, sign)
 
 
-def _drift(exported: Exported, held: Robot, samples: Samples) -> Array | None:
+def _drift(name: str, path: Path, held: Robot, samples: Samples) -> Array | None:
     """Root mean square by which each joint strays at the end of a free run, rad or m; None where the file cannot run."""
     try:
         check_free_run(held, samples, WINDOW_S)
         windows = even_windows(samples, WINDOW_S, windows_for(held))
-        free = FreeRobot.of(held)
-        if exported.format == "mjcf" and (model := free_mjcf(exported.path, held)) is not None:
-            free = FreeRobot(held, model, ())
+        model = free_mjcf(path, held) if name == "mjcf" else None
+        free = FreeRobot.of(held) if model is None else FreeRobot(held, model, ())
         assert samples.torque is not None
         rows = windows.rows
         position, _ = free.run(

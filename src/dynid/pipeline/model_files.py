@@ -243,7 +243,7 @@ _FORMATS: Mapping[str, _Format] = {
     ),
     "mjcf": _Format(
         ".xml",
-        lambda robot, path, allow, run: write_mjcf(robot, path, None, allow, _described(run)),
+        lambda robot, path, _allow, run: write_mjcf(robot, path, None, _described(run)),
         mjcf_parity,
         places=PLACES,
     ),
@@ -362,29 +362,19 @@ def _export(
     prefix: str | None = None,
     sample: tuple[Robot, str] | None = None,
 ) -> Exported:
-    """The identified model in one format, or a model that was drawn, with its number."""
-    model, end = (run.model, "identified") if sample is None else (sample[0], f"sample{sample[1]}")
+    """The identified model in one format, or a model that was drawn, with its number; written and proven."""
     if name == LATEX:
         if sample is not None:
             raise InputError(
                 "--to latex is a table of the estimate and its uncertainty, which models that were drawn do not have"
             )
         return Exported(write_text(folder / f"{_file_name(run.robot.name)}_identified.tex", run.to_latex()), name, math.nan)
-    format, held, told = _FORMATS[name], model, tuple[str, ...]()
-    if prefix is not None and format.with_prefix is not None:
-        format = format.with_prefix(prefix)
-    if format.places is not None:
-        held, told = as_format_holds(model, run.samples, name.upper(), format.places)
-    path = folder / f"{_file_name(run.robot.name)}_{end}{format.suffix}"
-    if name == "matlab":  # a class has the name of its file
-        from dynid.io.code.functions import name_of
-
-        path = path.with_name(f"{name_of(path.stem)}{format.suffix}")
-    written = format.write(held, path, allow_inconsistent, run if sample is None or name != "json" else None)
-    lacking = total_difference(model, format.places, held)
+    held, written = write_file(run, folder, name, allow_inconsistent=allow_inconsistent, prefix=prefix, sample=sample)
+    format = _format(name, prefix)
+    lacking = total_difference(run.model if sample is None else sample[0], format.places, held)
 
     def made(parity: float, *notes: str) -> Exported:
-        return Exported(written.path, name, parity, (*written.notes, *told, *notes), written.companions, lacking)
+        return Exported(written.path, name, parity, (*written.notes, *notes), written.companions, lacking)
 
     obstacle = format.unprovable()
     if obstacle:
@@ -401,6 +391,38 @@ def _export(
         f"'{written.path.name}' is NOT proven: its torque differs by {parity:.1e} (relative) after reloading, expected at "
         f"most {PARITY:g}{f'; {reason}' if reason else ''}",
     )
+
+
+def write_file(
+    run: IdentificationResult,
+    folder: Path,
+    name: str,
+    *,
+    allow_inconsistent: bool = False,
+    prefix: str | None = None,
+    sample: tuple[Robot, str] | None = None,
+) -> tuple[Robot, WrittenModel]:
+    """Write the identified model, or one that was drawn with its number, in one format; nothing is proven.
+
+    Returns:
+        the robot as the format holds it, and the file.
+    """
+    model, end = (run.model, "identified") if sample is None else (sample[0], f"sample{sample[1]}")
+    format, held, told = _format(name, prefix), model, tuple[str, ...]()
+    if format.places is not None:
+        held, told = as_format_holds(model, run.samples, name.upper(), format.places)
+    path = folder / f"{_file_name(run.robot.name)}_{end}{format.suffix}"
+    if name == "matlab":  # a class has the name of its file
+        from dynid.io.code.functions import name_of
+
+        path = path.with_name(f"{name_of(path.stem)}{format.suffix}")
+    written = format.write(held, path, allow_inconsistent, run if sample is None or name != "json" else None)
+    return held, replace(written, notes=(*written.notes, *told))
+
+
+def _format(name: str, prefix: str | None) -> _Format:
+    format = _FORMATS[name]
+    return format if prefix is None or format.with_prefix is None else format.with_prefix(prefix)
 
 
 def _file_name(robot: str) -> str:

@@ -107,7 +107,7 @@ class IdentificationResult:
     validation: Validation | None
     filter: Filter | None
     rows: RowPlan
-    """Which physical statement made the rows."""
+    """Equations of the rows, and how they are filtered."""
     row_error: PredictionError | None = None
     """Residual of the rows identified on."""
     row_validation: PredictionError | None = None
@@ -466,7 +466,8 @@ class IdentificationResult:
     def retrieval(self) -> dict[str, Any]:
         """How far a retrieval is from the best possible, what it violates, what the joints carry; empty for other methods."""
         return self._some_details(
-            "violated", ("cost", "lower_bound", "gap", "violated", "largest_joint_wrench", "interrupted", "coefficients")
+            "violated",
+            ("cost", "lower_bound", "gap", "gap_share", "violated", "largest_joint_wrench", "interrupted", "coefficients"),
         )
 
     @property

@@ -14,8 +14,8 @@ from dynid.estimation.friction.passivity import FrictionReach, driving_joints, p
 from dynid.estimation.result import Outcome
 from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict
 from dynid.pipeline.file_grades import grade_files
-from dynid.pipeline.joint_grades import grade_joints, overall_grade
-from dynid.pipeline.options import FLOATING
+from dynid.pipeline.joint_grades import GOOD, USABLE, grade_joints, overall_grade
+from dynid.pipeline.option_groups import FLOATING
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.signal_filter import STILL
 from dynid.validation.prediction import row_error, validate
@@ -68,6 +68,7 @@ def verdict_on(
         *_motion(run),
         _prediction(run, description, joints),
         *_joint_reasons(joints),
+        *_search(run),
         _determined(run),
         _consistency(run),
     ]
@@ -140,6 +141,21 @@ def _joint_reasons(joints: Sequence[JointGrade]) -> list[Finding]:
         else "Look at advice and data check."
     )
     return [Finding("error" if hopeless else "warning", what, remedy, tuple(joint.name for joint in poor), "joints")]
+
+
+def _search(run: IdentificationResult) -> list[Finding]:
+    """A retrieval that ended far above what is proven to be the least: a better set may exist, and this one may be none."""
+    share = run.retrieval.get("gap_share", 0.0)
+    if not share > GOOD:
+        return []
+    what = "torque" if "coefficients" not in run.retrieval else "the coefficients"
+    told = (
+        f"The retrieval ended {percent(share)} of {what} away from the least that the convex conditions allow (gap "
+        f"{run.retrieval['gap']:.3g}; expected at most {percent(GOOD)}, not to be used from {percent(USABLE)}): it may be a local "
+        "optimum."
+    )
+    remedy = "Give more --starts, or --optimiser refine; where the gap stays, bounds or conditions contradict the data."
+    return [Finding("error" if share > USABLE else "warning", told, remedy, code="gap", values={"share": share})]
 
 
 def _faults_of_logs(run: IdentificationResult) -> list[Finding]:

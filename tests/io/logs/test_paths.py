@@ -67,6 +67,8 @@ def test_a_file_whose_name_is_a_pattern_is_that_file(folder: Path, tmp_path: Pat
 def test_nothing_found_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no log matches '.*\*\.npz'"):
         log_paths(f"{folder}/day1/*.npz")
+    with pytest.raises(InputError, match="log 2 is an empty text"):
+        log_paths([str(folder / "day1" / "a.csv"), ""])
     (tmp_path / "deep").mkdir()
     with pytest.raises(InputError, match="is a folder without logs, expected files such as"):
         log_paths(tmp_path)

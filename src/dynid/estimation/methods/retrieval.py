@@ -190,7 +190,7 @@ class PenaltyRetrieval:
         found = self.solve(self.problem(base, beta, root, prior=prior, robot=robot, floor=floor, pull=PULL_OF_DATA))
         standard = prior.with_values(found.problem.phi(found.x)) if found.outcome.usable else None
         details = {**spread, **found.details, "noise_sigma": sigma.tolist()}
-        details |= {"cost": found.cost, "lower_bound": found.lower_bound, "gap": found.cost - found.lower_bound}
+        details |= {"cost": found.cost, "lower_bound": found.lower_bound, "gap": found.gap, "gap_share": found.gap_share}
         details["violated"] = dict(found.violated)
         notes = found.notes
         if standard is not None:

@@ -266,6 +266,12 @@ class Retrieval:
         return self.cost - self.lower_bound
 
     @property
+    def gap_share(self) -> float:
+        """Root of the gap relative to what is fitted, ``sqrt(gap) / || R beta ||``: error that a better set may not have."""
+        fitted = float(np.linalg.norm(self.problem.G @ self.problem.centre))
+        return float(np.sqrt(max(self.gap, 0.0))) / max(fitted, 1e-300)
+
+    @property
     def base_values(self) -> Array:
         return self.problem.target.base.base_values(self.standard)
 

@@ -55,6 +55,8 @@ def _expanded(one: LogInput, number: int) -> list[Path]:
         raise InputError(
             f"log {number} is of type {type(one).__name__}, expected a path, a recording, arrays by name or a data frame"
         )
+    if one == "":  # as a path it would be the working folder
+        raise InputError(f"log {number} is an empty text, expected a file, a folder, a pattern or a URL")
     path = log_path(one)
     return _logs_at_url(path) if isinstance(path, UrlPath) else _logs_at_path(path)
 

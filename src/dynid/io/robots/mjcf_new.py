@@ -8,6 +8,7 @@ equality constraints: ``joint``, ``connect`` and ``weld`` between sites.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,9 +67,14 @@ def mjcf_text(robot: Robot, *, armature: bool = True, friction: bool = True, lim
     return serialize_xml(root)
 
 
-def new_mjcf(robot: Robot, notes: list[str], described: Robot | None) -> str:
-    """One body per link, merged links as bodies without joints, a motor on every driven joint, no shapes; closures as equalities."""
+def new_mjcf(robot: Robot, notes: list[str], described: Robot | None, target: Path) -> str:
+    """One body per link, merged links as bodies without joints, a motor on every driven joint; closures as equalities.
+
+    The shapes are those of the URDF or SDF file that the robot came from; ``target`` is where the new one will lie.
+    """
     from xml.etree.ElementTree import SubElement, indent
+
+    from dynid.io.robots.mjcf_shapes import add_shapes
 
     notes.extend(untied(robot))
     apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described), physical=True)}
@@ -85,6 +91,8 @@ def new_mjcf(robot: Robot, notes: list[str], described: Robot | None) -> str:
             apart[link] = solid_body(link, apart[link], notes)
     masses = {link: mass_com_inertia(phi) for link, phi in apart.items()}
     root, world, bodies = _bodies(robot, called, masses, dynamics, limits=True)
+    named = {body.get("name", ""): body for body in root.iter("body")}
+    add_shapes(root, {link: named[called.get(link, link)] for link in apart}, robot, target, notes)
     root.find("option").set("integrator", "implicitfast")  # type: ignore[union-attr]
     if robot.loops:
         _add_equalities(root, robot, [*bodies, world], notes)

@@ -48,24 +48,26 @@ def write_mjcf(
     robot: Robot,
     path: str | os.PathLike[str],
     source: str | os.PathLike[str] | None = None,
-    allow_inconsistent: bool = False,
     described: Robot | None = None,
 ) -> WrittenModel:
     """Write the robot with its present parameters as MJCF.
 
     A robot that came from an MJCF file is written as that file with inertials, joint friction, rotor inertias and gravity
-    replaced and everything else as it was. Other robots are written anew, with a motor on every joint.
+    replaced and everything else as it was. Other robots are written anew, with a motor on every joint and the visual and
+    collision shapes of their URDF or SDF file.
 
     Args:
         robot: with the parameters to write.
         path: file to write.
         source: an MJCF file of the robot, where it did not come from one.
-        allow_inconsistent: has no effect on links: MuJoCo compiles no inconsistent ones, so these are always refused.
         described: the same robot with the parameters of its description, for bodies that must be taken apart in a file
             written anew.
 
     Returns:
         the file, and notes on what MJCF cannot hold.
+
+    Raises:
+        InconsistentModelError: a link is no physical body; MuJoCo compiles none such.
 
     Examples:
         >>> import dynid
@@ -89,7 +91,7 @@ def write_mjcf(
         except UnpatchableError as reason:
             notes.append(f"{description.where} {reason}: written anew, without its looks")
     if text is None:
-        text = new_mjcf(robot, notes, described).encode()
+        text = new_mjcf(robot, notes, described, target).encode()
     content, problems = text, []
 
     def write_and_compile(temporary: Path) -> None:  # so that no file is left which MuJoCo does not compile

@@ -185,7 +185,7 @@ def _urdf_solids(path: Path, looks: bool, package_dirs: Sequence[str | Path] | N
     if not looks and root.find("link/collision") is None:
         raise InputError(f"{where} has no <collision> element, so there are no shapes to keep apart")
     if looks and not tag:
-        raise InputError(f"{where} describes no shapes of links")
+        raise InputError(f"{where} has no link shapes")
     tag = tag if looks else "collision"
     notes: list[str] = []
     solids: list[Solid] = []
@@ -205,13 +205,13 @@ def _urdf_solids(path: Path, looks: bool, package_dirs: Sequence[str | Path] | N
                 if shape.tag == "mesh":
                     scale = text_numbers(shape.get("scale", "1 1 1"), 3, f"scale of the mesh of {place}")
                 else:
-                    solids += _plain_solid(link, shape, pose, shape.get, place, notes)
+                    solids += plain_solid(link, shape, pose, shape.get, place, notes)
                     continue
             except InputError as error:
                 lacking[link] = str(error)
                 continue
             try:
-                file = _urdf_mesh_file(shape.get("filename", ""), path, package_dirs)
+                file = urdf_mesh_file(shape.get("filename", ""), path, package_dirs)
                 check_mesh_file(file, path)
                 solids.append(Solid(link, "mesh", (), pose, mesh_surface(file, np.array(scale))))
             except InputError as error:
@@ -220,7 +220,7 @@ def _urdf_solids(path: Path, looks: bool, package_dirs: Sequence[str | Path] | N
     return Solids(whole, lacking=lacking, notes=tuple(notes))
 
 
-def _urdf_mesh_file(name: str, path: Path, package_dirs: Sequence[str | Path] | None) -> Path:
+def urdf_mesh_file(name: str, path: Path, package_dirs: Sequence[str | Path] | None) -> Path:
     """The file of a mesh: beside the description, in a package in a folder above it or where ROS finds packages, or anywhere."""
     scheme, below = _scheme_and_path(name)
     folder = path.resolve().parent
@@ -267,18 +267,18 @@ def _sdf_solids(path: Path) -> Solids:
                     if shape.find("submesh") is not None:
                         raise InputError(f"mesh of {place} has a <submesh>, which is not read; expected a file of its own")
                     scale = text_numbers(shape.findtext("scale", "1 1 1"), 3, f"scale of the mesh of {place}")
-                    file = _sdf_mesh_file(shape.findtext("uri", "").strip(), path, place)
+                    file = sdf_mesh_file(shape.findtext("uri", "").strip(), path, place)
                     check_mesh_file(file, path)
                     solids.append(Solid(link, "mesh", (), pose, mesh_surface(file, np.array(scale))))
                 elif shape is not None and shape.tag != "empty":
-                    solids += _plain_solid(link, shape, pose, shape.findtext, place, notes)
+                    solids += plain_solid(link, shape, pose, shape.findtext, place, notes)
         except InputError as error:
             lacking[link] = str(error)
     whole = tuple(solid for solid in solids if solid.link not in lacking)
     return Solids(whole, lacking=lacking, notes=tuple(notes))
 
 
-def _plain_solid(
+def plain_solid(
     link: str, shape: Element, pose: Array, stated: Callable[[str, str], str], place: str, notes: list[str]
 ) -> list[Solid]:
     """The solid of one element; none, and a note, where it is no body. ``stated`` gives the text of a size by its name."""
@@ -296,7 +296,7 @@ def _plain_solid(
     return [Solid(link, kind, tuple(sizes * 3 if shape.tag == "sphere" else sizes), pose)]
 
 
-def _sdf_mesh_file(uri: str, path: Path, place: str) -> Path:
+def sdf_mesh_file(uri: str, path: Path, place: str) -> Path:
     """A file beside the description, or in a package that lies in a folder above it."""
     folder = path.resolve().parent
     scheme, below = _scheme_and_path(uri)

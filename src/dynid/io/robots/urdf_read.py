@@ -47,13 +47,8 @@ _MOVING_KINDS: dict[str, JointKind] = {
 
 def robot_from_urdf(description: Description, *, floating: bool = False) -> Robot:
     """The robot of a URDF or xacro file that was read, with no effects; ``floating`` puts it on a floating joint."""
-    where, root = description.where, description.root
-    if root.tag != "robot":
-        raise InputError(f"{where} has the outermost element <{root.tag}>, expected <robot>")
-    notes: list[str] = []
-    if description.path.suffix.lower() == ".xacro" or uses_xacro(root):
-        root = parse_xml(expand_xacro(description.path), f"{where} with its macros expanded")
-        notes.append("macros of xacro were expanded, with arguments at their defaults")
+    where, notes = description.where, list[str]()
+    root = urdf_root(description, notes)
     links = named_elements(root, "link", where)
     joints = urdf_joints(root, links, where, floating=floating)
     phi = {link: link_phi(element, f"link '{link}' in {where}") for link, element in links.items()}
@@ -67,6 +62,18 @@ def robot_from_urdf(description: Description, *, floating: bool = False) -> Robo
     robot = with_mimics(robot, mimics, notes, where)
     coupling = coupling_from_transmissions(root, [joint.name for joint in robot.driven_joints], where, notes)
     return replace(robot, coupling=coupling, source=replace(robot.source, notes=tuple(notes)))
+
+
+def urdf_root(description: Description, notes: list[str] | None = None) -> Element:
+    """The outermost element of a URDF file, macros of xacro expanded, which is noted."""
+    where, root = description.where, description.root
+    if root.tag != "robot":
+        raise InputError(f"{where} has the outermost element <{root.tag}>, expected <robot>")
+    if description.path.suffix.lower() == ".xacro" or uses_xacro(root):
+        root = parse_xml(expand_xacro(description.path), f"{where} with its macros expanded")
+        if notes is not None:
+            notes.append("macros of xacro were expanded, with arguments at their defaults")
+    return root
 
 
 # What the elements say ----------------------------------------------------------------------------
