@@ -100,7 +100,8 @@ def motor_constants(kp: float, kd: float, covariance: Array) -> dict[str, tuple[
         covariance: of the two, in this order.
 
     Returns:
-        ``kt`` in N m/A (or V s/rad) and ``resistance`` in ohm, both at the joint; None where one of the two is within two deviations of zero.
+        ``kt`` in N m/A (or V s/rad) and ``resistance`` in ohm, both at the joint; None where one of the two is within two
+            deviations of zero.
     """
     if not (np.array([kp, kd]) > 2.0 * np.sqrt(np.maximum(np.diag(covariance), 0.0))).all():
         return None
