@@ -10,7 +10,7 @@ import pytest
 from dynid.errors import InputError
 from dynid.excitation.fixed_motions import all_joint_sinusoids
 from dynid.excitation.limits import limits_of, margins_of
-from dynid.excitation.ramps import approach, rest_to_rest
+from dynid.excitation.ramps import SLOW, approach, from_home, rest_to_rest
 from dynid.excitation.shapes import BSplineShape, random_fourier
 from dynid.excitation.trajectories import FourierTrajectory, SequenceTrajectory
 from problems import demo_arm, planar_2r
@@ -113,3 +113,48 @@ def test_approach_saturates_one_limit():
     )
     assert use == pytest.approx(1.0, abs=5e-3)
     np.testing.assert_allclose(way.evaluate([way.duration_s])[0][0], [2.0, -0.5], atol=1e-12)
+
+
+@pytest.mark.parametrize("height", [0.0, 1.5])
+def test_a_slow_way_leads_from_home_to_the_motion_and_back_around_what_stands_there(height):
+    robot = planar_2r()
+    across, up = np.linspace(1.0, 1.0, 7), np.concatenate([[0.0], 0.3 * np.ones(5), [height]])
+    motion = BSplineShape(8.0, 6).trajectory(np.vstack([across, up]))
+    limits = replace(limits_of(robot), clearance=Disc())
+    home = np.array([-1.0, 0.0])  # the straight way goes through the disc
+    whole = from_home(robot, motion, home, limits)
+    q = whole.derivative(whole.grid(5000), 0)
+    np.testing.assert_allclose(q[[0, -1]], [home, home], atol=1e-9)
+    assert np.linalg.norm(q, axis=1).min() > 0.5
+    outside = np.linspace(0.0, whole.pieces[0].duration_s, 500)
+    assert np.abs(whole.derivative(outside, 1) / limits.velocity).max() <= SLOW * 1.001
+    assert margins_of(robot, whole, limits, 5000).smallest >= 0.0
+    assert motion in whole.pieces
+    assert whole.at_rest
+
+
+def test_a_home_that_cannot_be_is_refused_in_one_sentence():
+    robot = planar_2r()
+    motion, limits = half_circle(1.5), replace(limits_of(robot), clearance=Disc())
+    far = float(limits.position[0, 1]) + 0.1
+    for home, told in (
+        ([0.1, 0.0], "--home itself breaks the limit of clearance"),
+        ([0.1], "--home has 1 numbers, the motion moves 2 joints"),
+        ([far, 0.0], "expected .* what the motion may use of its range"),
+    ):
+        with pytest.raises(InputError, match=told):
+            from_home(robot, motion, np.array(home), limits)
+    ring = replace(limits, clearance=Ring())
+    with pytest.raises(InputError, match=r"no way was found between --home and the motion: .* clearance"):
+        from_home(robot, motion, np.zeros(2), ring)
+    with pytest.raises(InputError, match="does not start and end at rest"):
+        from_home(robot, random_fourier(robot, 5.0), np.zeros(2), limits_of(robot))
+
+
+class Ring(Disc):
+    """Free inside and outside of a ring, so that no way leads out."""
+
+    def worst(self, q, v, a):
+        distance = np.abs(np.linalg.norm(q, axis=1) - 0.6) - 0.1
+        row = int(np.argmin(distance))
+        return float(distance[row]), row, "upper - lower"

@@ -21,7 +21,7 @@ def checked(*words: str) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", [("--smoke",), ("--only", "gripper,rail,parallelogram", "--seconds", "5")], ids=["smoke", "more"]
+    "words", [("--smoke",), ("--only", "gripper,rail,parallelogram", "--seconds", "2")], ids=["smoke", "more"]
 )
 def test_no_limit_is_broken_and_nothing_touches(words):
     found = checked(*words)

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
+import pytest
 
+from dynid.errors import InputError
 from dynid.pipeline.data import read_options
 from dynid.pipeline.floating_data import FloatingLog, FloatingSetup, read_floating_log
 from dynid.pipeline.options import Settings
@@ -52,3 +54,24 @@ def test_measured_forces_balance_the_rows_of_the_truth(tmp_path: Path) -> None:
     weight = 9.81 * quadruped().parameters.inertials[:, 0].sum()
     # the feet carry the robot
     assert abs(float(samples.torque[:, 2].mean()) / weight - 1.0) < 0.1
+
+
+@pytest.mark.parametrize("feet", [("FL", "FR", "HL", "HR"), ("fl_foot", "FR_F", "HL", "hr_foot")])
+def test_feet_are_named_by_a_beginning_that_no_other_foot_has(feet: tuple[str, ...]) -> None:
+    assert FloatingSetup.of(quadruped(), Settings(feet=feet)).plan.feet == QUADRUPED_FEET
+
+
+def test_a_beginning_of_several_feet_is_refused() -> None:
+    with pytest.raises(InputError, match="no frame 'F' for a foot, expected one of FL_SHOULDER"):
+        FloatingSetup.of(quadruped(), Settings(feet=("F",)))
+
+
+def test_flags_may_be_words_of_a_text_table(tmp_path: Path) -> None:
+    setup, numbers = read(tmp_path)
+    table = parquet.read_table(tmp_path / "walk.parquet").to_pandas()
+    flags = [name for name in table if name.startswith("contact_")]
+    table[flags] = table[flags] > 0.0
+    path = tmp_path / "walk.csv"
+    table.to_csv(path, index=False)
+    words = read_floating_log(path, setup, SETTINGS, read_options(SETTINGS))
+    np.testing.assert_array_equal(words.contact, numbers.contact)

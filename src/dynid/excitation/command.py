@@ -16,7 +16,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.acceleration_limits import derived_acceleration, known_arm, read_robot_limits
 from dynid.excitation.collision import Clearance, UncheckedError, usual_clearance
 from dynid.excitation.criteria import Criterion
-from dynid.excitation.excitation_result import Excitation, finished_excitation
+from dynid.excitation.excitation_result import Excitation, finished_excitation, led_from
 from dynid.excitation.fixed_motions import (
     actuator_excitation,
     all_joint_sinusoids,
@@ -89,15 +89,17 @@ def design_excitation(
     if held:
         kept = replace(kept, notes=(held, *kept.notes))
     if asked.purpose == "actuators":
-        return actuator_excitation(model, kept, **asked.chosen("top_hz", "seed"))
-    if asked.shape == "points":
+        found = actuator_excitation(model, kept, **asked.chosen("top_hz", "seed"))
+    elif asked.shape == "points":
         found = _points(model, kept, asked, progress)
     elif asked.shape == "sinusoids":
         waves = _sinusoids(model, kept, length_s, asked)
         found = sinusoid_excitation(model, waves, kept, **asked.chosen("rest", "periods", "seed"))
     else:
         found = _searched(model, kept, length_s, asked, progress, own)
-    return found if asked.until is None else _repeated(found, asked, asked.until)
+    if asked.until is not None:
+        found = _repeated(found, asked, asked.until)
+    return found if asked.home is None else led_from(found, asked.home)
 
 
 def evaluate_excitation(robot: Robot | str | Path, motion: str | Path, settings: ExciteSettings | None = None) -> Excitation:

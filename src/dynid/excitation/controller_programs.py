@@ -24,6 +24,8 @@ START_SPEED_PERCENT = 5
 """Speed of the move to the start pose."""
 MOST_AXES = 6
 PROGRAMS = (".src", ".mod", ".ls")
+STARTING = (*PROGRAMS, ".script")
+"""Programs that begin with a slow move from where the robot stands."""
 _ID = re.compile(r"[^A-Za-z0-9_]")
 _ROS_TYPE = "trajectory_msgs/msg/JointTrajectory"
 _ROS_DEFINITION = """std_msgs/Header header

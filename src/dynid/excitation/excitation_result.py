@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from time import monotonic
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, freeze
 from dynid.dynamics.regressors import torque_regressor
@@ -17,7 +18,7 @@ from dynid.errors import InputError
 from dynid.excitation.collision import SCALE_M
 from dynid.excitation.criteria import condition_number, scaling_of
 from dynid.excitation.limits import Limits, Margins, margins_of
-from dynid.excitation.ramps import rest_to_rest
+from dynid.excitation.ramps import SLOW, from_home, rest_to_rest
 from dynid.excitation.trajectories import SequenceTrajectory, Trajectory
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
@@ -119,6 +120,7 @@ class Excitation:
             "n_columns": designed[1],
             "duration_s": self.playable.duration_s,
             "knots": None if knots is None else knots.tolist(),
+            "start": self.playable.derivative([0.0], 0)[0].tolist(),
             "seed": self.seed,
             "notes": list(self.notes),
             **more,
@@ -230,6 +232,20 @@ def finished_excitation(
         notes=tuple(notes),
         energy_rows=energy_rows,
     )
+
+
+def led_from(found: Excitation, home: ArrayLike) -> Excitation:
+    """The same motion, played from a pose and back to it by slow ways that keep every limit too."""
+    motion = found.playable
+    whole = from_home(found.robot, motion, np.asarray(home, dtype=np.float64), found.limits, found.seed)
+    looked_at_s = motion.once()[0].duration_s if isinstance(motion, SequenceTrajectory) else motion.duration_s
+    n_times = int(np.ceil(found.margins.n_times / looked_at_s * whole.duration_s))
+    margins = margins_of(found.robot, whole, found.limits, n_times)
+    note = (
+        f"the way from --home to the motion and back, {whole.duration_s - motion.duration_s:.3g} s together at {100.0 * SLOW:.0f} % of "
+        "velocity and acceleration, is part of every file and is held against the same limits"
+    )
+    return replace(found, playable=whole, margins=margins, notes=(*found.notes, note))
 
 
 def base_regressor(robot: Robot, base: BaseReduction, trajectory: Trajectory, rate_hz: float = MEASURE_HZ) -> Array:

@@ -41,7 +41,7 @@ def experiment_sheet(excitation: Excitation, rate_hz: float = 1000.0, files: Seq
         "",
         "## Before",
         "",
-        f"1. Move to the start pose: {_pose(robot.joint_names, start)}.",
+        f"1. Move to the start pose, slowly and by a way that you know to be free: {pose_in_words(robot.joint_names, start)}.",
         "2. Clear everything the arm can reach; keep a hand on the emergency stop.",
         (
             f"3. Dry run at {100.0 * DRY_RUN_SPEED:.0f} % speed ({motion.duration_s / DRY_RUN_SPEED:.4g} s): watch for "
@@ -67,7 +67,7 @@ def experiment_sheet(excitation: Excitation, rate_hz: float = 1000.0, files: Seq
         "## After",
         "",
         (
-            f"End pose: {_pose(robot.joint_names, end)}. Look at the log with `dynid data` before leaving the robot: missing "
+            f"End pose: {pose_in_words(robot.joint_names, end)}. Look at the log with `dynid data` before leaving the robot: missing "
             "samples, clipped torque, limits reached."
         ),
     ]
@@ -122,5 +122,6 @@ def _playing(excitation: Excitation) -> str:
     )
 
 
-def _pose(names: Sequence[str], pose: Sequence[float]) -> str:
+def pose_in_words(names: Sequence[str], pose: Sequence[float]) -> str:
+    """A pose by the names of its joints."""
     return ", ".join(f"{name} {round(value, 4) + 0.0:.4f}" for name, value in zip(names, pose, strict=True))  # no minus zero

@@ -101,6 +101,14 @@ class ExciteSettings:
         group=MOTION,
         only_for=(*SEARCHED, "sinusoids"),
     )
+    home: tuple[float, ...] | None = option(
+        None,
+        "Pose in which the robot stands before and after, rad or m, one number per joint: a slow way from it to the motion and back, held "
+        "against the same limits and surroundings, becomes part of every file. Default: none; going to the start is up to you.",
+        Numbers("Q1,Q2,.."),
+        example="0,-0.8,0,-2.4,0,1.6,0.8",
+        group=MOTION,
+    )
     harmonics: int | None = option(
         None, "Harmonics of the Fourier series. Default: 5.", Number("N", whole=True), group=MOTION, only_for=("fourier",)
     )

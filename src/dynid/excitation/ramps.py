@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
+from dynid.excitation.acceleration_limits import random_poses
 from dynid.excitation.limits import POSE_LIMITS, Limits, margins_of
 from dynid.excitation.trajectories import FourierTrajectory, PolynomialTrajectory, SequenceTrajectory, Trajectory
 from dynid.model.robot import Robot
@@ -27,6 +28,12 @@ from dynid.model.robot import Robot
 SHORTEST_S, LONGEST_S = 0.25, 20.0
 N_PHASES = 96
 """Beginnings of a periodic motion that are tried."""
+
+SLOW = 0.25
+"""Share of velocity and acceleration limits at which a robot goes to the start of a motion and back from its end."""
+
+WAYS = 300
+"""Random poses that are tried between home and a motion where the straight way is not free."""
 
 _N_TIMES = 41
 
@@ -95,6 +102,70 @@ def approach(home: Array, pose: Array, limits: Limits) -> PolynomialTrajectory:
     length = float(max(np.max([by_speed, by_rate, by_jerk]) * 1.001, SHORTEST_S))
     still = np.zeros_like(home)
     return PolynomialTrajectory.between(length, (home, still, still), (pose, still, still))
+
+
+def from_home(robot: Robot, motion: Trajectory, home: Array, limits: Limits, seed: int = 0) -> SequenceTrajectory:
+    """The motion with a slow way from a pose to its start before it, and one from its end back to that pose after it.
+
+    A way is straight in the joints, or by one pose in between where the straight one is not free. It keeps every limit of the motion,
+    at a quarter of velocity and acceleration.
+
+    Args:
+        robot: the robot.
+        motion: one that starts and ends at rest.
+        home: where the robot stands, ``(joints,)``, rad or m.
+        limits: as made by :func:`limits_of`.
+        seed: of the poses in between.
+    """
+    if not motion.at_rest:
+        raise InputError("--home is given for a motion that does not start and end at rest, expected one that does (--rest)")
+    slow = replace(limits, velocity=SLOW * limits.velocity, acceleration=SLOW * limits.acceleration)
+    _require_free(robot, home, limits)
+    start, end = motion.derivative([0.0, motion.duration_s], 0)
+    there = _free_way(robot, home, start, slow, seed)
+    back = there[::-1] if motion.closed else _free_way(robot, end, home, slow, seed)
+    pieces = motion.pieces if isinstance(motion, SequenceTrajectory) else (motion,)
+    return SequenceTrajectory((*_legs(there, slow), *pieces, *_legs(back, slow)))
+
+
+def _free_way(robot: Robot, begin: Array, end: Array, limits: Limits, seed: int) -> list[Array]:
+    """Poses between which straight ways in the joints keep every limit."""
+    middles = [limits.centre, *random_poses(robot, WAYS, seed)]
+    for between in ([], *([middle] for middle in middles)):
+        poses = [begin, *between, end]
+        if all(_fits(robot, leg, limits) for leg in _legs(poses, limits)):
+            return poses
+    leg = approach(begin, end, limits)
+    margins = margins_of(robot, leg, limits, 2000)
+    where, time_s = margins.places[margins.worst]
+    raise InputError(
+        f"no way was found between --home and the motion: the straight one breaks the limit of {margins.worst.replace('_', ' ')} "
+        f"({where}) after {100.0 * time_s / leg.duration_s:.0f} % of it, and {len(middles)} ways by a pose in between are not free "
+        "either; give another --home"
+    )
+
+
+def _legs(poses: list[Array], limits: Limits) -> list[PolynomialTrajectory]:
+    return [approach(one, other, limits) for one, other in pairwise(poses)]
+
+
+def _require_free(robot: Robot, home: Array, limits: Limits) -> None:
+    """Refuse a pose that itself breaks a limit."""
+    if home.shape != (robot.n_joints,):
+        raise InputError(
+            f"--home has {home.size} numbers, the motion moves {robot.n_joints} joints: {', '.join(robot.joint_names)}"
+        )
+    low, high = limits.position.T
+    for name, value, least, most in zip(robot.joint_names, home, low, high, strict=True):
+        if not least <= value <= most:
+            raise InputError(
+                f"--home has joint '{name}' at {value:g}, expected {least:.4g} to {most:.4g}: what the motion may use of its range"
+            )
+    still = PolynomialTrajectory.between(1.0, (home, 0.0 * home, 0.0 * home), (home, 0.0 * home, 0.0 * home))
+    margins = margins_of(robot, still, limits, 1)
+    if margins.smallest < 0.0:
+        where, _ = margins.places[margins.worst]
+        raise InputError(f"--home itself breaks the limit of {margins.worst.replace('_', ' ')} ({where}); give another pose")
 
 
 def _ramps(

@@ -107,11 +107,13 @@ class FloatingSetup:
     @classmethod
     def of(cls, robot: Robot, settings: Settings) -> FloatingSetup:
         """As the settings say; frames that the robot does not have are refused."""
-        _refuse_unknown(robot, [*settings.feet, *settings.flat_feet, *settings.force_frames])
+        points, flat, pushed = (
+            [_foot_frame(robot, name) for name in own] for own in (settings.feet, settings.flat_feet, settings.force_frames)
+        )
         radius = 0.0 if settings.foot_radius == "auto" else settings.foot_radius
-        plan = RowPlan(FLOATING, foot_radius=radius, feet=(*settings.feet, *(f"{name}:flat" for name in settings.flat_feet)))
+        plan = RowPlan(FLOATING, foot_radius=radius, feet=(*points, *(f"{name}:flat" for name in flat)))
         imu = None if settings.imu_pose is None else pose_from_numbers(settings.imu_pose)
-        forces = tuple(Foot(frame_named(robot, name)) for name in settings.force_frames)
+        forces = tuple(Foot(frame_named(robot, name)) for name in pushed)
         return cls(robot, plan, forces, imu, np.asarray(robot.gravity))
 
     @property
@@ -169,15 +171,20 @@ def _at(made: Samples, time: Array) -> Samples:
     return Samples(time, q, v, a)
 
 
-def _refuse_unknown(robot: Robot, names: Sequence[str]) -> None:
+def _foot_frame(robot: Robot, name: str) -> str:
+    """The frame of a foot: by its name, or by a beginning of it that no other frame has, or no other that is called a foot or sole."""
     known = frames_of(robot)
-    for name in names:
-        if name not in known:
-            near = [one for one in known if one.lower() == name.lower() or one.lower().startswith(name.lower())]
-            shown = near or [one for one in known if "foot" in one.lower() or "sole" in one.lower()] or known
-            raise InputError(
-                f"robot '{robot.name}' has no frame '{name}' for a foot, expected one of {', '.join(shown[:12])}"
-            )
+    if name in known:
+        return name
+    near = [one for one in known if one.lower() == name.lower()] or [
+        one for one in known if one.lower().startswith(name.lower())
+    ]
+    called = [one for one in known if "foot" in one.lower() or "sole" in one.lower()]
+    for choice in (near, [one for one in near if one in called]):
+        if len(choice) == 1:
+            return choice[0]
+    shown = near or called or known
+    raise InputError(f"robot '{robot.name}' has no frame '{name}' for a foot, expected one of {', '.join(shown[:12])}")
 
 
 def read_floating_log(path: Path, setup: FloatingSetup, settings: Settings, options: ReadOptions) -> FloatingLog:

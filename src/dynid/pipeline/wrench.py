@@ -158,6 +158,7 @@ def identify_sensor_body(
     methods: Sequence[str] = METHODS,
     constraints: Sequence[Constraint] = (),
     answer: str = "sdp",
+    weighted: bool = True,
 ) -> SensorBody:
     """The body on a force/torque sensor.
 
@@ -174,6 +175,7 @@ def identify_sensor_body(
         methods: shown side by side.
         constraints: what is known of the body, such as its mass.
         answer: the method whose body is the answer; the last one where it is not among them.
+        weighted: count the axes of the sensor by their noise in ``sdp`` and ``manifold``, rather than N and N m alike.
 
     Examples:
         >>> import dynid, numpy as np
@@ -215,7 +217,7 @@ def identify_sensor_body(
         gravity, samples, tilted = levelled(samples, motions, robot, place, rows_of)
         notes.append(tilted)
     regression = factorise(how.rows(rows_of(samples)))
-    bodies = estimate_body(regression, methods, constraints)
+    bodies = estimate_body(regression, methods, constraints, weighted=weighted)
     findings = (
         *findings,
         *_against_known_mass(bodies, constraints, samples[0].place),

@@ -15,7 +15,8 @@ from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import Robot, make_robot
 from dynid.option_types import flag_of, misplaced_options
 from dynid.pipeline.known_load import known_load
-from dynid.pipeline.options import WRENCH, Settings
+from dynid.pipeline.option_groups import WRENCH
+from dynid.pipeline.options import Settings
 from dynid.pipeline.wrench import SensorBody, identify_sensor_body
 from dynid.pipeline.wrench_filter import SensorFilter, sensor_filter
 from dynid.regression.wrench_rows import GUESS
@@ -80,6 +81,7 @@ def identify_body(recordings: Sequence[WrenchRecording], robot: Robot | None, se
         static=settings.static,
         constraints=known_load(settings.mass, settings.shape),
         answer=settings.method,
+        weighted=settings.weighted,
     )
 
 

@@ -19,7 +19,8 @@ from dynid.option_types import (
     option,
     same_option,
 )
-from dynid.pipeline.options import Reading, Settings
+from dynid.pipeline.option_groups import Reading
+from dynid.pipeline.options import Settings
 
 EFFECTS = ("armature", "viscous", "coulomb", "offset")
 EXPORTS = ("mjcf", "isaac", "newton", "urdf", "json")

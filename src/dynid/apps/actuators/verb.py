@@ -15,7 +15,7 @@ from dynid.cli.console import Stages, show, show_json, show_note, show_table
 from dynid.cli.schema import AsJson, LogFiles, RobotFile, UnseenLogs, Verbose, takes_options
 from dynid.cli.screen import Screen
 from dynid.option_types import options_of
-from dynid.pipeline.options import READING
+from dynid.pipeline.option_groups import READING
 
 if TYPE_CHECKING:
     from dynid.apps.actuators.identify import ActuatorRun

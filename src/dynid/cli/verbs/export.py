@@ -16,7 +16,11 @@ from dynid.cli.console import say, show, show_failure, show_json, show_note
 from dynid.cli.schema import AsJson
 
 if TYPE_CHECKING:
+    from dynid.io.robots.changes import Change
     from dynid.pipeline.model_files import Exported
+
+MOST_CHANGES = 4
+"""Changed attributes that the screen lists."""
 
 
 def export(
@@ -56,15 +60,19 @@ def export(
     URDF and SDF cannot store rotor inertia; no simulator format stores offsets, or friction other than damping and dry friction. The error
     this causes is printed for each joint; the torque of what a format can store is compared after reloading.
 
-    urdf and mjcf edit the robot's own file where it came from one; sdf is written anew; c, cpp, python and matlab are
-    functions without dependencies (Python: NumPy alone): inverse and forward dynamics, inertia matrix, gravity, Coriolis vector and matrix
-    (Christoffel) and friction; latex is a table of the base parameters; json holds all parameters, friction, base parameters
-    and (in an npz beside it) their covariance. The body on a force/torque sensor is written as urdf, mjcf, json or in a vendor's form
-    (franka, ur, kuka, abb, fanuc, yaskawa). Ends with 1 where a file, read again, does not have the identified torque; with 2 where a
-    format cannot hold the model, the others being written.
+    urdf and mjcf edit the robot's own file where it came from one, and list the attributes that changed; sdf is written
+    anew; c, cpp, python and matlab are functions without dependencies (Python: NumPy alone): inverse and forward dynamics,
+    inertia matrix, gravity, Coriolis vector and matrix (Christoffel) and friction; latex is a table of the base parameters;
+    json holds all parameters, friction, base parameters and (in an npz beside it) their covariance. The body on a
+    force/torque sensor is written as urdf, mjcf, json or in a vendor's form (franka, ur, kuka, abb, fanuc, yaskawa). Ends
+    with 1 where a file, read again, does not have the identified torque; with 2 where a format cannot hold the model, the
+    others being written.
 
     Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
+    from dataclasses import asdict
+
+    from dynid.io.robots.changes import changes_of
     from dynid.pipeline.export import export_models
     from dynid.pipeline.folder import load_result
 
@@ -72,11 +80,14 @@ def export(
     refusals: list[str] = []
     options: dict[str, Any] = {"allow_inconsistent": allow_inconsistent, "prefix": prefix, "samples": samples}
     written = export_models(known, output or run, to.split(","), **options, refusals=refusals)
+    changes = {item.path.name: changes_of(known.robot, item.path) for item in written if item.format in ("urdf", "mjcf")}
     if json:
-        show_json(_as_dict(written) | {"refusals": refusals})
+        listed = {name: [asdict(one) for one in found] for name, found in changes.items()}
+        show_json(_as_dict(written) | {"changes": listed, "refusals": refusals})
     else:
         for item in written:
             _show_written(item)
+            _show_changes(item.path.name, known.robot.source.path, changes.get(item.path.name, ()))
     for refusal in refusals:
         show_failure(refusal)
     if refusals:
@@ -109,6 +120,21 @@ def _show_written(item: Exported) -> None:
     show(f"{', '.join(map(str, item.files))}{proof}")
     if item.lacks():
         show(f"{item.path.name}: {item.lacks()}")
+
+
+def _show_changes(name: str, source: str, changes: Sequence[Change]) -> None:
+    """What a file changed of the robot's own: how much, and the largest."""
+    if not changes:
+        return
+    elements = len({one.element for one in changes})
+    show(
+        f"{name}: {len(changes)} attribute{'s' * (len(changes) > 1)} of {elements} element{'s' * (elements > 1)} differ from "
+        f"'{Path(source).name}'{', the largest' if len(changes) > MOST_CHANGES else ''}:"
+    )
+    for one in sorted(changes, key=lambda one: -one.size)[:MOST_CHANGES]:
+        show(f"  {one}")
+    if len(changes) > MOST_CHANGES:
+        show(f"  and {len(changes) - MOST_CHANGES} more: --json")
 
 
 def report(

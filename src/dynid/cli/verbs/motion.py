@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json, show_note
+from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json, wants_notes
 from dynid.cli.schema import AsJson, Output, RobotFile, takes_options
+from dynid.cli.screen import fold
 from dynid.errors import InputError
 from dynid.excitation.options import ExciteSettings
 from dynid.option_types import options_of
@@ -101,6 +102,8 @@ def excite(
     for line in relations:
         show(line)
     _show_excitation(found.robot.name, found, files)
+    if evaluate is None:
+        show(_start(found, settings, outputs))
     for line in _predicted_lines(predicted, settings, found.playable.duration_s):
         show(line)
 
@@ -117,9 +120,23 @@ def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
         )
     show("")
     for note in found.notes:
-        show_note(note)
+        if wants_notes():
+            show("\n".join(fold(f"note: {note}", most=4)))
     for name in files:
         show(f"written: {name}")
+
+
+def _start(found: Excitation, settings: ExciteSettings, outputs: Sequence[Path]) -> str:
+    """Where the motion starts, and how the robot comes there."""
+    from dynid.excitation.controller_programs import STARTING
+    from dynid.excitation.experiment_sheet import pose_in_words
+
+    start = f"start pose: {pose_in_words(found.robot.joint_names, found.playable.derivative([0.0], 0)[0])}"
+    if settings.home is not None:
+        return f"{start}; this is --home, and the way from there to the motion was checked"
+    begins = [path.name for path in outputs if path.suffix.lower() in STARTING]
+    own = f"; the slow move there with which {', '.join(begins)} begins is not checked" * bool(begins)
+    return f"{start}; going there is up to you and not checked{own}; --home Q1,Q2,.. puts a checked way into every file"
 
 
 def _predicted_lines(predicted: Sequence[Predicted], settings: ExciteSettings, duration_s: float) -> Iterator[str]:

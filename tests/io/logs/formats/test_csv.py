@@ -136,3 +136,14 @@ def test_a_malformed_line_that_is_no_text_is_counted_and_told_once(tmp_path, cap
     check(recording)
     assert "1 line with a wrong number of fields was left out" in recording.source.notes
     assert capfd.readouterr().err == ""
+
+
+def test_truth_values_are_ones_and_zeros(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("t,on,off\n0.0,True,false\n0.1,False,true\n0.2,,false\n")
+    (batch,) = CsvFormat().open(path, OpenOptions()).read(["on", "off"], 10, 0)
+    np.testing.assert_array_equal(batch["on"], [1.0, 0.0, np.nan])
+    np.testing.assert_array_equal(batch["off"], [0.0, 1.0, 0.0])
+    path.write_text("t,on\n" + "0.0,True\n" * 60 + "0.1,maybe\n")
+    with pytest.raises(InputError, match="column 'on' holds 'maybe', expected true or false"):
+        list(CsvFormat().open(path, OpenOptions()).read(["on"], 100, 0))

@@ -24,6 +24,7 @@ _FEWEST_LINES = 20  # that tell how short a whole number may be written
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?|[-+]?(nan|inf|infinity)", re.IGNORECASE)
 _LONG_INTEGER = re.compile(r"\d{16,18}|[1-8]\d{18}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>Z|[-+]\d\d(:?\d\d)?)?")
+_TRUTH = ("true", "false", "True", "False", "TRUE", "FALSE")
 _ABSENT = ("", "nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "NA", "N/A", "n/a", "#N/A", "None", "none")
 
 
@@ -56,7 +57,9 @@ class CsvFormat:
         # stamps in ns and other integers of 16 and more digits would lose their last ones as floats
         long = {k for k in range(len(names)) if all(len(row) > k and _LONG_INTEGER.fullmatch(row[k]) for row in rows)}
         integers = frozenset(names[k] for k in long)
-        reader = _CsvReader(log, tuple(names), delimiter, decimal, skip, integers, end, dates)
+        cells = {name: {row[k] for row in rows if len(row) > k} - set(_ABSENT) for k, name in enumerate(names)}
+        truths = frozenset(name for name, own in cells.items() if own and own <= set(_TRUTH))
+        reader = _CsvReader(log, tuple(names), delimiter, decimal, skip, integers, end, dates, truths)
         shapes: dict[str, tuple[int, ...]] = {name: () for name in names if name}
         return Table("csv", shapes, reader.batches, units=dict.fromkeys(dates, "ns"), findings=findings)
 
@@ -75,7 +78,7 @@ def _dates(names: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, boo
 class _CsvReader:
     """The rows of a text table, those before byte ``end`` where it is given.
 
-    ``dates`` are columns of dates, and whether they state a zone.
+    ``dates`` are columns of dates, and whether they state a zone; ``truths`` are columns of true and false.
     """
 
     file: LogFile
@@ -86,6 +89,7 @@ class _CsvReader:
     integers: frozenset[str]
     end: int | None
     dates: Mapping[str, bool]
+    truths: frozenset[str]
 
     def batches(self, columns: Sequence[str], rows: int, first: int = 0) -> Iterator[Batch]:
         """Blocks of the file, converted column by column; malformed lines are counted under ``MALFORMED``."""
@@ -155,6 +159,8 @@ class _CsvReader:
             if name in self.dates
             else pa.int64()
             if name in self.integers
+            else pa.bool_()
+            if name in self.truths
             else pa.float64()
             for name, place in places.items()
         }
@@ -172,6 +178,8 @@ class _CsvReader:
                     column_types=types,
                     include_columns=list(places.values()) or None,
                     null_values=list(_ABSENT),
+                    true_values=[*_TRUTH[::2], "1", "1.0"],
+                    false_values=[*_TRUTH[1::2], "0", "0.0"],
                     decimal_point=self.decimal,
                 ),
             )
@@ -196,7 +204,11 @@ class _CsvReader:
             found = self.names[int(column[1])] if column is not None else ""
             name = f"column '{found}'" if found else "a column"
             wanted = (
-                "dates such as 2024-05-17T09:30:00.25, all with a zone or all without" if found in self.dates else "numbers"
+                "dates such as 2024-05-17T09:30:00.25, all with a zone or all without"
+                if found in self.dates
+                else "true or false"
+                if found in self.truths
+                else "numbers"
             )
             raise InputError(f"{where}: {name} holds '{value[1][:40]}', expected {wanted}") from error
         raise InputError(f"{where}: cannot be read as a text table: {sentence(error)}") from error
@@ -257,9 +269,11 @@ def _names(where: str, line: str, top: int, delimiter: str, header: Sequence[str
 
 
 def _values(column: Any) -> Any:
-    """The numbers of a column; dates as nanoseconds."""
+    """The numbers of a column; dates as nanoseconds, true as one."""
     import pyarrow as pa
 
+    if pa.types.is_boolean(column.type):
+        return column.cast(pa.int8()).cast(pa.float64()).to_numpy()
     if not pa.types.is_timestamp(column.type):
         return column.to_numpy()
     stamps = column.to_numpy().astype("datetime64[ns]")
@@ -304,7 +318,7 @@ def _torn(log: LogFile, delimiter: str, width: int, skip_lines: int) -> tuple[in
 
 def _is_numeric(line: str) -> bool:
     cells = _split(line, _delimiter(line))
-    return all(_NUMBER.fullmatch(cell) for cell in cells if cell)
+    return all(_NUMBER.fullmatch(cell) for cell in cells if cell and cell not in _TRUTH)
 
 
 def _delimiter(line: str) -> str:

@@ -1,0 +1,101 @@
+"""What a written file changed of the robot's own: attribute by attribute, as a list to read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynid.io.robots.description import read_description
+from dynid.io.robots.mujoco_model import whole_mjcf
+from dynid.io.robots.urdf_read import urdf_root
+from dynid.io.robots.xml import read_numbers
+from dynid.model.robot import Robot
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+
+@dataclass(frozen=True)
+class Change:
+    """One attribute of one element; None where it was not there before, or is not there any more."""
+
+    element: str
+    """The nearest named element around it, and its own tag: ``body 'link1' inertial``."""
+    attribute: str
+    before: str | None
+    after: str | None
+
+    @property
+    def size(self) -> float:
+        """The change of numbers relative to what they were; infinite where there is nothing to compare, zero of a turn."""
+        if self.attribute in ("quat", "rpy"):  # of principal axes, which turn far when moments are nearly equal
+            return 0.0
+        before, after = (np.array(read_numbers(text or "")) for text in (self.before, self.after))
+        if not len(before) or before.shape != after.shape or not before.any():
+            return math.inf
+        return float(np.linalg.norm(after - before) / np.linalg.norm(before))
+
+    def __str__(self) -> str:
+        return f"{self.element} {self.attribute}: {_short(self.before)} -> {_short(self.after)}"
+
+
+def changes_of(robot: Robot, path: Path) -> tuple[Change, ...]:
+    """Attributes in which a MJCF or URDF file differs from the one that the robot was read from.
+
+    Args:
+        robot: the robot, which remembers its file.
+        path: the file that was written.
+
+    Returns:
+        the changes in the order of the file; none where the robot's own file has another format, or is gone.
+    """
+    if not robot.source.path or not Path(robot.source.path).is_file():
+        return ()
+    read = {"mjcf": whole_mjcf, "urdf": urdf_root}.get(robot.source.format)
+    if read is None or {"mjcf": ".xml", "urdf": ".urdf"}[robot.source.format] != path.suffix:
+        return ()
+    return tuple(_between(read(read_description(robot.source.path)), read(read_description(path)), ""))
+
+
+def _between(before: Element, after: Element, around: str) -> Iterator[Change]:
+    """Changes of two elements of one tag and of what is in them."""
+    named = after.get("name")
+    place = f"{after.tag} '{named}'" if named else f"{around} {after.tag}".strip()
+    for attribute in dict.fromkeys((*before.attrib, *after.attrib)):
+        old, new = before.get(attribute), after.get(attribute)
+        if old != new and not (old and new and read_numbers(old) and read_numbers(old) == read_numbers(new)):
+            yield Change(place, attribute, old, new)
+    nearest = place if named else around
+    left = list(before)
+    for child in after:
+        twin = next((one for one in left if (one.tag, one.get("name")) == (child.tag, child.get("name"))), None)
+        if twin is not None:
+            left.remove(twin)
+            yield from _between(twin, child, nearest)
+        else:
+            yield from _whole(child, nearest, added=True)
+    for child in left:
+        yield from _whole(child, nearest, added=False)
+
+
+def _whole(element: Element, around: str, *, added: bool) -> Iterator[Change]:
+    """An element that only one of the files has."""
+    named = element.get("name")
+    place = f"{element.tag} '{named}'" if named else f"{around} {element.tag}".strip()
+    for attribute, value in element.attrib.items():
+        yield Change(place, attribute, None if added else value, value if added else None)
+    for child in element:
+        yield from _whole(child, place if named else around, added=added)
+
+
+def _short(text: str | None) -> str:
+    """Numbers with four digits, other text as it is."""
+    if text is None:
+        return "none"
+    values = read_numbers(text)
+    return " ".join(f"{value:.4g}" for value in values) if values else text
