@@ -298,7 +298,7 @@ class HeldOut:
             left = self.torque[j, inside] - X @ fit.b - new @ values
             gradients.append(new.T @ left)
         n = len(gradients)
-        return np.sqrt(n / max(n - 1, 1)) * np.array(gradients)
+        return np.asarray(np.sqrt(n / max(n - 1, 1)) * np.array(gradients))
 
     def _placed(self, columns: Mapping[int, Array]) -> Array:
         """Columns with their rows of every joint, weighted; zero for joints that they do not enter."""
