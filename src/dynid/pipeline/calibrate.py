@@ -43,7 +43,7 @@ def with_calibration(
         windows,
         filtered.row_filter,
         sought,
-        with_friction=friction_before_choice(filtered, settings),
+        with_friction=frictions_before_choice(filtered, settings)[0],
         fixed=settings.constraints.get("fixed", {}),
     )
     zero, gain = np.zeros(robot.n_dof), np.ones(robot.n_dof)
@@ -59,11 +59,14 @@ def calibration_notes(found: Sequence[Calibrated] | None) -> tuple[str, ...]:
     return tuple(one.note() for one in sorted(found or (), key=lambda one: one.value is not None))
 
 
-def friction_before_choice(filtered: Filter, settings: Settings) -> Callable[[Robot, Sequence[Samples]], Robot]:
-    """Gives a robot its friction, smooth where the model is chosen later, with the numbers inside that fit samples best."""
-    name = "smooth" if settings.friction_model == "auto" else settings.friction_model
-    band, memory_s = filtered.row_filter, filter_memory_s(filtered)
-    return lambda robot, samples: choose_friction_model(robot, samples, name, band, memory_s)[0]
+def frictions_before_choice(filtered: Filter, settings: Settings) -> list[Callable[[Robot, Sequence[Samples]], Robot]]:
+    """Each gives a robot its friction with the numbers inside that fit samples best: smooth, then chosen, where that is asked for."""
+    band, memory_s, model = filtered.row_filter, filter_memory_s(filtered), settings.friction_model
+
+    def with_friction(name: str | None, robot: Robot, samples: Sequence[Samples]) -> Robot:
+        return choose_friction_model(robot, samples, name, band, memory_s)[0]
+
+    return [partial(with_friction, name) for name in (("smooth", "auto") if model == "auto" else (model,))]
 
 
 def _sought(settings: Settings, robot: Robot) -> list[Sought]:

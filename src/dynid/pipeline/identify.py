@@ -16,7 +16,7 @@ from dynid.estimation.lag_and_gravity import find_lag_and_gravity
 from dynid.finding import DataCheck
 from dynid.io.logs.paths import LogInputs, log_paths
 from dynid.model.robot import Robot
-from dynid.pipeline.calibrate import calibration_notes, friction_before_choice, with_calibration
+from dynid.pipeline.calibrate import calibration_notes, frictions_before_choice, with_calibration
 from dynid.pipeline.data import (
     SensorLogError,
     check_data,
@@ -191,12 +191,12 @@ def with_lag_and_gravity(
     if filtered is None:
         raise InputError("--torque-delay auto and --gravity auto need logs of motion, expected numbers for a table of poses")
     progress("looking for the delay of torque and the direction of gravity")
-    windows, with_friction = (
+    windows, frictions = (
         data.filtered(filtered, settings.max_rows).known.windows,
-        friction_before_choice(filtered, settings),
+        frictions_before_choice(filtered, settings),
     )
     band = filtered.row_filter
-    found = find_lag_and_gravity(data.known.robot, windows, band, lag=lag, gravity=lean, with_friction=with_friction)
+    found = find_lag_and_gravity(data.known.robot, windows, band, lag=lag, gravity=lean, with_friction=frictions)
     notes: list[str] = []
     if lag:
         delay_s = found.delay_s
