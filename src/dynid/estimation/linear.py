@@ -281,9 +281,9 @@ class OffsetPreference:
     scale: Array
     described: Array
     n_offsets: int
-    masses: Array
-    """Columns of the links' masses, and their described sum (zero where no body is described)."""
     described_mass: float
+    """Sum over all links; zero where no body is described."""
+    n_inertial: int
 
     @classmethod
     def of(cls, base: BaseReduction, prior: Parameters) -> OffsetPreference:
@@ -302,13 +302,12 @@ class OffsetPreference:
             rows.append(free[kept])
             counts.append(int(kept.sum()))
         chosen = np.concatenate(columns)
-        masses = np.arange(0, prior.n_inertial, 10)
         mass = float(prior.inertials[:, 0].sum())
-        return cls(chosen, np.vstack(rows), scale, prior.values[chosen], counts[1], masses, mass)
+        return cls(chosen, np.vstack(rows), scale, prior.values[chosen], counts[1], mass, prior.n_inertial)
 
     def is_plausible(self, phi: Array) -> bool:
         """Whether the bodies still weigh about what they are said to, once offsets are smallest."""
-        mass = float((phi + self._moved(phi))[self.masses].sum())
+        mass = float((phi + self._moved(phi))[: self.n_inertial : 10].sum())
         return self.described_mass <= 0.0 or self.described_mass / FAR_MASS < mass < FAR_MASS * self.described_mass
 
     def shift(self, phi: Array) -> Array:
