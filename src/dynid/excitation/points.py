@@ -38,7 +38,7 @@ from dynid.excitation.points_problem import (
     points_stages,
     positions_that_matter,
 )
-from dynid.excitation.search import DEFAULT_SECONDS, Progress
+from dynid.excitation.search import DEFAULT_SECONDS, Progress, check_budget
 from dynid.excitation.trajectories import PolynomialTrajectory, quintic_terms
 from dynid.model.effects.linear import Armature
 from dynid.model.joint import neutral_position
@@ -477,10 +477,7 @@ def _check_options(lambda1: float, lambda2: float, measure: Measure, starts: int
         raise InputError(
             f"weights are lambda1 = {lambda1:g} and lambda2 = {lambda2:g}, expected zero or more and not both zero"
         )
-    if starts < 1:
-        raise InputError(f"{starts} starts asked for, expected at least 1")
-    if not (np.isfinite(seconds) and seconds > 0.0):
-        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
+    check_budget(seconds, starts)
 
 
 def _roots_inside(a: Array, b: Array, c: Array) -> tuple[Array, Array]:

@@ -116,10 +116,7 @@ def search_excitation(
     """
     began = monotonic()
     refuse_floating(robot)
-    if not (np.isfinite(seconds) and seconds > 0.0):
-        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
-    if starts < 1:
-        raise InputError(f"{starts} starts asked for, expected at least 1")
+    check_budget(seconds, starts)
     chosen = FourierShape() if shape is None else shape
     notes = list(limits.notes)
     with one_blas_thread():  # the starts are the parallelism
@@ -353,6 +350,14 @@ def _improved(
     condition = problem.measured_condition(point.x) if moved else candidate.condition
     value = problem.value(point.x, stages[-1].criterion)
     return Candidate(candidate.index, point.x, value, condition, point.curvature, cut_off)
+
+
+def check_budget(seconds: float, starts: int) -> None:
+    """Refuse a time budget or a number of starts with which nothing can be found."""
+    if not (np.isfinite(seconds) and seconds > 0.0):
+        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
+    if starts < 1:
+        raise InputError(f"{starts} starts asked for, expected at least 1")
 
 
 def _compiling_seconds(robot: Robot, limits: Limits) -> float:

@@ -60,7 +60,8 @@ def identify_wrench(
     body = identify_body(known, model, settings)
     tell("predicting the wrench")
     others = [samples_of(body, log, model, settings) for log in unseen]
-    comparisons = tuple(_compared(one.method, body, others) for one in body.bodies)
+    names = [str(path) for path in paths], [str(path) for path in (validate_on or paths)]
+    comparisons = tuple(_compared(one.method, body, others, names) for one in body.bodies)
     result = IdentificationResult(
         settings=settings,
         robot=sensor_robot() if model is None else model,
@@ -136,9 +137,17 @@ def _validation(body: SensorBody, samples: Sequence[WrenchSamples]) -> Validatio
     return Validation(wrench_error(body.best.method, body, samples), each, AXES)
 
 
-def _compared(method: str, body: SensorBody, unseen: Sequence[WrenchSamples]) -> dict[str, Any]:
+def _compared(
+    method: str, body: SensorBody, unseen: Sequence[WrenchSamples], names: tuple[Sequence[str], Sequence[str]]
+) -> dict[str, Any]:
     """One method on the rows of all: its errors on known and unseen wrench, whether its body can exist, its time."""
     one = body.by(method)
+    logs = [
+        {"log": name, "data": data, "relative_error": error.relative_error, "rmse": tuple(error.rmse.tolist())}
+        for data, paths, samples in (("known", names[0], body.samples), ("unseen", names[1], unseen))
+        for name, part in (zip(paths, samples, strict=True) if samples else ())
+        for error in (wrench_error(method, body, [part]),)
+    ]
     errors = {
         "identification": wrench_error(method, body, body.samples).as_dict(),
         "validation": wrench_error(method, body, unseen).as_dict() if unseen else None,
@@ -151,6 +160,7 @@ def _compared(method: str, body: SensorBody, unseen: Sequence[WrenchSamples]) ->
         "outcome": one.estimate.outcome.name.lower(),
         "seconds": one.seconds,
         "errors": errors,
+        "logs": logs,
     }
 
 

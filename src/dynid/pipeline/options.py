@@ -177,8 +177,10 @@ class Settings(Reading, Model):
     )
     weighted: bool = fit_option(
         True,
-        "Count joints by their own noise in sdp, bpfc, manifold and logcholesky; otherwise every row counts the same.",
+        "Count joints, or axes of a sensor, by their own noise in sdp, bpfc, manifold and logcholesky; otherwise every row counts "
+        "the same.",
         Switch(off="--unweighted"),
+        only_for=BOTH,
     )
     condition: str = fit_option(
         "full",
