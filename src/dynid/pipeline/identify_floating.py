@@ -40,7 +40,6 @@ from dynid.pipeline.floating_choices import (
 )
 from dynid.pipeline.floating_data import FloatingLog, FloatingSetup, read_floating_log
 from dynid.pipeline.log import Data, Log, Logs
-from dynid.pipeline.option_groups import Reading
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.robot_setup import described_robot
@@ -317,12 +316,7 @@ def validate_floating(
         paths: logs of the same robot.
         changes: settings by name that differ from the run's: how the logs are read, such as ``mapping`` or ``from_s``.
     """
-    other = [name for name in changes if name not in Reading.__dataclass_fields__]
-    if other:
-        raise InputError(
-            f"setting '{other[0]}' was given, but logs of a floating robot are filtered as their run was: leave it out"
-        )
-    settings = replace(run.settings, **({"from_s": None, "to_s": None} | dict(changes)))
+    settings = run.settings.for_other_logs(changes, "logs of a floating robot")
     setup, choice = _setup_of(run)
     logs = [read_floating_log(path, setup, settings, read_options(settings)) for path in paths]
     refuse_same(paths, [log.joints.source.sha256 for log in logs], seen=run.logs)
