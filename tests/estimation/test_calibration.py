@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.calibrated_logs import JOINTS, WrongSensors, wrong_sensors
 
+from calibrated_logs import JOINTS, WrongSensors, wrong_sensors
 from dynid.errors import InputError
 from dynid.estimation.calibration import Calibrated, Sought, find_calibration
 from dynid.regression.row_filter import BandLimit

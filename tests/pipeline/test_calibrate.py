@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.calibrated_logs import wrong_sensors
 
 import dynid
+from calibrated_logs import wrong_sensors
 from dynid.errors import InputError
 from dynid.pipeline.folder import save_result
 from dynid.pipeline.validate import validate_result

@@ -116,13 +116,6 @@ class Settings(Reading, Model):
         "By how much torque was logged later than position, s, in all joints alike; auto: found in the data with its interval.",
         Number("SECONDS", -1.0, 1.0, words_taken=("auto",), unit="s"),
     )
-    calibrate: tuple[str, ...] = row_option(
-        (),
-        "Errors of sensors that are found in the data with intervals and undone: zero (of positions), gain (of torque), offset (of torque, "
-        "which stays in the model); of one joint alone zero:JOINT, gain:JOINT, offset:JOINT.",
-        Names("zero,gain,offset"),
-        example=("zero", "gain:elbow"),
-    )
     filter_order: int = row_option(4, "Order of the zero-phase Butterworth.", Number("N", 1, 12, whole=True), only_for=BOTH)
     dead_zone: float | Literal["auto"] = row_option(
         "auto",
@@ -273,6 +266,13 @@ class Settings(Reading, Model):
         "images (sdp, bpfc, fbpe-wls, retrieve). Once for each pair of patterns.",
         Names("A* B*", form="FL_* FR_*"),
         example=("FL_* FR_*",),
+    )
+    calibrate: tuple[str, ...] = fit_option(
+        (),
+        "Errors of sensors that are found in the data with intervals and undone: zero (of positions), gain (of torque), offset (of torque, "
+        "which stays in the model); of one joint alone zero:JOINT, gain:JOINT, offset:JOINT.",
+        Names("zero,gain,offset"),
+        example=("zero", "gain:elbow"),
     )
     conditions: tuple[Mapping[str, Any], ...] = fit_option(
         (), "Conditions of --method retrieve as expressions, such as 'm1 > 2 * m2 if m2 > 1'.", Table(many=True)
