@@ -60,6 +60,9 @@ PROOFS = 4.0
 """Proofs on the fine grid for which time is kept at the end: of two motions side by side, of one made smaller because neither held,
 and of what will be played."""
 
+PROOF_SPARE = 1e-5
+"""Share of each limit that a proof leaves: what is played is looked at on another grid, with ramps and repeats."""
+
 Progress = Callable[[int, int, float], None]
 """Told after every piece of work: how many are done, of how many, and the best condition number so far."""
 
@@ -320,7 +323,7 @@ class Round:
 def _failing(problem: DesignProblem, x: Array) -> dict[str, float]:
     """Limits that are violated on the fine grid, and by how much."""
     found = margins_of(problem.measured, problem.trajectory(x), problem.limits, problem.n_proof_times)
-    return {name: -margin for name, margin in found.items() if margin < 0.0}
+    return {name: PROOF_SPARE - margin for name, margin in found.items() if margin < PROOF_SPARE}
 
 
 def _improved(
