@@ -18,7 +18,7 @@ ASKED = ("zero:shoulder_pitch", "zero:upper_arm_roll", "gain:upper_arm_roll", "g
 
 
 def test_the_rest_of_a_run_sees_corrected_logs() -> None:
-    made = wrong_sensors(4, zero=True, gain=True, seconds=10.0)
+    made = wrong_sensors(4, zero=True, gain=True, seconds=12.0)
     robot, log = made.robot, made.recording()
     before = dynid.identify(robot, log, dynid.Settings(**PLAIN))
     asked = dynid.identify(robot, log, dynid.Settings(**PLAIN, calibrate=ASKED))
@@ -38,7 +38,7 @@ def test_the_rest_of_a_run_sees_corrected_logs() -> None:
 
 
 def test_no_numbers_come_first_and_logs_in_files_are_corrected_alike(tmp_path: Path) -> None:
-    made = wrong_sensors(2, zero=True, seconds=10.0)
+    made = wrong_sensors(2, zero=True, seconds=12.0)
     dynid.write_recording(made.recording(), tmp_path / "log.csv")
     robot = dynid.write_urdf(made.robot, tmp_path / "arm.urdf").path
     runs = [
