@@ -57,8 +57,9 @@ SIGNAL_OVER_ROWS = 2.5
 AS_LOGGED = 0.45
 """The same where accelerations are logged and hardly filtered."""
 HELD_OUT = 0.3
-BASE_COSTS = 1.1
-"""Factor on the held-out error of the joints from which on rows of the base cost more than they give."""
+BASE_MOVES, NO_SCALE = 1.0, 0.3
+"""Rows of a base that nothing pushes are left out where they move values by more than so many times their uncertainty without them, or
+where the torque of the joints, which alone has the scale of all masses, is explained no better than to this relative error."""
 RADII = (0.0, 0.01, 0.02, 0.03, 0.045, 0.06)
 """Radii of feet between which the best is looked for, m."""
 _PARTS = ("part that filters are tried on", "part held out to choose by")
@@ -152,7 +153,7 @@ def identify_floating(
     tell("reading the logs")
     logs, known, unseen = _read_logs(setup, paths, validate_on, settings)
     choice, trials = choose_floating_filter(setup, known, settings, tell)
-    setup, base_notes = _without_poor_base(setup, known, choice)
+    setup, base_notes = _without_poor_base(setup, known, choice, settings)
     setup, radius_notes = _with_radius(setup, known, choice, settings, tell)
     checks = tuple(check_floating_log(setup, log, choice) for log in logs)
     setup = _with_filter(setup, choice)
@@ -302,30 +303,32 @@ def _held_out_error(
 
 
 def _without_poor_base(
-    setup: FloatingSetup, logs: Sequence[FloatingLog], choice: _Choice
+    setup: FloatingSetup, logs: Sequence[FloatingLog], choice: _Choice, settings: Settings
 ) -> tuple[FloatingSetup, tuple[str, ...]]:
-    """Without the rows of a base that nothing pushes, where their noise spoils those of the joints.
+    """Without the rows of a base that nothing pushes, where they contradict those of the joints.
 
-    Their right side is zero: noise of the acceleration then shrinks masses, and only joints have torque to show it by.
+    Their right side is zero: noise of the motion, in their left side, shrinks masses, and a model without mass explains them best.
+    Joints have torque to show it by. Rows that only add knowledge move no value further than its uncertainty without them.
     """
     if setup.plan.feet or setup.forces:
         return setup, ()
-    base, band = reduce_to_base(setup.robot), choice.filter.row_band_hz
-    parts = [log.split(1.0 - HELD_OUT, _PARTS) for log in logs]
+    base, method = reduce_to_base(setup.robot), method_of(replace(settings, method="wls"), setup.robot, silent)
     carried = replace(setup, plan=replace(setup.plan, feet=(f"{setup.robot.links[0]}:flat",)))
 
-    def squares(own: FloatingSetup, part: int) -> Squares:
-        samples = [_samples(own, pair[part], choice) for pair in parts]
-        held = [replace(one, contact=np.ones((len(one), 1))) for one in samples]  # what carries the base touches it always
-        return Squares.of(replace(own.plan, band_hz=band).source(own.robot, held))
+    def found(own: FloatingSetup) -> Estimate:
+        samples = [_samples(own, log, choice) for log in logs]
+        return estimate(factorise(_with_filter(own, choice).plan.source(own.robot, samples)), base, method)
 
-    judged = squares(carried, 1)
-    with_base, alone = (judged.error(base, squares(own, 0).solve(base)) for own in (setup, carried))
-    if with_base <= BASE_COSTS * alone:
+    alone = found(carried)
+    known = alone.seen & (alone.sigma > 0.0)
+    moved = (found(setup).base_values - alone.base_values)[known] / alone.sigma[known]
+    size = float(np.linalg.norm(moved) / np.sqrt(max(len(moved), 1)))
+    if size <= BASE_MOVES and alone.relative_error <= NO_SCALE:
         return setup, ()
     note = (
-        f"the rows of the base are left out: nothing pushes it, and their noise would spoil those of the joints (held-out error "
-        f"{100.0 * with_base:.3g} % with them, {100.0 * alone:.3g} % without); a smoother measurement of its motion would bring them back"
+        f"the rows of the base are left out: nothing pushes it, so that noise of its motion shrinks masses (what joints know by themselves "
+        f"would move by {size:.3g} times its uncertainty); what only the base shows, such as the mass of the trunk, is not known then: "
+        "--mass states that of the whole robot, and a smoother measurement of the motion would bring the rows back"
     )
     return carried, (note,)
 
@@ -371,11 +374,9 @@ def _with_friction_chosen(
     if settings.friction_model != "auto":
         return setup, ()
     tell("choosing the friction model")
-    robot = setup.robot
-    viscous = [effect for effect in robot.effects if not effect.is_friction or effect.name == "viscous"]
+    viscous = [effect for effect in (robot := setup.robot).effects if not effect.is_friction or effect.name == "viscous"]
     models = {"none": without_friction(robot), "viscous": robot.with_effects(viscous), "linear": robot}
-    parts = [log.split(1.0 - HELD_OUT, _PARTS) for log in logs]
-    judged = choice.filter.band_hz
+    parts, judged = [log.split(1.0 - HELD_OUT, _PARTS) for log in logs], choice.filter.band_hz
     errors = {name: _held_out_error(setup, model, parts, choice, judged) for name, model in models.items()}
     chosen = next(name for name, error in reversed(errors.items()) if error <= (1.0 + ALIKE) * min(errors.values()))
     told = ", ".join(f"{name} {100.0 * error:.3g} %" for name, error in errors.items())
