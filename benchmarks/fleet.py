@@ -72,6 +72,9 @@ def main() -> None:
     """Measure and print."""
     parser = measure.parser(__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="simulated fleets")
+    parser.add_argument(
+        "--first-seed", type=int, default=0, help="seed of the first fleet with trends; thresholds were set on 0 to 19"
+    )
     parser.add_argument("--only", choices=("store", "kills", "fleet", "trends"), help="one part alone")
     parser.add_argument("--through-rows", action="store_true", help="simulated fleets through their rows")
     parser.add_argument("--write-into", type=Path, help=argparse.SUPPRESS)
@@ -91,7 +94,9 @@ def main() -> None:
             make, 2 if options.smoke else options.seeds, 8 if options.smoke else 20, 44 if options.smoke else 50
         )
     if options.only in (None, "trends"):
-        result |= _trends(simulated_robots if options.through_rows else _quick_robots, 2 if options.smoke else options.seeds)
+        make = simulated_robots if options.through_rows else _quick_robots
+        seeds = 2 if options.smoke else options.seeds
+        result |= _trends(make, range(options.first_seed, options.first_seed + seeds))
     measure.print_result(result, options.json)
 
 
@@ -293,7 +298,7 @@ def _fleets(make: Any, seeds: int, days: int, robots: int) -> dict[str, Any]:
     }
 
 
-def _trends(make: Any, seeds: int) -> dict[str, Any]:
+def _trends(make: Any, seeds: range) -> dict[str, Any]:
     robot = demo_robot()
     base, channels = reduce_to_base(robot), torque_channels(robot)
     events = {2: (Event(11, joint=4, factor=1.44, until=29),), 3: (Event(17, joint=2, factor=1.25),)}
@@ -302,7 +307,7 @@ def _trends(make: Any, seeds: int) -> dict[str, Any]:
     days: dict[str, list[int]] = {"trend": [], "step": []}
     sizes: dict[str, list[float]] = {"trend": [], "step": []}
     false_alarms = 0
-    for seed in range(seeds):
+    for seed in seeds:
         fleet = assess(make(robot, base, plan, seed), channels, base, robot)
         false_alarms += len(_false(fleet, events))
         for name, (r, (event,)) in zip(("trend", "step"), events.items(), strict=True):
@@ -311,7 +316,7 @@ def _trends(make: Any, seeds: int) -> dict[str, Any]:
             found[name].append(len(own) == 2 and all((change.until is not None) == slow for change in own))
             days[name] += [abs((change.day - FIRST_DAY).days - event.day) for change in own]
             sizes[name] += [abs(change.difference / change.before / (event.factor - 1.0) - 1.0) for change in own]
-    result: dict[str, Any] = {"trend_seeds": seeds, "trend_false_alarms": false_alarms}
+    result: dict[str, Any] = {"trend_seeds": len(seeds), "trend_first_seed": seeds.start, "trend_false_alarms": false_alarms}
     for name in found:
         result |= {
             f"{name}_found": float(np.mean(found[name])),

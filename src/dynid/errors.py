@@ -44,6 +44,10 @@ class InputError(DynidError):
     """
 
 
+class TooShortError(InputError):
+    """No log is long enough to identify from."""
+
+
 class NoRowsError(InputError):
     """What was asked for holds no row to identify from, such as a part of a log in which none lies."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -103,6 +104,29 @@ def test_time_budget_is_kept_and_noted(monkeypatch):
     assert any("cut the search off" in note for note in found.notes)
     assert found.margins.smallest >= 0.0
     assert found.condition_number < 1000.0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_shortest_budget_still_beats_random_motions_and_does_not_depend_on_the_clock(robot, seed):
+    motions = [
+        search_excitation(
+            robot, None, SHAPE, starts=5, seconds=seconds, seed=seed, engine="serial", limits=limits_of(robot), rest=False
+        )
+        for seconds in (1e-4, 1e-3)
+    ]
+    assert motions[0].condition_number < 0.5 * np.median(random_conditions(robot, motions[0].base, SHAPE))
+    np.testing.assert_array_equal(motions[0].trajectory.a, motions[1].trajectory.a)
+    assert not any("no better than a random one" in note for note in motions[0].notes)
+
+
+def test_a_motion_that_is_no_better_than_random_ones_is_said_to_be(robot):
+    problem = DesignProblem.of(robot, reduce_to_base(robot), SHAPE, limits_of(robot))
+    others = [problem.measured_condition(problem.random_start(np.random.default_rng([3, k, 1]))) for k in range(5)]
+    told = search.beside_random(problem, 3, 1.01 * max(others))
+    assert told is not None
+    said = facts(f"{1.01 * max(others):.4g}", f"{min(others):.4g}", f"{max(others):.4g}", "5 random motions", "--seconds")
+    assert re.search(said, told)
+    assert search.beside_random(problem, 3, 0.99 * min(others)) is None
 
 
 def test_time_is_kept_for_proofs_that_take_long_and_fail(robot, monkeypatch):

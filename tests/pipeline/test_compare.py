@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -15,6 +16,7 @@ from dynid.errors import InputError
 from dynid.estimation.methods.instrumental import InstrumentalVariables
 from dynid.pipeline.compare import compare, compare_on
 from dynid.pipeline.options import Settings
+from dynid.validation.prediction import band_limited, predict
 
 QUICK = Settings(cutoff_hz=20.0, friction="linear", split=0.65)
 
@@ -59,6 +61,29 @@ def test_the_table_the_json_and_the_report_tell_which_method_refused(log: Path, 
     done = CliRunner().invoke(app, ["identify", *words, "--compare", "ols,iv", "-o", str(tmp_path / "run")])
     assert done.exit_code == 0
     assert "Methods compared" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_errors_log_by_log(tmp_path: Path) -> None:
+    logs = [Path(dynid.write_recording(dynid.demo_recording(seed=k), tmp_path / f"log{k}.csv")) for k in (1, 2, 3)]
+    run, (found,) = compare(dynid.demo_robot(), logs[:2], replace(QUICK, split=None), validate_on=logs[2:], methods=["wls"])
+    assert [(Path(one.log).name, one.data) for one in found.logs] == [
+        ("log1.csv", "known"),
+        ("log2.csv", "known"),
+        ("log3.csv", "unseen"),
+    ]
+    for one, samples in zip(found.logs, (*run.samples, *run.unseen), strict=True):
+        assert found.estimate is not None
+        judged, predicted = band_limited(
+            samples, predict(run.robot.with_parameters(found.estimate.standard), samples), run.judged_hz
+        )
+        missed = judged.torque - predicted
+        assert one.relative_error == pytest.approx(np.linalg.norm(missed) / np.linalg.norm(judged.torque), rel=1e-9)
+        np.testing.assert_allclose(one.rmse, np.sqrt((missed**2).mean(axis=0)), rtol=1e-9)
+    assert found.as_dict()["logs"][2]["data"] == "unseen"
+    arm = dynid.write_urdf(dynid.demo_robot(), tmp_path / "arm.urdf").path
+    words = ["--friction", "linear", "--cutoff-hz", "20", "--methods", "ols,wls"]
+    shown = CliRunner().invoke(app, ["compare", str(arm), *map(str, logs), *words]).stdout
+    assert shown.count("log2.csv") == 2  # its known part and its unseen part
 
 
 def test_options_that_are_wrong_for_every_method_are_refused(log: Path) -> None:

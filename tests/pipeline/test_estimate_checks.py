@@ -74,7 +74,7 @@ def test_the_gate_says_only_what_is_proven(noise: float, seed: int) -> None:
         assert verdict.proven
         assert "no robot" in notes
         assert verdict.in_conflict in notes
-        assert "positive definite at" in notes
+        assert "mass matrix positive definite in" in notes
 
 
 def test_the_draws_have_every_case() -> None:

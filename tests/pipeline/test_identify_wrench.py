@@ -15,8 +15,10 @@ from bench import Bench
 from cli_program import app
 from dynid.errors import InputError
 from dynid.io.logs.read import write_recording
-from dynid.model.inertia import is_consistent
+from dynid.model.inertia import is_consistent, pseudo_inertia
 from dynid.pipeline.folder import load_result
+from dynid.pipeline.identify_wrench import identify_wrench
+from dynid.pipeline.options import Settings
 from dynid.signals.recording import WrenchRecording
 from sensor_logs import BODY, COM, NOISE, OFFSETS, moves, sensor_log, sensor_motion, true_wrench, write_log, write_shoulder
 
@@ -115,6 +117,32 @@ def test_compare_has_every_method(place: Path) -> None:
     for one in found["methods"]:
         assert one["relative_error"]["validation"] < 0.02
         assert one["seconds"] > 0.0
+
+
+def test_errors_of_every_log_and_method(place: Path, run: tuple[Path, dict[str, Any]]) -> None:
+    words = (place / "shoulder.urdf", place / "log1.csv", "--validate", place / "log2.csv", *FLAGS)
+    found = dynid("compare", *words)["methods"]
+    for one in found:
+        assert [(Path(log["log"]).name, log["data"]) for log in one["logs"]] == [
+            ("log1.csv", "known"),
+            ("log2.csv", "unseen"),
+        ]
+        assert one["logs"][1]["relative_error"] == one["relative_error"]["validation"]
+
+
+def test_unweighted_counts_every_row_the_same(place: Path) -> None:
+    """A body that least squares finds consistent is the answer of every unweighted method: the constraint holds nothing back."""
+    phi = {}
+    for flag, weighted in (("--weighted", True), ("--unweighted", False)):
+        settings = Settings(frame="ft_sensor", cutoff_hz=12.0, filter_on="signals", weighted=weighted)
+        run = identify_wrench(place / "shoulder.urdf", [place / "log1.csv"], settings)
+        assert run.body is not None
+        phi[flag] = {one.method: one.phi for one in run.body.bodies}
+    plain = phi["--unweighted"]
+    assert np.linalg.eigvalsh(pseudo_inertia(plain["ols"]))[0] > 0.0
+    np.testing.assert_allclose(plain["sdp"], plain["ols"], atol=1e-6)
+    np.testing.assert_allclose(plain["manifold"], plain["ols"], atol=1e-6)
+    assert np.abs(phi["--weighted"]["manifold"] - plain["manifold"]).max() > 1e-5
 
 
 def test_report_and_export(run: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:

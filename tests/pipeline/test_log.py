@@ -345,3 +345,28 @@ def test_a_log_of_commands_is_sent_to_the_verb_for_it(bench: Bench, tmp_path: Pa
     finding = check_recording(read_recording(path, bench.truth), bench.truth).find("no_torque")
     assert finding is not None
     assert "'dynid actuators'" in finding.remedy
+
+
+def test_a_short_log_is_left_out_and_named(tmp_path: Path) -> None:
+    long, short = _log(tmp_path / "long.parquet"), _log(tmp_path / "short.parquet", seconds=1.0)
+    found = read_motion_logs(ARM, [short, long], Settings(), "a log").without_short()
+    assert found.files == read_motion_logs(ARM, [long], Settings(), "a log").files
+    assert len(found.recordings) == len(found.parts) == 1
+    assert found.notes[-1].startswith(
+        "short.parquet was left out: 100 rows and 0.99 s are too short, expected at least 64 rows and 2 s"
+    )
+    both = read_motion_logs(ARM, [long, _log(tmp_path / "middle.parquet", seconds=5.0, seed=1)], Settings(), "a log")
+    assert len(both.without_short().parts) == 2
+    assert len(both.without_short(0.8).parts) == 1  # a fifth of 5 s is too short
+
+
+def test_logs_that_are_all_too_short_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    logs = [_log(tmp_path / f"{k}.parquet", seconds=0.5 * k, seed=k) for k in (1, 2)]
+    with pytest.raises(
+        InputError, match=r"^all 2 logs are too short, the longest is .*2\.parquet: 100 rows and 0\.99 s, expected"
+    ):
+        dynid.identify(ARM, logs)
+    with pytest.raises(
+        InputError, match=r"1\.parquet: 50 rows and 0\.49 s are too short, expected at least 64 rows and 2 s"
+    ):
+        dynid.identify(ARM, logs[0])

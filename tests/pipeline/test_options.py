@@ -16,7 +16,8 @@ from cli_program import app
 from dynid.cli.schema import takes_options
 from dynid.errors import InputError, UnknownNameError
 from dynid.option_types import flag_of, is_flag, kind_of, options_of
-from dynid.pipeline.options import ESTIMATION, Settings, all_options, command_line
+from dynid.pipeline.option_groups import ESTIMATION
+from dynid.pipeline.options import Settings, all_options, command_line
 from dynid.pipeline.run_file import read_run_file, write_run_file
 from messages import facts
 
@@ -26,7 +27,7 @@ OTHER = Settings(
     coupling=("6:5=1", "4:a=-0.5"), motor_effects=("viscous", "armature"), spring=({"joint": "2", "kind": "linear"},), side="motor",
     from_s=0.5, to_s=-2.0, drive_gains=(1.0, 2.5), preset="rtde", mapping="my columns.toml",
     joints=("a", "b"), gear_ratios=(3.0, -4.0), ignore_torque=("a", "b"), rate_hz=100.0, episode=2, topic="/js",
-    stream="on", engine="threads:2",
+    stream="on", engine="threads:2", zero={"elbow": 1.5708}, symmetric=("FL_* FR_*", "HL_* HR_*"),
     rows="energy", velocity="position", filter="savgol:11,2", cutoff_hz=8.0, torque_cutoff_hz=9.0,
     filter_on="signals", trim=False, signal_band_hz=70.0, filter_order=3,
     dead_zone=0.1, intervals="0.2", window=0.05, null_hz=50.0, order=2, product_order=3, composition="pointwise", alpha=4.0,
@@ -76,7 +77,7 @@ def test_a_switch_may_have_a_word_of_its_own_for_off(word: str, value: bool) -> 
 
 
 def test_every_option_has_its_meaning_in_the_help() -> None:
-    text = CliRunner().invoke(app, ["identify", "--help"], terminal_width=500).output
+    text = CliRunner().invoke(app, ["identify", "--help-all"], terminal_width=500).output
     for one in OPTIONS:
         if is_flag(one):
             assert flag_of(one) in text, one.name
@@ -169,3 +170,11 @@ def test_options_load_nothing_heavy() -> None:
 
 def test_every_option_has_a_section() -> None:
     assert sorted(one.name for one in OPTIONS) == sorted(one.name for one in fields(Settings))
+
+
+def test_other_logs_are_read_whole_and_filtered_as_the_run_was() -> None:
+    own = Settings(from_s=2.0, to_s=9.0, cutoff_hz=8.0, preset="rtde")
+    found = own.for_other_logs({"from_s": 1.0, "preset": None}, "sensor logs")
+    assert found == Settings(from_s=1.0, cutoff_hz=8.0)
+    with pytest.raises(InputError, match=facts("cutoff_hz", "sensor logs", "filtered as their run was")):
+        own.for_other_logs({"cutoff_hz": 5.0}, "sensor logs")

@@ -13,6 +13,7 @@ from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.excitation.shapes import random_fourier
+from dynid.io.robots.read import read_robot
 from dynid.model.effects.dry_friction import AsymmetricCoulomb, LoadCoulomb
 from dynid.model.effects.linear import Armature, Viscous
 from dynid.model.links import links_of
@@ -47,6 +48,32 @@ def test_everything_comes_back(tmp_path, found):
     assert sidecar_parity(identified, written.path) < 1e-9
     other = identified.with_parameters({"fcn1": 0.8})
     assert sidecar_parity(other, written.path) > 1e-4
+
+
+def test_rounded_angles_of_a_description_do_not_make_a_file_wrong(tmp_path):
+    """A right angle written as 1.5708 sets parameters apart by millionths, which the base neglects: in memory as in the file."""
+    body = (
+        '<inertial><origin xyz="0.1 0.02 0.03"/><mass value="2"/>'
+        '<inertia ixx="0.1" iyy="0.12" izz="0.09" ixy="0.01" ixz="0.02" iyz="0.01"/></inertial>'
+    )
+    links = "".join(f'<link name="l{k}">{body}</link>' for k in range(4))
+    joints = "".join(
+        f'<joint name="j{k}" type="revolute"><parent link="l{k - 1}"/><child link="l{k}"/><axis xyz="0 0 1"/>'
+        f'<origin xyz="0.2 0 0.1" rpy="{rpy}"/><limit lower="-2" upper="2" velocity="2" effort="50"/></joint>'
+        for k, rpy in ((1, "0.00001 0 0"), (2, "1.5708 0 0"), (3, "3.1416 0 0"))
+    )
+    (tmp_path / "arm.urdf").write_text(f'<robot name="arm">{links}{joints}</robot>')
+    robot = read_robot(tmp_path / "arm.urdf", "viscous")
+    samples = exact_motion(robot, random_fourier(robot, 4.0, 4, seed=1).samples(50.0))
+    result = estimate(build_regression(robot, samples), reduce_to_base(robot), OrdinaryLeastSquares())
+    identified = robot.with_parameters(result.standard)
+    written = write_parameters(identified, tmp_path / "arm.json", result)
+    assert any("torque of the base parameters differs" in note for note in written.notes)
+    assert sidecar_parity(identified, written.path) < 1e-9
+    record = json.loads(written.path.read_text())
+    record["estimate"]["base"][3]["value"] *= 1.0 + 1e-6
+    written.path.write_text(json.dumps(record))
+    assert sidecar_parity(identified, written.path) > 1e-9
 
 
 def test_without_an_estimate_there_are_no_arrays(tmp_path):

@@ -156,7 +156,11 @@ def finite(values: Array) -> list[float | None]:
 
 
 def estimate_body(
-    regression: Regression, methods: Sequence[str] = METHODS, constraints: Sequence[Constraint] = ()
+    regression: Regression,
+    methods: Sequence[str] = METHODS,
+    constraints: Sequence[Constraint] = (),
+    *,
+    weighted: bool = True,
 ) -> tuple[BodyEstimate, ...]:
     """A body by several methods on the same rows, whose first ten parameters are the body's.
 
@@ -164,11 +168,12 @@ def estimate_body(
         regression: rows over ten parameters of body 1, and whatever stands beside them (offsets, change of friction).
         methods: among ``ols``, ``wls``, ``sdp`` and ``manifold``.
         constraints: what is known of the body beyond physical consistency; the semidefinite method alone takes them.
+        weighted: count channels by their noise in ``sdp`` and ``manifold``; otherwise every row counts the same.
     """
     names = regression.parameters.names
     base = BaseReduction.from_matrix(np.eye(len(names)), names)
     prior = plausible_prior(regression, base)
-    return tuple(_by(name, regression, base, prior, tuple(constraints)) for name in methods)
+    return tuple(_by(name, regression, base, prior, tuple(constraints), weighted) for name in methods)
 
 
 def plausible_prior(regression: Regression, base: BaseReduction) -> Parameters:
@@ -183,7 +188,12 @@ def plausible_prior(regression: Regression, base: BaseReduction) -> Parameters:
 
 
 def _by(
-    name: str, regression: Regression, base: BaseReduction, prior: Parameters, constraints: tuple[Constraint, ...]
+    name: str,
+    regression: Regression,
+    base: BaseReduction,
+    prior: Parameters,
+    constraints: tuple[Constraint, ...],
+    weighted: bool,
 ) -> BodyEstimate:
     iterates: list[Array] = []
 
@@ -193,8 +203,8 @@ def _by(
     made: dict[str, Method] = {
         "ols": OrdinaryLeastSquares(),
         "wls": WeightedLeastSquares(),
-        "sdp": FeasibleSDP(weighted=True, effects_positive=False, constraints=constraints),
-        "manifold": Manifold(weighted=True, effects_positive=False, from_prior=True, watch=watch),
+        "sdp": FeasibleSDP(weighted=weighted, effects_positive=False, constraints=constraints),
+        "manifold": Manifold(weighted=weighted, effects_positive=False, from_prior=True, watch=watch),
     }
     if name not in made:
         raise UnknownNameError("method", name, made)

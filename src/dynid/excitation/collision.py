@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +24,11 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, IntArray, freeze
 from dynid.dynamics.closed_chains import closures_of, tree_positions
 from dynid.dynamics.pinocchio_model import to_pinocchio_position
-from dynid.errors import InputError, UnknownNameError
+from dynid.errors import InputError
 from dynid.excitation.acceleration_limits import random_poses
 from dynid.excitation.gradient import refuse_floating
 from dynid.excitation.pose_limits import PoseLimit, Pullback
-from dynid.excitation.shape_pairs import ShapePairs, body_capsules, capsule_shapes, described_shapes
+from dynid.excitation.shape_pairs import ShapePairs, body_capsules, candidate_pairs, capsule_shapes, described_shapes
 from dynid.io.robots.solids import Solid, Solids
 from dynid.model.robot import Robot
 
@@ -53,9 +52,6 @@ SPARE_M = 1e-3
 
 _STRIDE = 8
 """Along a path all pairs are looked at in every so many poses."""
-
-MEET_M = 0.01
-"""Joints nearer than this are one joint of several axes, m."""
 
 _RANDOM_POSES = 200
 _GROUND = "ground"
@@ -389,7 +385,7 @@ def _kept_apart(
         raise InputError(f"clearance acts below {active:g} m but {least_m:g} m is the least, expected more than that")
     shapes = _with_obstacles(shapes, ground_m, obstacles)
     owners = shapes.owners
-    could_touch = _candidate_pairs(robot, shapes, ignore, described.joined, capsules=not described.solids)
+    could_touch = candidate_pairs(robot, shapes, ignore, described.joined, capsules=not described.solids)
     pairs = [(i, j) for i, j in could_touch if frozenset((owners[i], owners[j])) not in described.excluded]
     if not pairs:
         raise NothingApartError(f"robot '{robot.name}' has no two bodies with collision shapes that could touch")
@@ -488,36 +484,3 @@ def _with_obstacles(
             )
         boxes.append((0, Solid(name, "box", tuple((0.5 * size).tolist()), place, obstacle=True)))
     return shapes.with_solids(boxes)
-
-
-def _candidate_pairs(
-    robot: Robot,
-    shapes: ShapePairs,
-    ignore: Iterable[tuple[str, str]],
-    joined: frozenset[frozenset[str]],
-    capsules: bool = False,
-) -> list[tuple[int, int]]:
-    """Pairs on different bodies that no joint joins, and of every body with every obstacle.
-
-    Capsules that stand for bodies begin at their joints: those that meet in a joint of several axes are neighbours too.
-    """
-    owners, bodies = shapes.owners, shapes.joints
-    ignored = {frozenset(pair) for pair in ignore}
-    for name in sorted({name for pair in ignored for name in pair}):
-        if name not in owners:
-            raise UnknownNameError("link with collision shapes", name, dict.fromkeys(owners))
-    above = [0, *(joint.parent + 1 for joint in robot.joints)]
-    tied = {frozenset((loop.first.body + 1, loop.second.body + 1)) for loop in robot.loops.framed} if robot.loops else set()
-    if capsules:
-        for body, offset in enumerate(shapes.joint_offsets(), start=1):
-            if offset < MEET_M and above[body] > 0:
-                tied.add(frozenset((body, above[above[body]])))
-    pairs = []
-    for i, j in combinations(range(len(bodies)), 2):
-        first, second, names = bodies[i], bodies[j], frozenset((owners[i], owners[j]))
-        neighbours = above[first] == second or above[second] == first or names in joined
-        neighbours |= frozenset((first, second)) in tied
-        obstacle = shapes.obstacles[i] or shapes.obstacles[j]
-        if first != second and (obstacle or not neighbours) and names not in ignored:
-            pairs.append((i, j))
-    return pairs

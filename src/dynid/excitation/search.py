@@ -3,7 +3,8 @@
 Each start draws a random motion within the limits and improves it in stages: log-determinant with a ridge first, because it is
 smooth and finite even for a motion that excites few parameters; then the condition number with growing power and shrinking barrier. In
 three rounds the better starts are taken further; the last ones are proven on a fine grid. The work is fixed by the options and
-the seed, so a seed gives the same motion again; the time budget only cuts work off, and the result says when it did. Part of the
+the seed, so a seed gives the same motion again; the time budget only cuts work off, and the result says when it did. The first start has
+a least number of steps, however short the budget, and a motion that was cut off is compared with random ones. Part of the
 budget is kept for the proof, whose cost is measured before the search; first-use compilation is waited for before the clock starts.
 """
 
@@ -42,12 +43,25 @@ ROUNDS = ((3, 0.5, 1.0), (1, 0.75, 0.4), (2, 0.95, 0.4))
 """Rounds of the search: how many stages each takes, which share of the time budget it may reach, and which share of the
 candidates of the round before enters it. What a start is worth shows after the third stage (correlation 0.8 with the end)."""
 
+LEAST_STEPS = 10
+"""Steps that the first start makes in each stage of the first round, whatever the time budget: a motion that was only drawn at random may
+have a condition number a hundred times that of one after so many steps."""
+
+WORSE = 1.5
+"""Growth of the condition number beyond which a motion that was made smaller to keep its limits is improved again."""
+
+RANDOM_MOTIONS = 5
+"""Random motions within the same limits to which one is compared whose search was cut off."""
+
 ATTEMPTS = 4
 """How often a motion that breaks limits between the times of the design is sought again, with these looked at more closely."""
 
 PROOFS = 4.0
 """Proofs on the fine grid for which time is kept at the end: of two motions side by side, of one made smaller because neither held,
 and of what will be played."""
+
+PROOF_SPARE = 1e-5
+"""Share of each limit that a proof leaves: what is played is looked at on another grid, with ramps and repeats."""
 
 Progress = Callable[[int, int, float], None]
 """Told after every piece of work: how many are done, of how many, and the best condition number so far."""
@@ -102,10 +116,7 @@ def search_excitation(
     """
     began = monotonic()
     refuse_floating(robot)
-    if not (np.isfinite(seconds) and seconds > 0.0):
-        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
-    if starts < 1:
-        raise InputError(f"{starts} starts asked for, expected at least 1")
+    check_budget(seconds, starts)
     chosen = FourierShape() if shape is None else shape
     notes = list(limits.notes)
     with one_blas_thread():  # the starts are the parallelism
@@ -127,6 +138,8 @@ def search_excitation(
             notes.append(
                 f"the time budget of {seconds:g} s cut the search off: another machine may reach another motion from this seed"
             )
+            if told := beside_random(problem, seed, winner.condition):
+                notes.append(told)
         trajectory = problem.trajectory(winner.x)
         return finished_excitation(
             robot,
@@ -211,7 +224,7 @@ def run_rounds(
                 progress(done, total, best)
         rounds.append(results)
     cut_off = len(rounds[0]) < starts or any(candidate.cut_off for results in rounds for candidate in results)
-    rounds[-1] = _proven_or_saved(problem, _ranked(rounds[-1]), stages[-1])
+    rounds[-1] = _proven_or_saved(problem, _ranked(rounds[-1]), stages)
     return rounds, cut_off
 
 
@@ -220,7 +233,7 @@ def _ranked(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda candidate: (candidate.value, candidate.index))
 
 
-def _proven_or_saved(problem: DesignProblem, finished: list[Candidate], last: Stage) -> list[Candidate]:
+def _proven_or_saved(problem: DesignProblem, finished: list[Candidate], stages: list[Stage]) -> list[Candidate]:
     """Those that are proven; where neither time nor attempts were enough for a proof, the first that can be saved."""
     proven = [candidate for candidate in finished if candidate.failing is not None and not candidate.failing]
     if proven:
@@ -231,9 +244,36 @@ def _proven_or_saved(problem: DesignProblem, finished: list[Candidate], last: St
         for factor in (1.0, 0.98, *0.9 ** np.arange(1, 30)):  # smaller until the fine grid finds nothing
             x = problem.contracted(candidate.x, factor)
             if closer.inside(x) and not _failing(problem, x):  # a closer look, which is cheap, comes before each proof
-                condition, value = problem.measured_condition(x), problem.value(x, last.criterion)
-                return [replace(candidate, x=freeze(x), value=value, condition=condition, failing={})]
+                condition, value = problem.measured_condition(x), problem.value(x, stages[-1].criterion)
+                saved = replace(candidate, x=freeze(x), value=value, condition=condition, curvature=None, failing={})
+                return [saved if condition < WORSE * candidate.condition else _grown(closer, saved, stages)]
     return []
+
+
+def _grown(closer: DesignProblem, saved: Candidate, stages: list[Stage]) -> Candidate:
+    """A motion that had to be made much smaller, after some steps within limits that are looked at more closely; proven, else as it was."""
+    first = [replace(stage, iterations=LEAST_STEPS) for stage in stages[: ROUNDS[0][0]]]
+    better = _improved(closer, saved, first, np.inf)
+    if better.condition < saved.condition and not _failing(closer, better.x):
+        return replace(better, value=closer.value(better.x, stages[-1].criterion), failing={})
+    return saved
+
+
+def beside_random(problem: DesignProblem, seed: int, condition: float) -> str | None:
+    """What to say of a motion that is no better than random ones within the same limits; None where it is better."""
+    others = []
+    for number in range(RANDOM_MOTIONS):
+        try:
+            x = problem.random_start(np.random.default_rng([seed, number, 1]))
+        except InputError:  # no motion from these draws: nothing to compare with
+            continue
+        others.append(problem.measured_condition(x))
+    if not others or condition < np.median(others):
+        return None
+    return (
+        f"the motion is no better than a random one: its condition number is {condition:.4g}, those of {len(others)} random motions "
+        f"within the same limits are {min(others):.4g} to {max(others):.4g}; give the design more --seconds"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +299,8 @@ class Round:
             x = self.problem.random_start(np.random.default_rng([self.seed, rank]))
             entry = Candidate(rank, x, np.inf, np.inf, None)
         if not self.prove:
-            return _improved(self.problem, entry, self.stages, self.deadline)
+            least = LEAST_STEPS if rank == 0 and entry.curvature is None else 0
+            return _improved(self.problem, entry, self.stages, self.deadline, least)
         if late:
             return replace(entry, cut_off=True)
         problem, start = self.problem, entry
@@ -282,7 +323,7 @@ class Round:
 def _failing(problem: DesignProblem, x: Array) -> dict[str, float]:
     """Limits that are violated on the fine grid, and by how much."""
     found = margins_of(problem.measured, problem.trajectory(x), problem.limits, problem.n_proof_times)
-    return {name: -margin for name, margin in found.items() if margin < 0.0}
+    return {name: PROOF_SPARE - margin for name, margin in found.items() if margin < PROOF_SPARE}
 
 
 def _improved(
@@ -290,23 +331,33 @@ def _improved(
     candidate: Candidate,
     stages: Sequence[Stage],
     deadline: float,
+    least: int = 0,
 ) -> Candidate:
-    """The candidate after these stages, judged by the last one's criterion without barriers."""
+    """The candidate after these stages, judged by the last one's criterion without barriers; each has its ``least`` steps."""
     point = Point(candidate.x, candidate.value, candidate.curvature)
     cut_off = candidate.cut_off
     for stage in stages:
-        if monotonic() > deadline:
+        if not least and monotonic() > deadline:
             cut_off = True
             break
         function = partial(problem.function, criterion=stage.criterion, mu=stage.mu)
-        point = minimise(function, problem.linear, point, stage.mu, stage.iterations, deadline, stage.enough)
+        point = minimise(function, problem.linear, point, stage.mu, stage.iterations, deadline, stage.enough, least)
         if point.out_of_time:
             cut_off = True
-            break
+            if not least:
+                break
     moved = point.x is not candidate.x or not np.isfinite(candidate.condition)
     condition = problem.measured_condition(point.x) if moved else candidate.condition
     value = problem.value(point.x, stages[-1].criterion)
     return Candidate(candidate.index, point.x, value, condition, point.curvature, cut_off)
+
+
+def check_budget(seconds: float, starts: int) -> None:
+    """Refuse a time budget or a number of starts with which nothing can be found."""
+    if not (np.isfinite(seconds) and seconds > 0.0):
+        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
+    if starts < 1:
+        raise InputError(f"{starts} starts asked for, expected at least 1")
 
 
 def _compiling_seconds(robot: Robot, limits: Limits) -> float:

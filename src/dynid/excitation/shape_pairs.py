@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray, IntArray
 from dynid.dynamics.pinocchio_model import pinocchio_model
-from dynid.errors import InputError
+from dynid.errors import InputError, UnknownNameError
 from dynid.io.robots.read import FARTHEST
 from dynid.io.robots.shapes import coal_reason, described_solids, has_shapes
 from dynid.io.robots.solids import Solid, Solids
@@ -32,6 +33,9 @@ MOST_OBSTACLES = 200
 
 RADIUS_M = (0.03, 0.15)
 """Radii of capsules are kept within these: inertias of descriptions are rough."""
+
+MEET_M = 0.01
+"""Joints nearer than this are one joint of several axes, m."""
 
 _SHORTEST_M = 0.01
 
@@ -187,6 +191,39 @@ class ShapePairs:
     def joint_offsets(self) -> Array:
         """Distance of every joint's frame from the one before it, m."""
         return np.array([float(np.linalg.norm(place.translation)) for place in list(self.model.jointPlacements)[1:]])
+
+
+def candidate_pairs(
+    robot: Robot,
+    shapes: ShapePairs,
+    ignore: Iterable[tuple[str, str]],
+    joined: frozenset[frozenset[str]],
+    capsules: bool = False,
+) -> list[tuple[int, int]]:
+    """Pairs on different bodies that no joint joins, and of every body with every obstacle.
+
+    Capsules that stand for bodies begin at their joints: those that meet in a joint of several axes are neighbours too.
+    """
+    owners, bodies = shapes.owners, shapes.joints
+    ignored = {frozenset(pair) for pair in ignore}
+    for name in sorted({name for pair in ignored for name in pair}):
+        if name not in owners:
+            raise UnknownNameError("link with collision shapes", name, dict.fromkeys(owners))
+    above = [0, *(joint.parent + 1 for joint in robot.joints)]
+    tied = {frozenset((loop.first.body + 1, loop.second.body + 1)) for loop in robot.loops.framed} if robot.loops else set()
+    if capsules:
+        for body, offset in enumerate(shapes.joint_offsets(), start=1):
+            if offset < MEET_M and above[body] > 0:
+                tied.add(frozenset((body, above[above[body]])))
+    pairs = []
+    for i, j in combinations(range(len(bodies)), 2):
+        first, second, names = bodies[i], bodies[j], frozenset((owners[i], owners[j]))
+        neighbours = above[first] == second or above[second] == first or names in joined
+        neighbours |= frozenset((first, second)) in tied
+        obstacle = shapes.obstacles[i] or shapes.obstacles[j]
+        if first != second and (obstacle or not neighbours) and names not in ignored:
+            pairs.append((i, j))
+    return pairs
 
 
 # Shapes of a description --------------------------------------------------------------------------

@@ -26,7 +26,19 @@ from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.validate import prediction_errors, unseen_logs
-from dynid.validation.prediction import validate
+from dynid.validation.prediction import PredictionError, validate
+
+
+@dataclass(frozen=True)
+class LogError:
+    """Prediction of one log by one method."""
+
+    log: str
+    data: str
+    """``known``, or ``unseen``: an unseen log, or the rest of one that was split."""
+    relative_error: float
+    rmse: tuple[float, ...]
+    """Of each joint, N m or N; of a sensor each axis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +51,8 @@ class MethodResult:
     identification: float | None = None
     validation: float | None = None
     seconds: float | None = None
+    logs: tuple[LogError, ...] = ()
+    """Errors log by log, known ones first."""
     refusal: str = ""
     """Why the method cannot work on this robot or these rows; empty where it can."""
 
@@ -72,6 +86,7 @@ class MethodResult:
             "feasibility": {} if self.feasibility is None else self.feasibility.as_dict(),
             "outcome": "refused" if found is None else found.outcome.name.lower(),
             "seconds": self.seconds,
+            "logs": [asdict(one) for one in self.logs],
         }
         return record | ({"refusal": self.refusal} if self.refusal else {})
 
@@ -129,7 +144,8 @@ def _bodies(run: IdentificationResult, methods: Sequence[str]) -> tuple[MethodRe
         )
         assert run.body is not None
         estimate = run.body.by(one["method"]).estimate
-        found[one["method"]] = MethodResult(one["method"], estimate, feasible, **errors, seconds=one["seconds"])
+        logs = tuple(LogError(**log) for log in one["logs"])
+        found[one["method"]] = MethodResult(one["method"], estimate, feasible, **errors, seconds=one["seconds"], logs=logs)
     for name in methods:
         if name not in found:
             raise UnknownNameError("method", name, found, "the body on a force/torque sensor")
@@ -171,7 +187,20 @@ def _by_method(method: Method, settings: Settings, run: IdentificationResult) ->
         for name in ("known", "unseen")
     )
     error = result.relative_error if known is None else known.relative_error
-    return MethodResult(settings.method, result, verdict, error, None if unseen is None else unseen.relative_error, seconds)
+    logs: list[LogError] = []
+    for name, found in (("known", known), ("unseen", unseen)):
+        if found is not None and data is not None:
+            logs += log_errors(name, getattr(data, name).paths, found.logs)
+    unknown = None if unseen is None else unseen.relative_error
+    return MethodResult(settings.method, result, verdict, error, unknown, seconds, tuple(logs))
+
+
+def log_errors(data: str, paths: Sequence[str], errors: Sequence[PredictionError]) -> list[LogError]:
+    """Errors of logs with the names of their files."""
+    return [
+        LogError(str(path), data, error.relative_error, tuple(error.rmse.tolist()))
+        for path, error in zip(paths, errors, strict=True)
+    ]
 
 
 def _taken(method: str, settings: Settings) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from dynid.model.robot import Robot
 from dynid.option_types import flag_of, misplaced_options
 from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.log import SHOWN, Data, Log, Logs, check_log, refuse_without_torque, without_standstill
-from dynid.pipeline.options import TORQUE, Reading, Settings
+from dynid.pipeline.option_groups import TORQUE, Reading
+from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import described_robot
 from dynid.signals.recording import Recording, StaticRecording, WrenchRecording
 from dynid.signals.stream import RecordingStream
@@ -250,7 +251,9 @@ def read_data(robot: Robot, paths: Sequence[Path], settings: Settings, validate_
             f"{flag_of(one)} belongs to logs of a force/torque sensor, {paths[0]} has joint torque or poses: leave it out"
         )
     if isinstance(found, Logs):
-        data = split_data(found, found.robot, settings, validate_on)
+        data = split_data(
+            found.without_short(settings.split, required=settings.cutoff_hz == "auto"), found.robot, settings, validate_on
+        )
         model = data.known.robot
         plain = model if settings.friction_model is None else with_friction(model, friction_effects("linear"))
         return replace(data, known=replace(data.known, robot=plain))
@@ -270,8 +273,8 @@ def split_data(logs: Logs, robot: Robot, settings: Settings, validate_on: Sequen
         known, unseen = logs.split(settings.split)
     elif validate_on:
         stream: Any = "off" if logs.in_memory else "on"
-        unseen = open_unseen(robot, validate_on, replace(settings, stream=stream))
-        refuse_same(validate_on, unseen.hashes, seen=logs.files)
+        unseen = open_unseen(robot, validate_on, replace(settings, stream=stream), seen=logs.files)
+        unseen = unseen.without_short(required=False)
     return Data(logs, known.with_windows(), None if unseen is None else unseen.with_windows(SHOWN))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from dynid.engine import Tell, engine_from, give_back, one_blas_thread, silent
@@ -189,13 +190,13 @@ def with_lag_and_gravity(
         raise InputError("--torque-delay auto and --gravity auto need logs of motion, expected numbers for a table of poses")
     progress("looking for the delay of torque and the direction of gravity")
     model, band, memory_s = settings.friction_model, filtered.row_filter, filter_memory_s(filtered)
-    name = "smooth" if model == "auto" else model
 
-    def with_friction(robot: Robot, samples: Sequence[Samples]) -> Robot:
+    def with_friction(name: str | None, robot: Robot, samples: Sequence[Samples]) -> Robot:
         return choose_friction_model(robot, samples, name, band, memory_s)[0]
 
+    frictions = [partial(with_friction, name) for name in (("smooth", "auto") if model == "auto" else (model,))]
     windows = data.filtered(filtered, settings.max_rows).known.windows
-    found = find_lag_and_gravity(data.known.robot, windows, band, lag=lag, gravity=lean, with_friction=with_friction)
+    found = find_lag_and_gravity(data.known.robot, windows, band, lag=lag, gravity=lean, with_friction=frictions)
     notes: list[str] = []
     if lag:
         delay_s = found.delay_s

@@ -19,7 +19,7 @@ from dynid.estimation.body import body_estimate, given_mass
 from dynid.io.logs.paths import refuse_same
 from dynid.model.robot import Robot
 from dynid.pipeline.data import first_parts, read_parts, unchanged
-from dynid.pipeline.options import Reading, Settings
+from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.row_plan import RowPlan
 from dynid.pipeline.wrench import SensorBody, judge_body
@@ -59,7 +59,8 @@ def identify_wrench(
     body = identify_body(known, model, settings)
     tell("predicting the wrench")
     others = [samples_of(body, log, model, settings) for log in unseen]
-    comparisons = tuple(_compared(one.method, body, others) for one in body.bodies)
+    names = [str(path) for path in paths], [str(path) for path in (validate_on or paths)]
+    comparisons = tuple(_compared(one.method, body, others, names) for one in body.bodies)
     result = IdentificationResult(
         settings=settings,
         robot=sensor_robot() if model is None else model,
@@ -92,12 +93,7 @@ def validate_wrench(run: IdentificationResult, paths: Sequence[Path], changes: M
     body = run.body
     if body is None:
         raise InputError("this run is that of a robot, expected one of a body on a force/torque sensor")
-    other = [name for name in changes if name not in Reading.__dataclass_fields__]
-    if other:
-        raise InputError(
-            f"setting '{other[0]}' was given, but sensor logs are filtered as their run was: leave it out, or identify again"
-        )
-    settings = replace(run.settings, **({"from_s": None, "to_s": None} | dict(changes)))
+    settings = run.settings.for_other_logs(changes, "sensor logs")
     recordings, model = read_parts(paths, run.mover, settings)
     refuse_same(paths, [log.source.sha256 for log in recordings], seen=run.logs)
     return _validation(body, [samples_of(body, log, model, settings) for log in recordings])
@@ -135,9 +131,17 @@ def _validation(body: SensorBody, samples: Sequence[WrenchSamples]) -> Validatio
     return Validation(wrench_error(body.best.method, body, samples), each, AXES)
 
 
-def _compared(method: str, body: SensorBody, unseen: Sequence[WrenchSamples]) -> dict[str, Any]:
+def _compared(
+    method: str, body: SensorBody, unseen: Sequence[WrenchSamples], names: tuple[Sequence[str], Sequence[str]]
+) -> dict[str, Any]:
     """One method on the rows of all: its errors on known and unseen wrench, whether its body can exist, its time."""
     one = body.by(method)
+    logs = [
+        {"log": name, "data": data, "relative_error": error.relative_error, "rmse": tuple(error.rmse.tolist())}
+        for data, paths, samples in (("known", names[0], body.samples), ("unseen", names[1], unseen))
+        for name, part in (zip(paths, samples, strict=True) if samples else ())
+        for error in (wrench_error(method, body, [part]),)
+    ]
     errors = {
         "identification": wrench_error(method, body, body.samples).as_dict(),
         "validation": wrench_error(method, body, unseen).as_dict() if unseen else None,
@@ -150,6 +154,7 @@ def _compared(method: str, body: SensorBody, unseen: Sequence[WrenchSamples]) ->
         "outcome": one.estimate.outcome.name.lower(),
         "seconds": one.seconds,
         "errors": errors,
+        "logs": logs,
     }
 
 

@@ -16,10 +16,12 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray, IntArray
 from dynid.dynamics.inverse_dynamics import needs_load, with_transmitted_load
-from dynid.errors import InputError
+from dynid.errors import InputError, TooShortError
 from dynid.finding import DataCheck
 from dynid.model.robot import Robot
 from dynid.pipeline.signal_filter import STILL, Filter, as_recorded, to_samples
+from dynid.signals.checks.clock import SHORTEST_S
+from dynid.signals.measures import FEWEST_ROWS
 from dynid.signals.process import ProcessedStream, process
 from dynid.signals.recording import Part, Recording, StaticRecording
 from dynid.signals.samples import Samples, SampleStream, map_samples
@@ -190,6 +192,44 @@ class Logs:
     def with_windows(self, most: int = WINDOWS) -> Logs:
         """With windows of the logs, at most so many."""
         return replace(self, recordings=tuple(choose_windows(self.parts, most)))
+
+    def without_short(self, split: float | None = None, *, required: bool = True) -> Logs:
+        """Without logs that are too short to identify from, each with a note; as it is where all parts of a split would be too short.
+
+        Args:
+            split: share of every log that is identified on; the rest must be long enough, too.
+            required: refuse logs all of which are too short; with a filter that is given they may still do.
+        """
+        longest = max(self.parts, key=lambda log: log.duration_s)
+        if required and (longest.duration_s < SHORTEST_S or longest.n_rows < FEWEST_ROWS):
+            which = (
+                f"all {len(self.parts)} logs are too short, the longest is {longest.path}:"
+                if self.parts[1:]
+                else f"{longest.path}:"
+            )
+            raise TooShortError(
+                f"{which} {longest.n_rows} rows and {longest.duration_s:.3g} s{'' if self.parts[1:] else ' are too short'}, expected at "
+                f"least {FEWEST_ROWS} rows and {SHORTEST_S:g} s; record a longer motion, 10 s and more"
+            )
+        least = SHORTEST_S / (1.0 if split is None else min(split, 1.0 - split))
+        kept = [k for k, log in enumerate(self.parts) if log.duration_s >= least and log.n_rows >= FEWEST_ROWS]
+        if not kept or len(kept) == len(self.parts):
+            return self
+        parts = " in both parts of the split" if split is not None else ""
+        notes = [
+            f"{Path(self.paths[k]).name} was left out: {log.n_rows} rows and {log.duration_s:.3g} s are too short, expected at least "
+            f"{FEWEST_ROWS} rows and {least:.3g} s" + (f" ({SHORTEST_S:g} s{parts})" if parts else "")
+            for k, log in enumerate(self.parts)
+            if k not in kept
+        ]
+        return replace(
+            self,
+            parts=tuple(self.parts[k] for k in kept),
+            paths=tuple(self.paths[k] for k in kept),
+            hashes=tuple(self.hashes[k] for k in kept),
+            notes=(*self.notes, *notes),
+            recordings=tuple(rows for k in kept if isinstance(rows := self.parts[k].rows, Recording)),
+        )
 
     def split(self, share: float) -> tuple[Logs, Logs]:
         """The first ``share`` in time of every log, and the rest of it."""

@@ -8,7 +8,7 @@ from dynid.io.logs.log_file import log_path
 from dynid.pipeline.data import open_logs, open_unseen, split_data, unchanged
 from dynid.pipeline.estimate_rows import row_source
 from dynid.pipeline.log import Data, Logs
-from dynid.pipeline.options import FLOATING
+from dynid.pipeline.option_groups import FLOATING
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.validate import with_errors
 from dynid.regression.factor import factorise

@@ -107,7 +107,7 @@ class IdentificationResult:
     validation: Validation | None
     filter: Filter | None
     rows: RowPlan
-    """Which physical statement made the rows."""
+    """Equations of the rows, and how they are filtered."""
     row_error: PredictionError | None = None
     """Residual of the rows identified on."""
     row_validation: PredictionError | None = None

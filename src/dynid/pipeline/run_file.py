@@ -16,7 +16,8 @@ from dynid.files import read_limited, toml_table
 from dynid.io.logs.log_file import UrlPath, is_url, log_path
 from dynid.model.coupling import split_table
 from dynid.option_types import is_flag, kind_of, options_of
-from dynid.pipeline.options import READING, ROWS, SECTIONS, Settings, all_options
+from dynid.pipeline.option_groups import READING, ROWS, SECTIONS
+from dynid.pipeline.options import Settings, all_options
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     **{section: tuple(one.name for one in options_of(Settings, group)) for section, group in SECTIONS.items()},

@@ -15,7 +15,7 @@ from dynid.estimation.result import Outcome
 from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict
 from dynid.pipeline.file_grades import grade_files
 from dynid.pipeline.joint_grades import GOOD, USABLE, grade_joints, overall_grade
-from dynid.pipeline.options import FLOATING
+from dynid.pipeline.option_groups import FLOATING
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.signal_filter import STILL
 from dynid.validation.prediction import row_error, validate

@@ -158,6 +158,7 @@ def identify_sensor_body(
     methods: Sequence[str] = METHODS,
     constraints: Sequence[Constraint] = (),
     answer: str = "sdp",
+    weighted: bool = True,
 ) -> SensorBody:
     """The body on a force/torque sensor.
 
@@ -174,6 +175,7 @@ def identify_sensor_body(
         methods: shown side by side.
         constraints: what is known of the body, such as its mass.
         answer: the method whose body is the answer; the last one where it is not among them.
+        weighted: count the axes of the sensor by their noise in ``sdp`` and ``manifold``, rather than N and N m alike.
 
     Examples:
         >>> import dynid, numpy as np
@@ -196,6 +198,8 @@ def identify_sensor_body(
     logs = (recordings,) if isinstance(recordings, WrenchRecording) else tuple(recordings)
     if not logs:
         raise InputError("no log of a force/torque sensor was given, expected at least one")
+    if static and robot is None and any(log.angular_velocity is None for log in logs):
+        logs, filtered = tuple(at_rest(log) for log in logs), "none" if filtered == "auto" else filtered
     place = _place(logs, robot, frame)
     asked = chosen_sensor_filter(logs, robot, place) if filtered == "auto" else filtered
     how = sensor_filter(asked) if isinstance(asked, str) else asked
@@ -215,7 +219,7 @@ def identify_sensor_body(
         gravity, samples, tilted = levelled(samples, motions, robot, place, rows_of)
         notes.append(tilted)
     regression = factorise(how.rows(rows_of(samples)))
-    bodies = estimate_body(regression, methods, constraints)
+    bodies = estimate_body(regression, methods, constraints, weighted=weighted)
     findings = (
         *findings,
         *_against_known_mass(bodies, constraints, samples[0].place),
@@ -237,6 +241,12 @@ def identify_sensor_body(
     return replace(found, notes=(*notes, *_notes(found, turning)))
 
 
+def at_rest(log: WrenchRecording) -> WrenchRecording:
+    """A table of poses: one row each, in which the sensor does not turn."""
+    still = np.zeros_like(log.wrench[:, :3])
+    return log if log.angular_velocity is not None else replace(log, angular_velocity=still, angular_acceleration=still)
+
+
 def _place(logs: Sequence[WrenchRecording], robot: Robot | None, frame: str | Frame | None) -> Frame | None:
     if robot is not None:
         return frame_named(robot, frame)
@@ -247,7 +257,7 @@ def _place(logs: Sequence[WrenchRecording], robot: Robot | None, frame: str | Fr
             lacks = "angular velocity" if log.angular_velocity is None else "proper acceleration"
             raise InputError(
                 f"{log.source.path or 'the force/torque recording'} lacks the {lacks} of the sensor, expected its motion in columns "
-                "wx.. and ax.., or joint positions with --robot and --frame"
+                "wx.. and ax.., joint positions with --robot and --frame, or for a table of poses ax.. and --static"
             )
     return None
 

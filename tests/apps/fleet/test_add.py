@@ -13,7 +13,9 @@ import pytest
 from dynid.apps.fleet.add import add_to_store
 from dynid.apps.fleet.entry import Entry
 from dynid.apps.fleet.store import Store, open_store
-from dynid.errors import InputError
+from dynid.errors import InputError, TooShortError
+from dynid.io.logs.read import read_recording, write_recording
+from dynid.io.robots.read import read_robot
 from dynid.pipeline import data as logs_module
 from dynid.pipeline import partitions
 from dynid.pipeline.data import open_unseen
@@ -123,3 +125,14 @@ def test_held_out_rows_are_those_of_the_end_of_the_log(shop: Shop) -> None:
     left = [np.sum((one[late, -1] - one[late, :-1] @ beta) ** 2) / w**2 for one, w in zip(stacked, weights, strict=True)]
     np.testing.assert_allclose(entry.held_out_residual, left, rtol=1e-3)
     np.testing.assert_allclose(entry.held_out_energy, [np.sum(block[late, -1] ** 2) for block in blocks], rtol=1e-9)
+
+
+def test_a_short_log_does_not_end_an_addition(shop: Shop, copy: Store, tmp_path: Path) -> None:
+    short = tmp_path / "short.parquet"
+    recording = read_recording(shop.logs[2], read_robot(shop.urdf))
+    write_recording(recording.between(None, float(recording.time[0]) + 1.0), short)
+    found = add_to_store(shop.urdf, [short, shop.logs[2]], copy.folder, robot_id="A", day="2026-03-03")
+    assert found.logs == (str(shop.logs[2]),)
+    assert any(note.startswith("short.parquet was left out") for note in found.notes)
+    with pytest.raises(TooShortError, match="too short"):
+        add_to_store(shop.urdf, short, copy.folder, robot_id="A", day="2026-03-04")

@@ -14,7 +14,7 @@ from dynid.apps.payload.options import SENSOR, PayloadSettings
 from dynid.errors import InputError
 from dynid.excitation.options import ExciteSettings
 from dynid.option_types import flag_of, kind_of, options_of, same_option
-from dynid.pipeline.options import SENSOR as OF_RUN_ON_SENSOR
+from dynid.pipeline.option_groups import SENSOR as OF_RUN_ON_SENSOR
 from dynid.pipeline.options import Settings
 from dynid.pipeline.simulate_options import SimulateSettings
 from messages import facts

@@ -307,4 +307,4 @@ def test_a_box_that_the_data_contradict_is_left_out_and_named(truth: Robot, data
 def test_a_robot_without_shapes_has_no_boxes_and_a_note() -> None:
     boxes, notes = boxes_of(planar_2r())
     assert boxes == ()
-    assert notes[0].startswith("no link is kept in the box around its shapes: robot 'planar_2r'")
+    assert notes[0].startswith("Shape limits are not used: robot 'planar_2r'")

@@ -245,9 +245,13 @@ def test_auto_takes_the_model_that_is_true_and_not_a_richer_one():
         assert choice.model == model, errors
         assert errors[model] <= 1.01 * min(errors.values())
         assert choice.robot.effects[-1] == Armature()  # other effects stay
-        assert (
-            f"friction '{model}' was chosen: the simplest model that predicts held-out blocks of time" in choice.notes()[0]
+        other = (
+            f"linear {100.0 * errors['linear']:.2g} %"
+            if model != "linear"
+            else min(set(errors) - {"linear"}, key=errors.get)
         )
+        note = choice.notes()[0]
+        assert note.startswith(f"Friction model: {model} (held-out error {100.0 * errors[model]:.2g} %; {other}"), note
 
 
 def test_cross_validation_judges_rows_it_did_not_fit():

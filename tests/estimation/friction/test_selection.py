@@ -55,7 +55,7 @@ def test_auto_says_what_it_chose_against(bench: Bench) -> None:
     errors = {trial.model: np.linalg.norm(trial.rmse / noise) for trial in found.friction_choice.trials}
     assert errors[found.friction_choice.model] <= 1.1 * min(errors.values())
     assert errors[found.friction_choice.model] < 0.8 * errors["linear"]  # the simulated sign turns over 0.01 rad/s
-    assert any("held-out blocks of time" in note for note in found.notes)
+    assert any("Friction model: " in note for note in found.notes)
 
 
 def test_friction_anew_on_an_old_run(bench: Bench, run) -> None:

@@ -15,7 +15,7 @@ from dynid.cli.console import Stages, show, show_json, show_note, show_table
 from dynid.cli.schema import AsJson, LogFiles, RobotFile, UnseenLogs, Verbose, takes_options
 from dynid.cli.screen import Screen
 from dynid.option_types import options_of
-from dynid.pipeline.options import READING
+from dynid.pipeline.option_groups import READING
 
 if TYPE_CHECKING:
     from dynid.apps.actuators.identify import ActuatorRun
@@ -46,6 +46,7 @@ def actuators(
     Example: [bold]dynid actuators go2.xml log.parquet --kp 20 --kd 1.5 --delay auto --split 0.65 --export mjcf,isaac[/bold]
     """
     from dynid.apps.actuators.identify import identify_actuators
+    from dynid.apps.actuators.notes import motor_notes
 
     settings = ActuatorSettings(**given)
     forms = _forms(export)
@@ -55,7 +56,7 @@ def actuators(
     if json:
         show_json(run.as_json() | written)
         return
-    notes = [*run.notes, *written.get("export_notes", ())]
+    notes = [*motor_notes(run), *run.notes, *written.get("export_notes", ())]
     if "mujoco_rollout" in written:
         proof = written["mujoco_rollout"]
         notes.insert(
@@ -110,8 +111,6 @@ def _rollout(run: ActuatorRun) -> str:
 
 
 def _rows(run: ActuatorRun) -> list[list[str]]:
-    from dynid.apps.actuators.model import SYMBOL_OF
-
     def cell(found: tuple[float, float] | None) -> str:
         if found is None:
             return "-"
@@ -119,7 +118,7 @@ def _rows(run: ActuatorRun) -> list[list[str]]:
         return f"{value:.4g}" if sigma == 0.0 else f"{value:.4g} ({sigma:.1g})"
 
     return [
-        [name, *(cell(run.value(j, symbol)) for symbol in SYMBOL_OF.values())]
+        [name, *(cell(run.value(j, symbol)) for symbol in run.words.values())]
         for j, name in enumerate(run.robot.joint_names)
     ]
 
@@ -135,12 +134,10 @@ def _apart(run: ActuatorRun) -> list[tuple[str, str, str]]:
 
 
 def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -> None:
-    from dynid.apps.actuators.model import SYMBOL_OF
-
     delay, screen = run.as_json()["delay_s"], Screen()
     screen.line(f"{_rollout(run)}; delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)", "title")
     screen.line(run.verdict.sentence, most=4)
-    screen.table(["joint, value (sigma)", *SYMBOL_OF], _rows(run))
+    screen.table(["joint, value (sigma)", *run.words], _rows(run))
     screen.findings(_apart(run))
     for note in notes:
         screen.remark(note)
@@ -150,12 +147,10 @@ def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -
 
 
 def _show_table(run: ActuatorRun, notes: Sequence[str]) -> None:
-    from dynid.apps.actuators.model import SYMBOL_OF
-
     for _, what, experiment in _apart(run):
         show(what)
         show(f"  to separate: {experiment}")
-    show_table(["joint", *SYMBOL_OF], _rows(run), "value (standard deviation)")
+    show_table(["joint", *run.words], _rows(run), "value (standard deviation)")
     found = run.as_json()
     parts = [part for part in ("identification", "validation") if found["rollout"][part] is not None]
     table = [[name, *(f"{errors[part]:.5f}" for part in parts)] for name, errors in found["models"].items()]

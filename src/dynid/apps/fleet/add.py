@@ -20,6 +20,7 @@ from dynid.io.logs.paths import log_paths
 from dynid.model.robot import Robot
 from dynid.pipeline.data import open_unseen
 from dynid.pipeline.identify import identify
+from dynid.pipeline.log import Logs
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.validate import UNLIKE, misread_logs
@@ -130,7 +131,7 @@ def add_to_store(
             assert opened is not None
             return Added(place, key, None, (), skipped, (), False, time.perf_counter() - started)
         tell("making triangles")
-        entry, channels, notes, warnings = _entry_of_logs(run, new, key, settings)
+        entry, channels, found, warnings = _entry_of_logs(run, new, key, settings)
         if opened is None:
             opened = create_store(place, run, channels)
         elif not all(own.matches(other) for own, other in zip(opened.channels, channels, strict=True)):
@@ -142,9 +143,9 @@ def add_to_store(
         place,
         key,
         file,
-        tuple(str(path) for path in new),
+        found.paths,
         skipped,
-        notes,
+        found.notes,
         not exists,
         time.perf_counter() - started,
         warnings,
@@ -190,14 +191,15 @@ def keys_from_names(paths: Sequence[Path], pattern: str) -> dict[tuple[str, str,
 
 def _entry_of_logs(
     run: IdentificationResult, paths: Sequence[Path], key: Key, settings: Settings
-) -> tuple[Entry, Any, tuple[str, ...], tuple[str, ...]]:
-    """The logs filtered as the store's run was, as an entry; with the channels of its triangles, notes and warnings on the logs.
+) -> tuple[Entry, Any, Logs, tuple[str, ...]]:
+    """The logs filtered as the store's run was, as an entry; with the channels of its triangles, the logs used and warnings on them.
 
     The triangles show at no cost how far logs are from the store's run, and only logs that are far are checked.
     """
-    found = open_unseen(run.robot, paths, settings)
+    found = open_unseen(run.robot, paths, settings).without_short()
     factors = factor_found(run, found, engine_from(settings.engine), settings.max_rows)
-    logs = [(path.name, digest) for path, digest in zip(paths, found.hashes, strict=True)]
+    names = {str(path): path.name for path in paths}
+    logs = [(names[path], digest) for path, digest in found.files]
     channels = [factor.channel for factor in factors.regression.factors]
     error = row_error_of(factors.regression, run.estimate).relative_error
     warnings: tuple[str, ...] = ()
@@ -207,7 +209,7 @@ def _entry_of_logs(
             "robot or another unit; 'dynid data' with the same flags looks into a log"
         )
         warnings = misread_logs(run, found.recordings, loaded=True) or (unlike,)
-    return make_entry(key, logs, factors, run.estimate.base), channels, found.notes, warnings
+    return make_entry(key, logs, factors, run.estimate.base), channels, found, warnings
 
 
 def _sorted_out(store: Store | None, paths: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:

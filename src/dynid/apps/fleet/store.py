@@ -38,7 +38,8 @@ from dynid.model.effects import effect_to_dict
 from dynid.model.robot import Robot
 from dynid.option_types import flag_of, kind_of, options_of
 from dynid.pipeline.folder import load_result, save_result, versions
-from dynid.pipeline.options import MODEL, READING, ROWS, WORK, Settings
+from dynid.pipeline.option_groups import MODEL, READING, ROWS, WORK
+from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.robot_setup import described_robot
 from dynid.regression.base import BaseReduction

@@ -12,9 +12,10 @@ from dynid.cli.console import Stages, check_max_error, percent, say, show, show_
 from dynid.cli.help import TwoFloors
 from dynid.cli.schema import AsJson, LogFiles, RobotFile, Verbose, takes_options, takes_quiet
 from dynid.cli.screen import Screen
-from dynid.errors import InputError
+from dynid.errors import InputError, TooShortError
 from dynid.option_types import options_of
-from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, WORK, Settings
+from dynid.pipeline.option_groups import ESTIMATION, MODEL, READING, ROWS, WORK
+from dynid.pipeline.options import Settings
 
 if TYPE_CHECKING:
     from dynid.apps.fleet.add import Added
@@ -128,20 +129,29 @@ def add(
             raise InputError("--pattern takes robot and day from the names of the logs: leave --robot-id and --day out")
         named = keys_from_names(log_paths(logs), pattern)
         groups = [(own, when, conditions | dict(more), paths) for (own, when, more), paths in named.items()]
-    found = []
+    found: list[Added] = []
+    short: list[TooShortError] = []
     with Stages(quiet=json) as stages:
         for own, when, conditions_of_log, paths in groups:
-            found.append(
-                add_to_store(
+            try:
+                added = add_to_store(
                     robot, paths, to, robot_id=own, day=when, condition=conditions_of_log, tell=stages.tell, **(given or {})
                 )
-            )
+            except TooShortError as error:  # one short log must not end an addition of many
+                short.append(error)
+            else:
+                found.append(added)
+    if not found:
+        raise short[0]
     if json:
         records = [one.summary() for one in found]
-        show_json(records[0] | ({"additions": records} if pattern is not None else {}))
+        left_out = {"additions": records, "too_short": [str(one) for one in short]} if pattern is not None else {}
+        show_json(records[0] | left_out)
         return
     for one in found:
         _show_added(one)
+    for one_short in short:
+        show_warning(f"left out: {one_short}")
 
 
 def _show_added(found: Added) -> None:

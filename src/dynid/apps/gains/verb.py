@@ -14,7 +14,8 @@ from dynid.cli.schema import AsJson, LogFiles, own_options, takes_options
 from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.option_types import flag_of, options_of
-from dynid.pipeline.options import READING, ROWS, Settings
+from dynid.pipeline.option_groups import READING, ROWS
+from dynid.pipeline.options import Settings
 
 if TYPE_CHECKING:
     from dynid.apps.gains.problem import DriveGains

@@ -15,7 +15,8 @@ from dynid.apps.online.options import OnlineSettings
 from dynid.cli.console import say, show, show_failure, show_table
 from dynid.cli.schema import AsJson, RobotFile, own_options, takes_options
 from dynid.option_types import options_of
-from dynid.pipeline.options import MODEL, READING, ROWS, Settings
+from dynid.pipeline.option_groups import MODEL, READING, ROWS
+from dynid.pipeline.options import Settings
 
 NOT_HERE = (
     "friction",

@@ -21,8 +21,9 @@ from dynid.option_types import (
     options_of,
     same_option,
 )
-from dynid.pipeline.options import READING, TORQUE, WRENCH, Reading, Settings
-from dynid.pipeline.options import SENSOR as OF_RUN_ON_SENSOR
+from dynid.pipeline.option_groups import READING, TORQUE, WRENCH, Reading
+from dynid.pipeline.option_groups import SENSOR as OF_RUN_ON_SENSOR
+from dynid.pipeline.options import Settings
 
 if TYPE_CHECKING:
     from dynid.pipeline.result import IdentificationResult

@@ -17,7 +17,7 @@ from dynid.cli.schema import AsJson, takes_options
 from dynid.cli.screen import Screen
 from dynid.errors import InputError, UnknownNameError
 from dynid.option_types import options_of
-from dynid.pipeline.options import READING
+from dynid.pipeline.option_groups import READING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

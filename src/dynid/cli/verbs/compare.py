@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,7 +25,14 @@ from dynid.cli.schema import (
 )
 from dynid.cli.screen import Row, Screen
 from dynid.option_types import options_of
-from dynid.pipeline.options import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
+from dynid.pipeline.option_groups import ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK
+from dynid.pipeline.options import Settings
+
+if TYPE_CHECKING:
+    from dynid.pipeline.compare import MethodResult
+
+MOST_LOGS, MOST_METHODS = 12, 5
+"""Logs, and the best methods on each, that the screen lists; JSON has all."""
 
 
 @takes_options(
@@ -43,7 +51,7 @@ def compare(
     json: AsJson = False,
     given: dict[str, Any] | None = None,
 ) -> None:
-    """Every estimator on the same rows: error on identification and validation data, physical consistency, time.
+    """Every estimator on the same rows: error on identification and validation data and on each log, physical consistency, time.
 
     Without unseen logs each log is split: the first 65 % identify, the rest validates.
 
@@ -81,6 +89,7 @@ def compare(
     ]
     header = ("method", "known", "unseen", "", "links consistent", "base values", "seconds", "outcome")
     screen.table(header, shown, text=(0, 4, 5, 7), most=len(shown))
+    _log_table(screen, sorted(found, key=lambda one: errors.get(one.method, float("inf"))))
     sentences = [f"{one.method}: {one.sentence}" for one in found if one.sentence]
     for one in found:
         if one.refusal and not verbose:
@@ -93,6 +102,19 @@ def compare(
     screen.show()
     for text in sentences if verbose else ():
         show(text)
+
+
+def _log_table(screen: Screen, found: Sequence[MethodResult]) -> None:
+    """Errors log by log, one column for each method, where there is more than one log."""
+    known = [one for one in found if one.logs][:MOST_METHODS]
+    names = list(dict.fromkeys((log.data, log.log) for one in known for log in one.logs))
+    if len({log for _, log in names}) < 2:
+        return
+    errors = {(one.method, log.data, log.log): log.relative_error for one in known for log in one.logs}
+    rows: list[Row] = [
+        (Path(log).name, data, *(percent(errors.get((one.method, data, log))) for one in known)) for data, log in names
+    ]
+    screen.table(("log", "data", *(one.method for one in known)), rows, text=(0, 1), most=MOST_LOGS)
 
 
 def compare_runs(

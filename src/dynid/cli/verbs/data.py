@@ -19,7 +19,8 @@ from dynid.cli.schema import AsJson, LogFiles, RobotFile, Verbose, takes_options
 from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.option_types import options_of
-from dynid.pipeline.options import MODEL, READING, Settings
+from dynid.pipeline.option_groups import MODEL, READING
+from dynid.pipeline.options import Settings
 
 if TYPE_CHECKING:
     from dynid.finding import DataCheck

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dynid.cli.console import percent, say, show, show_json, show_note, show_table
+from dynid.cli.console import percent, say, show_json
 from dynid.cli.schema import AsJson, Output, Seed
+from dynid.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from dynid.pipeline.demo import Demo
 
 
 def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = False) -> None:
@@ -17,41 +22,56 @@ def demo(output: Output = Path("dynid_demo"), seed: Seed = 0, json: AsJson = Fal
     from dynid.pipeline.demo import run_demo
 
     result = run_demo(output, seed=seed, say=say)
-    found = result.run.estimate
     if json:
         summary = result.run.summary()
         show_json(
             summary
             | {
                 "files": [str(path) for path in result.files],
-                "parity": max(item.parity for item in result.exported),
+                "parity": max(item.parity for item in result.exported if item.parity == item.parity),
                 "torque_gap": {"before": result.torque_gap_before, "after": result.torque_gap_after},
                 "against_truth": asdict(result.against_truth),
                 "report": None if result.report is None else str(result.report),
             }
         )
         return
-    rows = [
-        (name, *(f"{value:.4g}" for value in row))
-        for name, row in zip(result.run.robot.joint_names, result.friction, strict=True)
-    ]
-    show_table(("joint", "viscous, true", "found", "Coulomb, true", "found"), rows, "Friction (simulated)")
-    show()
-    for note in result.run.notes:
-        show_note(note)
-    unseen = result.run.validation
+    _show_screen(result)
+
+
+def _show_screen(result: Demo) -> None:
+    """How close the model came to the simulated robot, whose values are known here."""
+    run, truth, screen = result.run, result.against_truth, Screen()
+    unseen, found = run.validation, run.estimate
     assert unseen is not None
-    show(f"{found.rank} of {found.base.n_base} base parameters determined, condition number {found.condition_number:.4g}")
-    show(f"unseen simulated log: error {percent(unseen.relative_error)}, raw torque {percent(unseen.relative_error_raw)}")
-    show(
-        f"torque against the true robot on random states: off by {percent(result.torque_gap_before)} with the description, "
-        f"by {percent(result.torque_gap_after)} with the identified model"
+    screen.line(
+        f"model identified: predicts another simulated log to {percent(unseen.relative_error)} (raw torque "
+        f"{percent(unseen.relative_error_raw)})",
+        "title",
     )
-    truth = result.against_truth
-    show(
-        f"{truth.n_friction} values of friction and rotor inertia: off by {percent(truth.median)} in the median, by "
-        f"{percent(truth.largest)} at most ({truth.where}); {truth.inside} of {truth.n_intervals} intervals of 95 % hold the truth"
+    screen.line(
+        f"torque against the true robot on random states: description {percent(result.torque_gap_before)}, identified model "
+        f"{percent(result.torque_gap_after)}"
     )
-    for item in result.exported:
-        show(f"exported {item.path}, reloads with a torque difference of {item.parity:.1e}")
-    show(f"report: {result.report}")
+    screen.line(
+        f"friction and rotor inertia: {percent(truth.median)} from the truth in the median, {percent(truth.largest)} at most "
+        f"({truth.where}); the truth is in {truth.inside} of {truth.n_intervals} intervals of 95 %"
+    )
+    screen.line(
+        f"{found.rank} of {found.base.n_base} base parameters determined, condition number {found.condition_number:.3g}"
+    )
+    rows = [
+        (name, *(f"{value:.4g}" for value in row)) for name, row in zip(run.robot.joint_names, result.friction, strict=True)
+    ]
+    screen.table(("friction of joint", "viscous, true", "found", "Coulomb, true", "found"), rows)
+    parity = [item.parity for item in result.exported if item.parity == item.parity]  # a table for papers is not reloaded
+    names = ", ".join(item.path.suffix.lstrip(".") for item in result.exported)
+    screen.line(f"exported: {names}; {len(parity)} files reloaded, largest torque difference {max(parity):.1e}")
+    for note in run.notes:
+        screen.remark(note)
+    screen.last(f"report: {result.report}")
+    if result.report is not None:
+        folder = result.report.parent
+        screen.last(
+            f"next: dynid identify {folder.parent}/arm.urdf {folder.parent}/identification_log.parquet -o run, or your own files"
+        )
+    screen.show("the report")

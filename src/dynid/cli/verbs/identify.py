@@ -37,7 +37,8 @@ from dynid.cli.schema import (
     takes_options,
 )
 from dynid.option_types import options_of
-from dynid.pipeline.options import BASE, ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK, Settings
+from dynid.pipeline.option_groups import BASE, ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK
+from dynid.pipeline.options import Settings
 
 if TYPE_CHECKING:
     from dynid.finding import FileGrade
@@ -299,13 +300,13 @@ def show_consistency(run: IdentificationResult) -> None:
     if verdict is None:
         return
     words = {
-        "bodies": "yes, the links of the model prove it",
-        "certificate": "yes, proven by consistent links that have them",
-        "direction": "no, proven, see the notes",
+        "bodies": "yes",
+        "certificate": "yes, other links than those of the model prove it",
+        "direction": "no, see the notes",
         "": "not decided, see the notes",
     }
-    matrix = f"; {verdict.inertia_matrix}" if verdict.inertia_matrix else ""
-    show(f"base values that a robot can have ({verdict.condition} condition): {words[verdict.proof]}{matrix}")
+    matrix = f" ({verdict.inertia_matrix})" if verdict.inertia_matrix else ""
+    show(f"base values physically possible: {words[verdict.proof]}{matrix}")
 
 
 def _show_coefficients(run: IdentificationResult) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json, show_note
+from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json, wants_notes
 from dynid.cli.schema import AsJson, Output, RobotFile, takes_options
+from dynid.cli.screen import fold
 from dynid.errors import InputError
 from dynid.excitation.options import ExciteSettings
 from dynid.option_types import options_of
@@ -119,7 +120,8 @@ def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
         )
     show("")
     for note in found.notes:
-        show_note(note)
+        if wants_notes():
+            show("\n".join(fold(f"note: {note}", most=4)))
     for name in files:
         show(f"written: {name}")
 

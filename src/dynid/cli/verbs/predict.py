@@ -10,7 +10,8 @@ import typer
 from dynid.cli.console import percent, show, show_json
 from dynid.cli.schema import AsJson, LogFiles, takes_options
 from dynid.option_types import options_of
-from dynid.pipeline.options import READING, Settings
+from dynid.pipeline.option_groups import READING
+from dynid.pipeline.options import Settings
 
 
 @takes_options(options_of(Settings, READING))

@@ -15,7 +15,8 @@ from dynid.cli.schema import AsJson, LogFiles, Verbose, takes_options
 from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.option_types import options_of
-from dynid.pipeline.options import FLOATING, READING, ROWS, WORK, Settings
+from dynid.pipeline.option_groups import FLOATING, READING, ROWS, WORK
+from dynid.pipeline.options import Settings
 
 if TYPE_CHECKING:
     from dynid.validation.prediction import PredictionError, Validation

@@ -119,12 +119,6 @@ class Feasibility:
         return self.decision == "boundary"
 
     @property
-    def links_in_conflict(self) -> tuple[int, ...]:
-        """Numbers of the links whose consistency takes part in the conflict, heaviest first."""
-        names = (label.removeprefix(CONSISTENCY) for label in self.conflicts if label.startswith(CONSISTENCY))
-        return tuple(int(name) for name in names if name.isdigit())
-
-    @property
     def certificate(self) -> Parameters | Array:
         """The consistent parameters that prove the verdict, or the separating direction."""
         found = self.standard if self.feasible else self.direction
@@ -168,12 +162,12 @@ class Feasibility:
 
     @property
     def inertia_matrix(self) -> str:
-        """The share of random positions with a positive definite inertia matrix, in words; empty where it was not looked at."""
+        """In how many random positions the inertia matrix is positive definite, in words; empty where it was not looked at."""
         found = self.mass_matrix
         if found is None:
             return ""
-        share = 100.0 * found.positive_share
-        return f"M(q) is positive definite at {share:.4g} % of {found.n_positions} random positions"
+        good = round(found.positive_share * found.n_positions)
+        return f"mass matrix positive definite in {good} of {found.n_positions} test poses"
 
     def with_link_names(self, links: Sequence[str]) -> Feasibility:
         """The same with links in conflict by name, those of the numbers from 1."""

@@ -9,8 +9,8 @@
     euclidean   1/2 || phi - phi_0 ||^2
     scaled      1/2 || D^-1 (phi - phi_0) ||^2
     entropic    1/2 sum_k [ tr(P_0k^-1 P_k) - log det(P_0k^-1 P_k) - 4 ]
-    auto        entropic, around the nearest consistent body where a link of the description is none; where no link has
-                inertials 1/2 || phi - phi_0 ||^2 of the links. Friction and rotor inertia are never pulled.
+    auto        entropic; if a link of the description is not physically possible, the nearest possible one is phi_0k; where no link
+                has inertials 1/2 || phi - phi_0 ||^2 of the links. Friction and rotor inertia are never pulled.
 
 Where an offset of torque acts like the weight of bodies, ``x_c`` has the smallest offset, and the prior ``auto`` keeps it there: what of
 offsets is free (:class:`~dynid.estimation.linear.OffsetPreference`) costs ``SMALL_OFFSETS^2`` per mean square torque of its joint. It has

@@ -144,10 +144,10 @@ def boxes_of(robot: Robot) -> tuple[tuple[DensityInBox, ...], tuple[str, ...]]:
     try:
         boxes, missing = body_boxes(robot)
     except InputError as error:
-        return (), (f"no link is kept in the box around its shapes: {error}",)
+        return (), (f"Shape limits are not used: {error}.",)
     notes: tuple[str, ...] = ()
     if missing:
-        notes = (f"links that are not kept in a box around their shapes, because they have none: {', '.join(missing)}",)
+        notes = (f"Shape limits are not used for links without shapes: {', '.join(missing)}.",)
     return tuple(DensityInBox(link, lower, upper) for link, (lower, upper) in boxes.items()), notes
 
 

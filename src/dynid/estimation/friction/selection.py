@@ -205,17 +205,22 @@ class FrictionChoice:
         numbers, moves = nonlinear_parameters(fitted)
         return cls(fitted.tuned, model, numbers=numbers, moves=moves, misfit=misfit_moves(fitted), **more)
 
+    def _in_words(self) -> str:
+        """The error of the model on held-out blocks beside that of the linear one, or of the best other where it is the linear one."""
+        errors = {trial.model: trial.error for trial in self.trials}
+        own = errors.pop(self.model, None)
+        other = "linear" if "linear" in errors else min(errors, key=lambda name: errors[name], default="")
+        told = [f"held-out error {100.0 * own:.2g} %"] if own is not None else []
+        told += [f"{other} {100.0 * errors[other]:.2g} %"] if other else []
+        return f"Friction model: {self.model} ({'; '.join(told)})."
+
     def notes(self) -> tuple[str, ...]:
         """What was chosen and against what."""
         notes = []
         if self.reason:
             notes.append(f"friction '{self.model}' was taken: {self.reason}")
         elif self.trials:
-            errors = ", ".join(f"{trial.model} {100.0 * trial.error:.3g} %" for trial in self.trials)
-            notes.append(
-                f"friction '{self.model}' was chosen: the simplest model that predicts held-out blocks of time as well as the best, "
-                f"each joint in units of its own noise; error of all torque: {errors}"
-            )
+            notes.append(self._in_words())
         if self.joints:
             own = ", ".join(f"{joint} {model}" for joint, model in self.joints.items())
             notes.append(f"joints with a friction model of their own, which predicts them better: {own}")

@@ -185,7 +185,7 @@ def _urdf_solids(path: Path, looks: bool, package_dirs: Sequence[str | Path] | N
     if not looks and root.find("link/collision") is None:
         raise InputError(f"{where} has no <collision> element, so there are no shapes to keep apart")
     if looks and not tag:
-        raise InputError(f"{where} describes no shapes of links")
+        raise InputError(f"{where} has no link shapes")
     tag = tag if looks else "collision"
     notes: list[str] = []
     solids: list[Solid] = []
