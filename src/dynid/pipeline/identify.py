@@ -18,6 +18,7 @@ from dynid.finding import DataCheck
 from dynid.io.logs.paths import LogInputs, log_paths
 from dynid.model.robot import Robot
 from dynid.pipeline.data import (
+    FloatingLogError,
     SensorLogError,
     check_data,
     check_settings,
@@ -90,6 +91,8 @@ def identify(
             result = _identify_robot(robot, paths, settings, unseen, progress)
         except SensorLogError:  # the joints of the robot move a sensor
             result = identify_wrench(robot, paths, settings, unseen, progress)
+        except FloatingLogError:  # its base moves
+            result = _identify_floating(robot, paths, settings, unseen, progress)
         tell("judging the model")
         result = with_verdict(result)
     give_back()
@@ -102,10 +105,9 @@ def _identify_robot(
     """The path of a robot's inputs: logs or poses, given coefficients, or friction alone beside fixed bodies."""
     if robot is None:
         raise SensorLogError("no robot was given, expected logs of a force/torque sensor")
-    from dynid.pipeline.identify_floating import identify_floating, is_floating  # they load what other runs do not need
-
-    if is_floating(robot, paths, settings):
-        return identify_floating(robot, paths, settings, unseen, progress)
+    feet = settings.feet or settings.flat_feet or settings.force_frames
+    if settings.floating or (settings.floating is None and (feet or (isinstance(robot, Robot) and robot.floating))):
+        return _identify_floating(robot, paths, settings, unseen, progress)
     given = without_search(settings)
     model = described_robot(robot, given)
     check_settings(settings, model, unseen)
@@ -117,6 +119,15 @@ def _identify_robot(
         return refit_from_settings(model, paths, settings, unseen, progress)
     progress("reading the logs")
     return identify_logs(read_data(model, paths, given, unseen), settings, progress)
+
+
+def _identify_floating(
+    robot: Robot | str | Path | None, paths: list[Path], settings: Settings, unseen: list[Path], progress: Tell
+) -> IdentificationResult:
+    from dynid.pipeline.identify_floating import identify_floating  # it loads what other runs do not need
+
+    assert robot is not None  # without one, logs are those of a sensor
+    return identify_floating(robot, paths, settings, unseen, progress)
 
 
 def identify_logs(data: Data, settings: Settings, progress: Tell) -> IdentificationResult:

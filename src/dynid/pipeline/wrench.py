@@ -210,10 +210,7 @@ def identify_sensor_body(
     alone = turning < STILL_RAD_S if static is None else static
     rows_of = partial(WrenchRows, offsets=offsets, drift=drift, static=alone)
     gravity = None if robot is None else robot.gravity
-    findings = check_sensor(samples, motions, gravity)
-    for finding in findings:
-        if finding.level == "error":
-            raise InputError(f"{finding.what}; {finding.remedy}")
+    findings = _without_errors(check_sensor(samples, motions, gravity))
     notes = [note for one in samples for note in one.notes]
     if tilt:
         gravity, samples, tilted = levelled(samples, motions, robot, place, rows_of)
@@ -245,6 +242,14 @@ def at_rest(log: WrenchRecording) -> WrenchRecording:
     """A table of poses: one row each, in which the sensor does not turn."""
     still = np.zeros_like(log.wrench[:, :3])
     return log if log.angular_velocity is not None else replace(log, angular_velocity=still, angular_acceleration=still)
+
+
+def _without_errors(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings on logs; one that no body can be estimated with is refused."""
+    for finding in findings:
+        if finding.level == "error":
+            raise InputError(f"{finding.what}; {finding.remedy}")
+    return findings
 
 
 def _place(logs: Sequence[WrenchRecording], robot: Robot | None, frame: str | Frame | None) -> Frame | None:
