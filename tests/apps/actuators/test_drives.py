@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from cli_program import app
 from dynid.apps.actuators.drives import motor_constants
 from dynid.apps.actuators.identify import identify_actuators
 from dynid.apps.actuators.options import EFFECTS, LOAD, ActuatorSettings
@@ -73,6 +75,27 @@ def test_deviations_of_kt_and_resistance_are_those_of_draws() -> None:
     assert found["kt"] == pytest.approx((0.4, float(np.std(kd / kp))), rel=0.02)
     assert found["resistance"] == pytest.approx((4.0, float(np.std(kd / kp**2))), rel=0.02)
     assert motor_constants(0.1, 0.001, spread) is None  # not told from zero
+
+
+def test_files_that_cannot_hold_a_voltage_are_refused_before_the_logs_are_read(tmp_path: Path) -> None:
+    robot = tmp_path / "robot.urdf"
+    robot.write_text(URDF)
+    log = servo_log(tmp_path / "log.csv", 1.0, 0, seconds=1.5)
+    called = CliRunner().invoke(app, ["actuators", str(robot), str(log), "--motor", "voltage", "--export", "mjcf"])
+    assert isinstance(called.exception, InputError)
+    assert "--export has no file that holds drives of --motor voltage" in str(called.exception)
+    assert not list(tmp_path.glob("actuators*"))
+
+
+def test_screen_and_report_name_the_motor(tmp_path: Path) -> None:
+    robot = tmp_path / "robot.urdf"
+    robot.write_text(URDF)
+    log = servo_log(tmp_path / "log.csv", 1.0, 0, seconds=3.0)
+    asked = ["--motor", "voltage", "--kp-unit", "0.002", "--delay", "0", "--report", "-o", str(tmp_path / "out")]
+    called = CliRunner().invoke(app, ["actuators", str(robot), str(log), *asked])
+    assert called.exit_code == 0, called.output
+    assert "motor of joint 1, at the joint: kt 0.3" in called.output
+    assert "kt / R N m/V" in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.apps.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem
+from dynid.apps.actuators.model import LOAD_SYMBOLS, ActuatorLog, ActuatorModel, ActuatorProblem
 from dynid.apps.actuators.output_error import OutputError
 from dynid.apps.actuators.separability import Separability
 from dynid.estimation.constraints.symmetry import proposed_symmetry
@@ -91,7 +91,7 @@ def answer_notes(
 
 
 def motor_notes(run: ActuatorRun) -> tuple[str, ...]:
-    """Motor constant and resistance of joints that are driven by voltage."""
+    """Motor constant and resistance of joints that are driven by voltage, and friction under load where it was asked for."""
     notes = []
     for j, name in enumerate(run.robot.joint_names):
         found = run.motor(j)
@@ -100,6 +100,10 @@ def motor_notes(run: ActuatorRun) -> tuple[str, ...]:
             notes.append(
                 f"motor of joint {name}, at the joint: kt {kt:.3g} ({kt_sigma:.1g}) N m/A, R {ohm:.3g} ({ohm_sigma:.1g}) ohm"
             )
+        words = ((word, run.value(j, symbol)) for word, symbol in run.words.items() if symbol in LOAD_SYMBOLS)
+        told = ", ".join(f"{word} {pair[0]:.3g} ({pair[1]:.1g})" for word, pair in words if pair is not None)
+        if told:
+            notes.append(f"friction of joint {name} under load: {told}")
     return tuple(notes)
 
 

@@ -14,6 +14,7 @@ from dynid.apps.actuators.options import ASKED, CONTROL, ActuatorSettings
 from dynid.cli.console import Stages, show, show_json, show_note, show_table
 from dynid.cli.schema import AsJson, LogFiles, RobotFile, UnseenLogs, Verbose, takes_options
 from dynid.cli.screen import Screen
+from dynid.errors import InputError
 from dynid.option_types import options_of
 from dynid.pipeline.option_groups import READING
 
@@ -50,6 +51,10 @@ def actuators(
 
     settings = ActuatorSettings(**given)
     forms = _forms(export)
+    if forms and settings.motor == "voltage":
+        raise InputError(
+            "--export has no file that holds drives of --motor voltage; leave it out: --json prints their numbers"
+        )
     with Stages(json) as stages:
         run = identify_actuators(robot, logs, settings, validate_on=validate or (), tell=stages.tell)
         written = _written(run, forms, output, report)
@@ -134,10 +139,12 @@ def _apart(run: ActuatorRun) -> list[tuple[str, str, str]]:
 
 
 def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -> None:
+    from dynid.apps.actuators.model import SYMBOL_OF
+
     delay, screen = run.as_json()["delay_s"], Screen()
     screen.line(f"{_rollout(run)}; delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)", "title")
     screen.line(run.verdict.sentence, most=4)
-    screen.table(["joint, value (sigma)", *run.words], _rows(run))
+    screen.table(["joint, value (sigma)", *SYMBOL_OF], [row[: 1 + len(SYMBOL_OF)] for row in _rows(run)])
     screen.findings(_apart(run))
     for note in notes:
         screen.remark(note)
