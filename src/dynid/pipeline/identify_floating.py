@@ -111,7 +111,7 @@ def identify_floating(
     tell("reading the logs")
     logs, known, unseen = _read_logs(setup, paths, validate_on, settings)
     choice, trials = choose_floating_filter(setup, known, settings, tell)
-    setup, base_notes = without_poor_base(setup, known, choice)
+    setup, base_notes = without_poor_base(setup, known, choice, settings)
     setup, radius_notes = with_radius(setup, known, choice, settings, tell)
     checks = tuple(check_floating_log(setup, log, choice) for log in logs)
     setup = _with_filter(setup, choice)
