@@ -64,6 +64,7 @@ ON_RUNS: dict[str, tuple[object, ...]] = {
     "validate with a filter": ("validate", "RUN", "log3.csv", "--cutoff-hz", 8),
     "validate a stream": ("validate", "RUN", "log3.csv", "--stream", "on"),
     "validate sensor": ("validate", "RUN", "sensor2.csv"),
+    "predict": ("predict", "RUN", "log3.csv", "-o", "predicted.parquet"),
     "validate and replay": ("validate", "RUN", "log3.csv", "--cutoff-hz", 8, "--replay"),
     **{f"validate {rows}": ("validate", "RUN", "log3.csv", "--rows", rows) for rows in row_kinds()},
     **{f"export {name}": ("export", "RUN", "--to", name, "-o", "models") for name in (*FORMATS, *FORMS)},

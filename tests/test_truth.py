@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -215,3 +216,26 @@ def test_a_log_gets_the_verdict_it_deserves(truth: Any, tmp_path: Path, name: st
     if case.healthy:
         assert found["deserved"] == "good"
     assert found["given"] == found["deserved"]
+
+
+@pytest.mark.slow
+def test_intervals_of_a_delay_hold_it(truth: Any, tmp_path: Path) -> None:
+    """Ten logs, each as it is and with torque two samples late: the friction of none is known."""
+    held = []
+    for robot in ("planar2", "rail"):
+        for friction in ("linear", "smooth", "stribeck", "load", "dahl"):
+            experiment = truth.cases.carry_out(truth.cases.Case(robot, "in family", "healthy", friction))
+            described, log = truth.cases.write_files(experiment, tmp_path)
+            table = np.loadtxt(log, delimiter=",", skiprows=1)
+            late, n = table.copy(), (table.shape[1] - 1) // 2
+            late[2:, 1 + n :] = table[:-2, 1 + n :]
+            for true_ms, rows in ((0.0, table), (10.0, late)):
+                arrays = {"t": rows[:, 0], **{f"q{k + 1}": rows[:, 1 + k] for k in range(n)}}
+                arrays |= {f"tau{k + 1}": rows[:, 1 + n + k] for k in range(n)}
+                run = dynid.identify(described, arrays, dynid.Settings(split=0.65, torque_delay="auto", method="ols"))
+                (told,) = [note for note in run.notes if "later than position" in note]
+                low, high = map(float, re.search(r"95 %: (\S+) to (\S+) ms", told).groups())
+                held.append(low <= true_ms <= high)
+                assert high - low < 6.0, told
+    assert len(held) == 20
+    assert sum(held) >= 18, held

@@ -152,7 +152,7 @@ def test_export_reloads_with_the_same_torque(run_folder: Path, tmp_path: Path) -
 def test_export_to_an_unknown_format_lists_the_known_ones(run_folder: Path) -> None:
     done = dynid("export", run_folder, "--to", "docx")
     assert done.returncode == 2
-    assert "unknown export format 'docx'; available: urdf, mjcf, sdf, c, json" in done.stderr
+    assert "unknown export format 'docx'; available: urdf, mjcf, sdf, c, cpp, python, matlab, json, latex" in done.stderr
 
 
 def test_report_can_be_written_again(run_folder: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from dynid.apps.actuators.model import ActuatorModel, unknowns_of
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
-from dynid.dynamics.position_loop import Drives, position_sensitivities, simulate_commands
+from dynid.dynamics.position_loop import Drives, Unknown, position_sensitivities, simulate_commands
 from dynid.io.demo import demo_robot
 from dynid.io.robots.mjcf_new import mjcf_text
 from dynid.model.robot import Robot
@@ -150,3 +150,26 @@ def test_a_motor_has_less_torque_the_faster_it_turns() -> None:
     rate = stall / fastest / (inertia + rotor)
     expected = fastest * (1.0 - np.exp(-rate * (motion.time - motion.time[0])))
     assert np.abs(motion.velocity[:, 0] - expected).max() < 1e-3 * fastest
+
+
+@pytest.mark.parametrize("symbol", ["fv", "fc", "kp", "kd", "fl", "fq", "fe", "mx"])
+def test_derivatives_of_voltage_drives_under_load_are_those_of_finite_differences(symbol: str) -> None:
+    robot = small_arm()
+    log = position_log(true_model(robot), seconds=1.0, count=None)
+    volts = np.where(log.time < 0.7, 1.2 - 0.3 * log.time, 0.0)  # switched off in the end
+    supply = Command(log.time, np.repeat(volts[:, None], 3, axis=1))
+    drives = true_model(robot).drives(log.control).with_(reach=0.04, load=0.15, square=1e-3, outer=0.1, width=0.1)
+    first = (log.position[0], np.zeros(3))
+    name = {"fv": "viscous", "fc": "coulomb", "fl": "load", "fq": "square", "fe": "outer"}.get(symbol, symbol)
+
+    def run(h: float) -> np.ndarray:
+        body, moved = robot.with_parameters({"mx2": robot.parameters["mx2"] + h}), drives
+        if symbol != "mx":
+            body, moved = robot, drives.with_(**{name: getattr(drives, name) + h * np.eye(3)[1]})
+        return simulate_commands(body, moved, log.command, log.time, first, step_s=2e-4, supply=supply).at_stamps
+
+    motion = simulate_commands(robot, drives, log.command, log.time, first, step_s=2e-4, supply=supply)
+    found = position_sensitivities(robot, drives, log.command, motion, [Unknown(symbol, 1)])[:, :, 0]
+    step = 1e-3 * max(abs(float(getattr(drives, name)[1])) if symbol != "mx" else 1.0, 1e-3)
+    expected = (run(step) - run(-step)) / (2.0 * step)
+    assert np.linalg.norm(found - expected) < 0.05 * np.linalg.norm(expected)

@@ -83,11 +83,10 @@ def test_each_measure_of_condition(measure):
 
 @pytest.mark.slow
 def test_sampled_points_reproduce_the_regressor_exactly():
-    robot = planar_2r([Viscous(), Armature()])
+    robot = planar_2r([Armature()])
     design = design_points(robot, 12, tick_s=0.005)
     q, v, _ = design.trajectory.evaluate(design.trajectory.breaks_s[design.rows()])
-    energetic = robot.with_effects([Armature()])
-    np.testing.assert_array_equal(energy_rows_of(energetic, reduce_to_base(energetic), q, v), design.W)
+    np.testing.assert_array_equal(energy_rows_of(robot, reduce_to_base(robot), q, v), design.W)
     steps = design.trajectory.breaks_s / 0.005
     np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
     sampled = design.trajectory.samples(200.0)
@@ -116,8 +115,8 @@ def test_positions_without_effect_are_drawn_at_random():
 
 def test_an_excitation_of_points():
     robot = planar_2r([Viscous()])
-    found = points_excitation(robot, None, 10, starts=1, seed=3)
-    times = design_points(robot, 10, starts=1, seed=3).trajectory.point_times_s
+    found = points_excitation(robot, None, 10, starts=1, seed=3, iterations=30)
+    times = design_points(robot, 10, starts=1, seed=3, iterations=30).trajectory.point_times_s
     assert min(times[0], found.playable.duration_s - times[-1]) > EDGE_S  # what identification drops of a log holds no row
     record = found.as_json()
     assert record["model"] == "energy"
@@ -125,12 +124,11 @@ def test_an_excitation_of_points():
     assert record["condition_number"] == condition_number(W)
     assert record["torque_condition_number"] == found.condition_number
     assert record["scaling"] == scaling_of(W)
-    n_energy = reduce_to_base(robot.with_effects([])).n_base
-    assert (record["n_rows"], record["n_columns"], record["n_base"]) == (10, n_energy, reduce_to_base(robot).n_base)
+    n_base = reduce_to_base(robot).n_base  # friction does work between the points, so its columns are designed too
+    assert (record["n_rows"], record["n_columns"], record["n_base"]) == (10, n_base, n_base)
     assert found.margins.smallest >= -1e-9
-    assert any("friction" in note for note in found.notes)
     words = found.in_words()
-    assert f"{condition_number(W):.4g} of the energy model (10 rows, {n_energy} base parameters)" in words
+    assert f"{condition_number(W):.4g} of the energy model (10 rows, {n_base} base parameters)" in words
     assert f"{found.condition_number:.4g} of the torque model ({found.base.n_base} base parameters)" in words
 
 
@@ -171,7 +169,7 @@ def test_the_default_weight_keeps_entries_of_one_size():
 def test_the_number_of_rows_suits_the_robot(joints, expected):
     robot = demo_arm().only(demo_arm().joint_names[:joints])
     design = design_points(robot, iterations=3, starts=1, seed=1)
-    n_base = reduce_to_base(robot.with_effects([Armature()])).n_base
+    n_base = reduce_to_base(robot).n_base
     assert len(design.W) == (expected or int(np.ceil(1.5 * n_base)))
     assert len(design.W) >= n_base
 
@@ -179,7 +177,7 @@ def test_the_number_of_rows_suits_the_robot(joints, expected):
 def test_time_budget_of_points_is_kept(monkeypatch):
     robot = demo_arm()
     clock = SimulatedClock(monkeypatch, 0.05)  # a step of the search
-    design = design_points(robot, 60, starts=50, iterations=2000, seconds=20.0)
+    design = design_points(robot, 80, starts=50, iterations=2000, seconds=20.0)
     assert clock.now_s < 20.5
     assert design.seconds < 20.5
     assert design.cut_off
@@ -218,5 +216,4 @@ def test_the_work_of_friction_counts_in_the_choice_of_points():
         work.append(np.trapezoid(motion.derivative(time, 1) ** 2, time, axis=0))
     h = energy_regressor(robot, design.position, design.velocity)
     W = np.hstack([np.diff(h, axis=0), work]) @ base.lift
-    assert design.played_condition == pytest.approx(np.linalg.cond(W), rel=1e-3)
-    assert design_points(planar_2r(), rows=8, limits=limits, starts=1, iterations=5).played_condition is None
+    assert design.condition_number == pytest.approx(np.linalg.cond(W), rel=1e-3)

@@ -20,14 +20,12 @@ from dynid.model.inertia import (
     phi_from_mass_com_inertia,
     phi_from_principal,
     phi_from_pseudo_inertia,
-    phi_from_spatial_inertia,
     principal_form,
     principal_jacobian,
     pseudo_inertia,
     reorder,
     rotation_exponential,
     sousa_matrix,
-    spatial_inertia,
 )
 from uniform_bodies import cuboid_of, phi_of_cuboid, phi_of_points, realisable_in_box, realisable_in_ellipsoid
 
@@ -58,7 +56,6 @@ def close(actual: np.ndarray, expected: np.ndarray, tolerance: float = 1e-9) -> 
 @given(parameters)
 def test_linear_forms_invert(phi):
     close(phi_from_pseudo_inertia(pseudo_inertia(phi)), phi, 1e-14)
-    close(phi_from_spatial_inertia(spatial_inertia(phi)), phi, 1e-14)
     close(phi_from_gaz(gaz_from_phi(phi, at_com=False), at_com=False), phi, 0.0)
     for name in ORDERS:
         close(reorder(reorder(phi, "pinocchio", name), name), phi, 0.0)

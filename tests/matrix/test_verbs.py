@@ -19,6 +19,7 @@ OTHERS: dict[str, tuple[object, ...]] = {
     "check base values": ("check", "--base", "coefficients.csv", "arm.urdf"),
     "repair": ("repair", "arm.urdf", "-o", "repaired.urdf"),
     "doctor": ("doctor",),
+    "guide": ("guide", "ur", "arm.urdf", "log1.csv"),
     "init": ("init", "arm.urdf", "log1.csv", "-o", "dynid.toml", "--force"),
     "simulate": ("simulate", "arm.urdf", "motion.csv", "-o", "simulated.parquet"),
     **{

@@ -21,7 +21,6 @@ from dynid.model.inertia import (
     phi_from_mass_com_inertia,
     phi_from_principal,
     phi_from_pseudo_inertia,
-    phi_from_spatial_inertia,
     principal_form,
     principal_jacobian,
     pseudo_inertia,
@@ -74,7 +73,6 @@ def test_mass_com_inertia_is_pinocchios(inertias, phi):
 def test_spatial_inertia_is_pinocchios(inertias, phi):
     matrices = np.array([inertia.matrix() for inertia in inertias])
     np.testing.assert_allclose(spatial_inertia(phi), matrices, atol=1e-13)
-    np.testing.assert_allclose(phi_from_spatial_inertia(matrices), phi, atol=1e-13)
 
 
 def test_pseudo_inertia_is_pinocchios(inertias, phi):
@@ -350,8 +348,6 @@ def test_bad_shapes_and_values_are_refused():
         change_of_frame(2 * np.eye(3), np.zeros(3))
     with pytest.raises(InputError, match=facts("1", "symmetric")):
         phi_from_mass_com_inertia(1.0, np.zeros(3), np.eye(3) + np.eye(3, k=1))
-    with pytest.raises(InputError, match="not of the form"):
-        phi_from_spatial_inertia(np.diag(np.arange(1.0, 7.0)))
     with pytest.raises(InputError, match=facts("1e-300", "mass")):
         is_consistent([1e-300, 1e10, *np.zeros(8)])
     assert is_consistent([1e-300, 1.0, *np.zeros(8)]) is False
@@ -421,17 +417,11 @@ def test_how_far_off_is_still_taken():
         for share, fine in ((0.9e-9, True), (1.1e-9, False)):
             tensor = size * np.eye(3)
             tensor[0, 1] += share * size
-            spatial = spatial_inertia(phi_from_mass_com_inertia(size, np.zeros(3), size * np.eye(3)))
-            spatial[0, 1] += share * size
             if fine:
                 phi_from_mass_com_inertia(1.0, np.zeros(3), tensor)
-                phi_from_spatial_inertia(spatial)
                 continue
             with pytest.raises(InputError, match="not symmetric"):
                 phi_from_mass_com_inertia(1.0, np.zeros(3), tensor)
-            with pytest.raises(InputError, match="not of the form"):
-                phi_from_spatial_inertia(spatial)
-    np.testing.assert_array_equal(phi_from_spatial_inertia(np.zeros((6, 6))), np.zeros(10))
 
 
 def diagonal(mass: float, *moments: float) -> np.ndarray:

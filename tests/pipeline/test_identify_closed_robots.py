@@ -13,7 +13,6 @@ import dynid
 from cli_program import app
 from closed_robots import FOLDER, closed_robot
 from dynid.dynamics.closed_chains import closures_of
-from dynid.excitation.collision import clearance_of
 
 ROBOT = FOLDER / "five_bar.toml"
 
@@ -85,11 +84,6 @@ def test_friction_is_chosen_on_the_actuated_joints(logs):
     samples = dynid.process(dynid.read_recording(logs[0], robot), [dynid.SavitzkyGolay(11, 2, velocity="position")])
     chosen = dynid.choose_friction(robot, [samples], "smooth")
     assert {column.number for column in chosen.robot.parameters.columns if column.kind == "friction"} == {1, 3}
-
-
-def test_what_closed_robots_do_not_do_is_said():
-    with pytest.raises(dynid.InputError, match=r"closed loops.*clearance"):
-        clearance_of(closed_robot("five_bar"))
 
 
 def test_methods_are_compared_on_it(logs):

@@ -170,3 +170,11 @@ def test_options_load_nothing_heavy() -> None:
 
 def test_every_option_has_a_section() -> None:
     assert sorted(one.name for one in OPTIONS) == sorted(one.name for one in fields(Settings))
+
+
+def test_other_logs_are_read_whole_and_filtered_as_the_run_was() -> None:
+    own = Settings(from_s=2.0, to_s=9.0, cutoff_hz=8.0, preset="rtde")
+    found = own.for_other_logs({"from_s": 1.0, "preset": None}, "sensor logs")
+    assert found == Settings(from_s=1.0, cutoff_hz=8.0)
+    with pytest.raises(InputError, match=facts("cutoff_hz", "sensor logs", "filtered as their run was")):
+        own.for_other_logs({"cutoff_hz": 5.0}, "sensor logs")

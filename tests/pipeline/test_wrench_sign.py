@@ -8,6 +8,7 @@ import pytest
 import dynid
 from dynid.errors import InputError
 from dynid.model.frames import ProperAcceleration
+from dynid.pipeline.data import read_sensor_logs
 from dynid.pipeline.wrench import identify_sensor_body, judge_body
 from dynid.signals.recording import WrenchRecording
 
@@ -66,3 +67,29 @@ def test_flip_turns_the_sign(tmp_path):
     assert dynid.load_result(flipped.save(tmp_path / "run", formats=["json"])).settings.flip
     with pytest.raises(InputError, match="--flip"):
         dynid.identify(None, tmp_path / "log.csv", replace(flipped.settings, flip=False))
+
+
+def test_a_table_of_poses_needs_no_angular_velocity(tmp_path):
+    """One row for each pose, a second apart: weight and its moment alone, and no row is lost."""
+    rng = np.random.default_rng(0)
+    b = rng.normal(size=(12, 3))
+    b *= 9.81 / np.linalg.norm(b, axis=1)[:, None]  # what an accelerometer reads at rest
+    mass, com = 1.5, np.array([0.01, 0.02, 0.08])
+    force = mass * b
+    rows = np.column_stack([np.arange(12.0), b, force, np.cross(com, force)])
+    path = tmp_path / "poses.csv"
+    np.savetxt(path, rows, delimiter=",", header="t,ax,ay,az,fx,fy,fz,tx,ty,tz", comments="")
+    (log,) = read_sensor_logs([path], None)
+    assert log.time[-1] == 11.0
+    assert any("is read as s" in note for note in log.source.notes)
+    run = dynid.identify(None, path, dynid.Settings(static=True, split=0.65))
+    assert run.judged_error < 1e-6
+    again = dynid.load_result(run.save(tmp_path / "run", formats=["json"]), with_samples=True)
+    assert len(again.body.samples) == 1
+    found = identify_sensor_body(log, static=True)
+    assert found.best.mass == pytest.approx(mass, rel=1e-6)
+    np.testing.assert_allclose(found.best.com, com, atol=1e-6)
+    assert len(found.samples[0]) == 12
+    assert "Ixx" in found.best.unknown
+    with pytest.raises(InputError, match="--static"):
+        identify_sensor_body(log)

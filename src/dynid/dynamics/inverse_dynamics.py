@@ -91,7 +91,7 @@ def effect_signals(
     carried = None if load is None else np.asarray(load, dtype=np.float64)
     if robot.loops.rubbing:
         tree = tree_motion(robot, *checked_motion(robot, q, v, a)) if tree is None else tree
-        motion = tree_effect_motion(robot, tree, carried)
+        motion = tree_effect_motion(robot, tree)
     else:
         motion = driven_motion(robot, q, v, a, carried, travel)
     # in rows, so that kernels are compiled for one layout only: hstack keeps columns where all its parts have them
@@ -130,7 +130,7 @@ def passive_columns(robot: Robot, tree: TreeMotion, signals: Array) -> Array:
     return np.asarray(np.einsum("srk,rc,sc->skc", tree.G[:, rubbing], robot.passive_incidence, signals, optimize=True))
 
 
-def tree_effect_motion(robot: Robot, tree: TreeMotion, load: Array | None) -> Motion:
+def tree_effect_motion(robot: Robot, tree: TreeMotion) -> Motion:
     """Motion of the joints that effects of a closed robot act on, passive ones that rub included."""
     if any(effect.loaded for effect in robot.effects):
         raise InputError(

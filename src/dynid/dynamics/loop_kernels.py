@@ -33,7 +33,7 @@ SETTLED = 1e-7
 
 
 @helper
-def _start(tree, size):  # type: ignore[no-untyped-def]
+def _start(size):  # type: ignore[no-untyped-def]
     """A workspace whose ground stands at the origin."""
     x = np.zeros(size * LANES)
     for s in range(LANES):
@@ -149,7 +149,7 @@ def close(q, tree, closures, order, most, farthest, status, where, size) -> None
     """
     passive, passive_joint, _, fill, rows = order
     n, n_rows = fill.shape[0], closures[3].shape[0]
-    x = _start(tree, rows[11])
+    x = _start(rows[11])
     right, circle = rows[6], rows[10]
     for sample in range(0, q.shape[0], LANES):
         lanes = min(LANES, q.shape[0] - sample)
@@ -206,7 +206,7 @@ def follow(q, v, a, tree, closures, order, moving, G, v_tree, a_tree, share, lea
     passive, passive_joint, actuated_joint, fill, rows = order
     _, _, row_start, _, _, side_start, side_joint, _, entry_start, _ = closures
     n, n_actuated = fill.shape[0], actuated_joint.shape[0]
-    x = _start(tree, rows[11])
+    x = _start(rows[11])
     right, gains, drift = rows[6], rows[7], rows[8]
     velocity = rows[9] + 4
     for sample in range(0, q.shape[0], LANES):

@@ -64,20 +64,6 @@ def to_pinocchio_position(robot: RobotLike, q: ArrayLike) -> Array:
     return np.concatenate(parts, axis=-1)
 
 
-def from_pinocchio_position(robot: RobotLike, q: ArrayLike) -> Array:
-    """Inverse of :func:`to_pinocchio_position`; angles of continuous joints come back in (-pi, pi]."""
-    position = np.asarray(q, dtype=np.float64)
-    _check_last("Pinocchio position", position, sum(_pinocchio_width(joint) for joint in robot.joints))
-    parts: list[Array] = []
-    start = 0
-    for joint in robot.joints:
-        width = _pinocchio_width(joint)
-        part = position[..., start : start + width]
-        parts.append(np.arctan2(part[..., 1:], part[..., :1]) if _is_unbounded(joint) else part)
-        start += width
-    return np.concatenate(parts, axis=-1)
-
-
 def inverse_dynamics(model: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     """``(samples, dof)`` torques of Pinocchio's recursion, sample by sample: a reference, not a fast path."""
     import pinocchio as pin
@@ -89,10 +75,6 @@ def inverse_dynamics(model: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Ar
 
 def _is_unbounded(joint: JointLike) -> bool:
     return joint.kind == "continuous" and pitch(joint) == 0.0
-
-
-def _pinocchio_width(joint: JointLike) -> int:
-    return 7 if joint.kind == "floating" else 1 + _is_unbounded(joint)
 
 
 def _joint_model(joint: JointLike) -> Any:

@@ -26,8 +26,8 @@ SLOW_S = 5e-3
 NARROWEST = 2e-3
 """Least speed over which friction turns, rad/s or m/s: an integration step could not follow a sharper one."""
 
-_GAINS = ("kp", "kd", "limit", "dead_band", "stall", "no_load_speed", "lag_s")
-_FRICTION = ("viscous", "coulomb", "width", "offset")
+_GAINS = ("kp", "kd", "limit", "dead_band", "stall", "no_load_speed", "lag_s", "reach")
+_FRICTION = ("viscous", "coulomb", "width", "offset", "load", "square", "outer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,8 @@ class Drives:
         armature: rotor inertia. viscous, coulomb, offset: friction. width: speed over which Coulomb friction turns.
         delay_s: from the stamp of a command to its effect.
         stall: torque at rest, which falls to zero at no_load_speed. lag_s: time constant of the current loop.
+        reach: error of position beyond which the drive gives no more. load, square, outer: growth of dry friction with the drive's
+            torque, with its square, and with the torque of weight and motion of the bodies.
     """
 
     kp: Array
@@ -54,11 +56,21 @@ class Drives:
     stall: Array
     no_load_speed: Array
     lag_s: Array
+    reach: Array
+    load: Array
+    square: Array
+    outer: Array
 
     @classmethod
     def of(cls, n_joints: int, **values: Any) -> Drives:
         """One value for every joint or one per joint; what is not given is zero, limits are infinite, the width 0.02 rad/s."""
-        defaults: dict[str, Any] = {"limit": np.inf, "stall": np.inf, "no_load_speed": np.inf, "width": 0.02}
+        defaults: dict[str, Any] = {
+            "limit": np.inf,
+            "stall": np.inf,
+            "no_load_speed": np.inf,
+            "reach": np.inf,
+            "width": 0.02,
+        }
         made = {
             name: freeze(np.broadcast_to(np.asarray(values.get(name, defaults.get(name, 0.0)), dtype=float), (n_joints,)))
             for name in cls.__dataclass_fields__
@@ -102,6 +114,7 @@ def simulate_commands(
     tick_s: float | None = None,
     rate: bool = False,
     velocity: bool = False,
+    supply: Command | None = None,
     refuse: bool = True,
 ) -> LoopMotion:
     """Positions at ``stamps`` of a robot that starts in the state ``first`` and follows commands.
@@ -116,6 +129,7 @@ def simulate_commands(
         tick_s: period of a digital controller that holds its torque; None for one that acts at every instant.
         rate: whether the drive damps the speed relative to that of the command.
         velocity: whether commands are speeds that the drive follows.
+        supply: voltage that the position gain is multiplied by, zero where a drive is switched off; None for one throughout.
         refuse: refuse a motion that grows without bound, instead of returning it.
     """
     from dynid.compiled import announced
@@ -139,6 +153,7 @@ def simulate_commands(
         np.array(first[1], dtype=float),
         held,
         slope,
+        np.ones_like(held) if supply is None else supply.at(time[:-1] + 0.5 * h, np.zeros(n)),
         h,
         0 if tick_s is None else max(1, round(tick_s / h)),
         tuple(np.array(part) for part in (tree.parent, tree.rotation, tree.translation, tree.screw)),
@@ -159,7 +174,7 @@ def simulate_commands(
         )
     kept = np.clip(np.round((stamps - stamps[0]) / h), 0, n_steps).astype(np.int64)
     between = (stamps - time[kept])[:, None]
-    asked = {"stamps": stamps, "step_s": step_s, "tick_s": tick_s, "rate": rate, "velocity": velocity}
+    asked = {"stamps": stamps, "step_s": step_s, "tick_s": tick_s, "rate": rate, "velocity": velocity, "supply": supply}
     at_stamps = position[kept] + between * speed[kept]
     return LoopMotion(time, position, speed, held, freeze(kept, np.int64), at_stamps, asked)
 
@@ -191,10 +206,11 @@ def position_sensitivities(
 ) -> Array:
     """How the positions at the stamps change, ``(stamps, joints, unknowns + 2 joints)``; last the first state.
 
-    Symbols are those of the model: ``Ia fv fc fo kp kd width delay`` and the ten of a body. A drive with a current loop or a motor
-    that its speed limits is differentiated by differences of motions.
+    Symbols are those of the model: ``Ia fv fc fo kp kd width delay``, ``fl fq fe`` of friction under load, and the ten of a body. A drive
+    with a current loop or a motor that its speed limits is differentiated by differences of motions.
     """
-    if (drives.lag_s > 0.0).any() or np.isfinite(drives.no_load_speed).any() or (motion.asked or {}).get("velocity"):
+    asked = motion.asked or {}
+    if (drives.lag_s > 0.0).any() or np.isfinite(drives.no_load_speed).any() or asked.get("velocity"):
         return _differences(robot, drives, command, motion, unknowns)
     from dynid.compiled import announced
     from dynid.dynamics import position_loop_kernel as kernel
@@ -209,12 +225,24 @@ def position_sensitivities(
     width = np.maximum(drives.width, NARROWEST)
     error = u - 0.5 * (q[1:] + q[:-1])
     slope = _rate(command, motion.time, h * every, drives.delay_s) if rate else np.zeros_like(error)
-    torque = drives.kp * error + drives.kd * (slope - middle)
+    supply = asked.get("supply")
+    volts = np.ones_like(error) if supply is None else supply.at(motion.time[:-1] + 0.5 * h, np.zeros(n))
+    on, within = volts > 0.0, np.abs(error) <= drives.reach
+    pushing = volts * np.clip(
+        error - np.copysign(np.minimum(np.abs(error), drives.dead_band), error), -drives.reach, drives.reach
+    )
+    damping = on * (slope - middle)
+    torque = drives.kp * pushing + drives.kd * damping
     acting = ((np.abs(torque) <= drives.limit) & (np.abs(error) >= drives.dead_band)).astype(float)
-    turn = np.tanh(v / width)
-    D = drives.viscous + drives.coulomb * (1.0 - turn**2) / width + drives.kd * _nodes(acting)
-    K = drives.kp * _nodes(acting)
-    sign = np.tanh(middle / width)
+    turn, sign = np.tanh(v / width), np.tanh(middle / width)
+    load = np.clip(torque, -drives.limit, drives.limit)
+    outer = inverse_dynamics(robot, 0.5 * (q[1:] + q[:-1]), middle, np.zeros_like(middle), effects=False)
+    dry = drives.coulomb + drives.load * np.abs(load) + drives.square * load**2 + drives.outer * np.abs(outer)
+    # of a torque more the joint gets what friction under load does not take
+    acting *= 1.0 - sign * np.sign(load) * (drives.load + 2.0 * drives.square * np.abs(load))
+    G *= (1.0 + drives.outer * _nodes(sign * np.sign(outer)))[::every, :, None]
+    D = drives.viscous + _nodes(dry) * (1.0 - turn**2) / width + drives.kd * _nodes(acting * on)
+    K = drives.kp * _nodes(acting * volts * within)
     jump = np.diff(command.at(motion.time, drives.delay_s), axis=0) / h if command.between == "held" else None
     if jump is None:
         jump = np.diff(command.mean(motion.time, h, drives.delay_s), axis=0) / h
@@ -223,10 +251,13 @@ def position_sensitivities(
         "fv": -middle,
         "fc": -sign,
         "fo": -np.ones_like(middle),
-        "kp": acting * (error - np.copysign(np.minimum(np.abs(error), drives.dead_band), error)),
-        "kd": acting * (slope - middle),
-        "width": drives.coulomb * (1.0 - sign**2) * middle / width**2,
-        "delay": -acting * drives.kp * jump,
+        "kp": acting * pushing,
+        "kd": acting * damping,
+        "width": dry * (1.0 - sign**2) * middle / width**2,
+        "delay": -acting * volts * within * drives.kp * jump,
+        "fl": -sign * np.abs(load),
+        "fq": -sign * load**2,
+        "fe": -sign * np.abs(outer),
     }
     F = _forces(robot, (q, v, a), unknowns, forces)
     out = np.empty((len(motion.kept), n, len(unknowns) + 2 * n))
@@ -263,8 +294,13 @@ _DRIVE_OF = {
     "kd": "kd",
     "width": "width",
     "delay": "delay_s",
+    "fl": "load",
+    "fq": "square",
+    "fe": "outer",
 }
-_SMALL = {"Ia": 1e-3, "fv": 1e-2, "fc": 1e-2, "fo": 1e-2, "kp": 0.1, "kd": 0.01, "width": 2e-3, "delay": 1e-3}
+_SMALL = {
+    "Ia": 1e-3, "fv": 1e-2, "fc": 1e-2, "fo": 1e-2, "kp": 0.1, "kd": 0.01, "width": 2e-3, "delay": 1e-3, "fl": 0.1, "fq": 0.1, "fe": 0.1,
+}  # fmt: skip
 """Least sizes of values, of which a difference takes a small share."""
 _SHARE = 1e-3
 

@@ -1,7 +1,8 @@
 """Compiled loops of position-controlled joints: the motion under held commands, and how it changes with parameters.
 
-    M(q) a + rotor a + c(q, v) + g(q) + viscous v + coulomb tanh(v / width) + offset = tau
-    asked = clip(kp dead(u - q) + kd (u' - v), +- limit, and what the motor has left at its speed)
+    M(q) a + rotor a + c(q, v) + g(q) + viscous v + dry tanh(v / width) + offset = tau
+    dry = coulomb + load |tau| + square tau^2 + outer |c(q, v) + g(q)|
+    asked = clip(kp volts clip(dead(u - q), +- reach) + kd (u' - v), +- limit, and what the motor has left at its speed)
     lag tau' + tau = asked
 
 One sample at a time, because each step needs the state that the one before it left. Screws, poses and the ten parameters of a
@@ -204,15 +205,21 @@ def _solved(L, x) -> None:  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def drive(q, v, u, du, i, gains):  # type: ignore[no-untyped-def]
+def drive(q, v, u, du, volts, i, gains):  # type: ignore[no-untyped-def]
     """Torque that a joint's drive asks for, and its slopes with position and velocity.
 
-    ``gains[i]`` is kp, kd, limit, dead band, torque at rest, no-load speed, time constant of the current loop.
+    ``gains[i]`` is kp, kd, limit, dead band, torque at rest, no-load speed, time constant of the current loop, reach of the error.
+    ``volts`` is one for drives that are given torques, zero for one that is switched off.
     """
     kp, kd, limit, dead, stall, fastest = gains[i, 0], gains[i, 1], gains[i, 2], gains[i, 3], gains[i, 4], gains[i, 5]
+    if volts <= 0.0:
+        return 0.0, 0.0, 0.0
+    kp *= volts
     error = u - q
     inside = math.fabs(error) < dead
     error = 0.0 if inside else error - math.copysign(dead, error)
+    if math.fabs(error) > gains[i, 7]:
+        error, inside = math.copysign(gains[i, 7], error), True
     tau = kp * error + kd * (du - v)
     # a motor has less left the faster it turns the way it pushes
     left = stall * max(1.0 - math.copysign(v / fastest, v * tau), 0.0)
@@ -224,30 +231,37 @@ def drive(q, v, u, du, i, gains):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _joint_forces(q, v, u, du, gains, friction, held, bias, force, K, D) -> None:  # type: ignore[no-untyped-def]
+def _joint_forces(q, v, u, du, volts, gains, friction, held, bias, force, K, D) -> None:  # type: ignore[no-untyped-def]
     """What is left to accelerate each joint, and the slopes of drive and friction.
 
-    ``friction[i]`` is viscous, Coulomb, its width, offset; ``held`` is the drive's torque where that is kept over the step.
+    ``friction[i]`` is viscous, Coulomb, its width, offset, and what dry friction grows by with the drive's torque, with its square and
+    with the torque of the bodies; ``held`` is the drive's torque where that is kept over the step.
     """
     for i in range(q.shape[0]):
         if held.shape[0]:
             tau, K[i], D[i] = held[i], 0.0, 0.0
         else:
-            tau, K[i], D[i] = drive(q[i], v[i], u[i], du[i], i, gains)
+            tau, K[i], D[i] = drive(q[i], v[i], u[i], du[i], volts[i], i, gains)
         turn = math.tanh(v[i] / friction[i, 2])
-        D[i] += friction[i, 0] + friction[i, 1] * (1.0 - turn * turn) / friction[i, 2]
-        force[i] = tau - bias[i] - friction[i, 0] * v[i] - friction[i, 1] * turn - friction[i, 3]
+        dry = (
+            friction[i, 1]
+            + friction[i, 4] * math.fabs(tau)
+            + friction[i, 5] * tau * tau
+            + friction[i, 6] * math.fabs(bias[i])
+        )
+        D[i] += friction[i, 0] + dry * (1.0 - turn * turn) / friction[i, 2]
+        force[i] = tau - bias[i] - friction[i, 0] * v[i] - dry * turn - friction[i, 3]
 
 
 @njit_helper(cache=True, nogil=True, error_model="numpy", inline="always")
-def _hold_torque(q, v, a, u, du, step, now, tick, gains, asked, flowing, held) -> None:  # type: ignore[no-untyped-def]
+def _hold_torque(q, v, a, u, du, volts, step, now, tick, gains, asked, flowing, held) -> None:  # type: ignore[no-untyped-def]
     """The torque that a digital controller asks for, ``now`` or not, and a drive that lags lets flow over a step."""
     for i in range(q.shape[0]):
         if tick > 0:
             if now:
-                asked[i], _, _ = drive(q[i], v[i], u[i], du[i], i, gains)
+                asked[i], _, _ = drive(q[i], v[i], u[i], du[i], volts[i], i, gains)
         else:  # asked for in the middle of the step, so that feedback is not late by half of it
-            asked[i], _, _ = drive(q[i] + 0.5 * step * v[i], v[i] + 0.5 * step * a[i], u[i], du[i], i, gains)
+            asked[i], _, _ = drive(q[i] + 0.5 * step * v[i], v[i] + 0.5 * step * a[i], u[i], du[i], volts[i], i, gains)
         held[i] = asked[i]
         if gains[i, 6] > 0.0:  # mean over the step of what relaxes towards it
             ratio = step / gains[i, 6]
@@ -258,7 +272,7 @@ def _hold_torque(q, v, a, u, du, step, now, tick, gains, asked, flowing, held) -
 
 @_compiled
 def position_loop(  # type: ignore[no-untyped-def]
-    q0, v0, command, rate, step, tick, tree, phi, gravity, rotor, gains, friction, position, velocity, acceleration
+    q0, v0, command, rate, supply, step, tick, tree, phi, gravity, rotor, gains, friction, position, velocity, acceleration
 ) -> None:
     """Motion under commands that are held over each step, from a state; rows 0 to ``len(command)`` are written.
 
@@ -277,17 +291,19 @@ def position_loop(  # type: ignore[no-untyped-def]
     asked, flowing = np.empty(n), np.empty(n)
     if command.shape[0]:
         for i in range(n):
-            flowing[i], _, _ = drive(q[i], v[i], command[0, i], rate[0, i], i, gains)
+            flowing[i], _, _ = drive(q[i], v[i], command[0, i], rate[0, i], supply[0, i], i, gains)
             k1[i] = 0.0
     position[0], velocity[0] = q, v
     for step_number in range(command.shape[0]):
-        u, du = command[step_number], rate[step_number]
+        u, du, volts = command[step_number], rate[step_number], supply[step_number]
         if tick > 0 or lagging:
-            _hold_torque(q, v, k1, u, du, step, tick > 0 and step_number % tick == 0, tick, gains, asked, flowing, held)
+            _hold_torque(
+                q, v, k1, u, du, volts, step, tick > 0 and step_number % tick == 0, tick, gains, asked, flowing, held
+            )
         _poses(q, rotation, translation, R, p)
         _bias(v, parent, screw, phi, gravity, R, p, work, wrenches, bias)
         _inertia(parent, screw, phi, rotor, R, p, composite, wrench, M)
-        _joint_forces(q, v, u, du, gains, friction, held, bias, force, K, D)
+        _joint_forces(q, v, u, du, volts, gains, friction, held, bias, force, K, D)
         for i in range(n):
             for j in range(n):
                 stiff[i, j] = M[i, j]
@@ -302,7 +318,7 @@ def position_loop(  # type: ignore[no-untyped-def]
         _poses(q2, rotation, translation, R, p)
         _bias(v2, parent, screw, phi, gravity, R, p, work, wrenches, bias)
         _inertia(parent, screw, phi, rotor, R, p, composite, wrench, M2)
-        _joint_forces(q2, v2, u, du, gains, friction, held, bias, force2, K2, D2)
+        _joint_forces(q2, v2, u, du, volts, gains, friction, held, bias, force2, K2, D2)
         _factored(M2)
         _solved(M2, force2)
         for i in range(n):

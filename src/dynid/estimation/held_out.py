@@ -268,7 +268,9 @@ class HeldOut:
     def values_of(self, columns: Mapping[int, Array]) -> tuple[Array, Array] | None:
         """Values of further columns beside the model and their standard deviations; None where the model has them already.
 
-        The deviations are those of rows with independent noise, or what leaving out blocks moves the values by, where that is more.
+        The deviations are the largest of three: those of rows with independent noise, what leaving out blocks moves the values by, and the
+        scatter of joints, ``S^-1 sum_j g_j g_j^T S^-1`` with the gradients ``g_j`` of each joint's rows: what the model lacks
+        of a joint, such as the form of its friction, lasts over all blocks but differs between joints.
         """
         found = _Sets([columns], self.weights)
         grams = [_Grams.of(self, found, self.block == block) for block in range(BLOCKS)]
@@ -283,7 +285,20 @@ class HeldOut:
         S = total.CC[0] - total.XC.T @ whole.inside
         left = self.torque[:, self.block >= 0] - self.basis[:, self.block >= 0] @ whole.b
         variance = float((left**2).sum() - values @ S @ values) / max(left.size - len(whole.b) - len(values), 1)
-        return values, np.maximum(np.sqrt(variance * np.diag(np.linalg.inv(S))), moved)
+        inverse = np.linalg.inv(S)
+        joints = self._scatter_of_joints(columns, whole, values) @ inverse
+        return values, np.maximum.reduce([np.sqrt(variance * np.diag(inverse)), moved, np.sqrt((joints**2).sum(axis=0))])
+
+    def _scatter_of_joints(self, columns: Mapping[int, Array], fit: _Fit, values: Array) -> Array:
+        """Gradient of each joint's rows by some further columns at their best values, beside the model, ``(joints, columns)``."""
+        inside, gradients = self.block >= 0, []
+        for j, own in columns.items():
+            X = self.basis[j, inside]
+            new = self.weights[j] * own[inside] - X @ fit.inside
+            left = self.torque[j, inside] - X @ fit.b - new @ values
+            gradients.append(new.T @ left)
+        n = len(gradients)
+        return np.asarray(np.sqrt(n / max(n - 1, 1)) * np.array(gradients))
 
     def _placed(self, columns: Mapping[int, Array]) -> Array:
         """Columns with their rows of every joint, weighted; zero for joints that they do not enter."""

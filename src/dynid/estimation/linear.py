@@ -260,6 +260,8 @@ def base_to_standard(base: BaseReduction, beta: Array, prior: Parameters) -> Par
 
 ALIKE = 1e-6
 """Share of an offset's column that the rows of ``K`` must leave free for the offset to be told from nothing else."""
+FAR_MASS = 3.0
+"""Factor by which the mass of all links may differ from the description and still be taken for a poor description."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +270,8 @@ class OffsetPreference:
 
     With ``N`` the projection onto the null space of ``K``, in units of each parameter's size, ``N phi`` has no torque. Offsets are
     brought as near to those of the description, zero as a rule, as ``N phi`` lets them. Where no body is described, so are then the
-    rotors, as far as offsets leave them free: an inertia is that of a body.
+    rotors, as far as offsets leave them free: an inertia is that of a body. Where bodies are described and would weigh less than a
+    third or more than three times of what they are said to (a sensor that reports force without weight), nothing is moved.
     """
 
     columns: Array
@@ -278,6 +281,9 @@ class OffsetPreference:
     scale: Array
     described: Array
     n_offsets: int
+    described_mass: float
+    """Sum over all links; zero where no body is described."""
+    n_inertial: int
 
     @classmethod
     def of(cls, base: BaseReduction, prior: Parameters) -> OffsetPreference:
@@ -296,10 +302,19 @@ class OffsetPreference:
             rows.append(free[kept])
             counts.append(int(kept.sum()))
         chosen = np.concatenate(columns)
-        return cls(chosen, np.vstack(rows), scale, prior.values[chosen], counts[1])
+        mass = float(prior.inertials[:, 0].sum())
+        return cls(chosen, np.vstack(rows), scale, prior.values[chosen], counts[1], mass, prior.n_inertial)
+
+    def is_plausible(self, phi: Array) -> bool:
+        """Whether the bodies still weigh about what they are said to, once offsets are smallest."""
+        mass = float((phi + self._moved(phi))[: self.n_inertial : 10].sum())
+        return self.described_mass <= 0.0 or self.described_mass / FAR_MASS < mass < FAR_MASS * self.described_mass
 
     def shift(self, phi: Array) -> Array:
-        """The smallest change without torque after which offsets, then rotors, are smallest."""
+        """The smallest change without torque after which offsets, then rotors, are smallest; nothing where that is not plausible."""
+        return self._moved(phi) if self.is_plausible(phi) else np.zeros(len(phi))
+
+    def _moved(self, phi: Array) -> Array:
         moved, n = np.zeros(len(phi)), self.n_offsets
         for part in (slice(0, n), slice(n, None)):
             if len(own := self.columns[part]):

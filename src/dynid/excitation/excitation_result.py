@@ -96,8 +96,8 @@ class Excitation:
     starts: tuple[float, ...] = ()
     """Condition number that each start reached before the best were finished."""
     energy_rows: Array | None = None
-    """What was designed, for a motion through optimal points: the matrix ``W`` of energy differences between them, its columns the base
-    parameters of rigid bodies and rotor inertias."""
+    """What was designed, for a motion through optimal points: the matrix ``W`` of the energy model between them, its columns the base
+    parameters with every effect."""
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:

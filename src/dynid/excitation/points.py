@@ -14,7 +14,7 @@ smaller position and velocity limits until they do not. Starting and end points 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from time import monotonic
 from typing import Any
 
@@ -25,6 +25,7 @@ from dynid.arrays import Array, BoolArray, freeze, matrix
 from dynid.engine import Engine, engine_from, one_blas_thread
 from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.criteria import condition_number, scaling_of
+from dynid.excitation.design_problem import with_smooth_sign
 from dynid.excitation.excitation_result import Excitation, finished_excitation
 from dynid.excitation.gradient import refuse_floating
 from dynid.excitation.limits import FINE, Limits, limits_of, margins_of
@@ -37,7 +38,7 @@ from dynid.excitation.points_problem import (
     points_stages,
     positions_that_matter,
 )
-from dynid.excitation.search import DEFAULT_SECONDS, Progress
+from dynid.excitation.search import DEFAULT_SECONDS, Progress, check_budget
 from dynid.excitation.trajectories import PolynomialTrajectory, quintic_terms
 from dynid.model.effects.linear import Armature
 from dynid.model.joint import neutral_position
@@ -101,8 +102,6 @@ class PointsDesign:
     """Joints whose position has no effect on the energy; it was drawn at random."""
     seconds: float
     cut_off: bool = False
-    played_condition: float | None = None
-    """Condition number with the work of friction along the motion, as identification has it; None for a robot without friction."""
 
     @cached_property
     def condition_number(self) -> float:
@@ -169,7 +168,7 @@ def design_points(
     """Points that make the energy regressor well conditioned, and the motion through them.
 
     Args:
-        robot: its rigid bodies and, if it has them, rotor inertias; friction does work on the way and is left out.
+        robot: its rigid bodies, rotor inertias, and friction, which does work on the way between points.
         rows: number ``r`` of rows, at least as many as base parameters; None for 30, or half as many again as base parameters.
         base: base parameters of the energy model; None to find them.
         lambda1: weight of the condition number.
@@ -196,8 +195,10 @@ def design_points(
     refuse_floating(robot)
     _check_options(lambda1, lambda2, measure, starts, seconds)
     energetic = robot.with_effects([effect for effect in robot.effects if isinstance(effect, Armature)])
+    rubs = len(energetic.effects) < len(robot.effects) and not robot.loops.rubbing
     with one_blas_thread():
-        found = reduce_to_base(energetic) if base is None else base
+        whole = reduce_to_base(robot) if len(energetic.effects) < len(robot.effects) else None
+        found = (reduce_to_base(energetic) if whole is None or not rubs else whole) if base is None else base
     n_rows = _checked_rows(rows, found.n_base)
     held = limits_of(robot) if limits is None else limits
     _require_acceleration_limits(robot, held)
@@ -207,23 +208,24 @@ def design_points(
     search = _Search(
         robot=robot,
         problem=PointsProblem(
-            robot=energetic,
+            robot=with_smooth_sign(robot, held) if rubs else energetic,
             base=found,
             limits=held,
-            free=positions_that_matter(energetic),
+            free=np.ones(robot.n_joints, dtype=bool) if rubs else positions_that_matter(energetic),
             rows=n_rows,
             share=SHRINKS[0],
             stages=points_stages(lambda1, lambda2, measure),
             iterations=max(SHORT_SEARCH, 4 * n_rows) if iterations is None else iterations,
             seed=seed,
             deadline=began + min(0.9 * seconds, seconds - min(1.5, 0.5 * seconds)),
+            times=partial(shortest_times, limits=held) if rubs else None,
         ),
         home=resting,
         tick_s=tick_s,
         weights=(lambda1, lambda2),
         starts=starts,
         began=began,
-        whole=reduce_to_base(robot) if len(energetic.effects) < len(robot.effects) else None,
+        whole=whole,
     )
     with one_blas_thread():
         best = search.best(engine_from(engine), progress)
@@ -258,11 +260,6 @@ def points_excitation(
         )
     if design.indifferent:
         notes.append(f"positions of {', '.join(design.indifferent)} have no effect on the energy and were drawn at random")
-    if len(robot.effects) > sum(isinstance(effect, Armature) for effect in robot.effects):
-        notes.append(
-            "points were searched for rigid bodies and rotor inertia; of the motions found the best with the work of friction was "
-            f"taken: condition number {design.played_condition:.4g} of the energy model with every effect"
-        )
     lambda1, lambda2 = options.get("lambda1", 1.0), options.get("lambda2", DEFAULT_LAMBDA2)
     criterion = f"{lambda1:g} cond(W) + {lambda2:g} S of the energy model, cond by {options.get('measure', 'singular')}"
     with one_blas_thread():
@@ -349,32 +346,30 @@ class _Search:
         return PointsDesign(
             position=freeze(path_q[1:-1]),
             velocity=freeze(v),
-            W=freeze(energy_rows_of(problem.robot, problem.base, path_q[1:-1], v)),
+            W=freeze(
+                energy_rows_of(problem.robot, problem.base, path_q[1:-1], v)
+                if self.whole is None
+                else self._played_rows(trajectory, self.whole)
+            ),
             trajectory=trajectory,
             share=problem.share,
             indifferent=tuple(name for name, matters in names if not matters),
             seconds=monotonic() - self.began,
             cut_off=self._late(),
-            played_condition=self._played_condition(trajectory),
         )
 
     def _cost(self, design: PointsDesign) -> float:
-        condition = design.condition_number if design.played_condition is None else design.played_condition
-        return self.weights[0] * condition + self.weights[1] * design.scaling
+        return self.weights[0] * design.condition_number + self.weights[1] * design.scaling
 
-    def _played_condition(self, trajectory: PolynomialTrajectory) -> float | None:
-        """Condition number of the energy model with every effect, work of friction integrated along the motion."""
-        if self.whole is None:
-            return None
+    def _played_rows(self, trajectory: PolynomialTrajectory, base: BaseReduction) -> Array:
+        """``W`` of the energy model with every effect, their work integrated along the motion."""
         points = trajectory.breaks_s[1:-1]
         time = np.unique(np.concatenate([points, trajectory.grid(round(WORK_HZ * trajectory.duration_s))]))
         q, v, a = trajectory.evaluate(time)
         at = np.searchsorted(time, points)
-        rows = energy_matrix(self.robot, Samples(time, q, v, a, np.zeros_like(q)), np.column_stack([at[:-1], at[1:]]))[
-            :, :-1
-        ]
-        base = self.whole
-        return condition_number(rows[:, base.independent] if base.independent is not None else rows @ base.lift)
+        samples, pairs = Samples(time, q, v, a, np.zeros_like(q)), np.column_stack([at[:-1], at[1:]])
+        rows = energy_matrix(self.robot, samples, pairs)[:, :-1]
+        return rows[:, base.independent] if base.independent is not None else np.asarray(rows @ base.lift)
 
     def _late(self) -> bool:
         return monotonic() > self.problem.deadline
@@ -482,10 +477,7 @@ def _check_options(lambda1: float, lambda2: float, measure: Measure, starts: int
         raise InputError(
             f"weights are lambda1 = {lambda1:g} and lambda2 = {lambda2:g}, expected zero or more and not both zero"
         )
-    if starts < 1:
-        raise InputError(f"{starts} starts asked for, expected at least 1")
-    if not (np.isfinite(seconds) and seconds > 0.0):
-        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
+    check_budget(seconds, starts)
 
 
 def _roots_inside(a: Array, b: Array, c: Array) -> tuple[Array, Array]:

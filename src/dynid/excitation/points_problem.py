@@ -11,7 +11,8 @@ numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +26,7 @@ from dynid.dynamics.regressors import energy_regressor
 from dynid.excitation.criteria import Criterion, Mix, PivotedCondition, Scaling, SpectralCriterion
 from dynid.excitation.gradient import energy_gradient
 from dynid.excitation.limits import Limits
+from dynid.excitation.points_work import PointsWork
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
 
@@ -63,6 +65,10 @@ class PointsProblem:
     iterations: int
     seed: int
     deadline: float
+    times: Callable[[Array, Array], Array] | None = None
+    """Time between successive points, s, where effects do work on the way; None where energy says all."""
+    work: PointsWork | None = None
+    """The work of effects at the times of a stage."""
 
     def __call__(self, item: tuple[int, int]) -> Array:
         """Optimal variables of one start."""
@@ -79,7 +85,7 @@ class PointsProblem:
             if number > 0 and monotonic() > self.deadline:
                 break
             found = minimize(
-                self.function,
+                self.timed(x).function,
                 x,
                 (criterion,),
                 jac=True,
@@ -103,10 +109,42 @@ class PointsProblem:
         q[:, self.free] += self.share[0] * self.limits.reach[self.free] * (2.0 * np.sin(X[:, :k]) ** 2 - 1.0)
         return q, self.share[1] * self.limits.velocity * np.sin(X[:, k:])
 
+    def timed(self, x: Array) -> PointsProblem:
+        """The same problem with the times between these points held: they change with the points too, but from stage to stage."""
+        if self.times is None:
+            return self
+        u = self.times(*self.points(x))
+        usual = float(np.nanmedian(u)) if np.isfinite(u).any() else 1.0
+        return replace(self, work=PointsWork(self.robot, np.where(np.isfinite(u), u, usual)))
+
     def function(self, x: Array, criterion: Criterion) -> tuple[float, Array]:
+        """Criterion and its gradient."""
         q, v = self.points(x)
+        value, q_bar, v_bar = self._judged(q, v, criterion)
+        X = x.reshape(self.rows + 1, -1)
+        k = int(self.free.sum())
+        gradient = np.empty_like(X)
+        gradient[:, :k] = q_bar[:, self.free] * (2.0 * self.share[0] * self.limits.reach[self.free]) * np.sin(2.0 * X[:, :k])
+        gradient[:, k:] = v_bar * self.share[1] * self.limits.velocity * np.cos(X[:, k:])
+        return value, gradient.ravel()
+
+    def _judged(self, q: Array, v: Array, criterion: Criterion) -> tuple[float, Array, Array]:
+        """Criterion of points and its derivatives by their positions and velocities."""
+        n, columns = self.robot.parameters.n_inertial, self.base.independent
+        if self.work is not None:
+            h = np.diff(energy_regressor(self.robot, q, v), axis=0)
+            W = np.hstack([h, self.work.columns(q, v)])
+            value, slope = criterion.of_regressor(W[:, columns] if columns is not None else W @ self.base.lift)
+            G = slope @ self.base.lift.T if columns is None else np.zeros_like(W)
+            if columns is not None:
+                G[:, columns] = slope
+            by_h = np.zeros((len(q), n))
+            by_h[1:] += G[:, :n]
+            by_h[:-1] -= G[:, :n]
+            q_bar, v_bar = energy_gradient(self.robot, q, v, by_h)
+            more = self.work.gradient(q, v, G[:, n:])
+            return value, q_bar + more[0], v_bar + more[1]
         h = _energy_columns(self.robot, q, v)
-        columns = self.base.independent
         b = h[:, columns] if columns is not None else h @ self.base.lift
         value, slope = criterion.of_regressor(np.diff(b, axis=0))
         by_base = np.zeros_like(b)
@@ -115,16 +153,10 @@ class PointsProblem:
         G = by_base @ self.base.lift.T if columns is None else np.zeros_like(h)
         if columns is not None:
             G[:, columns] = by_base
-        n = self.robot.parameters.n_inertial
         q_bar, v_bar = energy_gradient(self.robot, q, v, G[:, :n])
         if G.shape[1] > n:
             v_bar += G[:, n:] * v
-        X = x.reshape(self.rows + 1, -1)
-        k = int(self.free.sum())
-        gradient = np.empty_like(X)
-        gradient[:, :k] = q_bar[:, self.free] * (2.0 * self.share[0] * self.limits.reach[self.free]) * np.sin(2.0 * X[:, :k])
-        gradient[:, k:] = v_bar * self.share[1] * self.limits.velocity * np.cos(X[:, k:])
-        return value, gradient.ravel()
+        return value, q_bar, v_bar
 
 
 def points_stages(lambda1: float, lambda2: float, measure: Measure) -> tuple[Criterion, ...]:

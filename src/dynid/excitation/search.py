@@ -60,6 +60,9 @@ PROOFS = 4.0
 """Proofs on the fine grid for which time is kept at the end: of two motions side by side, of one made smaller because neither held,
 and of what will be played."""
 
+PROOF_SPARE = 1e-5
+"""Share of each limit that a proof leaves: what is played is looked at on another grid, with ramps and repeats."""
+
 Progress = Callable[[int, int, float], None]
 """Told after every piece of work: how many are done, of how many, and the best condition number so far."""
 
@@ -113,10 +116,7 @@ def search_excitation(
     """
     began = monotonic()
     refuse_floating(robot)
-    if not (np.isfinite(seconds) and seconds > 0.0):
-        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
-    if starts < 1:
-        raise InputError(f"{starts} starts asked for, expected at least 1")
+    check_budget(seconds, starts)
     chosen = FourierShape() if shape is None else shape
     notes = list(limits.notes)
     with one_blas_thread():  # the starts are the parallelism
@@ -323,7 +323,7 @@ class Round:
 def _failing(problem: DesignProblem, x: Array) -> dict[str, float]:
     """Limits that are violated on the fine grid, and by how much."""
     found = margins_of(problem.measured, problem.trajectory(x), problem.limits, problem.n_proof_times)
-    return {name: -margin for name, margin in found.items() if margin < 0.0}
+    return {name: PROOF_SPARE - margin for name, margin in found.items() if margin < PROOF_SPARE}
 
 
 def _improved(
@@ -350,6 +350,14 @@ def _improved(
     condition = problem.measured_condition(point.x) if moved else candidate.condition
     value = problem.value(point.x, stages[-1].criterion)
     return Candidate(candidate.index, point.x, value, condition, point.curvature, cut_off)
+
+
+def check_budget(seconds: float, starts: int) -> None:
+    """Refuse a time budget or a number of starts with which nothing can be found."""
+    if not (np.isfinite(seconds) and seconds > 0.0):
+        raise InputError(f"time budget is {seconds:g} s, expected a positive number")
+    if starts < 1:
+        raise InputError(f"{starts} starts asked for, expected at least 1")
 
 
 def _compiling_seconds(robot: Robot, limits: Limits) -> float:

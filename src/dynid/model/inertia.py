@@ -180,21 +180,6 @@ def spatial_inertia(phi: ArrayLike) -> Array:
     return np.concatenate([top, np.concatenate([S, _tensor(p)], axis=-1)], axis=-2)
 
 
-def phi_from_spatial_inertia(matrix: ArrayLike) -> Array:
-    """Inverse of :func:`spatial_inertia`; a 6x6 matrix that is not a spatial inertia is refused."""
-    M = trailing("spatial inertia", matrix, (6, 6))
-    h = np.stack([M[..., 5, 1], M[..., 3, 2], M[..., 4, 0]], axis=-1)
-    phi = _phi(M[..., 0, 0], h, M[..., 3:, 3:])
-    error = np.abs(spatial_inertia(phi) - M).max(initial=0.0)
-    size = np.abs(M).max(initial=0.0)
-    if error > 1e-9 * size:
-        raise InputError(
-            "spatial inertia is not of the form [[m 1, -S(h)], [S(h), I]]: "
-            f"an entry is off by {error:.3g}, largest entry {size:.3g}"
-        )
-    return phi
-
-
 def pseudo_inertia(phi: ArrayLike) -> Array:
     """``P = [[Sigma, h], [h^T, m]]`` with ``Sigma = tr(I)/2 1 - I``."""
     p = _parameters(phi)

@@ -9,6 +9,7 @@ from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.finding import DataCheck
+from dynid.io.logs.base_columns import log_columns, moves_base
 from dynid.io.logs.columns import MissingJointsError
 from dynid.io.logs.layout import ReadOptions
 from dynid.io.logs.log_file import LogFile, UrlPath, foreign_errors
@@ -34,6 +35,10 @@ READ_NAMES = ("mapping", "preset", "drive_gains", "joints", "gear_ratios", "side
 def read_options(settings: Reading) -> ReadOptions:
     """How the settings want a log read."""
     return ReadOptions(**{name: getattr(settings, name) for name in READ_NAMES})
+
+
+class FloatingLogError(InputError):
+    """A log that holds the motion of the robot's base beside the torque of its joints."""
 
 
 class SensorLogError(InputError):
@@ -174,6 +179,10 @@ def open_first(
 ) -> tuple[Recording | StaticRecording | RecordingStream, Robot]:
     """The first log, which decides the joints that move, and the robot with these."""
     with LogFile(path) as file:
+        if getattr(settings, "floating", False) is None and moves_base(log_columns(file, read_options(settings))):
+            raise FloatingLogError(
+                f"{path} holds the motion of the robot's base: 'dynid identify' takes it, or with --no-floating its joints alone"
+            )
         try:
             found = _open(robot, file, settings, streamed)
         except MissingJointsError as missing:

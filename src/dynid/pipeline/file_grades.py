@@ -21,7 +21,6 @@ from dynid.finding import FileGrade, FileJoint
 from dynid.io.robots.proof import free_mjcf
 from dynid.io.robots.simulator_joint import WrittenModel, as_held
 from dynid.model.effects.dry_friction import Coulomb
-from dynid.model.effects.effect import Place
 from dynid.model.robot import Robot
 from dynid.pipeline.joint_grades import LEAST_TORQUE, torque_noise
 from dynid.pipeline.model_files import SIMULATED, load_file, write_file
@@ -48,7 +47,7 @@ def grade_files(run: IdentificationResult) -> tuple[FileGrade, ...]:
     logs = _judged(run)
     if not logs:
         return ()
-    found, drifts = [], dict[tuple[Place, ...], Array | None]()
+    found, drifts = [], dict[tuple[str, ...], Array | None]()
     with tempfile.TemporaryDirectory() as folder:
         for name, places in SIMULATED.items():
             try:

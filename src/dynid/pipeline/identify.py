@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from dynid.engine import Tell, engine_from, give_back, one_blas_thread, silent
@@ -17,6 +18,7 @@ from dynid.finding import DataCheck
 from dynid.io.logs.paths import LogInputs, log_paths
 from dynid.model.robot import Robot
 from dynid.pipeline.data import (
+    FloatingLogError,
     SensorLogError,
     check_data,
     check_settings,
@@ -89,6 +91,8 @@ def identify(
             result = _identify_robot(robot, paths, settings, unseen, progress)
         except SensorLogError:  # the joints of the robot move a sensor
             result = identify_wrench(robot, paths, settings, unseen, progress)
+        except FloatingLogError:  # its base moves
+            result = _identify_floating(robot, paths, settings, unseen, progress)
         tell("judging the model")
         result = with_verdict(result)
     give_back()
@@ -101,10 +105,9 @@ def _identify_robot(
     """The path of a robot's inputs: logs or poses, given coefficients, or friction alone beside fixed bodies."""
     if robot is None:
         raise SensorLogError("no robot was given, expected logs of a force/torque sensor")
-    from dynid.pipeline.identify_floating import identify_floating, is_floating  # they load what other runs do not need
-
-    if is_floating(robot, paths, settings):
-        return identify_floating(robot, paths, settings, unseen, progress)
+    feet = settings.feet or settings.flat_feet or settings.force_frames
+    if settings.floating or (settings.floating is None and (feet or (isinstance(robot, Robot) and robot.floating))):
+        return _identify_floating(robot, paths, settings, unseen, progress)
     given = without_search(settings)
     model = described_robot(robot, given)
     check_settings(settings, model, unseen)
@@ -116,6 +119,15 @@ def _identify_robot(
         return refit_from_settings(model, paths, settings, unseen, progress)
     progress("reading the logs")
     return identify_logs(read_data(model, paths, given, unseen), settings, progress)
+
+
+def _identify_floating(
+    robot: Robot | str | Path | None, paths: list[Path], settings: Settings, unseen: list[Path], progress: Tell
+) -> IdentificationResult:
+    from dynid.pipeline.identify_floating import identify_floating  # it loads what other runs do not need
+
+    assert robot is not None  # without one, logs are those of a sensor
+    return identify_floating(robot, paths, settings, unseen, progress)
 
 
 def identify_logs(data: Data, settings: Settings, progress: Tell) -> IdentificationResult:
@@ -189,13 +201,13 @@ def with_lag_and_gravity(
         raise InputError("--torque-delay auto and --gravity auto need logs of motion, expected numbers for a table of poses")
     progress("looking for the delay of torque and the direction of gravity")
     model, band, memory_s = settings.friction_model, filtered.row_filter, filter_memory_s(filtered)
-    name = "smooth" if model == "auto" else model
 
-    def with_friction(robot: Robot, samples: Sequence[Samples]) -> Robot:
+    def with_friction(name: str | None, robot: Robot, samples: Sequence[Samples]) -> Robot:
         return choose_friction_model(robot, samples, name, band, memory_s)[0]
 
+    frictions = [partial(with_friction, name) for name in (("smooth", "auto") if model == "auto" else (model,))]
     windows = data.filtered(filtered, settings.max_rows).known.windows
-    found = find_lag_and_gravity(data.known.robot, windows, band, lag=lag, gravity=lean, with_friction=with_friction)
+    found = find_lag_and_gravity(data.known.robot, windows, band, lag=lag, gravity=lean, with_friction=frictions)
     notes: list[str] = []
     if lag:
         delay_s = found.delay_s

@@ -21,10 +21,8 @@ from dynid.estimation.block_scatter import widen_by_blocks
 from dynid.estimation.estimate import estimate
 from dynid.estimation.result import Estimate
 from dynid.finding import DataCheck
-from dynid.io.logs.base_columns import log_columns, moves_base
-from dynid.io.logs.layout import ReadOptions
-from dynid.io.logs.log_file import LogFile, log_path
-from dynid.io.logs.paths import log_part, refuse_same
+from dynid.io.logs.log_file import log_path
+from dynid.io.logs.paths import refuse_same
 from dynid.model.effects.friction_models import friction_effects
 from dynid.model.friction import with_friction
 from dynid.model.robot import Robot
@@ -40,7 +38,6 @@ from dynid.pipeline.floating_choices import (
 )
 from dynid.pipeline.floating_data import FloatingLog, FloatingSetup, read_floating_log
 from dynid.pipeline.log import Data, Log, Logs
-from dynid.pipeline.option_groups import Reading
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.robot_setup import described_robot
@@ -52,26 +49,6 @@ from dynid.signals.samples import Samples
 from dynid.validation.data_check import check_recording
 from dynid.validation.floating_check import check_base, check_feet, check_poses
 from dynid.validation.prediction import PredictionError, Validation, row_error
-
-
-def is_floating(robot: Robot | str | Path, paths: Sequence[Path], settings: Settings) -> bool:
-    """Whether the base of the robot moves: where the settings say so, feet are named, or the first log holds its motion."""
-    if settings.floating is not None:
-        return settings.floating
-    if settings.feet or settings.flat_feet or settings.force_frames:
-        return True
-    if isinstance(robot, Robot) and robot.floating:
-        return True
-    if not paths or settings.coefficients is not None or settings.fix_bodies is not None:
-        return False
-    part = log_part(paths[0])
-    try:
-        with LogFile(part.path) as file:
-            return moves_base(
-                log_columns(file, ReadOptions(topic=settings.topic, preset=settings.preset, mapping=settings.mapping))
-            )
-    except InputError:  # the reader of fixed robots says what is wrong with the log
-        return False
 
 
 def floating_robot(robot: Robot | str | Path, settings: Settings) -> Robot:
@@ -317,12 +294,7 @@ def validate_floating(
         paths: logs of the same robot.
         changes: settings by name that differ from the run's: how the logs are read, such as ``mapping`` or ``from_s``.
     """
-    other = [name for name in changes if name not in Reading.__dataclass_fields__]
-    if other:
-        raise InputError(
-            f"setting '{other[0]}' was given, but logs of a floating robot are filtered as their run was: leave it out"
-        )
-    settings = replace(run.settings, **({"from_s": None, "to_s": None} | dict(changes)))
+    settings = run.settings.for_other_logs(changes, "logs of a floating robot")
     setup, choice = _setup_of(run)
     logs = [read_floating_log(path, setup, settings, read_options(settings)) for path in paths]
     refuse_same(paths, [log.joints.source.sha256 for log in logs], seen=run.logs)

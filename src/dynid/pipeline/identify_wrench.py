@@ -19,7 +19,6 @@ from dynid.estimation.body import body_estimate, given_mass
 from dynid.io.logs.paths import refuse_same
 from dynid.model.robot import Robot
 from dynid.pipeline.data import first_parts, read_parts, unchanged
-from dynid.pipeline.option_groups import Reading
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.row_plan import RowPlan
@@ -94,12 +93,7 @@ def validate_wrench(run: IdentificationResult, paths: Sequence[Path], changes: M
     body = run.body
     if body is None:
         raise InputError("this run is that of a robot, expected one of a body on a force/torque sensor")
-    other = [name for name in changes if name not in Reading.__dataclass_fields__]
-    if other:
-        raise InputError(
-            f"setting '{other[0]}' was given, but sensor logs are filtered as their run was: leave it out, or identify again"
-        )
-    settings = replace(run.settings, **({"from_s": None, "to_s": None} | dict(changes)))
+    settings = run.settings.for_other_logs(changes, "sensor logs")
     recordings, model = read_parts(paths, run.mover, settings)
     refuse_same(paths, [log.source.sha256 for log in recordings], seen=run.logs)
     return _validation(body, [samples_of(body, log, model, settings) for log in recordings])

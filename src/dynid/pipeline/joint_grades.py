@@ -75,7 +75,7 @@ def grade_joints(run: IdentificationResult) -> tuple[JointGrade, ...]:
     size = np.maximum(size, 1e-12 * max(float(size.max(initial=0.0)), 1e-300))
     excess = np.sqrt(np.maximum(error**2 - (NOISY * floor) ** 2, 0.0)) / size
     expected = np.hypot(BEYOND * excess, _uncertainty(run, noise, _covariance_by_noise(run)))
-    faults = _one_way(run, size, noise) | _faults(run, size)
+    faults = _one_way(run, size, noise) | _faults(run)
     found = []
     for j, joint in enumerate(run.robot.driven_joints):
         fault, least = (
@@ -164,7 +164,7 @@ def _states(robot: Robot, run: IdentificationResult) -> tuple[Array, Array, Arra
     return tuple(rng.uniform(-one, one, shape) + at for one, at in ((half, middle), (speed, 0.0), (pull, 0.0)))  # type: ignore[return-value]
 
 
-def _faults(run: IdentificationResult, size: Array) -> dict[str, tuple[str, float]]:
+def _faults(run: IdentificationResult) -> dict[str, tuple[str, float]]:
     """Of joints whose log shows too little of them, or another gain: what was wrong, and the error to expect at least."""
     dry = any(effect.dry for effect in run.robot.effects)
     v = np.concatenate([one.velocity for one in run.samples])

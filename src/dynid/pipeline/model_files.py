@@ -243,7 +243,7 @@ _FORMATS: Mapping[str, _Format] = {
     ),
     "mjcf": _Format(
         ".xml",
-        lambda robot, path, allow, run: write_mjcf(robot, path, None, allow, _described(run)),
+        lambda robot, path, _allow, run: write_mjcf(robot, path, None, _described(run)),
         mjcf_parity,
         places=PLACES,
     ),

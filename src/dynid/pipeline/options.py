@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, asdict, dataclass
+from dataclasses import Field, asdict, dataclass, replace
 from typing import Any, Literal
 
 from dynid.engine import engine_from
@@ -382,6 +382,15 @@ class Settings(Reading, Model):
     def changed(self) -> dict[str, Any]:
         """The settings that are not the defaults."""
         return changed_options(self)
+
+    def for_other_logs(self, changes: Mapping[str, Any], logs: str) -> Settings:
+        """The settings by which a run reads other logs, whole unless ``changes`` cut them; filtered they are as its own were."""
+        other = [name for name in changes if name not in Reading.__dataclass_fields__]
+        if other:
+            raise InputError(
+                f"setting '{other[0]}' was given, but {logs} are filtered as their run was: leave it out, or identify again"
+            )
+        return replace(self, **({"from_s": None, "to_s": None} | dict(changes)))
 
 
 def all_options() -> list[Field[Any]]:

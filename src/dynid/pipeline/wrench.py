@@ -198,6 +198,8 @@ def identify_sensor_body(
     logs = (recordings,) if isinstance(recordings, WrenchRecording) else tuple(recordings)
     if not logs:
         raise InputError("no log of a force/torque sensor was given, expected at least one")
+    if static and robot is None and any(log.angular_velocity is None for log in logs):
+        logs, filtered = tuple(at_rest(log) for log in logs), "none" if filtered == "auto" else filtered
     place = _place(logs, robot, frame)
     asked = chosen_sensor_filter(logs, robot, place) if filtered == "auto" else filtered
     how = sensor_filter(asked) if isinstance(asked, str) else asked
@@ -208,10 +210,7 @@ def identify_sensor_body(
     alone = turning < STILL_RAD_S if static is None else static
     rows_of = partial(WrenchRows, offsets=offsets, drift=drift, static=alone)
     gravity = None if robot is None else robot.gravity
-    findings = check_sensor(samples, motions, gravity)
-    for finding in findings:
-        if finding.level == "error":
-            raise InputError(f"{finding.what}; {finding.remedy}")
+    findings = _without_errors(check_sensor(samples, motions, gravity))
     notes = [note for one in samples for note in one.notes]
     if tilt:
         gravity, samples, tilted = levelled(samples, motions, robot, place, rows_of)
@@ -239,6 +238,20 @@ def identify_sensor_body(
     return replace(found, notes=(*notes, *_notes(found, turning)))
 
 
+def at_rest(log: WrenchRecording) -> WrenchRecording:
+    """A table of poses: one row each, in which the sensor does not turn."""
+    still = np.zeros_like(log.wrench[:, :3])
+    return log if log.angular_velocity is not None else replace(log, angular_velocity=still, angular_acceleration=still)
+
+
+def _without_errors(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings on logs; one that no body can be estimated with is refused."""
+    for finding in findings:
+        if finding.level == "error":
+            raise InputError(f"{finding.what}; {finding.remedy}")
+    return findings
+
+
 def _place(logs: Sequence[WrenchRecording], robot: Robot | None, frame: str | Frame | None) -> Frame | None:
     if robot is not None:
         return frame_named(robot, frame)
@@ -249,7 +262,7 @@ def _place(logs: Sequence[WrenchRecording], robot: Robot | None, frame: str | Fr
             lacks = "angular velocity" if log.angular_velocity is None else "proper acceleration"
             raise InputError(
                 f"{log.source.path or 'the force/torque recording'} lacks the {lacks} of the sensor, expected its motion in columns "
-                "wx.. and ax.., or joint positions with --robot and --frame"
+                "wx.. and ax.., joint positions with --robot and --frame, or for a table of poses ax.. and --static"
             )
     return None
 

@@ -77,6 +77,8 @@ class SensorFilter:
         if self.kind == "savgol":
             # as in the paper: least squares needs no smooth wrench; an IMU's acceleration is smoothed, and the wrench beside it
             return [Resample(), SavitzkyGolay(self.window, self.order, "auto", motion if joints else None)]
+        if self.kind == "none" and not joints and recording.angular_acceleration is not None:
+            return []  # nothing to derive, so no row is lost at the ends
         steps: list[Step] = [] if self.kind == "none" else [Resample()]
         if self.kind == "butterworth":
             steps.append(LowPass(cutoff_hz=self.band_hz, order=self.order))

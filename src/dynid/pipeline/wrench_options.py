@@ -17,7 +17,7 @@ from dynid.option_types import flag_of, misplaced_options
 from dynid.pipeline.known_load import known_load
 from dynid.pipeline.option_groups import WRENCH
 from dynid.pipeline.options import Settings
-from dynid.pipeline.wrench import SensorBody, identify_sensor_body
+from dynid.pipeline.wrench import SensorBody, at_rest, identify_sensor_body
 from dynid.pipeline.wrench_filter import SensorFilter, sensor_filter
 from dynid.regression.wrench_rows import GUESS
 from dynid.signals.recording import WrenchRecording
@@ -92,6 +92,7 @@ def sensor_place(robot: Robot, settings: Settings) -> Frame:
 
 def samples_of(body: SensorBody, log: WrenchRecording, robot: Robot | None, settings: Settings) -> WrenchSamples:
     """Samples of a log under the filter and the gravity that were found."""
+    log = at_rest(log) if settings.static and robot is None else log
     samples, _ = body.filter.samples(log, robot, body.place, places(robot, settings)[1])
     if robot is None or log.position is None or body.gravity is None:
         return samples

@@ -141,7 +141,7 @@ class CommandRows(SampleRows):
     ) -> tuple[Array, dict[str, Array]]:
         """Torque of the drives as far as their gains are known, and what gains that are not known multiply."""
         names = self.parameters.names
-        error, slip = control.parts(command, rate, motion.position, motion.velocity)
+        error, slip = control.parts(command, rate, motion.position, motion.velocity, motion.time)
         known = {
             symbol: np.array([f"{symbol}{j + 1}" not in names for j in range(self.robot.n_dof)], dtype=float)
             for symbol in GAIN_UNITS

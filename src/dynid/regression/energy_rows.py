@@ -52,7 +52,7 @@ class WorkMeter:
             # power of a column: its signal times the speed it acts on
             speed = v @ robot.effect_incidence
             if tree is not None:
-                motion = tree_effect_motion(robot, tree, samples.load)
+                motion = tree_effect_motion(robot, tree)
                 speed = speed + motion.velocity[:, len(robot.driven) :] @ robot.passive_incidence
             power = np.hstack([signals * speed, torque_power])
         else:

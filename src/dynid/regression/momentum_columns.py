@@ -76,7 +76,7 @@ class MomentumColumns:
         """With effects of passive joints: ``G^T s`` of their momentum in ``A``, ``dG/dt^T s`` of it and ``-G^T s`` of the rest in ``B``."""
         robot = self.robot
         tree = tree_motion(robot, q, v, np.zeros_like(v))
-        motion = tree_effect_motion(robot, tree, None)
+        motion = tree_effect_motion(robot, tree)
         stored = effect_momentum(robot, q, v, motion)[0]
         rest = np.where(self._is_rate, 0.0, -effect_signals(robot, q, v, np.zeros_like(v), tree=tree))
         turning = replace(tree, G=gain_rate(robot, tree.position, v))

@@ -122,6 +122,9 @@ class PositionControl:
         stall: torque of the motor at rest, which falls to zero at ``no_load_speed``; infinite where the speed does not limit it.
         no_load_speed: rad/s or m/s at the joint.
         lag_s: time constant of the current loop, s: the torque follows what the controller asks for by a first-order lag.
+        reach: error of position beyond which the drive gives no more, rad or m: a voltage that is at its supply; infinite for none.
+        supply: voltage of the supply over time, zero where the drive is switched off. The position gain is then a torque per volt, and
+            the velocity gain that of the voltage which the motor induces. None for drives that are given torques.
 
     Examples:
         >>> import numpy as np
@@ -140,10 +143,12 @@ class PositionControl:
     stall: Array | None = None
     no_load_speed: Array | None = None
     lag_s: float = 0.0
+    reach: Array | None = None
+    supply: Command | None = None
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.kp))
-        for name in ("limit", "stall", "no_load_speed"):
+        for name in ("limit", "stall", "no_load_speed", "reach"):
             given = getattr(self, name)
             values = np.full(n, np.inf) if given is None else np.broadcast_to(np.asarray(given, dtype=np.float64), (n,))
             if not (values > 0.0).all():
@@ -165,8 +170,13 @@ class PositionControl:
                 "velocity control follows the commanded speed already, expected no damping of its rate beside it"
             )
 
-    def parts(self, command: Array, rate: Array, q: Array, v: Array) -> tuple[Array, Array]:
+    def parts(self, command: Array, rate: Array, q: Array, v: Array, time: Array) -> tuple[Array, Array]:
         """What the position gain and the velocity gain make of a motion: torque is the first less the second."""
+        if self.supply is not None:
+            assert self.reach is not None
+            volts = self.supply.at(time, np.zeros(len(self.kp)))
+            error = np.clip(self.acting(command - q), -self.reach, self.reach)
+            return self.kp * error * volts, self.kd * (v - rate) * (volts > 0.0)
         if self.velocity:
             return np.zeros_like(q), self.kd * (v - command)
         return self.kp * self.acting(command - q), self.kd * (v - rate)

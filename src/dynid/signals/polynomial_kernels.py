@@ -256,11 +256,6 @@ class PolynomialApproximation:
         """Largest degree that ``g`` reproduces: ``N + 1`` at a zero of ``P_{N+1}``, otherwise ``N``."""
         return self.order + (self.requested_delay_s is None)
 
-    @property
-    def highest_derivative(self) -> int:
-        """Largest ``k`` with ``k < alpha`` and ``k < beta``; 0 if there is none."""
-        return max(int(np.ceil(min(self.alpha, self.beta))) - 1, 0)
-
     def kernel(self, derivative: int = 0) -> Kernel:
         """``g^(k)``: the signal (18) or its k-th derivative (20), ``delay_s`` ago."""
         p = jacobi_basis(self.order, self.alpha, self.beta, self.evaluation_point)

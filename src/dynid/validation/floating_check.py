@@ -14,7 +14,6 @@ from dynid.regression.floating_rows import Contacts, Foot
 from dynid.signals.base_motion import BaseMotion, body_rate
 from dynid.signals.samples import Samples
 
-ONE_G = 9.81
 TURNS = 0.05
 """rad/s: a base that never turns faster shows neither the order of its quaternion nor the axes of its gyroscope."""
 DISAGREES, AGREES = 0.6, 0.4

@@ -64,7 +64,7 @@ def test_rate_of_false_alarms(subtract: bool) -> None:
             values + spread * np.random.default_rng(seed).standard_normal(n), np.diag(spread**2), np.array(NOISE)
         )
         for k in range(LEARNED_BLOCKS + 25):
-            chart.judge(blocks.make(values), float(k), float(k))
+            chart.judge(blocks.make(values), float(k))
             if chart.stage == "watching" and k > LEARNED_BLOCKS:
                 judged += len(groups)
                 alarms += len(chart.alarms())
@@ -84,17 +84,17 @@ def test_finds_and_names_a_change(change: dict[str, float], group: str) -> None:
     values = robot.parameters.values
     chart.set_reference(values, np.zeros((len(values), len(values))), np.array(NOISE))
     for k in range(LEARNED_BLOCKS + 3):
-        chart.judge(blocks.make(values), 5.0 * (k + 1), 5.0 * k)
+        chart.judge(blocks.make(values), 5.0 * k)
     assert chart.alarms() == ()
     assert chart.stage == "watching"
     (name, factor), begin = next(iter(change.items())), 5.0 * (LEARNED_BLOCKS + 3)
     altered = robot.with_parameters({name: factor * robot.parameters[name]}).parameters.values
-    chart.judge(blocks.make(altered), begin + 5.0, begin)
+    chart.judge(blocks.make(altered), begin)
     first = chart.alarms()[0]
     assert first["group"].startswith(group)
     assert first["since"] == begin
     assert first["statistic"] > first["threshold"]
-    chart.judge(blocks.make(values), begin + 10.0, begin + 5.0)
+    chart.judge(blocks.make(values), begin + 5.0)
     assert chart.alarms() == ()
     assert chart.n_alarms >= 1
 

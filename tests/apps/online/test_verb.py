@@ -185,7 +185,7 @@ def test_killed_at_random_and_resumed_to_the_same_digits(arm: tuple[Path, Stream
 
 
 def test_help_names_the_sources() -> None:
-    done = dynid("watch", "--help")
+    done = dynid("watch", "--help-all")
     assert done.returncode == 0
     for flag in ("--source", "--every", "--forget", "--against", "--payload", "--page", "--record", "--resume"):
         assert flag in done.stdout

@@ -9,7 +9,7 @@ import pytest
 
 from consistent_problems import infeasible_problem
 from dynid.estimation.consistency.certificate import Multipliers, _is_semidefinite, certify, exactly_consistent
-from dynid.estimation.consistency.feasibility import feasibility
+from dynid.estimation.consistency.feasibility import CONSISTENCY, feasibility
 from dynid.estimation.consistency.nearest_feasible import DualBound
 from dynid.model.inertia import phi_from_mass_com_inertia
 from problems import random_phi
@@ -82,7 +82,8 @@ def test_the_conflict_is_named():
     found = feasibility(problem.base, problem.beta, prior=problem.prior)
     assert found.decision == "infeasible"
     assert found.proven
-    assert found.links_in_conflict
-    assert set(found.links_in_conflict) <= {1, 2, 3, 4}
+    links = {label.removeprefix(CONSISTENCY) for label in found.conflicts if label.startswith(CONSISTENCY)}
+    assert links
+    assert links <= {"1", "2", "3", "4"}
     total = sum(c * problem.beta[problem.base.index(name)] for name, c in found.combination)
     assert total == pytest.approx(found.certificate @ problem.beta, abs=1e-4 * np.linalg.norm(problem.beta))

@@ -42,5 +42,4 @@ def test_parameters_that_a_grouping_leaves_out_become_free():
 def test_layout_of_a_robot_knows_links_by_name():
     robot = random_tree(0, 3)
     layout = Layout.of_parameters(robot.parameters, robot.links)
-    assert layout.contiguous
     assert layout.link_row("link2") == layout.link_row("joint2") == layout.link_row(2) == 1

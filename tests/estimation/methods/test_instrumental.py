@@ -69,7 +69,7 @@ def test_instruments_are_the_regressor_of_the_tracked_motion() -> None:
     """Exact computed torque tracks perfectly, so ``Z`` is the regressor of the low-passed motion: the full-matrix oracle."""
     log = noisy_log(exact_log(), SIGMA, seed=2)
     found = estimate(build_regression(ARM, log), BASE, InstrumentalVariables(cutoff_hz=8.0, weighted=False))
-    (own,) = instrumental._logs(build_regression(ARM, log))
+    (own,) = instrumental.row_logs(build_regression(ARM, log))
     tracked = own.tracked(8.0)
     assert found.details["tracking_error"][0] < 2e-3
 

@@ -46,7 +46,7 @@ def test_files_that_cannot_be_had_are_refused_in_a_sentence(tmp_path: Path, monk
     with pytest.raises(InputError, match="is not a file"):
         read_description(tmp_path)
     monkeypatch.setattr(description, "LARGEST_FILE_BYTES", 1)
-    with pytest.raises(InputError, match="has 2 bytes, a description has at most 1"):
+    with pytest.raises(InputError, match="has 2 bytes, expected at most 1"):
         read_description(path)
 
 

@@ -106,7 +106,7 @@ def test_files_that_are_not_there_or_too_large(tmp_path: Path, urdf: Path, monke
     with pytest.raises(InputError, match="is not a file"):
         read_robot(tmp_path)
     monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 100)
-    with pytest.raises(InputError, match="a description has at most 100"):
+    with pytest.raises(InputError, match="has 2307 bytes, expected at most 100"):
         read_robot(urdf)
 
 

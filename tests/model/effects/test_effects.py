@@ -14,7 +14,6 @@ import pytest
 from dynid.errors import InputError, UnknownNameError
 from dynid.model.effects import (
     effect_from_dict,
-    effect_kinds,
     effect_to_dict,
     effects_from_names,
     nonnegative_symbols,
@@ -135,7 +134,7 @@ def test_what_cannot_be_registered_is_refused():
             register_effect(kind)
     with pytest.raises(InputError, match=facts("auto", "friction")):
         register_friction_model("auto", lambda start: ())
-    assert effect_kinds()["viscous"] is Viscous
+    assert effects_from_names("viscous") == (Viscous(),)
 
 
 def test_names_and_stored_options_are_checked():

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from dynid.apps.actuators.comparison import better_estimate
+from dynid.apps.actuators.drives import Motor, actuator_logs
 from dynid.apps.actuators.lags import Lags, fitted_lags, lagging_models
 from dynid.apps.actuators.linear import LinearActuators, actuator_robot, instrumental_actuators, linear_actuators
 from dynid.apps.actuators.model import (
     FRICTION_SYMBOLS,
+    LOAD_SYMBOLS,
     ActuatorLog,
     ActuatorModel,
     ActuatorProblem,
-    actuator_logs,
     actuator_problem,
     gain_symbols,
     name_of,
@@ -60,7 +61,7 @@ def estimated_actuators(
     notes: tuple[str, ...] = ()
     problem, linear, guess = _linear(problem, settings)
     later = tuple(_with_gains(log, guess) for log in unseen)
-    limits = found_limits(problem, linear.model)
+    limits = found_limits(problem, linear.model) if settings.motor == "torque" else {}
     if limits:
         problem, later = replace(problem, logs=with_limits(problem.logs, limits)), with_limits(later, limits)
         told = ", ".join(f"{problem.robot.joint_names[j]} {value:.3g}" for j, value in limits.items())
@@ -144,7 +145,7 @@ def _linear(
     start = ActuatorModel.described(problem.robot, delay_s=0.0 if isinstance(settings.delay, str) else settings.delay)
     linear = linear_actuators(problem.untied(), start)
     values = {name: linear.model.values[name] for name in gain_symbols(settings) if getattr(settings, name) == "auto"}
-    if not values:
+    if not values or settings.motor == "voltage":  # gains of its logs differ, and have their units
         return problem, _one_for_both(problem, linear), {}
     guess = {name: np.maximum(value, 1e-3 * value.max() + 1e-6) for name, value in values.items()}
     for unknown in (u for u in problem.unknowns if u.symbol in guess and u.tied):
@@ -165,13 +166,18 @@ def _with_gains(log: ActuatorLog, gains: Mapping[str, Any]) -> ActuatorLog:
 
 
 def profiled_drive(
-    robot: Robot, recordings: Sequence[Recording], settings: ActuatorSettings, still: set[int], tell: Tell
+    robot: Robot,
+    recordings: Sequence[Recording],
+    settings: ActuatorSettings,
+    still: set[int],
+    tell: Tell,
+    motors: Sequence[Motor] = (),
 ) -> tuple[ActuatorSettings, tuple[Profile, ...]]:
     """The settings with the lag and dead band found that are to be found, everything else found anew for each value; and how."""
     profiles: list[Profile] = []
 
     def logs_with(**drive: Any) -> list[ActuatorLog]:
-        return actuator_logs(robot, recordings, (), replace(held, **drive))[0]
+        return actuator_logs(robot, recordings, (), replace(held, **drive), motors)[0]
 
     def fit(value: float) -> OutputError:
         problem, linear, _ = _linear(actuator_problem(actuator_robot(robot), logs_with(**{name: value}), held, still), held)
@@ -199,9 +205,25 @@ def _estimated(
     tell("output error on simulated positions")
     stated = ActuatorModel.described(problem.robot)
     moved = replace(linear.model, values={**linear.model.values, **{s: stated.values[s] for s in ("Ia", "fv", "fc", "fo")}})
-    starts = (linear.model, moved, *lagging_models(problem, linear.model, lags))
+    if settings.motor == "voltage":
+        starts = (linear.model, moved, *_loaded(problem, linear.model))
+    else:
+        starts = (linear.model, moved, *lagging_models(problem, linear.model, lags), *_loaded(problem, linear.model))
     refined = output_error(problem, starts, window_s=settings.window, prior=_prior(problem, linear))
     return refined, refined.model
+
+
+LOADED = ((1.5, 0.2), (2.0, 0.4))
+"""Where a fit of friction under load starts: more torque for the same command, of which friction takes a share."""
+
+
+def _loaded(problem: ActuatorProblem, near: ActuatorModel) -> list[ActuatorModel]:
+    """Models that lose a share of their torque to friction under load, where that is asked for."""
+    if not problem.asks("fl"):
+        return []
+    asked = [u for u in problem.unknowns if u.symbol in ("kp", "fl")]
+    values = [[near.value(u) * more if u.symbol == "kp" else share for u in asked] for more, share in LOADED]
+    return [near.with_values(asked, np.array(x)) for x in values]
 
 
 def _prior(problem: ActuatorProblem, linear: LinearActuators) -> tuple[Array, Array]:
@@ -215,7 +237,7 @@ def _prior(problem: ActuatorProblem, linear: LinearActuators) -> tuple[Array, Ar
     spread = PRIOR_SIZES * typical_sizes(problem, linear.model)
     inertials = problem.robot.parameters.inertials
     for k, unknown in enumerate(problem.unknowns):
-        if unknown.symbol in ("width", "delay", "kp", "kd"):
+        if unknown.symbol in ("width", "delay", "kp", "kd", *LOAD_SYMBOLS):
             spread[k] = np.inf
         elif unknown.symbol in INERTIAL_SYMBOLS:
             mass, first, second = inertials[unknown.joint, 0], inertials[unknown.joint, 1:4], inertials[unknown.joint, 4:]

@@ -381,6 +381,10 @@ def export_actuators(run: ActuatorRun, forms: Sequence[str], folder: Path) -> di
         as ``dynid actuators --json`` prints it: ``files`` that were written, ``export_notes`` on what they could not hold, and of MJCF
             ``mujoco_rollout``, MuJoCo's own rollout of the file: ``rms`` from the log and ``difference`` from dynid's rollout, rad.
     """
+    if run.problem.logs[0].control.supply is not None:
+        raise InputError(
+            "drives that are given a voltage (--motor voltage) have no place in these files; --json prints kt, resistance and friction"
+        )
     follows_speed = run.problem.logs[0].control.velocity
     for form in ("isaac", "newton"):
         if form in forms and follows_speed:

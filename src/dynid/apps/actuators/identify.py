@@ -12,22 +12,23 @@ from typing import Any
 import numpy as np
 
 from dynid.apps.actuators.comparison import DESCRIPTION, MECHANISM, Compared, actuator_verdict, best_of
+from dynid.apps.actuators.drives import actuator_logs, motor_constants, read_motors
 from dynid.apps.actuators.estimate import estimated_actuators, profiled_drive
 from dynid.apps.actuators.lags import Lags
 from dynid.apps.actuators.linear import LinearActuators, actuator_robot, instrumental_actuators
 from dynid.apps.actuators.model import (
+    LOAD_OF,
     SYMBOL_OF,
     ActuatorLog,
     ActuatorModel,
     ActuatorProblem,
-    actuator_logs,
     actuator_problem,
     freed_bodies,
     read_command_logs,
     still_joints,
 )
 from dynid.apps.actuators.notes import answer_notes, limit_notes, separated_notes, still_notes, symmetry_notes
-from dynid.apps.actuators.options import ActuatorSettings
+from dynid.apps.actuators.options import LOAD, ActuatorSettings
 from dynid.apps.actuators.output_error import OutputError, Rollout, roll_out
 from dynid.apps.actuators.separability import Profile, Separability
 from dynid.apps.actuators.strays import stray_notes
@@ -98,13 +99,28 @@ class ActuatorRun:
         """Value and deviation of one quantity of a joint; None where it was not asked or cannot be told apart."""
         name = self.problem.name_for(joint, symbol)
         scale = 1.0
-        if symbol in ("kp", "kd"):
+        if symbol in ("kp", "kd") and self.settings.motor == "torque":
             scale = float(getattr(self.problem.logs[0].control, symbol)[joint])
         if name in self.separability.entangled:
             return None
         if name not in self.sigma:
             return (scale, 0.0) if symbol in ("kp", "kd") and name not in self.problem.names else None
         return float(self.model.values[symbol][joint]) * scale, self.sigma[name] * scale
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Words for the values of a joint and their symbols; of friction under load where it was asked for."""
+        return SYMBOL_OF | (LOAD_OF if LOAD in self.settings.effects else {})
+
+    def motor(self, joint: int) -> dict[str, tuple[float, float]] | None:
+        """Motor constant ``kt`` (N m/A) and ``resistance`` (ohm) at the joint with their deviations; None of drives that are given torques
+        and where the logs do not tell them apart."""
+        gains = [self.value(joint, symbol) for symbol in ("kp", "kd")]
+        if self.settings.motor == "torque" or self.refined is None or None in gains:
+            return None
+        places = [self.problem.names.index(self.problem.name_for(joint, symbol)) for symbol in ("kp", "kd")]
+        kp, kd = (found[0] for found in gains if found is not None)
+        return motor_constants(kp, kd, self.refined.covariance[np.ix_(places, places)])
 
     def as_json(self) -> dict[str, Any]:
         """The keys that scripts rely on, and more."""
@@ -113,7 +129,9 @@ class ActuatorRun:
             return None if found is None else {"value": found[0], "sigma": found[1]}
 
         joints = [
-            {"name": name} | {word: pair(self.value(j, symbol)) for word, symbol in SYMBOL_OF.items()}
+            {"name": name}
+            | {word: pair(self.value(j, symbol)) for word, symbol in self.words.items()}
+            | {word: pair(found) for word, found in (self.motor(j) or {}).items()}
             for j, name in enumerate(self.robot.joint_names)
         ]
         delays, asked, linear = self.model.values["delay"], self.problem, self.linear.estimate
@@ -174,7 +192,7 @@ def identify_actuators(
 
     Examples:
         >>> import dynid
-        >>> from dynid.apps.actuators.options import ActuatorSettings
+        >>> from dynid.apps.actuators.options import LOAD, ActuatorSettings
         >>> arm = dynid.demo_robot(effects="none")
         >>> motion = dynid.demo_samples(arm, rate_hz=200.0)
         >>> friction = 0.5 * motion.velocity
@@ -197,8 +215,9 @@ def identify_actuators(
     unseen_paths = log_paths(validate_on)
     _, unseen, more = read_command_logs(cut, unseen_paths, chosen) if unseen_paths else (cut, (), ())
     still = set.intersection(*(set(still_joints(r)) for r in recordings))
-    chosen, profiles = profiled_drive(cut, recordings, chosen, still, tell)
-    made, later = actuator_logs(cut, recordings, unseen, chosen)
+    motors = read_motors([*paths, *unseen_paths], chosen)
+    chosen, profiles = profiled_drive(cut, recordings, chosen, still, tell, motors[: len(paths)])
+    made, later = actuator_logs(cut, recordings, unseen, chosen, motors)
     notes = (*notes, *more, *still_notes(cut, still), *limit_notes(cut, made))
     problem = actuator_problem(actuator_robot(cut), made, chosen, still)
     found = estimated_actuators(problem, later, chosen, tell)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.apps.actuators.options import ActuatorSettings
+from dynid.apps.actuators.options import LOAD, ActuatorSettings
 from dynid.arrays import Array, freeze
 from dynid.dynamics.position_loop import Drives, LoopMotion, Unknown, simulate_commands
 from dynid.errors import InputError
@@ -48,6 +48,8 @@ def command_samples(log: ActuatorLog, joint_names: Sequence[str]) -> CommandSamp
 
 FRICTION_SYMBOLS = ("Ia", "fv", "fc", "fo")
 GAIN_SYMBOLS = ("kp", "kd")
+LOAD_SYMBOLS = ("fl", "fq", "fe")
+"""Growth of dry friction with the torque of the drive, with its square, and with the torque of the bodies."""
 WIDTH = 0.02
 """Speed over which Coulomb friction turns before it is fitted, rad/s."""
 
@@ -101,7 +103,7 @@ class ActuatorModel:
             )
             for symbol in FRICTION_SYMBOLS
         }
-        gains = {symbol: freeze(np.ones(n)) for symbol in GAIN_SYMBOLS}
+        gains = {symbol: freeze(np.ones(n)) for symbol in GAIN_SYMBOLS} | {s: freeze(np.zeros(n)) for s in LOAD_SYMBOLS}
         return cls(robot, {**values, **gains, "width": freeze(np.full(n, WIDTH)), "delay": freeze(np.full(n, delay_s))})
 
     def drives(self, control: PositionControl) -> Drives:
@@ -122,6 +124,8 @@ class ActuatorModel:
             stall=control.stall,
             no_load_speed=control.no_load_speed,
             lag_s=control.lag_s,
+            reach=control.reach,
+            **{word: v[symbol] for word, symbol in LOAD_OF.items()},
         )
 
     def simulate(
@@ -137,6 +141,7 @@ class ActuatorModel:
             tick_s=tick_s,
             rate=log.control.rate,
             velocity=log.control.velocity,
+            supply=log.control.supply,
             refuse=refuse,
         )
 
@@ -190,7 +195,7 @@ class ActuatorProblem:
     @property
     def free(self) -> tuple[str, ...]:
         """Names of the unknowns that are linear in the rows."""
-        return tuple(n for n, u in zip(self.names, self.unknowns, strict=True) if u.symbol not in ("delay", "width"))
+        return tuple(n for n, u in zip(self.names, self.unknowns, strict=True) if u.symbol not in NOT_IN_ROWS)
 
     def with_named(self, model: ActuatorModel, values: Mapping[str, float]) -> ActuatorModel:
         """A model with those unknowns that have a value by their name."""
@@ -261,6 +266,8 @@ def unknowns_of(
     return tuple(found)
 
 
+LOAD_OF = dict(zip(("load", "square", "outer"), LOAD_SYMBOLS, strict=True))
+NOT_IN_ROWS = ("delay", "width", *LOAD_SYMBOLS)
 SYMBOL_OF = {"armature": "Ia", "viscous": "fv", "coulomb": "fc", "offset": "fo", "kp": "kp", "kd": "kd"}
 
 
@@ -276,82 +283,23 @@ def read_command_logs(
     return found.robot, found.recordings, found.notes
 
 
-def _controls(robot: Robot, settings: ActuatorSettings, n_logs: int) -> list[PositionControl]:
-    """The controller of every log."""
-    limit = robot.limits("tau_max") if settings.limit is None else _per_joint(robot, settings.limit, "--limit")
-
-    def gains(name: str) -> list[Array]:
-        given = getattr(settings, name)
-        if given == "auto":
-            return [np.ones(robot.n_joints)] * n_logs
-        if len(given) not in (1, n_logs):
-            raise InputError(
-                f"--{name} has gains of {len(given)} logs, {n_logs} logs were given; expected one set, or one per log"
-            )
-        return [_per_joint(robot, one, f"--{name}") for one in (given * n_logs if len(given) == 1 else given)]
-
-    stall, fastest = (
-        None if values is None else _per_joint(robot, values, flag)
-        for values, flag in ((settings.stall_torque, "--stall-torque"), (settings.no_load_speed, "--no-load-speed"))
-    )
-    follows_speed = settings.control == "velocity"
-    return [
-        PositionControl(
-            np.zeros_like(kd) if follows_speed else kp,
-            kd,
-            limit,
-            settings.command_rate,
-            float(settings.dead_band),
-            velocity=follows_speed,
-            stall=stall,
-            no_load_speed=fastest,
-            lag_s=float(settings.lag),
-        )
-        for kp, kd in zip(gains("kp"), gains("kd"), strict=True)
-    ]
-
-
 def gain_symbols(settings: ActuatorSettings) -> tuple[str, ...]:
     """Gains that the controller has."""
     return ("kd",) if settings.control == "velocity" else ("kp", "kd")
-
-
-def _per_joint(robot: Robot, values: Sequence[float], flag: str) -> Array:
-    if len(values) not in (1, robot.n_joints):
-        raise InputError(
-            f"{flag} has {len(values)} numbers, expected 1, or {robot.n_joints}: one per joint ({', '.join(robot.joint_names)})"
-        )
-    return np.broadcast_to(np.asarray(values, dtype=float), (robot.n_joints,)).copy()
-
-
-def actuator_logs(
-    robot: Robot, recordings: Sequence[Recording], unseen: Sequence[Recording], settings: ActuatorSettings
-) -> tuple[list[ActuatorLog], list[ActuatorLog]]:
-    """Logs to identify on, and logs to roll out: unseen ones, or the rest of the first after a split."""
-    control = _controls(robot, settings, len(recordings))
-    made = [_log(r, c, settings) for r, c in zip(recordings, control, strict=True)]
-    if settings.split is None:
-        return made, [_log(r, control[0], settings) for r in unseen]
-    cuts = [(log, round(settings.split * len(log.time))) for log in made]
-    return [log.part(0, edge) for log, edge in cuts], [log.part(edge, len(log.time)) for log, edge in cuts]
-
-
-def _log(recording: Recording, control: PositionControl, settings: ActuatorSettings) -> ActuatorLog:
-    sent = recording.reference_velocity if settings.control == "velocity" else recording.reference_position
-    assert sent is not None
-    command = Command(recording.time, sent, settings.command)
-    return ActuatorLog(recording.place, recording.time, recording.position, command, control)
 
 
 def actuator_problem(
     robot: Robot, logs: Sequence[ActuatorLog], settings: ActuatorSettings, still: set[int]
 ) -> ActuatorProblem:
     """What the settings ask of joints that move, from these logs."""
-    gains = tuple(s for s in gain_symbols(settings) if getattr(settings, s) == "auto" or settings.gains == "scale")
+    voltage = settings.motor == "voltage"
+    gains = tuple(
+        s for s in gain_symbols(settings) if voltage or getattr(settings, s) == "auto" or settings.gains == "scale"
+    )
     delay = {"auto": "shared", "joint": "joint"}.get(str(settings.delay), "known")
     unknowns = unknowns_of(
         robot.n_joints,
-        [SYMBOL_OF[name] for name in settings.effects],
+        [s for name in settings.effects for s in (LOAD_SYMBOLS if name == LOAD else (SYMBOL_OF[name],))],
         gains=gains,
         delay=delay,
         bodies=freed_bodies(robot, settings),

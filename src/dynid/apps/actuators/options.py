@@ -23,6 +23,8 @@ from dynid.pipeline.option_groups import Reading
 from dynid.pipeline.options import Settings
 
 EFFECTS = ("armature", "viscous", "coulomb", "offset")
+LOAD = "load"
+"""The effect that is asked for by name only: dry friction that grows with the torque that a gear carries."""
 EXPORTS = ("mjcf", "isaac", "newton", "urdf", "json")
 METHODS = ("output-error", "iv", "linear")
 
@@ -64,6 +66,33 @@ class ActuatorSettings(Reading):
         "position",
         "What the drives are sent: positions (q_cmd), or speeds (dq_cmd), which they follow with the velocity gain alone.",
         Text("WHAT", choices=("position", "velocity"), what="kind of command"),
+        group=CONTROL,
+    )
+    motor: Literal["torque", "voltage"] = option(
+        "torque",
+        "What the drives make of an error of position: a torque, or a voltage (hobby servos); then motor constant and resistance are "
+        "found.",
+        Text("WHAT", choices=("torque", "voltage"), what="kind of motor"),
+        group=CONTROL,
+    )
+    kp_unit: float = option(
+        1.0,
+        "With --motor voltage: share of the supply per rad for a position gain of one in the firmware's units (Dynamixel XL330: 0.002877).",
+        Number("DUTY", 0.0, open_low=True),
+        example=0.002877,
+        group=CONTROL,
+    )
+    duty: float = option(
+        1.0,
+        "With --motor voltage: largest share of the supply that the firmware applies.",
+        Number("SHARE", 0.0, 1.0, open_low=True),
+        group=CONTROL,
+    )
+    supply: float | None = option(
+        None,
+        "With --motor voltage: voltage of the supply; default: the column 'volts' of each log.",
+        Number("VOLTS", 0.0, open_low=True),
+        example=7.4,
         group=CONTROL,
     )
     gains: Literal["known", "scale"] = option(
@@ -129,7 +158,12 @@ class ActuatorSettings(Reading):
     command_rate: bool = option(
         False, "The drive damps the speed relative to that of the command, not the speed itself.", Switch(), group=CONTROL
     )
-    effects: tuple[str, ...] = option(EFFECTS, "Values asked of every joint.", Names("NAMES"), group=ASKED)
+    effects: tuple[str, ...] = option(
+        EFFECTS,
+        "Values asked of every joint; load adds dry friction that grows with the torque a gear carries.",
+        Names("NAMES"),
+        group=ASKED,
+    )
     hold: tuple[str, ...] = option(
         ("all",),
         "Bodies held at the description: all, none, or links and joints by a part of their names; the others are freed.",
@@ -173,8 +207,18 @@ class ActuatorSettings(Reading):
     def __post_init__(self) -> None:
         check_options(self)
         for name in self.effects:
-            if name not in EFFECTS:
-                raise InputError(f"--effects has '{name}', expected some of {', '.join(EFFECTS)}")
+            if name not in (*EFFECTS, LOAD):
+                raise InputError(f"--effects has '{name}', expected some of {', '.join((*EFFECTS, LOAD))}")
+        if self.method != "output-error" and (LOAD in self.effects or self.motor == "voltage"):
+            raise InputError(
+                f"--motor voltage and --effects load are found by output error: leave out --method {self.method}"
+            )
+        if self.motor == "voltage" and (self.control == "velocity" or self.kd != "auto" or self.stall_torque is not None):
+            raise InputError(
+                "--motor voltage holds positions by a voltage: leave out --control velocity, --kd and --stall-torque"
+            )
+        if self.motor != "voltage" and (self.kp_unit != 1.0 or self.duty != 1.0 or self.supply is not None):
+            raise InputError("--kp-unit, --duty and --supply are of drives that are given a voltage: add --motor voltage")
         if (self.stall_torque is None) != (self.no_load_speed is None):
             raise InputError("--stall-torque and --no-load-speed belong together, expected both or none")
         if self.control == "velocity" and (self.command_rate or self.dead_band):
@@ -182,7 +226,11 @@ class ActuatorSettings(Reading):
         asked = [flag for flag, value in (("--lag", self.lag), ("--dead-band", self.dead_band)) if value == "auto"]
         if asked and self.method != "output-error":
             raise InputError(f"{asked[0]} auto is found by output error: leave out --method {self.method}, or give a number")
-        if self.gains == "scale" and "auto" in (self.kd, self.kd if self.control == "velocity" else self.kp):
+        if (
+            self.motor == "torque"
+            and self.gains == "scale"
+            and "auto" in (self.kd, self.kd if self.control == "velocity" else self.kp)
+        ):
             raise InputError("--gains scale needs --kp and --kd: the numbers that the true gains are multiples of")
 
     def as_dict(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.linalg
 
-from dynid.apps.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem, first_state
+from dynid.apps.actuators.model import LOAD_SYMBOLS, ActuatorLog, ActuatorModel, ActuatorProblem, first_state
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.dynamics.position_loop import NARROWEST, Unknown, position_sensitivities
 from dynid.errors import InputError
@@ -289,7 +289,7 @@ class _Point:
 def _bounds(unknowns: Sequence[Unknown]) -> tuple[Array, Array]:
     low, high = np.full((2, len(unknowns)), np.inf) * [[-1.0], [1.0]]
     for k, unknown in enumerate(unknowns):
-        if unknown.symbol in ("Ia", "fv", "fc", "kp", "kd", "delay", "m"):
+        if unknown.symbol in ("Ia", "fv", "fc", "kp", "kd", "delay", "m", *LOAD_SYMBOLS):
             low[k] = 0.0
         if unknown.symbol == "delay":
             high[k] = LONGEST_DELAY_S

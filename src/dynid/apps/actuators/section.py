@@ -191,9 +191,11 @@ def _values(run: ActuatorRun) -> Section:
     def cell(found: tuple[float, float] | None) -> str:
         return "–" if found is None else f"{found[0]:.4g} ± {1.96 * found[1]:.1g}" if found[1] else f"{found[0]:.4g}"
 
-    header = ("joint", "armature kg m²", "viscous N m s/rad", "Coulomb N m", "offset N m", "kp N m/rad", "kd N m s/rad")
+    gains = ("kp N m/rad", "kd N m s/rad") if run.settings.motor == "torque" else ("kt / R N m/V", "kt² / R N m s/rad")
+    under_load = ("load", "square 1/(N m)", "outer") if len(run.words) > len(SYMBOL_OF) else ()
+    header = ("joint", "armature kg m²", "viscous N m s/rad", "Coulomb N m", "offset N m", *gains, *under_load)
     rows = tuple(
-        (name, *(cell(run.value(j, symbol)) for symbol in SYMBOL_OF.values()))
+        (name, *(cell(run.value(j, symbol)) for symbol in run.words.values()))
         for j, name in enumerate(run.robot.joint_names)
     )
     linear = run.linear.estimate
@@ -207,7 +209,7 @@ def _values(run: ActuatorRun) -> Section:
         "(biased by noise in positions) and with instrumental variables."
     )
     parts: tuple[Part, ...] = (
-        Table(header, rows, numeric=tuple(range(1, 7))),
+        Table(header, rows, numeric=tuple(range(1, len(header)))),
         Folded("Other estimates", (Table(("value of", "linear", "± 95 %", "instrumental"), beside, numeric=(1, 2, 3)),)),
     )
     return Section("Values", text, parts)

@@ -36,6 +36,8 @@ WIDE = 1e3
 TOGETHER = 0.9
 """Correlation above which undetermined unknowns belong to one group."""
 NUISANCE = ("width",)
+GAIN_SIZE = 0.1
+"""Least size of the gains of a motor that a voltage drives, N m/V and N m s/rad: that of small servos."""
 
 
 @dataclass(frozen=True)
@@ -129,18 +131,25 @@ def _floors(problem: ActuatorProblem) -> Array:
         v = np.diff(log.position[::stride], axis=0) / np.diff(log.time[::stride])[:, None]
         a = np.diff(v, axis=0) / np.diff(log.time[::stride])[1:, None]
         q, u = log.position[::stride][1:], log.command.at(log.time[::stride][1:], np.zeros(n))
-        error, slip = log.control.parts(u, v, q, v)  # damping of a position drive is none of what it pushes with
+        error, slip = log.control.parts(
+            u, v, q, v, log.time[::stride][1:]
+        )  # damping of a position drive is none of what it pushes with
         torque = np.maximum(torque, np.quantile(np.abs(error - slip), 0.98, axis=0))
         speed = np.maximum(speed, np.quantile(np.abs(v), 0.9, axis=0))
         acceleration = np.maximum(acceleration, np.quantile(np.abs(a), 0.9, axis=0))
-    share = 0.1 * np.maximum(torque, 1e-6)
+    voltage = problem.logs[0].control.supply is not None
+    # a voltage times a position gain of one: what it makes of torque is not known yet
+    share = 0.1 * np.maximum(torque * (GAIN_SIZE if voltage else 1.0), 1e-6)
     by_symbol = {
         "fc": share,
         "fo": share,
         "fv": share / np.maximum(speed, 1e-3),
         "Ia": share / np.maximum(acceleration, 1e-2),
-        "kp": np.full(n, 0.1),
-        "kd": np.full(n, 0.1),
+        "kp": np.full(n, GAIN_SIZE if voltage else 0.1),
+        "kd": np.full(n, GAIN_SIZE if voltage else 0.1),
+        "fl": np.full(n, 0.1),
+        "fe": np.full(n, 0.1),
+        "fq": 0.01 / share,
         "width": np.full(n, 0.02),
         "delay": np.full(n, 0.005),
     }

@@ -14,6 +14,7 @@ from dynid.apps.actuators.options import ASKED, CONTROL, ActuatorSettings
 from dynid.cli.console import Stages, show, show_json, show_note, show_table
 from dynid.cli.schema import AsJson, LogFiles, RobotFile, UnseenLogs, Verbose, takes_options
 from dynid.cli.screen import Screen
+from dynid.errors import InputError
 from dynid.option_types import options_of
 from dynid.pipeline.option_groups import READING
 
@@ -46,16 +47,21 @@ def actuators(
     Example: [bold]dynid actuators go2.xml log.parquet --kp 20 --kd 1.5 --delay auto --split 0.65 --export mjcf,isaac[/bold]
     """
     from dynid.apps.actuators.identify import identify_actuators
+    from dynid.apps.actuators.notes import motor_notes
 
     settings = ActuatorSettings(**given)
     forms = _forms(export)
+    if forms and settings.motor == "voltage":
+        raise InputError(
+            "--export has no file that holds drives of --motor voltage; leave it out: --json prints their numbers"
+        )
     with Stages(json) as stages:
         run = identify_actuators(robot, logs, settings, validate_on=validate or (), tell=stages.tell)
         written = _written(run, forms, output, report)
     if json:
         show_json(run.as_json() | written)
         return
-    notes = [*run.notes, *written.get("export_notes", ())]
+    notes = [*motor_notes(run), *run.notes, *written.get("export_notes", ())]
     if "mujoco_rollout" in written:
         proof = written["mujoco_rollout"]
         notes.insert(
@@ -114,8 +120,6 @@ ROUNDED = 1e-6
 
 
 def _rows(run: ActuatorRun) -> list[list[str]]:
-    from dynid.apps.actuators.model import SYMBOL_OF
-
     def cell(found: tuple[float, float] | None) -> str:
         if found is None:
             return "-"
@@ -124,7 +128,7 @@ def _rows(run: ActuatorRun) -> list[list[str]]:
         return f"{value:.4g}" if sigma == 0.0 else f"{value:.4g} ({sigma:.1g})"
 
     return [
-        [name, *(cell(run.value(j, symbol)) for symbol in SYMBOL_OF.values())]
+        [name, *(cell(run.value(j, symbol)) for symbol in run.words.values())]
         for j, name in enumerate(run.robot.joint_names)
     ]
 
@@ -145,7 +149,7 @@ def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -
     delay, screen = run.as_json()["delay_s"], Screen()
     screen.line(f"verdict: {run.verdict.sentence}", "title", most=4)
     screen.line(f"{_rollout(run)}; delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)")
-    screen.table(["joint, value (sigma)", *SYMBOL_OF], _rows(run))
+    screen.table(["joint, value (sigma)", *SYMBOL_OF], [row[: 1 + len(SYMBOL_OF)] for row in _rows(run)])
     screen.findings(_apart(run))
     for note in notes:
         screen.remark(note)
@@ -155,12 +159,10 @@ def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -
 
 
 def _show_table(run: ActuatorRun, notes: Sequence[str]) -> None:
-    from dynid.apps.actuators.model import SYMBOL_OF
-
     for _, what, experiment in _apart(run):
         show(what)
         show(f"  to separate: {experiment}")
-    show_table(["joint", *SYMBOL_OF], _rows(run), "value (standard deviation)")
+    show_table(["joint", *run.words], _rows(run), "value (standard deviation)")
     found = run.as_json()
     parts = [part for part in ("identification", "validation") if found["rollout"][part] is not None]
     table = [[name, *(f"{errors[part]:.5f}" for part in parts)] for name, errors in found["models"].items()]

@@ -115,7 +115,7 @@ class DriftChart:
         self.covariance = np.array(covariance, dtype=np.float64)
         self.noise = np.maximum(np.array(noise, dtype=np.float64), 1e-12)
 
-    def judge(self, block: Triangles, end_s: float, begin_s: float) -> None:
+    def judge(self, block: Triangles, begin_s: float) -> None:
         """Learn from a block, or judge it."""
         if self.reference is None or block.n_times == 0.0:
             return

@@ -431,7 +431,7 @@ class _Stream:
     def _close_block(self, time: float) -> None:
         block, self._block = self._block, Triangles(self.estimator.widths)
         if self.chart.reference is not None:
-            self.chart.judge(block, time, float(self._block_begin))
+            self.chart.judge(block, float(self._block_begin))
         elif self.n_used * self._rows.row_period_s >= self._settings.learn:
             self._watcher.before_answer()
             noise = self.noise()

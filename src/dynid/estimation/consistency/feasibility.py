@@ -119,12 +119,6 @@ class Feasibility:
         return self.decision == "boundary"
 
     @property
-    def links_in_conflict(self) -> tuple[int, ...]:
-        """Numbers of the links whose consistency takes part in the conflict, heaviest first."""
-        names = (label.removeprefix(CONSISTENCY) for label in self.conflicts if label.startswith(CONSISTENCY))
-        return tuple(int(name) for name in names if name.isdigit())
-
-    @property
     def certificate(self) -> Parameters | Array:
         """The consistent parameters that prove the verdict, or the separating direction."""
         found = self.standard if self.feasible else self.direction

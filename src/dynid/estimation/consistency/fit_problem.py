@@ -14,7 +14,8 @@
 
 Where an offset of torque acts like the weight of bodies, ``x_c`` has the smallest offset, and the prior ``auto`` keeps it there: what of
 offsets is free (:class:`~dynid.estimation.linear.OffsetPreference`) costs ``SMALL_OFFSETS^2`` per mean square torque of its joint. It has
-no torque, so no base value feels it. Rotors beside bodies of which nothing is known are held the same way, less firmly.
+no torque, so no base value feels it; where the described masses would have to be far off for it, it is left out. Rotors beside
+bodies of which nothing is known are held the same way, less firmly.
 
 With a prior, the share of the data in each base value comes from the curvature of ``chi^2`` and of ``R`` at the estimate.
 
@@ -157,7 +158,7 @@ class ConsistentFit:
             F = np.vstack([F, np.diag(root)])
             target = np.concatenate([np.zeros(data_rows), root * (x0 - free)])  # as steps, so that what neither holds stays
             centre = np.asarray(free + scipy.linalg.lstsq(F, target, lapack_driver="gelsy")[0])
-        if prior == "auto" and len(offsets.columns):
+        if prior == "auto" and len(offsets.columns) and offsets.is_plausible(D * free):
             firmness = np.full(len(offsets.columns), SMALL_ROTORS)
             firmness[: offsets.n_offsets] = SMALL_OFFSETS / offset_torques(problem, offsets)
             wanted = firmness[:, None] * offsets.of_parameters() * D

@@ -76,11 +76,6 @@ class Layout:
     def _position(self) -> dict[str, int]:
         return {name: index for index, name in enumerate(self.names)}
 
-    @cached_property
-    def contiguous(self) -> bool:
-        """Whether the inertial variables stand first, ten per link in order."""
-        return bool((self.slots.ravel() == np.arange(self.slots.size)).all())
-
     def index(self, name: str) -> int:
         """Variable of a named parameter."""
         try:

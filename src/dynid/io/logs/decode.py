@@ -42,6 +42,8 @@ _LEAST_FACTOR, _MOST_FACTOR = 100.0, 3000.0
 too slowly to follow shows less than the full 1000."""
 _LONGEST_STEP_S = 10.0
 """Nobody logs motion more slowly."""
+_SHORTEST_S = 0.2
+"""No log of a sensor is shorter; a table with one row for each pose would be, were its seconds read as milliseconds."""
 _ALIKE = 5.0
 """Change of position and velocity count as one motion up to this factor."""
 
@@ -387,9 +389,17 @@ def with_clock_by_motion(decoder: Decoder) -> Decoder:
     """
     clock, column = decoder.clock, decoder.plan.time_column
     coarser = _COARSER.get(clock.guessed or "")
-    if coarser is None or decoder.plan.kind != "motion":
+    if coarser is None or decoder.plan.kind not in ("motion", "wrench"):
         return decoder
     rows = next(iter(decoder.batches(_HEAD_ROWS)))
+    if decoder.plan.kind == "wrench":
+        lasts = float(np.ptp(rows.time)) if len(rows.time) else _SHORTEST_S
+        if lasts >= _SHORTEST_S:
+            return decoder
+        note = f"time column '{column}' is read as {coarser}: in {clock.guessed} the log would last {lasts:.3g} s"
+        return replace(
+            decoder, clock=replace(clock, scale=UNITS["time"][coarser], guessed=None, notes=(note, *clock.notes[1:]))
+        )
     if not 1e3 * np.median(np.diff(np.unique(rows.time))) < _LONGEST_STEP_S:
         return decoder
     step, change = np.diff(rows.time)[:, None], np.diff(rows.values["position"], axis=0)

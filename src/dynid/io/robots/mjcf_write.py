@@ -48,7 +48,6 @@ def write_mjcf(
     robot: Robot,
     path: str | os.PathLike[str],
     source: str | os.PathLike[str] | None = None,
-    allow_inconsistent: bool = False,
     described: Robot | None = None,
 ) -> WrittenModel:
     """Write the robot with its present parameters as MJCF.
@@ -61,12 +60,14 @@ def write_mjcf(
         robot: with the parameters to write.
         path: file to write.
         source: an MJCF file of the robot, where it did not come from one.
-        allow_inconsistent: has no effect on links: MuJoCo compiles no inconsistent ones, so these are always refused.
         described: the same robot with the parameters of its description, for bodies that must be taken apart in a file
             written anew.
 
     Returns:
         the file, and notes on what MJCF cannot hold.
+
+    Raises:
+        InconsistentModelError: a link is no physical body; MuJoCo compiles none such.
 
     Examples:
         >>> import dynid

@@ -143,18 +143,6 @@ def unregister_effect(name: str) -> None:
     del _KINDS[name]
 
 
-def effect_kinds() -> dict[str, type[Effect]]:
-    """Every registered effect by its name.
-
-    Examples:
-        >>> import dynid
-        >>> from dynid.model.effects import effect_kinds
-        >>> effect_kinds()["viscous"].__name__
-        'Viscous'
-    """
-    return dict(_KINDS)
-
-
 def nonnegative_symbols() -> tuple[str, ...]:
     """Symbols of all registered effects whose values are never negative in a physical joint, those of motors too."""
     found: dict[str, None] = {}

@@ -164,7 +164,7 @@ class Hdf5Format:
                 raise InputError(f"{where}: holds {len(groups)} episodes, expected at most {MOST_DATASETS}")
             read = _Hdf5Arrays(h5py, where)
             parts = [read.below(group) for _, group in groups]
-            names = _stated_names(h5py, file)
+            names = _stated_names(file)
         columns, notes = _joined(where, [number for number, _ in groups], parts)
         return array_table("hdf5", columns, element_names=named_elements(columns, names), notes=notes)
 
@@ -192,7 +192,7 @@ def _joined(
     return columns, tuple(f"array '{path}' has another length and is ignored" for path in shared if path not in whole)
 
 
-def _stated_names(h5py: Any, file: Any) -> tuple[str, ...]:
+def _stated_names(file: Any) -> tuple[str, ...]:
     """Joint names that the file states, as a list of text or an attribute; shape and kind are known before anything is read."""
     for name in ("joint_names", "joints"):
         for holder in (file, file.attrs):
