@@ -72,6 +72,8 @@ def main() -> None:
     arguments.add_argument("--only", help="names of robots, separated by commas")
     arguments.add_argument("--seconds", type=float, default=8.0, help="time for each design")
     arguments.add_argument("--promises", action="store_true", help="the promises of designs alone")
+    arguments.add_argument("--noise", type=float, default=NOISE, help="torque noise of the promises, of each joint's torque")
+    arguments.add_argument("--coulomb", type=float, default=0.3, help="Coulomb friction of the promises, N m or N")
     options = arguments.parse_args()
     names = options.only.split(",") if options.only else SMOKE if options.smoke else [case.name for case in CASES]
     result: dict[str, Any] = {"robots": 0, "motions": 0, "violations": 0, "refused": 0}
@@ -89,7 +91,7 @@ def main() -> None:
                 if not options.json:
                     print(json.dumps(row), flush=True)
         promises = [
-            promised(case, Path(folder), 1.0 if options.smoke else options.seconds)
+            promised(case, Path(folder), 1.0 if options.smoke else options.seconds, options.noise, options.coulomb)
             for case in CASES
             if case.name in names and case.name in PROMISED
         ]
@@ -122,7 +124,9 @@ def one_motion(case: Case, among: bool, folder: Path, seconds: float, rate_hz: f
     }
 
 
-def promised(case: Case, folder: Path, seconds: float, rate_hz: float = 500.0) -> dict[str, Any]:
+def promised(
+    case: Case, folder: Path, seconds: float, noise: float, coulomb: float, rate_hz: float = 500.0
+) -> dict[str, Any]:
     """Condition number and deviations that a design promises, and those of an identification of a simulated log with friction."""
     from dynid import identify
     from dynid.dynamics.simulate import with_effect
@@ -135,13 +139,13 @@ def promised(case: Case, folder: Path, seconds: float, rate_hz: float = 500.0) -
     )
     own = {name: value for name, value in case.options.items() if name != "lock"}
     found = design_excitation(robot, period=10.0, seconds=seconds, starts=3, rate=rate_hz, engine="serial", **own)
-    model = with_effect(with_effect(found.robot, "viscous", 0.5), "coulomb", 0.3)
+    model = with_effect(with_effect(found.robot, "viscous", 0.5), "coulomb", coulomb)
     table = write_motion(found.playable, folder / f"{case.name}.csv", rate_hz=rate_hz)
-    simulate_log(model, table, folder / f"{case.name}.parquet", rate_hz=rate_hz, torque_noise=NOISE, encoder_bits=0, seed=1)
+    simulate_log(model, table, folder / f"{case.name}.parquet", rate_hz=rate_hz, torque_noise=noise, encoder_bits=0, seed=1)
     result = identify(model, [folder / f"{case.name}.parquet"], Settings(method="wls"))
     rubbing = replace(found, robot=model)  # its torque, of which the noise is one percent, has friction too
-    noise = NOISE / DEFAULT_NOISE * torque_noise_of(rubbing)
-    predicted = {one.name: one.sigma for one in predict_sigmas(rubbing, noise, rate_hz)}
+    torque_noise = noise / DEFAULT_NOISE * torque_noise_of(rubbing)
+    predicted = {one.name: one.sigma for one in predict_sigmas(rubbing, torque_noise, rate_hz)}
     # identification may choose a friction model with more columns
     pairs = [
         (s, predicted[name])

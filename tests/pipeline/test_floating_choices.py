@@ -72,7 +72,7 @@ def test_friction_that_was_simulated_or_costs_nothing_is_kept() -> None:
 
 def test_a_base_that_feet_push_keeps_its_rows() -> None:
     setup, logs, choice = chosen(GIVEN)
-    assert without_poor_base(setup, logs, choice) == (setup, ())
+    assert without_poor_base(setup, logs, choice, GIVEN) == (setup, ())
 
 
 def test_a_band_that_the_rate_cannot_hold_is_refused() -> None:

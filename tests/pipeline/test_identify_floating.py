@@ -186,6 +186,25 @@ def test_a_run_from_files_is_loaded_validated_and_exported(tmp_path: Path) -> No
     assert "<freejoint" in (place / "solo_identified.xml").read_text()
 
 
+@pytest.mark.parametrize("noise", [1.0, 4.0])
+def test_a_free_base_with_a_noisy_motion_does_not_shrink_masses(noise: float) -> None:
+    made = walk(quadruped(), 8.0, seed=2, gravity=0.0, torque_noise=0.03 * noise, motion_noise=noise).columns
+    settings = replace(QUICK, feet=(), cutoff_hz=8.0, signal_band_hz=20.0, gravity=(0.0, 0.0, 0.0), split=0.65)
+    run = identify(wrong(), made, settings)
+    assert any("rows of the base are left out" in note and "--mass" in note for note in run.notes)
+    assert "imu_axes" not in run.checks[0].codes
+    truth = run.robot.with_parameters(
+        {
+            name: 0.01 if name.startswith("fv") else quadruped().parameters.as_dict().get(name, 0.0)
+            for name in run.robot.parameters.names
+        }
+    )
+    beta, (low, high), seen = run.estimate.base.base_values(truth.parameters), run.intervals.T, run.estimate.seen
+    assert np.mean(((low <= beta) & (beta <= high))[seen]) > 0.88
+    assert run.verdict is not None
+    assert run.verdict.grade == "do not use"
+
+
 @pytest.mark.slow
 def test_two_kilograms_on_the_trunk_are_found_within_their_interval() -> None:
     bare = quadruped()

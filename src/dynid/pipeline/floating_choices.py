@@ -1,5 +1,5 @@
 """What the logs of a robot on a floating base decide before the estimate: bands, source of velocity and acceleration, whether rows of the
-base serve, the radius of its feet and its friction; each by what predicts held-out rows best.
+base serve, the radius of its feet and its friction; by what predicts held-out rows best.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ import numpy as np
 
 from dynid.engine import Tell, silent
 from dynid.errors import InputError
+from dynid.estimation.estimate import estimate
+from dynid.estimation.result import Estimate
 from dynid.model.friction import without_friction
 from dynid.model.robot import Robot
+from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.filter_selection import ALIKE, MOST_ROWS, ROW_BANDS_HZ, Trial
 from dynid.pipeline.floating_data import FloatingLog, FloatingSetup
 from dynid.pipeline.options import Settings
 from dynid.pipeline.signal_filter import Filter
 from dynid.regression.base import reduce_to_base
+from dynid.regression.factor import factorise
 from dynid.regression.squares import Squares
 from dynid.signals.samples import Samples
 
@@ -31,8 +35,9 @@ SIGNAL_OVER_ROWS = 2.5
 AS_LOGGED = 0.45
 """The same where accelerations are logged and hardly filtered."""
 HELD_OUT = 0.3
-BASE_COSTS = 1.1
-"""Factor on the held-out error of the joints from which on rows of the base cost more than they give."""
+BASE_MOVES, NO_SCALE = 1.0, 0.3
+"""Rows of a base that nothing pushes are left out where they move values by more than so many times their uncertainty without them, or
+where the torque of the joints, which alone has the scale of all masses, is explained no better than to this relative error."""
 RADII = (0.0, 0.01, 0.02, 0.03, 0.045, 0.06)
 """Radii of feet between which the best is looked for, m."""
 _PARTS = ("part that filters are tried on", "part held out to choose by")
@@ -118,30 +123,33 @@ def _held_out_error(
 
 
 def without_poor_base(
-    setup: FloatingSetup, logs: Sequence[FloatingLog], choice: FloatingChoice
+    setup: FloatingSetup, logs: Sequence[FloatingLog], choice: FloatingChoice, settings: Settings
 ) -> tuple[FloatingSetup, tuple[str, ...]]:
-    """Without the rows of a base that nothing pushes, where their noise spoils those of the joints.
+    """Without the rows of a base that nothing pushes, where they contradict those of the joints.
 
-    Their right side is zero: noise of the acceleration then shrinks masses, and only joints have torque to show it by.
+    Their right side is zero: noise of the motion, in their left side, shrinks masses, and a model without mass explains them best.
+    Joints have torque to show it by. Rows that only add knowledge move no value further than its uncertainty without them.
     """
     if setup.plan.feet or setup.forces:
         return setup, ()
-    base, band = reduce_to_base(setup.robot), choice.filter.row_band_hz
-    parts = [log.split(1.0 - HELD_OUT, _PARTS) for log in logs]
+    base, method = reduce_to_base(setup.robot), method_of(replace(settings, method="wls"), setup.robot, silent)
     carried = replace(setup, plan=replace(setup.plan, feet=(f"{setup.robot.links[0]}:flat",)))
 
-    def squares(own: FloatingSetup, part: int) -> Squares:
-        samples = [choice.samples(own, pair[part]) for pair in parts]
-        held = [replace(one, contact=np.ones((len(one), 1))) for one in samples]  # what carries the base touches it always
-        return Squares.of(replace(own.plan, band_hz=band).source(own.robot, held))
+    def found(own: FloatingSetup) -> Estimate:
+        samples = [choice.samples(own, log) for log in logs]
+        plan = replace(own.plan, band_hz=choice.filter.row_band_hz)
+        return estimate(factorise(plan.source(own.robot, samples)), base, method)
 
-    judged = squares(carried, 1)
-    with_base, alone = (judged.error(base, squares(own, 0).solve(base)) for own in (setup, carried))
-    if with_base <= BASE_COSTS * alone:
+    alone = found(carried)
+    known = alone.seen & (alone.sigma > 0.0)
+    moved = (found(setup).base_values - alone.base_values)[known] / alone.sigma[known]
+    size = float(np.linalg.norm(moved) / np.sqrt(max(len(moved), 1)))
+    if size <= BASE_MOVES and alone.relative_error <= NO_SCALE:
         return setup, ()
     note = (
-        f"the rows of the base are left out: nothing pushes it, and their noise would spoil those of the joints (held-out error "
-        f"{100.0 * with_base:.3g} % with them, {100.0 * alone:.3g} % without); a smoother measurement of its motion would bring them back"
+        f"the rows of the base are left out: nothing pushes it, so that noise of its motion shrinks masses (what joints know by themselves "
+        f"would move by {size:.3g} times its uncertainty); what only the base shows, such as the mass of the trunk, is not known then: "
+        "--mass states that of the whole robot, and a smoother measurement of the motion would bring the rows back"
     )
     return carried, (note,)
 

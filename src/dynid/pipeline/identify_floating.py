@@ -111,7 +111,7 @@ def identify_floating(
     tell("reading the logs")
     logs, known, unseen = _read_logs(setup, paths, validate_on, settings)
     choice, trials = choose_floating_filter(setup, known, settings, tell)
-    setup, base_notes = without_poor_base(setup, known, choice)
+    setup, base_notes = without_poor_base(setup, known, choice, settings)
     setup, radius_notes = with_radius(setup, known, choice, settings, tell)
     checks = tuple(check_floating_log(setup, log, choice) for log in logs)
     setup = _with_filter(setup, choice)
@@ -176,7 +176,7 @@ def _refuse(settings: Settings, validate_on: Sequence[Path]) -> None:
         raise InputError(
             f"--friction {settings.friction} is for robots that stand fixed, expected linear or auto on a floating base"
         )
-    for name in ("frame", "frame_pose", "shape", "static", "ignore_torque", "gear_ratios"):
+    for name in ("frame", "frame_pose", "shape", "static", "ignore_torque", "gear_ratios", "calibrate"):
         if getattr(settings, name):
             raise InputError(f"--{name.replace('_', '-')} is not for robots on a floating base: leave it out")
     if settings.torque_delay != 0.0 or settings.gravity == "auto":

@@ -38,7 +38,7 @@ def check_base(
             what = f"the accelerometer reads {mean:.3g} m/s^2 on average: gravity was taken out of it, expected what the sensor reads"
             remedy = "log the raw accelerometer, or name the columns base_ax, base_ay, base_az beside base_qx.. base_qw"
             found.append(Finding("error", what, remedy, code="imu_without_gravity", values={"mean": mean}))
-        elif motion.rotation is not None:
+        elif motion.rotation is not None and size > 0.0:
             found += _against_gravity(motion, own if imu_pose is None else own @ imu_pose[:3, :3].T, gravity)
     return found + _quaternion(made, columns)
 
