@@ -35,7 +35,7 @@ OTHER = Settings(
     prior="none", prior_strength=2.0, bounds="b.csv",
     coefficients="c.csv", drop_above=30.0, optimiser="annealing", starts=3, steps=5, growth=2.0, iterations=7, seed=4,
     frame="tool0", frame_pose=(0.0, 0.1, -0.2, 0.0, 0.0, 1.5), imu_pose=(0.0, 0.0, 0.1, 0.0, 0.0, 0.0), drift=True, flip=True, static=False,
-    mass=2.5, shape="box:0,0,0,1,1,1", torque_delay=0.004,
+    mass=2.5, shape="box:0,0,0,1,1,1", torque_delay=0.004, calibrate=("zero", "gain:elbow"),
     floating=True, feet=("a", "b"), flat_feet=("c",), foot_radius=0.02, force_frames=("d", "e"),
     form="literal", constraints={"total_mass": {"upper": 27.0}}, conditions=({"expression": "m1 > m2"},),
 )  # fmt: skip

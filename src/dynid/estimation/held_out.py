@@ -163,8 +163,13 @@ class HeldOut:
         samples: Sequence[Samples],
         row_filter: RowFilter | None,
         known: Sequence[RowSource] = (),
+        *,
+        fixed: Mapping[str, float] | None = None,
     ) -> HeldOut | None:
-        """The rows of a robot; None where there are too few for blocks. ``known`` are those of a fit to the same samples."""
+        """The rows of a robot; None where there are too few for blocks.
+
+        ``known`` are rows of a fit to the same samples. Of parameters that are ``fixed`` only their torque is left in the model.
+        """
         every = 1 if row_filter is not None else max(1, int(np.ceil(sum(len(one) for one in samples) / MOST_ROWS)))
         base = reduce_to_base(robot)
         remembered = [with_memory(robot, one) for one in samples]
@@ -192,10 +197,14 @@ class HeldOut:
         counts = np.bincount(block[block >= 0], minlength=BLOCKS)
         if counts.min() < LEAST_ROWS or (counts.sum() - counts.max()) * robot.n_dof < 2 * A.shape[2]:
             return None
+        start, free = _free(robot, base, fixed or {})
+        if free is not None:
+            y -= A @ base.base_values(start.parameters)
+            A = A @ free
         weights = _weights(A, y)
         A *= weights[:, None, None]
         wy = y * weights[:, None]
-        fitted = _fitted(robot, base, A.reshape(-1, A.shape[2]), wy.ravel())
+        fitted = _fitted(start, base, A.reshape(-1, A.shape[2]), wy.ravel(), free)
         basis = _orthonormal(A.reshape(-1, A.shape[2])).reshape(*A.shape[:2], -1)
         return cls(fitted, logs, basis, wy, weights, block, tuple(log.times for log in logs))
 
@@ -313,15 +322,28 @@ class HeldOut:
         return np.array([(left[:, self.block == block] ** 2).sum(axis=1) for block in range(BLOCKS)])
 
 
-def _fitted(robot: Robot, base: BaseReduction, A: Array, y: Array) -> Robot:
-    """The robot with the parameters nearest to its own that fit weighted rows over base parameters."""
+def _free(robot: Robot, base: BaseReduction, fixed: Mapping[str, float]) -> tuple[Robot, Array | None]:
+    """The robot with its fixed values, and the directions of base parameters that these leave; None where they leave all."""
+    if not fixed:
+        return robot, None
+    names = robot.parameters.names
+    directions = orthonormal_basis(base.K[:, [name not in fixed for name in names]].copy())
+    return robot.with_parameters(dict(fixed)), directions if directions.shape[1] < base.n_base else None
+
+
+def _fitted(robot: Robot, base: BaseReduction, A: Array, y: Array, free: Array | None = None) -> Robot:
+    """The robot with the parameters nearest to its own that fit weighted rows over base parameters.
+
+    Of rows over ``free`` directions of them alone, torque is what the robot's own parameters leave.
+    """
     size = np.linalg.norm(A, axis=0)
     scale = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)
     H = scale[:, None] * (A.T @ A) * scale
     values, V = np.linalg.eigh(H)
     seen = values > SEEN * values[-1]
-    left = scale * (A.T @ (y - A @ base.base_values(robot.parameters)))
+    left = scale * (A.T @ (y if free is not None else y - A @ base.base_values(robot.parameters)))
     step = scale * (V[:, seen] @ ((V[:, seen].T @ left) / values[seen]))
+    step = step if free is None else free @ step
     change = base.K.T @ np.linalg.solve(base.K @ base.K.T, step)
     return robot.with_parameters(robot.parameters.with_values(robot.parameters.values + change))
 

@@ -237,6 +237,8 @@ def check_settings(settings: Settings, robot: Robot, validate_on: Sequence[Path]
     """Refuse before any work what does not go together, and bounds and constraints that the robot does not have."""
     if settings.split is not None and validate_on:
         raise InputError("a split and validation logs were both given, expected one of the two")
+    if settings.calibrate and (settings.coefficients is not None or settings.fix_bodies is not None):
+        raise InputError("--calibrate needs bodies that are fitted to the logs: leave out --coefficients and --fix-bodies")
     if settings.coefficients is not None:
         return
     if settings.ignore_torque and settings.rows != "torque":

@@ -186,6 +186,7 @@ def _run_of(source: Path, stored: Mapping[str, Any]) -> IdentificationResult:
             "feasibility": None if of_body else told.get("feasibility"),
             "verdict": told.get("verdict"),
             "advice": told.get("advice", ()),
+            "calibration": told.get("calibration"),
             "checks": record["checks"],
             "comparisons": record["comparisons"],
             "trials": [_trial(item) for item in record["filter_trials"]],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from dynid.engine import Tell, engine_from, give_back, one_blas_thread, silent
@@ -17,6 +16,7 @@ from dynid.estimation.lag_and_gravity import find_lag_and_gravity
 from dynid.finding import DataCheck
 from dynid.io.logs.paths import LogInputs, log_paths
 from dynid.model.robot import Robot
+from dynid.pipeline.calibrate import calibration_notes, frictions_before_choice, with_calibration
 from dynid.pipeline.data import (
     FloatingLogError,
     SensorLogError,
@@ -42,7 +42,6 @@ from dynid.pipeline.signal_filter import Filter, with_dead_zone
 from dynid.pipeline.validate import with_errors
 from dynid.pipeline.verdict import with_verdict
 from dynid.regression.factor import Regression
-from dynid.signals.samples import Samples
 
 
 def identify(
@@ -138,6 +137,7 @@ def identify_logs(data: Data, settings: Settings, progress: Tell) -> Identificat
     robot, recordings = data.known.robot, data.known.recordings
     filtered, trials = (None, ()) if data.poses else chosen_filter(robot, recordings, settings, progress)
     data, settings, found = with_lag_and_gravity(data, filtered, settings, progress)
+    data, settings, calibration = with_calibration(data, filtered, settings, progress)
     robot, recordings = data.known.robot, data.known.recordings
     data = data.filtered(filtered, settings.max_rows)
     data = below_dead_zone(data, robot, settings)
@@ -171,10 +171,12 @@ def identify_logs(data: Data, settings: Settings, progress: Tell) -> Identificat
         advice=find_advice(robot, data, filtered, settings, checks, regression),
         friction_choice=choice,
         checks=checks,
+        calibration=calibration,
         notes=(
             *robot.source.notes,
             *data.notes,
             *found,
+            *calibration_notes(calibration),
             *finding_notes(data.logs, checks),
             *(choice.notes() if choice else ()),
         ),
@@ -200,13 +202,11 @@ def with_lag_and_gravity(
     if filtered is None:
         raise InputError("--torque-delay auto and --gravity auto need logs of motion, expected numbers for a table of poses")
     progress("looking for the delay of torque and the direction of gravity")
-    model, band, memory_s = settings.friction_model, filtered.row_filter, filter_memory_s(filtered)
-
-    def with_friction(name: str | None, robot: Robot, samples: Sequence[Samples]) -> Robot:
-        return choose_friction_model(robot, samples, name, band, memory_s)[0]
-
-    frictions = [partial(with_friction, name) for name in (("smooth", "auto") if model == "auto" else (model,))]
-    windows = data.filtered(filtered, settings.max_rows).known.windows
+    windows, frictions = (
+        data.filtered(filtered, settings.max_rows).known.windows,
+        frictions_before_choice(filtered, settings),
+    )
+    band = filtered.row_filter
     found = find_lag_and_gravity(data.known.robot, windows, band, lag=lag, gravity=lean, with_friction=frictions)
     notes: list[str] = []
     if lag:

@@ -176,7 +176,7 @@ def _refuse(settings: Settings, validate_on: Sequence[Path]) -> None:
         raise InputError(
             f"--friction {settings.friction} is for robots that stand fixed, expected linear or auto on a floating base"
         )
-    for name in ("frame", "frame_pose", "shape", "static", "ignore_torque", "gear_ratios"):
+    for name in ("frame", "frame_pose", "shape", "static", "ignore_torque", "gear_ratios", "calibrate"):
         if getattr(settings, name):
             raise InputError(f"--{name.replace('_', '-')} is not for robots on a floating base: leave it out")
     if settings.torque_delay != 0.0 or settings.gravity == "auto":

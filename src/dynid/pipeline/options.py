@@ -267,6 +267,13 @@ class Settings(Reading, Model):
         Names("A* B*", form="FL_* FR_*"),
         example=("FL_* FR_*",),
     )
+    calibrate: tuple[str, ...] = fit_option(
+        (),
+        "Errors of sensors that are found in the data with intervals and undone: zero (of positions), gain (of torque), offset (of torque, "
+        "which stays in the model); of one joint alone zero:JOINT, gain:JOINT, offset:JOINT.",
+        Names("zero,gain,offset"),
+        example=("zero", "gain:elbow"),
+    )
     conditions: tuple[Mapping[str, Any], ...] = fit_option(
         (), "Conditions of --method retrieve as expressions, such as 'm1 > 2 * m2 if m2 > 1'.", Table(many=True)
     )

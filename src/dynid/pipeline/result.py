@@ -19,6 +19,7 @@ from dynid.dynamics.inverse_dynamics import effect_signals, inverse_dynamics, ma
 from dynid.dynamics.pinocchio_model import pinocchio_model
 from dynid.errors import InputError
 from dynid.estimation.advice import Advice
+from dynid.estimation.calibration import Calibrated
 from dynid.estimation.consistency.feasibility import Feasibility
 from dynid.estimation.friction.selection import FrictionChoice
 from dynid.estimation.result import Estimate
@@ -120,6 +121,8 @@ class IdentificationResult:
     """What would lower the error on unseen data most, found in the residual of held-out blocks."""
     friction_choice: FrictionChoice | None = None
     """The friction model, where one was asked for, and what it was chosen against."""
+    calibration: tuple[Calibrated, ...] | None = None
+    """Zeros, gains and offsets of sensors, where they were asked for."""
     checks: tuple[DataCheck, ...] = ()
     """What was found wrong with each log."""
     feasibility: Feasibility | None = None
@@ -444,6 +447,7 @@ class IdentificationResult:
                 )
             ],
             "advice": to_record(self.advice),
+            "calibration": to_record(self.calibration),
             "notes": list(self.notes),
         } | self._method_details()
         return record if self.body is None else self._of_body(record, self.body)
@@ -484,8 +488,7 @@ class IdentificationResult:
         return {name: details[name] for name in names if name in details} if mark in details else {}
 
     def _rows(self) -> dict[str, Any]:
-        filtered = self.filter
-        found = self.rows.as_dict() | {"error": self._row_errors()}
+        filtered, found = self.filter, self.rows.as_dict() | {"error": self._row_errors()}
         if filtered is None or not self.samples:
             return found
         period_s = min(one.duration_s / max(len(one) - 1, 1) for one in self.samples)

@@ -25,7 +25,7 @@ from dynid.io.logs.formats import open_table
 from dynid.io.logs.layout import ReadKeywords, ReadOptions
 from dynid.io.logs.log_file import LogFile, MemoryLog, log_path
 from dynid.io.logs.table import OpenOptions
-from dynid.io.logs.units import make_clock
+from dynid.io.logs.units import make_clock, make_scales
 from dynid.signals.recording import (
     COLUMN_OF_BODY_MOTION,
     COLUMN_OF_QUANTITY,
@@ -178,8 +178,8 @@ def _held(
             raise InputError(f"{where} has joints {listed(recording.joint_names)}, expected {listed(names)} in this order")
         return replace(recording, source=source)
     made = replace(recording.select(names), source=source)
-    gains = joints.in_order(options.drive_gains)
-    return made if gains is None else made.with_drive_gains(gains)
+    gains, zero = joints.in_order(options.drive_gains), options.zero or None
+    return make_scales(where, (), names, units={}, side={}, gear_ratios=None, drive_gains=gains, zero=zero).at_joints(made)
 
 
 def _open_decoder(file: LogFile, robot: HasJoints | Sequence[str], options: ReadOptions) -> Decoder:

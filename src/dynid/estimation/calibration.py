@@ -1,0 +1,335 @@
+"""Zeros of positions, gains of torque sensors and their offsets, found beside the model, with intervals.
+
+    tau_j = g_j (Y(q - z) phi + f_o)_j
+
+``z`` is what the log reads at a joint's zero, ``g`` what a sensor reads for one newton metre, ``f_o`` a constant torque. Offsets are
+linear. Zeros and gains are nearly so: columns ``-dY/dq_j phi`` and ``(Y phi)_j`` beside the model give a step, positions and torques
+are moved by it, and again, until nothing moves. What a change of other values or of the bodies explains as well has no number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import TypeAlias
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.dynamics.inverse_dynamics import inverse_dynamics
+from dynid.errors import InputError
+from dynid.estimation.held_out import BLOCKS, HeldOut
+from dynid.estimation.lag_and_gravity import SETTLED, SURE
+from dynid.model.effects.linear import Offset
+from dynid.model.effects.wrapped import OnJoints
+from dynid.model.robot import Robot
+from dynid.regression.row_filter import RowFilter
+from dynid.signals.samples import Samples
+
+ZERO, GAIN, OFFSET = QUANTITIES = ("zero", "gain", "offset")
+Sought: TypeAlias = tuple[str, int]
+"""A quantity and the joint, from 0, that it is of."""
+FIRST, AGAIN, ROUNDS = 3, 6, 21
+"""Steps by ``S`` alone, steps with the same slopes after them, and steps in all."""
+LARGEST: Mapping[str, float] = {ZERO: 0.2, GAIN: 0.3}
+"""rad or m, and logarithm of the gain: a direction with a larger standard deviation is not seen. Of offsets: the usual torque."""
+NEW = 1e-6
+"""Part of its square that the model's own columns must leave of a direction of further columns."""
+SHARED = 0.01
+"""Part of a value that lies along directions which are not seen, from which the value has no number."""
+STEP = 1e-4
+"""rad or m to either side over which torque is differentiated."""
+RIDGE = 1e-11
+"""Added to the squares of the model's orthonormal columns in each block, some of which may be zero there."""
+CHANCE = 0.05
+"""Chance that any value of a log without errors is taken for one."""
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """One value of a calibration with its 95 % interval, or why it has none."""
+
+    joint: str
+    quantity: str
+    value: float | None = None
+    """A zero in rad or m, a gain as what the sensor reads for one N m, an offset in N m."""
+    lower: float | None = None
+    upper: float | None = None
+    undone: bool = False
+    """Whether it differs from none by more than chance, and the log was corrected by it."""
+    reason: str = ""
+
+    def note(self) -> str:
+        """The value in words."""
+        if self.value is None or self.lower is None or self.upper is None:
+            return f"{self.quantity} of {self.joint} has no number: {self.reason}"
+        unit = {ZERO: " rad", GAIN: "", OFFSET: " N m"}[self.quantity]
+        words = f"{self.quantity} of {self.joint} is {self.value:.4g}{unit} (95 %: {self.lower:.4g} to {self.upper:.4g})"
+        if self.quantity == OFFSET:
+            return words
+        return f"{words}, which was undone" if self.undone else f"{words}: no more than chance, the log was left as it is"
+
+
+@dataclass(frozen=True, eq=False)
+class _Normal:
+    """Normal equations of the values beside the model, in units of their sizes: ``S`` and ``rest``, and with each block left out."""
+
+    S: Array
+    rest: Array
+    lengths: Array
+    """Of the columns, before the model explains what it can of them."""
+    without: tuple[tuple[Array, Array], ...]
+    """``S`` and ``rest`` with each block left out."""
+    residual: float
+    """Sum of squares that the model leaves of the torque."""
+    n_free: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    values: Array
+    covariance: Array
+    unseen: Array
+    """Projector on the directions that are not seen."""
+
+    @property
+    def sigma(self) -> Array:
+        return np.sqrt(np.diag(self.covariance))
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Samples and what is sought in them; ``theta`` are zeros, logarithms of gains and offsets, in units of ``sizes``."""
+
+    samples: Sequence[Samples]
+    row_filter: RowFilter | None
+    fitted: Sequence[Sought]
+    sizes: Array
+    fixed: Mapping[str, float]
+
+    def moved(self, theta: Array) -> tuple[Samples, ...]:
+        """The samples without errors of these zeros and gains."""
+        zero, logarithm = made = np.zeros((2, np.asarray(self.samples[0].torque).shape[1]))
+        for (name, j), value in zip(self.fitted, theta * self.sizes, strict=True):
+            if name != OFFSET:
+                made[QUANTITIES.index(name), j] = value
+        return tuple(corrected_samples(one, zero, np.exp(logarithm)) for one in self.samples)
+
+    def normal(self, model: Robot, theta: Array) -> _Normal:
+        """The normal equations at some values, over a model without what is sought."""
+        known = {name: value for name, value in self.fixed.items() if name in model.parameters.names}
+        held = HeldOut.of(model, self.moved(theta), self.row_filter, fixed=known)
+        if held is None:
+            raise InputError("the logs are too short for --calibrate: give longer ones")
+        return _normal(held, _columns(held, self.fitted) * self.sizes)
+
+    def slopes(self, model: Robot, theta: Array, at: _Normal, sigma: Array) -> Array:
+        """How the right side falls with the values, by differences.
+
+        ``S`` alone takes noise of the model, through which its columns are made, for information on values that rows hardly show.
+        """
+        J = at.S.copy()
+        for k in range(len(theta)):
+            if at.lengths[k] == 0.0:
+                continue
+            further, width = _further(theta, sigma, k)
+            J[:, k] = (at.rest - self.normal(model, further).rest) / width
+        return J
+
+    def offsets(self, joints: Sequence[int], model: Robot, theta: Array, step: _Step) -> tuple[Array, _Step]:
+        """Constant torques beside a model without any, at zeros and gains whose own deviations they share, N m."""
+        usual = np.sqrt(np.mean(np.concatenate([np.asarray(one.torque) for one in self.samples]) ** 2, axis=0))
+        bare, none = _without_offset(model), np.zeros(len(joints))
+        sizes = np.maximum(usual[list(joints)], 1e-12)
+        own = replace(self, fitted=[(OFFSET, j) for j in joints], sizes=sizes)
+
+        def found(values: Array) -> _Step:
+            at = replace(own, samples=self.moved(values)).normal(bare, none)
+            return _step(at, at.S)
+
+        here = found(theta)
+        slopes = np.zeros((len(joints), len(theta)))
+        for k in np.flatnonzero(np.diag(step.covariance)):
+            further, width = _further(theta, step.sigma, int(k))
+            slopes[:, k] = (found(further).values - here.values) / width
+        return here.values * sizes, replace(here, covariance=here.covariance + slopes @ step.covariance @ slopes.T)
+
+
+def find_calibration(
+    robot: Robot,
+    samples: Sequence[Samples],
+    row_filter: RowFilter | None,
+    sought: Sequence[Sought],
+    *,
+    with_friction: Callable[[Robot, Sequence[Samples]], Robot],
+    fixed: Mapping[str, float] | None = None,
+) -> tuple[Calibrated, ...]:
+    """Zeros, gains and offsets that explain the rows best, all in one fit with the model.
+
+    Args:
+        robot: as described, on a fixed base, without closed chains and coupled motors.
+        samples: motion and torque.
+        row_filter: the filter of the rows.
+        sought: quantities and joints.
+        with_friction: gives a robot its friction with the numbers inside that fit samples best.
+        fixed: parameters of the robot whose values are known, by name.
+
+    Returns:
+        what was sought, in its order, each with its interval or with why it has none.
+    """
+    fitted = [one for one in sought if one[0] != OFFSET]
+    search = _Search(samples, row_filter, fitted, np.array([LARGEST[name] for name, _ in fitted]), fixed or {})
+    model, theta, step = _settled(search, robot, with_friction)
+    known = _told(robot, fitted, theta * search.sizes, step, search.sizes)
+    joints = [j for name, j in sought if name == OFFSET]
+    if joints:
+        values, at = search.offsets(joints, model, theta, step)
+        known |= _told(robot, [(OFFSET, j) for j in joints], values, at, np.where(at.values != 0.0, values / at.values, 1.0))
+    return tuple(known[one] for one in sought)
+
+
+def _told(robot: Robot, fitted: Sequence[Sought], values: Array, at: _Step, sizes: Array) -> dict[Sought, Calibrated]:
+    """Every value with its interval, or why it has none."""
+    names = [(name, robot.joint_names[j]) for name, j in fitted]
+    sure = NormalDist().inv_cdf(1.0 - CHANCE / (2.0 * max(len(fitted), 1)))
+    made = {}
+    for k, (name, joint) in enumerate(names):
+        if at.unseen[k, k] > SHARED:
+            made[fitted[k]] = Calibrated(joint, name, reason=_reason(names, k, at.unseen))
+            continue
+        sigma = at.sigma[k] * sizes[k]
+        low, value, high = (float(values[k] + side * SURE * sigma) for side in (-1.0, 0.0, 1.0))
+        undone = bool(name != OFFSET and abs(value) > sure * sigma)
+        if name == GAIN:
+            low, value, high = (float(np.exp(number)) for number in (low, value, high))
+        made[fitted[k]] = Calibrated(joint, name, value, low, high, undone)
+    return made
+
+
+def corrected_samples(one: Samples, zero: Array, gain: Array) -> Samples:
+    """Samples with positions from the zero of the description and torque as it is."""
+    load = None if one.load is None else one.load / gain
+    return replace(one.with_torque(np.asarray(one.torque) / gain), position=one.position - zero, load=load)
+
+
+def _further(theta: Array, sigma: Array, k: int) -> tuple[Array, float]:
+    """Values with one of them further by a part of its deviation, and by how much."""
+    moved, width = theta.copy(), float(np.clip(0.5 * sigma[k], 0.01, 0.2))
+    moved[k] += width
+    return moved, width
+
+
+def _settled(
+    search: _Search, robot: Robot, with_friction: Callable[[Robot, Sequence[Samples]], Robot]
+) -> tuple[Robot, Array, _Step]:
+    """The robot with its friction, the values, and the last step to them."""
+    theta, n, J = np.zeros(len(search.fitted)), len(search.fitted), None
+    step = _Step(theta, np.zeros((n, n)), np.zeros((n, n)))
+    if not n:
+        return with_friction(robot, search.samples), theta, step
+    for k in range(ROUNDS):
+        if k < FIRST:
+            model = with_friction(robot, search.moved(theta))
+        at = search.normal(model, theta)
+        if k >= FIRST and (k - FIRST) % AGAIN == 0:
+            J = search.slopes(model, theta, at, step.sigma)
+        step = _step(at, at.S if J is None else J)
+        theta = theta + np.clip(step.values, -1.0, 1.0)
+        seen = np.diag(step.unseen) <= SHARED
+        if J is not None and (np.abs(step.values[seen]) <= SETTLED * step.sigma[seen]).all():
+            return model, theta, step
+    raise InputError("--calibrate does not settle on these logs: seek fewer values at a time, as zero:JOINT or gain:JOINT")
+
+
+def _without_offset(robot: Robot) -> Robot:
+    inner = [effect.effect if isinstance(effect, OnJoints) else effect for effect in robot.effects]
+    return robot.with_effects(
+        [own for own, effect in zip(robot.effects, inner, strict=True) if not isinstance(effect, Offset)]
+    )
+
+
+def _columns(held: HeldOut, fitted: Sequence[Sought]) -> Array:
+    """``(joints, rows, values)``: what one more of each value adds to the torque of every joint, weighted like the rows."""
+    n, made = held.n_joints, np.zeros((held.n_joints, len(held.block), len(fitted)))
+    weights = held.weights[:, None]
+    predicted = held.rows([_torque(held, k) for k in range(len(held.logs))], range(n)).T
+    ones = held.rows([np.ones((len(log.samples), n)) for log in held.logs], range(n)).T
+    for k, (name, j) in enumerate(fitted):
+        if name == ZERO:
+            slopes = [(_torque(held, i, j, -STEP) - _torque(held, i, j, STEP)) / (2.0 * STEP) for i in range(len(held.logs))]
+            made[:, :, k] = weights * held.rows(slopes, range(n)).T
+        else:
+            made[j, :, k] = held.weights[j] * (predicted if name == GAIN else ones)[j]
+    return made
+
+
+def _torque(held: HeldOut, log: int, joint: int = 0, further: float = 0.0) -> Array:
+    """Torque of the robot at every sample of a log, with one joint a little further."""
+    one = held.logs[log].samples
+    position = one.position.copy()
+    position[:, joint] += further
+    return inverse_dynamics(held.robot, position, one.velocity, one.acceleration, one.load, travel=one.travel)
+
+
+def _normal(held: HeldOut, columns: Array) -> _Normal:
+    rank, width = held.basis.shape[2], columns.shape[2]
+    grams, rights = [], []
+    for block in range(BLOCKS):
+        rows = held.block == block
+        M = np.concatenate([held.basis[:, rows], columns[:, rows]], axis=2).reshape(-1, rank + width)
+        grams.append(M.T @ M)
+        rights.append(M.T @ held.torque[:, rows].ravel())
+        grams[-1][np.arange(rank), np.arange(rank)] += RIDGE
+    G, right = np.sum(grams, axis=0), np.sum(rights, axis=0)
+    S, rest = _beside(G, right, rank)
+    without = tuple(_beside(G - gram, right - part, rank) for gram, part in zip(grams, rights, strict=True))
+    used = held.block >= 0
+    explained = float(right[:rank] @ np.linalg.solve(G[:rank, :rank], right[:rank]))
+    n_free = int(used.sum()) * int(held.torque.any(axis=1).sum()) - rank - width
+    residual = float((held.torque[:, used] ** 2).sum()) - explained
+    return _Normal(S, rest, np.sqrt(np.diag(G)[rank:]), without, residual, max(n_free, 1))
+
+
+def _beside(G: Array, right: Array, rank: int) -> tuple[Array, Array]:
+    """Normal matrix and right side of further columns once the model explains what it can."""
+    solved = np.linalg.solve(G[:rank, :rank], np.column_stack([G[:rank, rank:], right[:rank]]))
+    return G[rank:, rank:] - G[rank:, :rank] @ solved[:, :-1], right[rank:] - G[rank:, :rank] @ solved[:, -1]
+
+
+def _step(at: _Normal, J: Array) -> _Step:
+    """The step to where the right side is zero, along what rows show.
+
+    Deviations are those of rows with independent noise, or what leaving out blocks moves a value by, where that is more.
+    """
+    scale = np.where(at.lengths > 0.0, at.lengths, 1.0)
+    part, U = np.linalg.eigh(at.S / np.outer(scale, scale))
+    new = np.linalg.qr((U[:, part > NEW].T * scale).T)[0]  # columns that rounding alone leaves beside the model show nothing
+    strength, W = np.linalg.eigh(0.5 * new.T @ (J + J.T) @ new)
+    variance = 0.0
+    for _ in range(2):  # what is left once the values are found tells which directions are seen
+        T = new @ W[:, strength > variance]
+        inverse = T @ np.linalg.inv(T.T @ J @ T) @ T.T
+        variance = max(at.residual - float(at.rest @ inverse @ at.rest), 0.0) / at.n_free
+    covariance = np.asarray(variance * inverse @ at.S @ inverse.T)
+    sigma = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    values = inverse @ at.rest
+    others = np.array([inverse @ (rest - S @ values) for S, rest in at.without]) * BLOCKS / (BLOCKS - 1)
+    moved = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((others - others.mean(axis=0)) ** 2, axis=0))
+    wider = np.maximum(moved / sigma, 1.0)
+    return _Step(values, covariance * np.outer(wider, wider), np.eye(len(T)) - T @ T.T)
+
+
+def _reason(names: Sequence[tuple[str, str]], k: int, unseen: Array) -> str:
+    """Why a value has no number, with the others that it cannot be told from."""
+    partners = [i for i in range(len(names)) if i != k and abs(unseen[k, i]) > SHARED * unseen[k, k]]
+    gains = [i for i, (name, _) in enumerate(names) if name == GAIN]
+    if names[k][0] == GAIN and set(gains) <= {k, *partners}:
+        return (
+            "all gains together cannot be told from all masses; hold one by naming the others alone (gain:JOINT), fix a known "
+            "parameter ([constraints] fixed), or weigh the arm with a known load (dynid gains)"
+        )
+    if partners:
+        others = ", ".join(f"{names[i][0]} of {names[i][1]}" for i in partners)
+        return f"these rows do not tell it from {others}; seek fewer of them at a time"
+    return "no torque of this motion shows it beside masses, centres and friction that are not known either"
