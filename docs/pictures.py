@@ -109,6 +109,19 @@ def fleet_page(place: Path) -> None:
     )
 
 
+def fleet_store(place: Path) -> None:
+    """The same fleet as a store, ``fleet/store``, beside the robot A that made it."""
+    from fleet_simulation import Event, FleetPlan, simulated_fleet
+    from small_fleet import make_shop
+
+    (place / "fleet").mkdir(exist_ok=True)
+    shop = make_shop(place / "fleet")
+    events = {2: (Event(11, joint=2, factor=1.44, until=29),), 3: (Event(17, joint=1, factor=1.25),)}
+    plan = FleetPlan(robots=5, days=30, seconds=4.0, motions=2, events=events)
+    for entry in simulated_fleet(shop.store.run.robot, shop.store.base, plan, seed=1):
+        shop.store.add(entry)
+
+
 def watch_page() -> None:
     """The live page with two minutes of reports, in the last of which the elbow's friction grows."""
     page = Page("127.0.0.1", 0, "arm")
@@ -141,15 +154,17 @@ SCREENS: tuple[tuple[str, ...], ...] = (
     ("predict", "run", "other.parquet", "-o", "torque.parquet"),
     ("guide", "franka", "arm.urdf", "log.parquet"),
     ("excite", "arm.urdf", "-o", "motion.csv", "--period", "10", "--seconds", "8", "--picture", "motion.html"),
+    ("fleet", "fleet/store", "--where", "robot!=A", "--max-change", "0.2", "-o", "robots.html"),
 )
 
 
 def screens(place: Path) -> None:
-    """docs/screens.md: what nine commands print."""
+    """docs/screens.md: what ten commands print."""
     lines = [
         "# What commands print",
         "",
-        "Nine commands at 100 columns, on simulated logs of the demonstration arm; written by `python docs/pictures.py`.",
+        "Ten commands at 100 columns, on simulated logs of the demonstration arm; written by `python docs/pictures.py`.",
+        "The screen of `actuators`, on a real log, is on [its page](actuators.md#measured).",
         "Each answers on one screen: what matters first, then the worst joints, what is not known, what mends it, and what to do",
         "next. `--verbose` prints the rest.",
     ]
@@ -170,6 +185,7 @@ def main() -> None:
         place = given.keep or Path(folder)
         place.mkdir(exist_ok=True)
         robot_files(place)
+        fleet_store(place)
         screens(place)
         fleet_page(place)
         for file, name, height in (

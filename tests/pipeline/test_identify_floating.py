@@ -186,6 +186,16 @@ def test_a_run_from_files_is_loaded_validated_and_exported(tmp_path: Path) -> No
     assert "<freejoint" in (place / "solo_identified.xml").read_text()
 
 
+def test_legs_of_both_sides_are_mirrored_where_they_are_tied() -> None:
+    settings = replace(QUICK, symmetric=("FL_* FR_*", "HL_* HR_*"), split=0.65)
+    run = identify(quadruped("viscous,coulomb,offset,armature"), columns(noise=1.0), settings)
+    links = dict(zip(run.robot.links, run.model.parameters.inertials, strict=True))
+    mirror = np.array([1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0])  # y turns its sign: my, Ixy, Iyz
+    for left, right in (("FL_UPPER_LEG", "FR_UPPER_LEG"), ("HL_LOWER_LEG", "HR_LOWER_LEG")):
+        np.testing.assert_allclose(links[left], mirror * links[right], atol=1e-6 * links[left][0])
+    assert run.consistency.feasible
+
+
 @pytest.mark.parametrize("noise", [1.0, 4.0])
 def test_a_free_base_with_a_noisy_motion_does_not_shrink_masses(noise: float) -> None:
     made = walk(quadruped(), 8.0, seed=2, gravity=0.0, torque_noise=0.03 * noise, motion_noise=noise).columns

@@ -374,3 +374,28 @@ def test_torque_columns_in_ampere_become_torque(recording: Recording) -> None:
     assert any("taken as motor current" in note for note in made.source.notes)
     with pytest.raises(InputError, match="neither current nor torque"):
         recording.with_(torque=None).with_drive_gains(gains)
+
+
+def test_one_torque_column_read_for_two_joints_is_named(robot: Robot, recording: Recording) -> None:
+    assert recording.torque is not None
+    torque = recording.torque.copy()
+    torque[:, 4] = torque[:, 1]
+    found = check_recording(recording.with_(torque=torque), robot).find("copied_torque")
+    assert found is not None
+    assert found.level == "error"
+    assert found.where == (recording.joint_names[1], recording.joint_names[4])
+    torque[:, 4] += 1e-6 * np.random.default_rng(0).normal(size=len(torque))
+    assert check_recording(recording.with_(torque=torque), robot).find("copied_torque") is None
+
+
+def test_a_robot_that_stands_has_no_wrong_unit(robot: Robot, recording: Recording) -> None:
+    """Position jumps by one step of its encoder and torque with it, as under a push: no ratio of the two is a unit."""
+    random = np.random.default_rng(2)
+    n, joints = recording.n_samples, recording.n_joints
+    still = np.zeros((n, joints))
+    pushed = np.sin(np.arange(n) / 200.0)[:, None] > 0.0
+    q = recording.position[0] + 1e-4 * pushed
+    tau = inverse_dynamics(robot, q, still, still) + 5.0 * pushed + random.normal(0.0, 0.1, (n, joints))
+    check = check_recording(recording.with_(position=q, velocity=still, torque=tau), robot)
+    assert check.find("torque_scale") is None
+    assert check.find("velocity_unrelated") is None

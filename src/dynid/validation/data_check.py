@@ -8,6 +8,7 @@ explains the torque badly, and well once the columns of two joints are exchanged
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from dynid.validation.model_fit import ModelFit, fit_nominal, fitted_model, smoo
 from dynid.validation.torque_channels import foreign_channels
 
 _STREAM_ROWS = 1_000_000
+_LEVELS = 10  # values of a column that is no constant and no switch
+_STANDS = 1e-3  # rad or m: a joint that moves less stands, and what varies in its torque is friction and noise
 
 
 def check_recording(recording: Recording | RecordingStream, robot: Robot | None = None) -> DataCheck:
@@ -58,8 +61,13 @@ def check_against_model(recording: Recording, robot: Robot) -> DataCheck:
     recording = longest_part(recording).cut(0)  # a value of its own: what checks keep under it ends with it
     signal = recording.torque if recording.torque is not None else recording.current
     comparable = recording.joint_names == robot.joint_names and not robot.floating and signal is not None
-    if not comparable or recording.n_samples < 64 or not np.ptp(recording.position, axis=0).any():
+    if not comparable or recording.n_samples < 64:
         return DataCheck((), {})
+    copied = _copied(recording)
+    if (
+        copied or not (np.ptp(recording.position, axis=0) > _STANDS).any()
+    ):  # a robot that stands tells nothing of sign and unit
+        return DataCheck(tuple(copied), {})
     if not np.any(robot.parameters.inertials):
         return DataCheck(
             (
@@ -94,6 +102,28 @@ def check_against_model(recording: Recording, robot: Robot) -> DataCheck:
         with np.errstate(divide="ignore"):
             facts["drive_gain_guess"] = 1.0 / fit.gravity
     return DataCheck(tuple(findings), facts)
+
+
+def _copied(recording: Recording) -> list[Finding]:
+    """Torque columns that hold the same numbers, row by row: noise of two sensors never agrees."""
+    name = "torque" if recording.torque is not None else "motor current"
+    values = recording.torque if recording.torque is not None else recording.current
+    assert values is not None
+    telling = [j for j in range(recording.n_joints) if len(np.unique(values[:, j])) > _LEVELS]
+    found = []
+    for i, j in combinations(telling, 2):
+        if np.array_equal(values[:, i], values[:, j]):
+            joints = (recording.joint_names[i], recording.joint_names[j])
+            found.append(
+                Finding(
+                    "error",
+                    f"{name} of joints {joints[0]} and {joints[1]} is the same in every row: one column was read for both",
+                    "name the column of each joint in a mapping file (--mapping FILE): torque = [..]",
+                    where=joints,
+                    code="copied_torque",
+                )
+            )
+    return found
 
 
 def _all_in_another_unit(recording: Recording, fit: ModelFit) -> list[Finding]:

@@ -136,3 +136,12 @@ def test_a_refusal_of_identify_names_the_log_and_its_part(
     refused = CliRunner().invoke(app, command).exception
     assert isinstance(refused, InputError)
     assert message in str(refused)
+
+
+def test_the_next_command_reads_the_log_as_this_one_did(bench: Bench, recording: Recording, csv: CSV) -> None:
+    assert recording.torque is not None
+    log = csv(torque=None, current=recording.torque / 10.0)
+    gains = ",".join(["10.0"] * recording.n_joints)
+    shown = data(log, bench.urdf, "--drive-gains", gains).stdout
+    assert "next: dynid identify" in shown
+    assert f"{bench.urdf} {log} --split 0.65 --drive-gains {gains}" in " ".join(shown.split())

@@ -160,6 +160,16 @@ def test_velocity_of_something_else() -> None:
     assert found(check_signals(recording.with_(velocity=v)), "velocity_unrelated").level == "error"
 
 
+def test_a_few_steps_of_the_encoder_tell_nothing_of_velocity() -> None:
+    recording = clean()
+    random = np.random.default_rng(0)
+    pushed = 2e-3 * recording.position / np.ptp(recording.position, axis=0)
+    coarse = recording.with_(position=np.round(pushed, 4), velocity=1e-3 * random.normal(size=pushed.shape))
+    assert check_signals(coarse).find("velocity_unrelated") is None
+    fine = recording.with_(position=pushed, velocity=1e-3 * random.normal(size=pushed.shape))
+    assert found(check_signals(fine), "velocity_unrelated").level == "error"
+
+
 def test_noise_level_ignores_the_motion() -> None:
     t = np.arange(4000) / 500.0
     x = np.stack([3.0 * np.sin(t), t**2], axis=1) + np.random.default_rng(0).normal(size=(4000, 2)) * [0.01, 0.2]

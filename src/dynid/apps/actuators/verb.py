@@ -115,11 +115,16 @@ def _rollout(run: ActuatorRun) -> str:
     return f"simulated position is {1e3 * ours:.3g} mrad RMS from {data}, with the description {1e3 * theirs:.3g} mrad"
 
 
+ROUNDED = 1e-6
+"""Part of its standard deviation below which a value is what a solver leaves of zero."""
+
+
 def _rows(run: ActuatorRun) -> list[list[str]]:
     def cell(found: tuple[float, float] | None) -> str:
         if found is None:
             return "-"
         value, sigma = found
+        value = 0.0 if abs(value) < ROUNDED * sigma else value
         return f"{value:.4g}" if sigma == 0.0 else f"{value:.4g} ({sigma:.1g})"
 
     return [
@@ -142,8 +147,8 @@ def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -
     from dynid.apps.actuators.model import SYMBOL_OF
 
     delay, screen = run.as_json()["delay_s"], Screen()
-    screen.line(f"{_rollout(run)}; delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)", "title")
-    screen.line(run.verdict.sentence, most=4)
+    screen.line(f"verdict: {run.verdict.sentence}", "title", most=4)
+    screen.line(f"{_rollout(run)}; delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)")
     screen.table(["joint, value (sigma)", *SYMBOL_OF], [row[: 1 + len(SYMBOL_OF)] for row in _rows(run)])
     screen.findings(_apart(run))
     for note in notes:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ from dynid.cli.console import show, show_json, show_note, show_table
 from dynid.cli.schema import AsJson, LogFiles, RobotFile, Verbose, takes_options
 from dynid.cli.screen import Screen
 from dynid.errors import InputError
-from dynid.option_types import options_of
+from dynid.option_types import flag_of, options_of
 from dynid.pipeline.option_groups import MODEL, READING
 from dynid.pipeline.options import Settings
 
@@ -62,7 +63,7 @@ def data(
     looked = (inspect_any(log, robot, frame, **(given or {})) for log in paths)
     if not json:
         for log, (recording, check) in zip(paths, looked, strict=True):
-            _show(log, recording, check, verbose, alone=len(paths) == 1)
+            _show(log, recording, check, verbose, len(paths) == 1, _identify_command(robot, log, given or {}))
         return
     found = [_record(log, recording, check) for log, (recording, check) in zip(paths, looked, strict=True)]
     show_json(found[0] | ({"logs": found} if len(found) > 1 else {}))
@@ -82,7 +83,21 @@ def _record(log: Path, recording: Recording | WrenchRecording, check: DataCheck)
     }
 
 
-def _show(log: Path, recording: Recording | WrenchRecording, check: DataCheck, verbose: bool, alone: bool) -> None:
+def _identify_command(robot: Path, log: Path, given: dict[str, Any]) -> str:
+    """The command that identifies from this log as it was read here, to be copied."""
+    words = ["dynid", "identify", str(robot), str(log), "--split", "0.65"]
+    for one in options_of(Settings, READING, MODEL):
+        value = given.get(one.name)
+        if isinstance(value, tuple) and all(isinstance(part, (str, float)) for part in value):
+            words += [flag_of(one), ",".join(map(str, value))]
+        elif isinstance(value, (str, float, Path)):
+            words += [flag_of(one), str(value)]
+    return shlex.join(words)
+
+
+def _show(
+    log: Path, recording: Recording | WrenchRecording, check: DataCheck, verbose: bool, alone: bool, command: str
+) -> None:
     """Findings of one log: the first three with their remedies, of several logs the first line of each finding; all with ``--verbose``."""
     screen = Screen()
     counts = {level: sum(one.level == level for one in check.findings) for level in ("error", "warning")}
@@ -107,11 +122,7 @@ def _show(log: Path, recording: Recording | WrenchRecording, check: DataCheck, v
     for text in (*notes, *(f"{one.what}: {one.remedy}" for one in check.findings if one not in grave)) if alone else ():
         screen.remark(text)
     if alone:
-        screen.last(
-            "next: mend the errors first, then dynid identify"
-            if counts["error"]
-            else "next: dynid identify ROBOT LOG --split 0.65"
-        )
+        screen.last("next: mend the errors first, then dynid identify" if counts["error"] else f"next: {command}", most=4)
     screen.show()
 
 

@@ -204,6 +204,7 @@ def check_constant(recording: Recording, robot: Robot | None = None) -> DataChec
 
 _DEGREES = 180.0 / np.pi
 _UNLIKE = 0.3  # part of a velocity that the derivative of position leaves unexplained before it is another signal
+_QUANTA = 100.0  # steps of the encoder that a joint must move: the derivative of fewer is that of rounding
 _MOTION = 3.0  # times the bandwidth of the motion, below which a noisy velocity is compared
 _DIFFERENCE = Finding(
     "note",
@@ -226,7 +227,9 @@ def check_velocity(recording: Recording, robot: Robot | None = None) -> DataChec
         "velocity_scale": lag.scale,
         "velocity_mismatch": lag.unexplained,
     }
-    moves = np.asarray(np.ptp(recording.position, axis=0) > 1e-3)
+    part = longest_part(recording)
+    grain = np.array([_grain(column) for column in part.position.T])
+    moves = np.asarray(np.ptp(part.position, axis=0) > np.maximum(1e-3, _QUANTA * grain))
     if not moves.any():
         return DataCheck((), facts)
     alike = moves & (lag.unexplained < _UNLIKE)
