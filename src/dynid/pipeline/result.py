@@ -252,8 +252,7 @@ class IdentificationResult:
             for (path, _), check in zip(self.logs, self.checks, strict=False)
             for finding in check
         ]
-        of_sensor = () if self.body is None else self.body.findings
-        return (*of_logs, *of_sensor, *(Finding("note", note) for note in self.notes))
+        return (*of_logs, *(self.body.findings if self.body else ()), *(Finding("note", note) for note in self.notes))
 
     def to_pandas(self) -> Any:
         """:attr:`parameters` as a pandas data frame, a row for each base parameter."""
@@ -413,7 +412,7 @@ class IdentificationResult:
             "condition_number": found.condition_number,
             "condition_number_scaled": found.condition_number_scaled,
             "relative_error": {
-                "identification": found.relative_error if own is None else own.relative_error,
+                "identification": (found if own is None else own).relative_error,
                 "validation": None if unseen is None else unseen.relative_error,
             },
             "relative_error_raw": {
@@ -448,6 +447,7 @@ class IdentificationResult:
             ],
             "advice": to_record(self.advice),
             "calibration": to_record(self.calibration),
+            "findings": [one.as_dict() for one in self.findings],
             "notes": list(self.notes),
         } | self._method_details()
         return record if self.body is None else self._of_body(record, self.body)
