@@ -70,4 +70,4 @@ def test_a_split_names_its_parts(bench: Bench, tmp_path: Path) -> None:
     assert "(1501 rows, 6 s), validation part, the last 16 of its 1501 rows: " in str(refused)
     refused = CliRunner().invoke(app, [*command, "--to", "1.5"]).exception
     assert isinstance(refused, InputError)
-    assert "part held out to choose the bands by, rows 264 to 376 of its 1501: " in str(refused)
+    assert "log1.parquet: 376 rows and 1.5 s are too short, expected at least 64 rows and 2 s" in str(refused)

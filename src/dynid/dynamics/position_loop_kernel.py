@@ -284,7 +284,7 @@ def position_loop(  # type: ignore[no-untyped-def]
     work, wrenches, wrench, bias = np.empty((n, 12)), np.empty((n, 6)), np.empty(6), np.empty(n)
     M, M2, stiff = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
     K, D, K2, D2 = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    force, force2, k1, k2, left = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    force, force2, k1, k2, left = np.empty(n), np.empty(n), np.zeros(n), np.empty(n), np.empty(n)
     q, v, q2, v2 = q0.copy(), v0.copy(), np.empty(n), np.empty(n)
     lagging = np.any(gains[:, 6] > 0.0)
     held = np.empty(n if tick > 0 or lagging else 0)
@@ -292,7 +292,6 @@ def position_loop(  # type: ignore[no-untyped-def]
     if command.shape[0]:
         for i in range(n):
             flowing[i], _, _ = drive(q[i], v[i], command[0, i], rate[0, i], supply[0, i], i, gains)
-            k1[i] = 0.0
     position[0], velocity[0] = q, v
     for step_number in range(command.shape[0]):
         u, du, volts = command[step_number], rate[step_number], supply[step_number]
@@ -335,8 +334,7 @@ def position_loop(  # type: ignore[no-untyped-def]
             v[i] += 0.5 * step * (3.0 * k1[i] + k2[i])
             position[step_number + 1, i] = q[i]
             velocity[step_number + 1, i] = v[i]
-    for i in range(n):
-        acceleration[command.shape[0], i] = acceleration[command.shape[0] - 1, i] if command.shape[0] else 0.0
+    acceleration[command.shape[0]] = k1  # of the last step
 
 
 @_compiled

@@ -128,16 +128,19 @@ def _checked_rows(rows: int | None, n_base: int) -> int:
     return n_rows
 
 
-def _require_clear_start(robot: Robot, limits: Limits, pose: Array) -> None:
-    """Refuse a start pose in which bodies are nearer than they may be."""
+def _clear_home(robot: Robot, limits: Limits, home: ArrayLike | None) -> Array:
+    """The pose at rest; one in which bodies are nearer than they may be is refused."""
+    neutral = [neutral_position(joint) for joint in robot.moving_joints]
+    pose = matrix("home", neutral if home is None else home, (robot.n_joints,))
     if limits.clearance is None:
-        return
+        return pose
     spare, _, pair = limits.clearance.worst(pose[None], pose[None], pose[None])
     if spare < 0.0:
         raise InputError(
             f"the start pose {np.array2string(pose, precision=3)} of robot '{robot.name}' is in collision, or nearer than its "
             f"clearance: {pair}; move that obstacle, or use --shape fourier, which chooses its start"
         )
+    return pose
 
 
 def _require_acceleration_limits(robot: Robot, limits: Limits) -> None:
@@ -202,9 +205,7 @@ def design_points(
     n_rows = _checked_rows(rows, found.n_base)
     held = limits_of(robot) if limits is None else limits
     _require_acceleration_limits(robot, held)
-    neutral = [neutral_position(joint) for joint in robot.moving_joints]
-    resting = matrix("home", neutral if home is None else home, (robot.n_joints,))
-    _require_clear_start(robot, held, resting)
+    resting = _clear_home(robot, held, home)
     search = _Search(
         robot=robot,
         problem=PointsProblem(

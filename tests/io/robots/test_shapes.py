@@ -81,7 +81,7 @@ def test_a_mesh_that_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_shapes_the_sentence_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no shapes"):
+    with pytest.raises(InputError, match="no link shapes"):
         link_shapes(read_robot(urdf(tmp_path, "")))
     mesh = '<collision><geometry><mesh filename="file:///nowhere/part.stl"/></geometry></collision>'
     with pytest.raises(InputError, match=r"part\.stl"):

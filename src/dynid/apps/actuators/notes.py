@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.apps.actuators.model import LOAD_SYMBOLS, ActuatorLog, ActuatorModel, ActuatorProblem
+from dynid.apps.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem
 from dynid.apps.actuators.output_error import OutputError
 from dynid.apps.actuators.separability import Separability
 from dynid.estimation.constraints.symmetry import proposed_symmetry
 from dynid.model.inertia import is_consistent
 from dynid.model.robot import Robot
-
-if TYPE_CHECKING:
-    from dynid.apps.actuators.identify import ActuatorRun
 
 BEYOND = 0.02
 """Share of commands beyond the description's limits, or of drives at their torque limit, that is worth a note."""
@@ -87,23 +83,6 @@ def answer_notes(
     bad = [problem.robot.links[b] for b in freed if not is_consistent(model.robot.parameters.inertials[b])]
     if bad:
         notes.append(f"freed bodies that are not physically consistent: {', '.join(bad)}; hold them, or record more motion")
-    return tuple(notes)
-
-
-def motor_notes(run: ActuatorRun) -> tuple[str, ...]:
-    """Motor constant and resistance of joints that are driven by voltage, and friction under load where it was asked for."""
-    notes = []
-    for j, name in enumerate(run.robot.joint_names):
-        found = run.motor(j)
-        if found is not None:
-            (kt, kt_sigma), (ohm, ohm_sigma) = found["kt"], found["resistance"]
-            notes.append(
-                f"motor of joint {name}, at the joint: kt {kt:.3g} ({kt_sigma:.1g}) N m/A, R {ohm:.3g} ({ohm_sigma:.1g}) ohm"
-            )
-        words = ((word, run.value(j, symbol)) for word, symbol in run.words.items() if symbol in LOAD_SYMBOLS)
-        told = ", ".join(f"{word} {pair[0]:.3g} ({pair[1]:.1g})" for word, pair in words if pair is not None)
-        if told:
-            notes.append(f"friction of joint {name} under load: {told}")
     return tuple(notes)
 
 

@@ -47,7 +47,6 @@ def actuators(
     Example: [bold]dynid actuators go2.xml log.parquet --kp 20 --kd 1.5 --delay auto --split 0.65 --export mjcf,isaac[/bold]
     """
     from dynid.apps.actuators.identify import identify_actuators
-    from dynid.apps.actuators.notes import motor_notes
 
     settings = ActuatorSettings(**given)
     forms = _forms(export)
@@ -61,7 +60,7 @@ def actuators(
     if json:
         show_json(run.as_json() | written)
         return
-    notes = [*motor_notes(run), *run.notes, *written.get("export_notes", ())]
+    notes = [*_motor_notes(run), *run.notes, *written.get("export_notes", ())]
     if "mujoco_rollout" in written:
         proof = written["mujoco_rollout"]
         notes.insert(
@@ -171,3 +170,22 @@ def _show_table(run: ActuatorRun, notes: Sequence[str]) -> None:
     for note in notes:
         show_note(note)
     show(f"{run.seconds:.1f} s")
+
+
+def _motor_notes(run: ActuatorRun) -> tuple[str, ...]:
+    """Motor constant and resistance of joints that are driven by voltage, and friction under load where it was asked for."""
+    from dynid.apps.actuators.model import LOAD_SYMBOLS
+
+    notes = []
+    for j, name in enumerate(run.robot.joint_names):
+        found = run.motor(j)
+        if found is not None:
+            (kt, kt_sigma), (ohm, ohm_sigma) = found["kt"], found["resistance"]
+            notes.append(
+                f"motor of joint {name}, at the joint: kt {kt:.3g} ({kt_sigma:.1g}) N m/A, R {ohm:.3g} ({ohm_sigma:.1g}) ohm"
+            )
+        words = ((word, run.value(j, symbol)) for word, symbol in run.words.items() if symbol in LOAD_SYMBOLS)
+        told = ", ".join(f"{word} {pair[0]:.3g} ({pair[1]:.1g})" for word, pair in words if pair is not None)
+        if told:
+            notes.append(f"friction of joint {name} under load: {told}")
+    return tuple(notes)
