@@ -30,6 +30,15 @@ _GAINS = ("kp", "kd", "limit", "dead_band", "stall", "no_load_speed", "lag_s", "
 _FRICTION = ("viscous", "coulomb", "width", "offset", "load", "square", "outer")
 
 
+class RunawayError(InputError):
+    """A simulated motion that leaves all numbers."""
+
+    def __init__(self, robot: str) -> None:
+        super().__init__(
+            f"the simulated motion of robot '{robot}' grows without bound: check gains, delay and units of the commands"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Drives:
     """Drive, friction and rotor of every joint, one number each.
@@ -169,9 +178,7 @@ def simulate_commands(
         acceleration,
     )
     if refuse and not np.isfinite(position[-1]).all():
-        raise InputError(
-            f"the simulated motion of robot '{robot.name}' grows without bound: check gains, delay and units of the commands"
-        )
+        raise RunawayError(robot.name)
     kept = np.clip(np.round((stamps - stamps[0]) / h), 0, n_steps).astype(np.int64)
     between = (stamps - time[kept])[:, None]
     asked = {"stamps": stamps, "step_s": step_s, "tick_s": tick_s, "rate": rate, "velocity": velocity, "supply": supply}

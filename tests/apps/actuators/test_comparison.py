@@ -8,6 +8,7 @@ import pytest
 from dynid.apps.actuators.comparison import DESCRIPTION, MECHANISM, Compared, actuator_verdict, best_of, better_estimate
 from dynid.apps.actuators.model import ActuatorModel, ActuatorProblem, unknowns_of
 from dynid.apps.actuators.output_error import Rollout
+from dynid.dynamics.position_loop import RunawayError
 from position_logs import position_log, small_arm, true_model
 
 
@@ -45,3 +46,15 @@ def test_the_fit_that_holds_on_the_rest_is_chosen() -> None:
     picked, errors = better_estimate(problem, (lambda _: truth, lambda _: truth))
     assert picked == 0
     assert errors[0] == pytest.approx(errors[1])
+
+
+def test_a_fit_that_runs_away_is_never_chosen() -> None:
+    truth = true_model(small_arm())
+    problem = ActuatorProblem(truth.robot, (position_log(truth, seconds=4.0),), unknowns_of(3))
+
+    def runs_away(_: ActuatorProblem) -> ActuatorModel:
+        raise RunawayError(truth.robot.name)
+
+    picked, errors = better_estimate(problem, (runs_away, lambda _: truth))
+    assert picked == 1
+    assert np.isinf(errors[0])

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.apps.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem
 from dynid.apps.actuators.output_error import Rollout, roll_out, total_rms
-from dynid.errors import DynidError
+from dynid.dynamics.position_loop import RunawayError
 from dynid.finding import Finding, Verdict
 
 HEAD = 0.65
@@ -67,16 +67,17 @@ def better_estimate(
         return 0, ()
     head = replace(problem, logs=tuple(log.part(0, edge) for log, edge in cuts))
     tails = [log.part(edge, len(log.time)) for log, edge in cuts]
-    errors = [_rolled(fit(head), tails, problem.tick_s) for fit in fits]
+    errors = [_rolled(fit, head, tails) for fit in fits]
     best = int(np.argmin(errors))
     return (best if errors[best] < (1.0 - ALIKE) * errors[0] else 0), tuple(errors)
 
 
-def _rolled(model: ActuatorModel, logs: Sequence[ActuatorLog], tick_s: float | None) -> float:
-    """Error of a model on logs; infinite where it runs away."""
+def _rolled(fit: Callable[[ActuatorProblem], ActuatorModel], problem: ActuatorProblem, logs: Sequence[ActuatorLog]) -> float:
+    """Error on some logs of the model that a fit finds; infinite where it runs away."""
     try:
-        return total_rms([roll_out(model, log, tick_s) for log in logs])
-    except DynidError:
+        model = fit(problem)
+        return total_rms([roll_out(model, log, problem.tick_s) for log in logs])
+    except RunawayError:
         return np.inf
 
 

@@ -32,6 +32,7 @@ from dynid.apps.actuators.output_error import OutputError, output_error
 from dynid.apps.actuators.saturation import found_limits, with_limits
 from dynid.apps.actuators.separability import Profile, Separability, profiled, separability, typical_sizes
 from dynid.arrays import Array
+from dynid.dynamics.position_loop import RunawayError
 from dynid.engine import Tell, silent
 from dynid.model.parameters import INERTIAL_SYMBOLS
 from dynid.model.robot import Robot
@@ -128,10 +129,14 @@ def _without_undetermined(
     stated = ActuatorModel.described(problem.robot)
     held = refined.model.with_values(asked, np.array([stated.value(u) for u in asked]))
     fewer = replace(problem, unknowns=tuple(u for u in problem.unknowns if u not in asked))
-    again = output_error(fewer, held, window_s=settings.window, prior=_prior(fewer, linear))
     names = ", ".join(name_of(u) for u in asked)
+    missed = f"not determined alone, but the positions miss them at the description: {names}"
+    try:
+        again = output_error(fewer, held, window_s=settings.window, prior=_prior(fewer, linear))
+    except RunawayError:  # without friction, say, nothing holds the joint
+        return problem, refined, (missed,)
     if np.sqrt(np.mean(again.rms**2)) > WORSE * np.sqrt(np.mean(refined.rms**2)):
-        return problem, refined, (f"not determined alone, but the positions miss them at the description: {names}",)
+        return problem, refined, (missed,)
     return fewer, again, (f"not determined, so held at the description: {names}",)
 
 

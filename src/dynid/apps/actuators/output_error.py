@@ -19,7 +19,7 @@ import scipy.linalg
 
 from dynid.apps.actuators.model import LOAD_SYMBOLS, ActuatorLog, ActuatorModel, ActuatorProblem, first_state
 from dynid.arrays import Array, BoolArray, freeze
-from dynid.dynamics.position_loop import NARROWEST, Unknown, position_sensitivities
+from dynid.dynamics.position_loop import NARROWEST, RunawayError, Unknown, position_sensitivities
 from dynid.errors import InputError
 from dynid.estimation.shooting import add_scores, bounded_solution
 from dynid.regression.independence import triangle_of
@@ -241,9 +241,7 @@ def _start(
         found.append(tried(np.array([values[best_of[u.joint]][k] for k, u in enumerate(problem.unknowns)])))
     cost, best, x = min(found, key=lambda one: one[0])
     if not np.isfinite(cost):
-        raise InputError(
-            f"the simulated motion of robot '{problem.robot.name}' grows without bound: check gains, delay and units of the commands"
-        )
+        raise RunawayError(problem.robot.name)
     return best, x
 
 
