@@ -47,6 +47,7 @@ ENGINES_TO_TRY = tuple(name if name in ("serial", "dask") else f"{name}:2" for n
 
 DATA: dict[str, tuple[object, ...]] = {
     **{kind: ("arm.urdf", "log1.csv", "--rows", kind, *LINEAR) for kind in row_kinds()},
+    "floating": ("arm.urdf", "floating.csv", "--flat-feet", "base_link", *LINEAR),
     "streamed": ("arm.urdf", "log1.csv", "--stream", "on", *LINEAR),
     "signals": ("arm.urdf", "log1.csv", "--filter-on", "signals", "--effects", "viscous,coulomb,offset", *PLAIN),
     "split": ("arm.urdf", "log1.csv", "--split", 0.6, *LINEAR),
@@ -200,6 +201,7 @@ def _write_files(folder: Path) -> None:
     write_urdf(robot, folder / "arm.urdf")
     for seed in (1, 2, 3):
         write_recording(_log(robot, seed), folder / f"log{seed}.csv")
+    _add_base(folder / "log1.csv", folder / "floating.csv")
     heavy = robot.with_parameters({"m2": robot.parameters["m2"] + 2.0})
     write_recording(_log(heavy, 4), folder / "loaded.csv")
     log = _log(robot, 5)
@@ -219,6 +221,14 @@ def _write_files(folder: Path) -> None:
     write_shoulder(folder)
     for seed in (1, 2):
         write_log(sensor_log(1.0, seed, noise=0.1 * NOISE, duration_s=8.0), folder / f"sensor{seed}.csv")
+
+
+def _add_base(log: Path, target: Path) -> None:
+    """The same log with columns of a base that stands."""
+    names = [f"base_{name}" for name in ("x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz")]
+    rest = ",".join("1" if name == "base_qw" else "0" for name in names)
+    head, *rows = log.read_text().splitlines()
+    target.write_text("\n".join([f"{head},{','.join(names)}", *(f"{row},{rest}" for row in rows)]) + "\n")
 
 
 def _log(robot: Robot, seed: int) -> Recording:

@@ -23,7 +23,8 @@ OTHERS: dict[str, tuple[object, ...]] = {
     "init": ("init", "arm.urdf", "log1.csv", "-o", "dynid.toml", "--force"),
     "simulate": ("simulate", "arm.urdf", "motion.csv", "-o", "simulated.parquet"),
     **{
-        f"data {log}": ("data", f"{log}.csv", "--robot", "arm.urdf") for log in ("log1", "poses", "commands", "coefficients")
+        f"data {log}": ("data", f"{log}.csv", "--robot", "arm.urdf")
+        for log in ("log1", "poses", "commands", "coefficients", "floating")
     },
     "data of a sensor": ("data", "sensor1.csv", "--robot", "shoulder.urdf", "--frame", "ft_sensor"),
     "payload on a sensor": ("payload", "--sensor", "sensor1.csv", "--robot", "shoulder.urdf", "--frame", "ft_sensor"),
@@ -52,7 +53,7 @@ def test_every_other_verb(place: Place, given: tuple[str]) -> None:
     place.ends(*words, "--json", stdin="log1.csv" if words[0] == "watch" else "")
 
 
-COMPARED = [kind for kind in DATA if not {"--coefficients", "--fix-bodies"} & set(DATA[kind])]
+COMPARED = [kind for kind in DATA if not {"--coefficients", "--fix-bodies", "--flat-feet"} & set(DATA[kind])]
 
 
 @pytest.mark.parametrize("given", [cell(kind, slow=kind != "torque") for kind in COMPARED])

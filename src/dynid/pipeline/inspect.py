@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from dynid.io.logs.paths import log_part
 from dynid.io.logs.read import read_recording
 from dynid.model.frames import frame_named
 from dynid.model.robot import Robot
-from dynid.pipeline.data import open_first, read_options
+from dynid.pipeline.data import FloatingLogError, open_first, read_options
 from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import described_robot
 from dynid.pipeline.wrench_filter import SensorFilter
@@ -62,14 +63,24 @@ def inspect_log(
     robot: str | Path,
     **reading: Any,
 ) -> tuple[Recording, DataCheck]:
-    """The recording of a motion log and all findings on it; ``reading`` are options of how it is read."""
+    """The recording of a motion log and all findings on it; ``reading`` are options of how it is read.
+
+    Where the base moves, joints are checked by themselves: a robot that stands fixed would explain their torque wrongly.
+    """
     settings = Settings(**reading)
     notes: list[str] = []
     part = log_part(log_path(log))
-    found, model = open_first(described_robot(robot, settings), part.path, settings, notes)
+    described = described_robot(robot, settings)
+    against: Robot | None
+    try:
+        found, against = open_first(described, part.path, settings, notes)
+    except FloatingLogError:
+        found, _ = open_first(described, part.path, replace(settings, floating=False), notes)
+        against = None
+        notes.append("the log holds the motion of the robot's base; 'dynid identify' checks base and feet")
     if not isinstance(found, Recording):
         raise InputError(f"{log} is a table of poses, expected a motion log to look into")
     times = part if part.named else settings
     recording = found.between(times.from_s, times.to_s)  # standstill is to be seen here
     noted = recording.with_(source=recording.source.noting(*notes)) if notes else recording
-    return noted, check_recording(recording, model)
+    return noted, check_recording(recording, against)
