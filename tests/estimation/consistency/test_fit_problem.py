@@ -7,7 +7,7 @@ import pytest
 
 from consistent_problems import fit_of_three_links, linear_problem, noisy_tree
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.consistency.fit_problem import ConsistentFit, check_prior, solve_whitened
+from dynid.estimation.consistency.fit_problem import ConsistentFit, _root_of, check_prior, solve_whitened
 from messages import facts
 
 
@@ -55,3 +55,15 @@ def test_priors_are_checked():
         check_prior("scaled", 0.0, 0.0)
     with pytest.raises(InputError, match=facts("regularization", "-1")):
         check_prior("scaled", 1.0, -1.0)
+
+
+def test_the_root_of_a_curvature_at_the_edge() -> None:
+    """A matrix that only rounding leaves definite has a root too, and a definite one the triangular root."""
+    definite = np.array([[4.0, 2.0], [2.0, 3.0]])
+    root = _root_of(definite, 1e-9)
+    assert np.tril(root, -1) == pytest.approx(0.0)
+    assert root.T @ root == pytest.approx(definite)
+    edge = np.array([[1.0, 1.0 + 1e-12], [1.0 + 1e-12, 1.0]])
+    root = _root_of(edge, 1e-9)
+    assert root.T @ root == pytest.approx(edge, abs=1e-8)
+    assert np.linalg.eigvalsh(root.T @ root).min() > 0.0

@@ -228,7 +228,7 @@ class ConsistentFit:
             # a divergence of bodies knows nothing of effects: there the pull stands for it
             H = np.diag(np.maximum(self.pull, 1e-6 * PULL / self.freedom))
             H[slots[:, :, None], slots[:, None, :]] += self.entropic.weight * entropic_hessian(self.consistent.layout, x)
-            prior = np.asarray(np.linalg.cholesky(H).T)
+            prior = _root_of(H, float(H.diagonal().min()))
         directions = (self.problem.base.K * self.consistent.scale).T
         both = triangle_of(np.vstack([self.F[: self.data_rows], prior]))
         posterior, before = (
@@ -272,6 +272,15 @@ class ConsistentFit:
             notes=tuple(notes),
             details={**spread, **more, "noise_sigma": sigma.tolist(), "weights": self.weights.tolist()},
         )
+
+
+def _root_of(H: Array, least: float) -> Array:
+    """``R`` with ``R^T R = H``; where a body at the edge of the consistent set leaves ``H`` definite but for rounding, by its spectrum."""
+    try:
+        return np.asarray(np.linalg.cholesky(H).T)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(H)
+        return np.asarray(np.sqrt(np.maximum(values, least))[:, None] * vectors.T)
 
 
 def offset_torques(problem: LinearProblem, offsets: OffsetPreference) -> Array:
