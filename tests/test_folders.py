@@ -74,7 +74,7 @@ def before(call):
         counter += 1
         return call(*args, **more)
     return stepped
-for name in ("_rename", "_exchange", "_sync", "_flush", "_replay"):
+for name in ("_rename", "_exchange", "sync", "_flush", "_replay"):
     setattr(folders, name, before(getattr(folders, name)))
 if inside:
     os.chdir(place)

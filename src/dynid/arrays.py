@@ -57,6 +57,13 @@ def check_finite(name: str, array: NDArray[Any]) -> None:
         raise InputError(f"{name} holds {bad} values that are NaN or infinite, expected finite numbers")
 
 
+def check_positive(what: str, value: float | None, unit: str = "", *, or_zero: bool = False) -> None:
+    """Refuse a number that is not finite and positive, or not zero either where that is allowed; None passes."""
+    if value is not None and not (np.isfinite(value) and (value > 0.0 or (or_zero and value == 0.0))):
+        wanted = "zero or a positive number" if or_zero else "a positive number"
+        raise InputError(f"{what} is {value}, expected {wanted}{f' of {unit}' if unit else ''}")
+
+
 def matrix(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> Array:
     """Frozen float array of the given shape with finite entries."""
     array = freeze(values)

@@ -41,6 +41,7 @@ _LEAVES: Mapping[type, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "true or false"),
 }
 """What plain values each type is read from, and what a refusal calls them."""
+_PARTS: Mapping[Any, tuple[tuple[type, ...], str]] = {tuple: ((list, tuple), "a list"), Mapping: ((Mapping,), "a table")}
 
 
 def to_record(value: Any) -> Any:
@@ -64,14 +65,14 @@ def from_record(kind: type[T], record: Any) -> T:
         KeyError: a field is missing.
         ValueError: a value is not what its field says, or belongs to no field.
     """
-    found: T = _read(kind, record, kind.__name__)
+    found: T = read_value(kind, record, kind.__name__)
     return found
 
 
 def read_fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
     """Values of some fields of a dataclass by name, each read as its type says."""
     hints = _hints(kind)
-    return {name: _read(hints[name], value, name) for name, value in record.items()}
+    return {name: read_value(hints[name], value, name) for name, value in record.items()}
 
 
 @cache
@@ -79,8 +80,8 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _read(kind: Any, value: Any, where: str) -> Any:
-    """``value`` as ``kind``; ``where`` names the field that it is of."""
+def read_value(kind: Any, value: Any, where: str) -> Any:
+    """``value`` as ``kind``, the type of a field; ``where`` names it in a refusal, which is a ValueError."""
     origin, inside = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
@@ -97,13 +98,13 @@ def _read(kind: Any, value: Any, where: str) -> Any:
         _check(isinstance(value, Sequence) and not isinstance(value, str), value, where, "a list")
         sorts = inside[:1] * len(value) if inside[-1] is Ellipsis else inside
         _check(len(sorts) == len(value), value, where, f"{len(sorts)} values")
-        return tuple(_read(sort, item, where) for sort, item in zip(sorts, value, strict=True))
+        return tuple(read_value(sort, item, where) for sort, item in zip(sorts, value, strict=True))
     if origin is np.ndarray:
         return freeze(np.array(value, dtype=np.float64))
     _check(isinstance(value, Mapping), value, where, "a table")
     if is_dataclass(kind):
         return kind.from_dict(value) if hasattr(kind, "from_dict") else _read_dataclass(kind, value)
-    return {str(name): _read(inside[1], item, f"{where}.{name}") for name, item in value.items()}
+    return {str(name): read_value(inside[1], item, f"{where}.{name}") for name, item in value.items()}
 
 
 def _read_dataclass(kind: Any, record: Mapping[str, Any]) -> Any:
@@ -121,10 +122,11 @@ def _read_one_of(inside: tuple[Any, ...], value: Any, where: str) -> Any:
     *first, last = (one for one in inside if one is not type(None))
     for one in first:
         with suppress(ValueError):
-            return _read(one, value, where)
-    words = [_LEAVES[one][1] for one in (*first, last) if one in _LEAVES]
-    _check(not words or isinstance(value, _LEAVES.get(last, ((object,), ""))[0]), value, where, " or ".join(words))
-    return _read(last, value, where)
+            return read_value(one, value, where)
+    sorts = [_LEAVES.get(one) or _PARTS.get(get_origin(one)) for one in (*first, last)]
+    words = [one[1] for one in sorts if one is not None]
+    _check(not words or sorts[-1] is None or isinstance(value, sorts[-1][0]), value, where, " or ".join(words))
+    return read_value(last, value, where)
 
 
 def _check(holds: bool, value: Any, where: str, expected: str) -> None:

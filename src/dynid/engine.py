@@ -32,12 +32,12 @@ import os
 import signal
 import sys
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Event
@@ -130,12 +130,18 @@ class Engine(ABC):
         """How many items run at a time."""
 
     @abstractmethod
+    def results(
+        self, function: Callable[[Item], Result], items: list[Item], progress: Progress, stop: Event, *, in_order: bool
+    ) -> Iterator[tuple[int, Result]]:
+        """Number and result of every item, in their order or as they are done."""
+
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
     ) -> Iterator[Result]:
         """``function`` of every item, in their order; nothing runs until the first result is asked for."""
+        for _, result in self.results(function, list(items), progress or _untold, Event(), in_order=True):
+            yield result
 
-    @abstractmethod
     def completed(
         self,
         function: Callable[[Item], Result],
@@ -148,6 +154,11 @@ class Engine(ABC):
         ``stop`` is set as soon as no more is wanted (an interrupt, an error), before the wait for what still runs in other
         threads: a function that looks at it ends sooner.
         """
+        return self.results(function, list(items), progress or _untold, stop or Event(), in_order=False)
+
+
+def _untold(done: int, count: int) -> None:
+    """Nobody asks how far it is."""
 
 
 @dataclass(frozen=True)
@@ -158,33 +169,19 @@ class Serial(Engine):
     def n_workers(self) -> int:
         return 1
 
-    def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
-    ) -> Iterator[Result]:
-        waiting = list(items)
-        for index, item in enumerate(waiting):
-            try:
-                result = function(item)
-            except Exception as error:
-                _name_item(error, index, len(waiting))
-                raise
-            if progress is not None:
-                progress(index + 1, len(waiting))
-            yield result
-
-    def completed(
-        self,
-        function: Callable[[Item], Result],
-        items: Iterable[Item],
-        progress: Progress | None = None,
-        stop: Event | None = None,
+    def results(
+        self, function: Callable[[Item], Result], items: list[Item], progress: Progress, stop: Event, *, in_order: bool
     ) -> Iterator[tuple[int, Result]]:
-        yield from enumerate(self.map(function, items, progress))
+        for index, item in enumerate(items):
+            with _naming_item(index, len(items)):
+                result = function(item)
+            progress(index + 1, len(items))
+            yield index, result
 
 
 @dataclass(frozen=True)
-class _Pool(Engine):
-    """Several items at a time."""
+class _Workers(Engine):
+    """Several items at a time, given to workers that hand back futures."""
 
     n: int = 0
     """Workers; 0 stands for one per core this process may use."""
@@ -198,188 +195,123 @@ class _Pool(Engine):
         return self.n or usable_cores()
 
     @abstractmethod
-    def _executor(self, n_workers: int) -> Executor: ...
+    def open_workers(self, count: int) -> Any:
+        """The workers, for so many items."""
 
-    def _submit(self, executor: Executor, function: Callable[[Item], Result], item: Item) -> Future[Result]:
-        return executor.submit(function, item)
+    def n_ahead(self, count: int) -> int:
+        """Items that the workers are given at a time: enough to keep them busy, not so many that results pile up."""
+        return 2 * self.n_workers
 
-    def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
-    ) -> Iterator[Result]:
-        waiting = list(items)
-        if not waiting:
-            return
-        executor = self._executor(min(self.n_workers, len(waiting)))
-        try:
-            # A few items ahead of the workers: enough to keep them busy, not so many that results pile up.
-            ahead = iter(enumerate(waiting))
-            running: deque[tuple[int, Future[Result]]] = deque()
-            for index, item in ahead:
-                running.append((index, self._submit(executor, function, item)))
-                if len(running) >= 2 * self.n_workers:
-                    break
-            while running:
-                index, future = running.popleft()
-                try:
-                    result = future.result()
-                except Exception as error:
-                    _name_item(error, index, len(waiting))
-                    raise
-                for following, item in ahead:
-                    running.append((following, self._submit(executor, function, item)))
-                    break
-                if progress is not None:
-                    progress(index + 1, len(waiting))
-                yield result
-        finally:  # after the last item, an error, an interrupt, or a caller who wants no more
-            executor.shutdown(wait=True, cancel_futures=True)
+    def submit(self, workers: Any, function: Callable[[Any], Any], item: Any) -> Any:
+        """One item as a future."""
+        return workers.submit(function, item)
 
-    def completed(
-        self,
-        function: Callable[[Item], Result],
-        items: Iterable[Item],
-        progress: Progress | None = None,
-        stop: Event | None = None,
+    def wait_for_one(self, workers: Any, futures: list[Any]) -> Collection[Any]:
+        """Those of some futures that are done, once one is."""
+        return wait(futures, return_when=FIRST_COMPLETED).done
+
+    def result_of(self, future: Any) -> Any:
+        """What became of an item that is done."""
+        return future.result()
+
+    def close_workers(self, workers: Any, futures: list[Any]) -> None:
+        """After the last item, an error, an interrupt, or a caller who wants no more."""
+        workers.shutdown(wait=True, cancel_futures=True)
+
+    def results(
+        self, function: Callable[[Item], Result], items: list[Item], progress: Progress, stop: Event, *, in_order: bool
     ) -> Iterator[tuple[int, Result]]:
-        waiting = list(items)
-        if not waiting:
+        if not items:
             return
-        executor = self._executor(min(self.n_workers, len(waiting)))
+        workers, ahead = self.open_workers(len(items)), iter(enumerate(items))
+        running: dict[int, Any] = {}
+        done = 0
         try:
-            ahead = iter(enumerate(waiting))
-            running: dict[Future[Result], int] = {}
-            for index, item in ahead:
-                running[self._submit(executor, function, item)] = index
-                if len(running) >= 2 * self.n_workers:
-                    break
-            done = 0
-            while running:
-                ready, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in sorted(ready, key=running.__getitem__):
-                    index = running.pop(future)
-                    try:
-                        result = future.result()
-                    except Exception as error:
-                        _name_item(error, index, len(waiting))
-                        raise
-                    for following, item in ahead:
-                        running[self._submit(executor, function, item)] = following
-                        break
+            while done < len(items):
+                for index, item in islice(ahead, self.n_ahead(len(items)) - len(running)):
+                    running[index] = self.submit(workers, function, item)
+                awaited = dict([min(running.items())]) if in_order else running
+                finished = self.wait_for_one(workers, list(awaited.values()))
+                ready = [index for index, future in awaited.items() if future in finished]
+                del awaited, finished  # workers give up what nobody holds any more, and do not make it again
+                for index in ready:
+                    with _naming_item(index, len(items)):
+                        result = self.result_of(running[index])
+                    del running[index]
                     done += 1
-                    if progress is not None:
-                        progress(done, len(waiting))
+                    progress(done, len(items))
                     yield index, result
         finally:
-            if stop is not None:
-                stop.set()
-            executor.shutdown(wait=True, cancel_futures=True)
+            stop.set()
+            self.close_workers(workers, list(running.values()))
 
 
 @dataclass(frozen=True)
-class Threads(_Pool):
+class Threads(_Workers):
     """Threads of this process: nothing is copied; good for work inside compiled kernels."""
 
-    def _executor(self, n_workers: int) -> Executor:
-        return ThreadPoolExecutor(n_workers, thread_name_prefix="dynid")
+    def open_workers(self, count: int) -> Executor:
+        return ThreadPoolExecutor(min(self.n_workers, count), thread_name_prefix="dynid")
 
 
 @dataclass(frozen=True)
-class Processes(_Pool):
+class Processes(_Workers):
     """Fresh processes: good for work in Python; each pays for starting and importing."""
 
-    def _executor(self, n_workers: int) -> Executor:
+    def open_workers(self, count: int) -> Executor:
+        n_workers = min(self.n_workers, count)
         return ProcessPoolExecutor(n_workers, mp_context=get_context("spawn"), initializer=_begin_process)
 
-    def _submit(self, executor: Executor, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+    def submit(self, workers: Any, function: Callable[[Any], Any], item: Any) -> Any:
         with _interrupts_held():  # this is where a worker starts
-            return executor.submit(function, item)
+            return workers.submit(function, item)
 
 
 @dataclass(frozen=True)
-class Dask(Engine):
+class Dask(_Workers):
     """Workers of a Dask cluster: work goes where they are, results come back; a worker that dies changes nothing.
 
     Without an address a cluster of single-thread processes is started on this machine, one per core or ``n``, and ended with
     this process.
     """
 
+    n: int = field(default=0, kw_only=True)
     address: str | None = None
-    n: int = 0
 
     @property
     def n_workers(self) -> int:
-        if self.address is None:
-            return self.n or usable_cores()
-        return len(self._client().nthreads())
+        return len(self.open_workers(0).nthreads()) if self.address else self.n or usable_cores()
 
-    def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None = None
-    ) -> Iterator[Result]:
-        from dynid.engine_dask import done_of, dropped
-
-        client, futures = self._submitted(function, items)
-        # What nobody holds any more the workers give up, work and result, and do not make again when one of them dies.
-        pending, count = deque(futures), len(futures)
-        futures.clear()
-        try:
-            for index in range(count):
-                done_of(client, [pending[0]])
-                result = self._result(pending[0], index, count)
-                pending.popleft()
-                if progress is not None:
-                    progress(index + 1, count)
-                yield result
-        finally:
-            dropped(client, list(pending))
-
-    def completed(
-        self,
-        function: Callable[[Item], Result],
-        items: Iterable[Item],
-        progress: Progress | None = None,
-        stop: Event | None = None,
-    ) -> Iterator[tuple[int, Result]]:
-        from dynid.engine_dask import done_of, dropped
-
-        client, futures = self._submitted(function, items)
-        pending, count, done = {future.key: (index, future) for index, future in enumerate(futures)}, len(futures), 0
-        futures.clear()
-        try:
-            while pending:
-                ready = {one.key for one in done_of(client, [future for _, future in pending.values()])}
-                for key in [key for key in pending if key in ready]:
-                    index = pending[key][0]
-                    result = self._result(pending[key][1], index, count)
-                    del pending[key]
-                    done += 1
-                    if progress is not None:
-                        progress(done, count)
-                    yield index, result
-        finally:
-            if stop is not None:
-                stop.set()
-            dropped(client, [future for _, future in pending.values()])
-
-    def _client(self) -> Any:
+    def open_workers(self, count: int) -> Any:
         from dynid.engine_dask import connected
 
         return connected(self.address, 0 if self.address else self.n_workers)
 
-    def _submitted(self, function: Callable[[Item], Result], items: Iterable[Item]) -> tuple[Any, list[Any]]:
-        client = self._client()
-        return client, [client.submit(function, item, pure=False) for item in items]
+    def n_ahead(self, count: int) -> int:
+        return count  # the scheduler keeps what waits
 
-    def _result(self, future: Any, index: int, count: int) -> Any:
+    def submit(self, workers: Any, function: Callable[[Any], Any], item: Any) -> Any:
+        return workers.submit(function, item, pure=False)
+
+    def wait_for_one(self, workers: Any, futures: list[Any]) -> Collection[Any]:
+        from dynid.engine_dask import done_of
+
+        return done_of(workers, futures)
+
+    def result_of(self, future: Any) -> Any:
         from dynid.engine_dask import lost
 
         try:
             return future.result()
         except Exception as error:
-            what = lost(error)
-            if what is not None:
+            if (what := lost(error)) is not None:
                 raise InputError(f"engine 'dask': {what}") from None
-            _name_item(error, index, count)
             raise
+
+    def close_workers(self, workers: Any, futures: list[Any]) -> None:
+        from dynid.engine_dask import dropped
+
+        dropped(workers, futures)
 
 
 def engine_from(choice: str | int | Engine | None = None) -> Engine:
@@ -447,6 +379,11 @@ def _begin_process() -> None:
         os.environ.setdefault(name, "1")
 
 
-def _name_item(error: Exception, index: int, count: int) -> None:
+@contextmanager
+def _naming_item(index: int, count: int) -> Iterator[None]:
     """Say which item failed, without changing what kind of error it is."""
-    error.add_note(f"in item {index} of {count}")
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in item {index} of {count}")
+        raise

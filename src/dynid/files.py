@@ -15,7 +15,7 @@ import stat
 import tomllib
 import uuid
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,30 @@ def check_memory(what: str, need: float, remedy: str = "") -> None:
             f"{what} needs {need / 2**30:.3g} GiB of memory, expected at most {allowed / 2**30:.3g} GiB; "
             f"{f'{remedy}, or ' if remedy else ''}allow more with {BUDGET}={math.ceil(need / 2**30)} in the environment"
         )
+
+
+@contextlib.contextmanager
+def limited_memory(what: str, most_bytes: int) -> Iterator[None]:
+    """Inside, this process gets at most so much more memory, where the system can say so.
+
+    For libraries that take the memory a file asks for before they tell how much that is.
+    """
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (ImportError, OSError):  # other systems than Linux
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = pages * os.sysconf("SC_PAGE_SIZE") + most_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (min(one for one in (wanted, soft, hard) if one >= 0), hard))
+    try:
+        yield
+    except MemoryError:
+        raise InputError(f"{what} ask for more than {most_bytes / 2**30:.3g} GiB of memory") from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def read_limited(path: Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
@@ -253,7 +277,10 @@ def read_arrays(content: bytes, path: Path, names: Sequence[str] | None = None) 
             check_memory(f"'{path}'", sum(entry.file_size for entry in members.values()))
             for name in members if names is None else names:
                 if name in members:
-                    found[name] = _array(archive, members[name])
+                    _, dtype = array_header(archive, members[name])
+                    if dtype.kind not in "biufU":
+                        raise ValueError(f"array '{name}' holds {dtype}, expected numbers")
+                    found[name] = read_array(archive, members[name])
     except InputError:
         raise
     except Exception as error:  # decoders raise nearly anything on damaged archives
@@ -264,17 +291,21 @@ def read_arrays(content: bytes, path: Path, names: Sequence[str] | None = None) 
     return found
 
 
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array; its header alone would make NumPy reserve the memory."""
+def array_header(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, np.dtype[Any]]:
+    """How many values an array of an archive has, and of which type; a header alone would make NumPy reserve the memory."""
     with archive.open(entry) as stream:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
-        size = math.prod(shape) * dtype.itemsize
-        if dtype.kind not in "biufU":
-            raise ValueError(f"array '{entry.filename}' holds {dtype}, expected numbers")
-        if size > entry.file_size:
-            raise ValueError(f"array '{entry.filename}' declares shape {shape}, more than it holds")
+    if dtype.hasobject:
+        raise ValueError(f"array '{entry.filename}' holds Python objects, expected numbers")
+    if math.prod(shape) * dtype.itemsize > entry.file_size:
+        raise ValueError(f"array '{entry.filename}' declares shape {shape} but holds {entry.file_size} bytes")
+    return math.prod(shape), dtype
+
+
+def read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array of an archive, whose header was looked at before."""
     with archive.open(entry) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
 

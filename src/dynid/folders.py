@@ -280,11 +280,12 @@ def _flush(stage: Path) -> None:
         for name in files:
             path = Path(root) / name
             if not path.is_symlink() and path.stat().st_nlink == 1:
-                _sync(path)
-        _sync(Path(root))
+                sync(path)
+        sync(Path(root))
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Ask the system to bring a file, or the names in a folder, to disk."""
     try:
         file = os.open(path, os.O_RDONLY)
     except PermissionError:  # somebody's own file that only its owner reads
@@ -302,18 +303,18 @@ def _commit(place: Path, stage: Path, before: frozenset[str]) -> None:
     """Give the new content the name of the folder."""
     if not place.exists():
         _rename(stage, place)
-        _sync(place.parent)
+        sync(place.parent)
         return
     if stage.parent == place.parent and _may_move(place, before) and _exchange(stage, place):
-        _sync(place.parent)
+        sync(place.parent)
         _rescue(stage, place, before)
         return
     gone = sorted(name for name in before if not os.path.lexists(stage / name))
     write_bytes(stage / _GONE, "\0".join(gone).encode())
-    _sync(stage / _GONE)
+    sync(stage / _GONE)
     journal = _beside(place, _JOURNAL) if stage.parent == place.parent else place / f".dynid{_JOURNAL}"
     _rename(stage, journal)
-    _sync(journal.parent)
+    sync(journal.parent)
     _replay(place, journal)
 
 
@@ -369,7 +370,7 @@ def _replay(place: Path, journal: Path) -> None:
         if name:
             _inside(place, name).unlink(missing_ok=True)
     for root, _, _ in os.walk(place):
-        _sync(Path(root))
+        sync(Path(root))
     shutil.rmtree(journal)
 
 
