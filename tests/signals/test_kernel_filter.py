@@ -371,7 +371,7 @@ def refusals() -> list[tuple[Any, str]]:
     kernel = sample_kernel(PAPER.kernel(), DT)
     x = np.zeros((100, 2))
     return [
-        (lambda: sample_kernel(PAPER.kernel(), 0.0), "sample period is 0.0 s"),
+        (lambda: sample_kernel(PAPER.kernel(), 0.0), "sample period is 0.0, expected a positive number of seconds"),
         (lambda: sample_kernel(PAPER.kernel(), DT, "simpson"), "unknown quadrature rule 'simpson'"),  # type: ignore[arg-type]
         (lambda: sample_kernel(PAPER.kernel(), 0.05), "window of 0.044 s holds 1 samples"),
         (

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dynid.arrays import Array, freeze, matrix
+from dynid.arrays import Array, check_positive, freeze, matrix
 from dynid.errors import InputError
 from dynid.signals.recording import checked_clock
 
@@ -159,10 +159,8 @@ class PositionControl:
             if (values < 0.0).any():
                 raise InputError(f"{name} of joint {int(np.argmin(values)) + 1} is {values.min():g}, expected zero or more")
             object.__setattr__(self, name, values)
-        if not (np.isfinite(self.dead_band) and self.dead_band >= 0.0):
-            raise InputError(f"dead band is {self.dead_band:g}, expected zero or a positive number")
-        if not (np.isfinite(self.lag_s) and self.lag_s >= 0.0):
-            raise InputError(f"lag of the current loop is {self.lag_s:g} s, expected zero or a positive number")
+        check_positive("dead band", self.dead_band, or_zero=True)
+        check_positive("lag of the current loop", self.lag_s, "seconds", or_zero=True)
         if np.isfinite(self.no_load_speed).any() and not np.isfinite(self.stall).all():  # type: ignore[arg-type]
             raise InputError("a no-load speed was given without the torque at rest, expected both")
         if self.velocity and self.rate:

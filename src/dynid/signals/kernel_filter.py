@@ -29,7 +29,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, check_finite, check_shape, freeze, frozen_view
+from dynid.arrays import Array, check_finite, check_positive, check_shape, freeze, frozen_view
 from dynid.errors import InputError
 from dynid.signals.polynomial_kernels import ComplexArray, Kernel, PolynomialApproximation, jacobi_basis
 
@@ -85,8 +85,7 @@ def sample_kernel(
 ) -> SampledKernel:
     """Taps of ``kernel``; with ``exact``, right on polynomials up to ``exact_degree`` (default: its own)."""
     dt, T = sample_period_s, kernel.window_s
-    if not (np.isfinite(dt) and dt > 0):
-        raise InputError(f"sample period is {dt} s, expected a positive finite number")
+    check_positive("sample period", dt, "seconds")
     if rule not in RULES:
         raise InputError(f"unknown quadrature rule '{rule}'; available: {', '.join(RULES)}")
     theta = RULES[rule]

@@ -53,7 +53,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.arrays import Array, check_finite, freeze
+from dynid.arrays import Array, check_finite, check_positive, freeze
 from dynid.errors import InputError
 
 ComplexArray: TypeAlias = NDArray[np.complex128]
@@ -226,8 +226,7 @@ class PolynomialApproximation:
         for name, value in (("order N", self.order), ("product order N*", self.product_order)):
             if not 0 <= value <= LARGEST_ORDER or int(value) != value:
                 raise InputError(f"{name} of the polynomial is {value}, expected a whole number from 0 to {LARGEST_ORDER}")
-        if not (np.isfinite(self.window_s) and self.window_s > 0):
-            raise InputError(f"window is {self.window_s} s long, expected a positive finite length")
+        check_positive("length of the window", self.window_s, "seconds")
         for name, exponent in (("alpha", self.alpha), ("beta", self.beta)):
             if not -1.0 < exponent <= LARGEST_EXPONENT:
                 raise InputError(f"{name} is {exponent}, expected above -1 and at most {LARGEST_EXPONENT:g}")
@@ -380,8 +379,7 @@ def null_frequency(
         >>> bool(found.gain < 1e-6)
         True
     """
-    if not (np.isfinite(frequency_hz) and frequency_hz > 0):
-        raise InputError(f"frequency to suppress is {frequency_hz} Hz, expected a positive finite number")
+    check_positive("frequency to suppress", frequency_hz, "hertz")
     if adjust == "exponents":
         found = _null_by_exponents(settings, frequency_hz, derivative)
     elif adjust == "window":

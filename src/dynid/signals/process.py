@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dynid.arrays import frozen_view
+from dynid.arrays import check_positive, frozen_view
 from dynid.errors import InputError
 from dynid.signals.recording import Recording, StaticRecording, WrenchRecording
 from dynid.signals.samples import Samples, WrenchSamples, wrench_samples, wrench_signals
@@ -136,8 +136,7 @@ def _undelayed(chain: tuple[Step, ...], delay_s: float) -> tuple[Step, ...]:
 
 def complete_steps(steps: Sequence[Step], edge_s: float | None = None) -> tuple[Step, ...]:
     """The steps with a resampling where one is needed, and edges dropped once all that spoils them is done."""
-    if edge_s is not None and not (np.isfinite(edge_s) and edge_s >= 0.0):
-        raise InputError(f"edge_s is {edge_s}, expected zero or a positive number of seconds")
+    check_positive("edge_s", edge_s, "seconds", or_zero=True)
     chain: list[Step] = []
     lost, place = Extent(), 0
     uniform = periodic = False

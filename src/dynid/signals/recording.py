@@ -161,22 +161,58 @@ class RecordingSource:
         return replace(self, notes=(*self.notes, *notes))
 
 
-class _TimedRows(ABC):
+class _Rows(ABC):
+    """What every table of rows has: named joints, quantities of fixed shape, or None where it has none, and its source."""
+
+    joint_names: tuple[str, ...]
+    source: RecordingSource
+
+    @abstractmethod
+    def shapes(self) -> Mapping[str, tuple[int | None, ...]]:
+        """Shape of every quantity that it may hold; the first is always there."""
+
+    def check_quantities(self) -> None:
+        """Freeze all quantities, refused where their shapes differ from what they should be."""
+        for index, (name, shape) in enumerate(self.shapes().items()):
+            values = getattr(self, name)
+            if values is not None or index == 0:
+                object.__setattr__(self, name, matrix(name, values, shape))
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the quantities it holds."""
+        return tuple(name for name in self.shapes() if getattr(self, name) is not None)
+
+    @property
+    @abstractmethod
+    def n_samples(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_joints(self) -> int:
+        """Number of joints."""
+        return len(self.joint_names)
+
+
+class _TimedRows(_Rows):
     """What every log with a clock has: its length, its rate, and parts of it."""
 
     time: Array
-    joint_names: tuple[str, ...]
-    source: RecordingSource
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "joint_names", checked_joint_names(self.joint_names))
+        object.__setattr__(self, "time", checked_clock(self.time))
+        self.check_quantities()
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
         return int(self.time.size)
 
-    @property
-    def n_joints(self) -> int:
-        """Number of joints."""
-        return len(self.joint_names)
+    def cut(self, start: int, stop: int | None = None) -> Self:
+        """Rows of a piece of a stream, whose place in the log is not known."""
+        rows = {name: getattr(self, name)[start:stop] for name in ("time", *self.quantities)}
+        return replace(self, **rows)  # type: ignore[type-var]
 
     @property
     def duration_s(self) -> float:
@@ -248,19 +284,9 @@ class Recording(_TimedRows):
     external_torque: Array | None = None
     source: RecordingSource = field(default_factory=RecordingSource)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "joint_names", checked_joint_names(self.joint_names))
-        object.__setattr__(self, "time", checked_clock(self.time))
-        shape = (self.time.size, len(self.joint_names))
-        for name in COLUMN_OF_QUANTITY:
-            values = getattr(self, name)
-            if values is not None or name == "position":
-                object.__setattr__(self, name, matrix(name, values, shape))
-
-    @property
-    def quantities(self) -> tuple[str, ...]:
-        """Names of the quantities this recording holds."""
-        return tuple(name for name in COLUMN_OF_QUANTITY if getattr(self, name) is not None)
+    def shapes(self) -> Mapping[str, tuple[int | None, ...]]:
+        """One column per joint."""
+        return dict.fromkeys(COLUMN_OF_QUANTITY, (self.n_samples, self.n_joints))
 
     def with_(self, **changes: Any) -> Self:
         """The same recording with some fields replaced."""
@@ -300,11 +326,6 @@ class Recording(_TimedRows):
         """The first ``share`` of the log and the rest, cut in time before any filter; ``names`` call them in messages."""
         cut = int(np.searchsorted(self.time, self.time[0] + share * self.duration_s))
         return self.rows(0, cut, part=names[0]), self.rows(cut, part=names[1])
-
-    def cut(self, start: int, stop: int | None = None) -> Self:
-        """Rows of a piece of a stream, whose place in the log is not known."""
-        rows = slice(start, stop)
-        return replace(self, time=self.time[rows], **{name: getattr(self, name)[rows] for name in self.quantities})
 
     def select(self, joints: Sequence[str]) -> Self:
         """The columns of ``joints`` in that order."""
@@ -388,17 +409,11 @@ class WrenchRecording(_TimedRows):
     acceleration: Array | None = None
     source: RecordingSource = field(default_factory=RecordingSource)
 
-    def __post_init__(self) -> None:
-        names = checked_joint_names(self.joint_names)
-        object.__setattr__(self, "joint_names", names)
-        object.__setattr__(self, "time", checked_clock(self.time))
-        n = self.time.size
-        object.__setattr__(self, "wrench", matrix("wrench", self.wrench, (n, 6)))
-        shapes = dict.fromkeys(COLUMN_OF_BODY_MOTION, (n, 3))
-        shapes |= dict.fromkeys(("position", "velocity", "acceleration"), (n, len(names)))
-        for name, shape in shapes.items():
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, matrix(name, getattr(self, name), shape))
+    def shapes(self) -> Mapping[str, tuple[int | None, ...]]:
+        """Six numbers of the wrench, three of each motion of the body, one column per joint."""
+        n = self.n_samples
+        joints = dict.fromkeys(("position", "velocity", "acceleration"), (n, self.n_joints))
+        return {"wrench": (n, 6), **dict.fromkeys(COLUMN_OF_BODY_MOTION, (n, 3)), **joints}
 
     @property
     def place(self) -> str:
@@ -407,14 +422,7 @@ class WrenchRecording(_TimedRows):
 
     def rows(self, start: int, stop: int | None = None) -> Self:
         """The rows from ``start`` up to, but without, ``stop``."""
-        cut = {name: getattr(self, name)[start:stop] for name in ("time", *self.quantities)}
-        return replace(self, **cut)
-
-    @property
-    def quantities(self) -> tuple[str, ...]:
-        """Names of what the log holds."""
-        names = (*COLUMN_OF_BODY_MOTION, "position", "velocity", "acceleration")
-        return ("wrench", *(name for name in names if getattr(self, name) is not None))
+        return self.cut(start, stop)
 
     @property
     def force(self) -> Array:
@@ -428,7 +436,7 @@ class WrenchRecording(_TimedRows):
 
 
 @dataclass(frozen=True, eq=False)
-class StaticRecording:
+class StaticRecording(_Rows):
     """A table of poses with the inertia matrix and the gravity torque of each.
 
     Args:
@@ -452,30 +460,25 @@ class StaticRecording:
     source: RecordingSource = field(default_factory=RecordingSource)
 
     def __post_init__(self) -> None:
-        names = checked_joint_names(self.joint_names)
-        object.__setattr__(self, "joint_names", names)
-        position = matrix("position", self.position, (None, len(names)))
-        object.__setattr__(self, "position", position)
-        if len(position) == 0:
+        object.__setattr__(self, "joint_names", checked_joint_names(self.joint_names))
+        object.__setattr__(self, "position", matrix("position", self.position, (None, self.n_joints)))
+        if self.n_samples == 0:
             raise InputError("pose table holds no rows, expected at least one")
         if self.inertia is None and self.gravity is None:
             raise InputError("pose table holds neither inertia nor gravity, expected at least one of them")
+        self.check_quantities()
         if self.inertia is not None:
-            inertia = matrix("inertia", self.inertia, (len(position), len(names), len(names)))
-            gap = float(np.abs(inertia - inertia.transpose(0, 2, 1)).max())
-            scale = float(np.abs(inertia).max())
+            gap = float(np.abs(self.inertia - self.inertia.transpose(0, 2, 1)).max())
+            scale = float(np.abs(self.inertia).max())
             if gap > 1e-6 * scale:
                 raise InputError(f"inertia is not symmetric: entries differ by up to {gap:.3g} of {scale:.3g}")
-            object.__setattr__(self, "inertia", inertia)
-        if self.gravity is not None:
-            object.__setattr__(self, "gravity", matrix("gravity", self.gravity, position.shape))
+
+    def shapes(self) -> Mapping[str, tuple[int | None, ...]]:
+        """One column per joint, and a matrix of them."""
+        n, joints = self.n_samples, self.n_joints
+        return {"position": (n, joints), "inertia": (n, joints, joints), "gravity": (n, joints)}
 
     @property
     def n_samples(self) -> int:
         """Number of poses."""
         return len(self.position)
-
-    @property
-    def n_joints(self) -> int:
-        """Number of joints."""
-        return len(self.joint_names)

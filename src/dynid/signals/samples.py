@@ -16,7 +16,8 @@ from dynid.model.robot import Robot
 from dynid.signals.recording import RecordingSource, WrenchRecording
 from dynid.signals.signals import Signals
 
-_QUANTITIES = ("time", "position", "velocity", "acceleration", "torque", "raw_torque", "load", "travel", "weight", "contact")
+_PER_JOINT = ("velocity", "acceleration", "torque", "raw_torque", "load", "weight")
+_QUANTITIES = ("time", "position", *_PER_JOINT, "travel", "contact")
 
 
 @dataclass(frozen=True)
@@ -59,35 +60,23 @@ class Samples:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        time = _float_array(self.time)
-        check_shape("time", time, (None,))
-        check_finite("time", time)
-        if len(time) > 1 and not (np.diff(time) > 0.0).all():
-            place = int(np.argmin(np.diff(time) > 0.0))
+        n, width = np.shape(self.velocity)[:2] if np.ndim(self.velocity) == 2 else (None, None)
+        shapes: dict[str, tuple[int | None, ...]] = {"time": (None,), **dict.fromkeys(_PER_JOINT, (len(self.time), width))}
+        shapes |= {"travel": (n, width, None), "position": (n, None), "contact": (n, None)}
+        for name, shape in shapes.items():
+            if (values := getattr(self, name)) is not None:
+                array = np.ascontiguousarray(values, dtype=np.float64)
+                check_shape(name, array, shape)
+                check_finite(name, array)
+                object.__setattr__(self, name, frozen_view(array))
+        if len(self.time) > 1 and not (rising := np.diff(self.time) > 0.0).all():
+            row = int(np.argmin(rising))
             raise InputError(
-                f"time does not grow at row {place + 1}: {time[place]:g} s is followed by {time[place + 1]:g} s"
+                f"time does not grow at row {row + 1}: {self.time[row]:g} s is followed by {self.time[row + 1]:g} s"
             )
-        object.__setattr__(self, "time", frozen_view(time))
-        width: int | None = None
-        for name in ("velocity", "acceleration", "torque", "raw_torque", "load", "travel", "weight"):
-            values = getattr(self, name)
-            if values is None:
-                continue
-            array = _float_array(values)
-            check_shape(name, array, (len(time), width, None)[: 3 if name == "travel" else 2])
-            check_finite(name, array)
-            width = array.shape[1]
-            object.__setattr__(self, name, frozen_view(array))
-        position = _float_array(self.position)
-        check_shape("position", position, (len(time), None))
-        check_finite("position", position)
-        if width is not None and position.shape[1] not in (width, width + 1):  # a quaternion has one number more
-            raise InputError(f"position has {position.shape[1]} columns, velocity has {width}")
-        object.__setattr__(self, "position", frozen_view(position))
-        if self.contact is not None:
-            contact = _float_array(self.contact)
-            check_shape("contact", contact, (len(time), None))
-            object.__setattr__(self, "contact", frozen_view(contact))
+        columns = self.position.shape[1]
+        if columns not in (width, self.velocity.shape[1] + 1):  # a quaternion has one number more
+            raise InputError(f"position has {columns} columns, velocity has {width}")
 
     def __len__(self) -> int:
         return len(self.time)
@@ -175,10 +164,6 @@ class OwnSamples:
         """Which of some rows are its own."""
         first, last = np.searchsorted(time, [self.start_s, self.stop_s])
         return slice(int(first), int(last))
-
-
-def _float_array(values: ArrayLike) -> Array:
-    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 _BODY = ("angular_velocity", "linear_acceleration", "angular_acceleration")

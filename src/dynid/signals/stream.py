@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from dynid.arrays import Array, BoolArray, freeze
+from dynid.arrays import Array, freeze
 from dynid.errors import InputError
 from dynid.finding import Finding, dropped_rows
 from dynid.signals.recording import Recording, RecordingSource, checked_joint_names
@@ -223,58 +223,51 @@ class Survey:
 
 def survey(stream: Recording | RecordingStream) -> Survey:
     """One pass over a log, in memory or in its file."""
-    walk = _Walk()
-    row = 0
-    for piece, dropped in stream.pieces():
-        walk.dropped += dropped
+    walk, row, dropped = _Walk(), 0, 0
+    for piece, n_dropped in stream.pieces():
+        dropped += n_dropped
         if piece is not None:
             walk.add(piece, row)
             row += piece.n_samples
-        row += dropped
-    if walk.n_rows < 2:
-        raise InputError(f"{stream.source.path}: {walk.n_rows} rows are left of the log, expected at least 2")
-    found = walk.found()
+        row += n_dropped
+    if row - dropped < 2:
+        raise InputError(f"{stream.source.path}: {row - dropped} rows are left of the log, expected at least 2")
     index = () if isinstance(stream, Recording) else stream.index
-    return replace(found, index=index) if index else found  # rows before a part are not counted
+    return walk.found(row - dropped, dropped, index)
 
 
 class _Walk:
     """Statistics while the pieces go by."""
 
     def __init__(self) -> None:
-        self.n_rows = self.dropped = 0
-        self._torque_seen = False
-        self._first: float | None = None
         self._last: Recording | None = None
         self._head = np.empty(0)
+        self._first_s, self._lowest, self._highest = np.inf, np.array(np.inf), np.array(-np.inf)
         self._steps: list[Array] = []
         self._n_steps, self._every = 0, 1
         self._long: list[tuple[float, float]] = []
-        self._wrapped: BoolArray | None = None
-        self._lowest: Array | None = None
-        self._highest: Array | None = None
+        self._wrapped, self._torque_seen = np.array(False), False
         self._index: list[tuple[float, int]] = []
 
     def add(self, piece: Recording, row: int) -> None:
         """One more piece, whose first row has this number in the file."""
         if self._index == [] or row - self._index[-1][1] >= INDEX_ROWS:
             self._index.append((float(piece.time[0]), row))
-        self._first = float(piece.time[0]) if self._first is None else self._first
-        self.n_rows += piece.n_samples
+        self._first_s = min(self._first_s, float(piece.time[0]))
         if len(self._head) < HEAD_ROWS:
             self._head = np.concatenate([self._head, piece.time])[:HEAD_ROWS]
-        low, high = piece.position.min(axis=0), piece.position.max(axis=0)
-        self._lowest = low if self._lowest is None else np.minimum(self._lowest, low)
-        self._highest = high if self._highest is None else np.maximum(self._highest, high)
+        self._lowest = np.minimum(self._lowest, piece.position.min(axis=0))
+        self._highest = np.maximum(self._highest, piece.position.max(axis=0))
         self._torque_seen = self._torque_seen or (piece.torque is not None and bool(piece.torque.any()))
-        before = self._last
-        time = piece.time if before is None else np.concatenate([before.time, piece.time])
-        position = piece.position if before is None else np.concatenate([before.position, piece.position])
-        steps = np.diff(time)
+        time, position = piece.time, piece.position
+        if self._last is not None:
+            time, position = (
+                np.concatenate([getattr(self._last, name), getattr(piece, name)]) for name in ("time", "position")
+            )
+        steps, turned = np.diff(time), np.abs(np.diff(position, axis=0))
         late = np.flatnonzero(steps > LEAST_GAP_S)
         self._long += zip(time[late].tolist(), time[late + 1].tolist(), strict=True)
-        jumps: BoolArray = np.asarray((np.abs(np.abs(np.diff(position, axis=0)) - 2.0 * np.pi) < ABOUT_A_TURN).any(axis=0))
-        self._wrapped = jumps if self._wrapped is None else np.logical_or(self._wrapped, jumps)
+        self._wrapped = np.logical_or(self._wrapped, (np.abs(turned - 2.0 * np.pi) < ABOUT_A_TURN).any(axis=0))
         self._keep(steps)
         self._last = piece.cut(piece.n_samples - 1)
 
@@ -287,15 +280,12 @@ class _Walk:
         gap_s = GAP_STEPS / 2.0 * float(np.median(self._steps[0])) if len(self._steps[0]) else 0.0
         self._long = [gap for gap in self._long if gap[1] - gap[0] > gap_s]
 
-    def found(self) -> Survey:
-        assert self._first is not None
+    def found(self, n_rows: int, n_dropped: int, index: tuple[tuple[float, int], ...]) -> Survey:
+        """What the pieces showed; ``index`` is that of a part of a log, the rows before which were not counted."""
         assert self._last is not None
-        assert self._lowest is not None
-        assert self._highest is not None
-        assert self._wrapped is not None
         known = Survey(
-            n_rows=self.n_rows,
-            start_s=self._first,
+            n_rows=n_rows,
+            start_s=self._first_s,
             end_s=float(self._last.time[-1]),
             step_s=float(np.median(np.concatenate(self._steps))),
             period_s=0.0,
@@ -304,8 +294,8 @@ class _Walk:
             lowest=freeze(self._lowest),
             highest=freeze(self._highest),
             torque_seen=self._torque_seen,
-            n_dropped=self.dropped,
-            index=tuple(self._index),
+            n_dropped=n_dropped,
+            index=index or tuple(self._index),
         )
         gaps = tuple(gap for gap in self._long if gap[1] - gap[0] > known.gap_s)
         head = self._head[self._head <= gaps[0][0]] if gaps else self._head

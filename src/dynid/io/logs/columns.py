@@ -281,15 +281,19 @@ class JointColumns:
         named = dict(columns) if isinstance(columns, Mapping) else dict(enumerate(columns))
         named_slots: dict[int, Slot] = {}
         for key, text in named.items():
-            column, negated = self._without_sign(text)
-            if column not in self.shapes:
-                raise UnknownNameError(f"{quantity} column", column, self.shapes, self.where)
-            if self.shapes[column] != ():
-                raise InputError(f"{self.where}: column '{column}' holds lists, expected one number per row")
             if isinstance(key, str) and key not in self.names:
                 raise UnknownNameError("joint", key, self.names, f"the mapping of {quantity}")
-            named_slots[self.names.index(key) if isinstance(key, str) else key] = Slot(column, negated=negated)
+            named_slots[self.names.index(key) if isinstance(key, str) else key] = self.named_slot(text, f"{quantity} column")
         return self._to_joints(Match("mapping", named_slots, by_number=not isinstance(columns, Mapping)))
+
+    def named_slot(self, text: str, what: str = "column") -> Slot:
+        """The column of plain numbers that a mapping names, turned round by a minus before it."""
+        column, negated = self._without_sign(text)
+        if column not in self.shapes:
+            raise UnknownNameError(what, column, self.shapes, self.where)
+        if self.shapes[column] != ():
+            raise InputError(f"{self.where}: column '{column}' holds lists, expected one number per row")
+        return Slot(column, negated=negated)
 
     def _without_sign(self, text: str) -> tuple[str, bool]:
         """A column, and whether a minus before it turns it round; a column may also be called so."""

@@ -26,16 +26,16 @@ torque = "motor"
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
-from dynid.arrays import Array
+from dynid.arrays import Array, check_positive
+from dynid.codec import read_value
 from dynid.errors import InputError, UnknownNameError
-from dynid.files import json_value, read_limited, toml_table
+from dynid.files import json_value, plain, read_limited, toml_table
 from dynid.model.coupling import SIDES, Coupling
 from dynid.signals.recording import COLUMN_OF_BODY_MOTION, COLUMN_OF_QUANTITY, checked_joint_names
 
@@ -43,20 +43,18 @@ KINDS = ("motion", "static", "wrench")
 _SIDED = ("position", "reference_position", "reference_velocity", "velocity", "acceleration", "torque", "current")
 """Quantities that are measured at the motors where a log is."""
 _NAMED = (*COLUMN_OF_QUANTITY, *COLUMN_OF_BODY_MOTION, "gravity", "wrench")
-KEYS = (
-    "time",
-    *_NAMED,
-    "units",
-    "side",
-    "gear_ratios",
-    "drive_gains",
-    "sign",
-    "zero",
-    "rename",
-    "header",
-    "preset",
-    "topic",
-)
+_KINDS: Mapping[str, Any] = {
+    "time": str | tuple[str] | tuple[str, str],
+    **dict.fromkeys(_NAMED, str | tuple[str, ...] | Mapping[str, str]),
+    "units": Mapping[str, str],
+    "side": Mapping[str, str],
+    **dict.fromkeys(("gear_ratios", "drive_gains", "sign", "zero"), tuple[float, ...] | Mapping[str, float]),
+    "rename": Mapping[str, str],
+    "header": str | tuple[str, ...],
+    "preset": str,
+    "topic": str,
+}
+KEYS = tuple(_KINDS)
 """Every key of a mapping; docs/mapping.md has an example of each."""
 
 Columns = str | Sequence[str] | Mapping[str, str]
@@ -166,8 +164,7 @@ class ReadOptions:
         for name in self.ignore:
             if name not in COLUMN_OF_QUANTITY or name == "position":
                 raise UnknownNameError("quantity to ignore", name, [q for q in COLUMN_OF_QUANTITY if q != "position"])
-        if self.rate_hz is not None and not (self.rate_hz > 0.0 and math.isfinite(self.rate_hz)):
-            raise InputError(f"rate_hz is {self.rate_hz}, expected a positive number")
+        check_positive("rate_hz", self.rate_hz)
         if self.side is not None and self.side not in SIDES:
             raise UnknownNameError("side of the gearbox", self.side, SIDES)
         if self.joints is not None:
@@ -203,24 +200,6 @@ class ReadOptions:
         return own.over(mapping).over(robot).over(preset or Layout())
 
 
-class ReadKeywords(TypedDict, total=False):
-    """The fields of :class:`ReadOptions`, as keywords."""
-
-    mapping: Mapping[str, Any] | str | os.PathLike[str] | None
-    preset: str | Layout | None
-    drive_gains: PerJoint | None
-    gear_ratios: PerJoint | None
-    units: Mapping[str, Any] | None
-    topic: str | None
-    episode: int | None
-    rate_hz: float | None
-    kind: str | None
-    ignore: Collection[str]
-    joints: Sequence[str] | None
-    side: str | None
-    zero: PerJoint | None
-
-
 def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> Layout:
     """What a mapping says, from a table or a TOML or JSON file; checked for its form, not yet against a log."""
     if mapping is None:
@@ -235,68 +214,19 @@ def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         mapping = (toml_table if path.suffix.lower() == ".toml" else json_value)(content, f"mapping '{where}'")
         if not isinstance(mapping, Mapping):
             raise InputError(f"{where}: holds {type(mapping).__name__}, expected a table")
-    for key in mapping:
-        if key not in KEYS:
+    found: dict[str, Any] = {}
+    for key, value in mapping.items():
+        if key not in _KINDS:
             raise UnknownNameError("key", str(key), KEYS, where)
-    header = mapping.get("header")
-    return Layout(
-        time=_names(where, "time", mapping["time"], most=2) if "time" in mapping else None,
-        columns={name: _columns(where, name, mapping[name]) for name in _NAMED if name in mapping},
-        units=_texts(where, "units", mapping),
-        side=_texts(where, "side", mapping),
-        gear_ratios=_numbers(where, "gear_ratios", mapping.get("gear_ratios")),
-        drive_gains=_numbers(where, "drive_gains", mapping.get("drive_gains")),
-        sign=_numbers(where, "sign", mapping.get("sign")),
-        zero=_numbers(where, "zero", mapping.get("zero")),
-        rename=_texts(where, "rename", mapping),
-        header=None if header is None else _names(where, "header", header),
-        preset=_text(where, "preset", mapping.get("preset")),
-        topic=_text(where, "topic", mapping.get("topic")),
-    )
-
-
-def _text(where: str, key: str, value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise InputError(f"{where}: '{key}' is {value!r:.80}, expected text")
-    return value
-
-
-def _numbers(where: str, key: str, value: Any) -> Any:
-    """Numbers in the order of the joints, or by joint; a program may give arrays."""
-    found = list(value.values()) if isinstance(value, Mapping) else value
-    if value is None or not isinstance(found, list | tuple | str | bool | int | float):
-        return value
-    if not isinstance(found, list | tuple) or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
-        raise InputError(f"{where}: '{key}' is {value!r:.80}, expected a list of numbers or a table joint = number")
-    return value
-
-
-def _names(where: str, key: str, value: Any, most: int | None = None) -> tuple[str, ...]:
-    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else ()
-    if not names or not all(isinstance(name, str) for name in names) or (most is not None and len(names) > most):
-        amount = f"one to {most} column names" if most else "column names"
-        raise InputError(f"{where}: '{key}' is {value!r}, expected {amount}")
-    return names
-
-
-def _columns(where: str, key: str, value: Any) -> Columns:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value.values()):
-        return dict(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
-        return tuple(value)
-    raise InputError(f"{where}: '{key}' is {value!r}, expected a pattern, a list of columns or a table joint = column")
-
-
-def _texts(where: str, key: str, mapping: Mapping[str, Any]) -> dict[str, str]:
-    table = mapping.get(key, {})
-    if not isinstance(table, Mapping):
-        raise InputError(f"{where}: '{key}' is {table!r}, expected a table")
-    for name, value in table.items():
-        if not isinstance(value, str):
-            raise InputError(f"{where}: '{name}' of '{key}' is {value!r:.80}, expected text")
-    return dict(table)
+        try:
+            found[key] = read_value(_KINDS[key], plain(value), key)
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from None
+    for key in ("time", "header"):
+        if isinstance(found.get(key), str):
+            found[key] = (found[key],)
+    columns = {name: found.pop(name) for name in _NAMED if name in found}
+    return Layout(columns=columns, **found)
 
 
 def _patterns(*names: str) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ _SEPARATED = re.compile(r"M[_\[( ]?(\d{1,4})[_, ]+(\d{1,4})[\])]?")
 _TOGETHER = re.compile(r"M_?(\d{2,8})")
 _FORCE = ("f", "force", "wrench_force", "ft_force", "forces")
 _MOMENT = ("m", "t", "moment", "torque", "wrench_torque", "ft_torque", "tau")
+_AXES = (("_x", "_y", "_z"), ("x", "y", "z"))
 _WRENCH = ("wrench", "ft", "force_torque", "actual_tcp_force", "ft_raw_wrench")
 _TIME = (
     "t", "time", "timestamp", "stamp", "time_stamp", "timestamps", "header_stamp", "clock", "seconds", "sec",
@@ -383,7 +384,7 @@ def _wrench_plan(
         )
     slots = {"wrench": wrench}
     for name in COLUMN_OF_BODY_MOTION:
-        axes = _axes(columns, _BODY[name])
+        axes = _vector(columns, _BODY[name], *_AXES)
         if name in layout.columns:
             axes = _mapped_axes(columns, name, layout.columns[name])
         if axes is not None:
@@ -447,26 +448,21 @@ def _matrix_entry(name: str, n: int) -> tuple[int, int] | None:
 
 def _wrench_slots(columns: JointColumns) -> tuple[Slot, ...] | None:
     """Six slots, force then moment; None where the log has no such columns."""
-    for alias in _WRENCH:
-        for column in columns.folded.get(alias, ()):
-            if columns.shapes[column] == (6,):
-                return tuple(Slot(column, k) for k in range(6))
-        six = [columns.one(f"{alias}_{k}") for k in range(6)]
-        if all(name is not None for name in six):
-            return tuple(Slot(name) for name in six if name is not None)
-    force, moment = _axes(columns, _FORCE), _axes(columns, _MOMENT)
-    return (*force, *moment) if force is not None and moment is not None else None
+    six = _vector(columns, _WRENCH, [f"_{k}" for k in range(6)])
+    force, moment = _vector(columns, _FORCE, *_AXES), _vector(columns, _MOMENT, *_AXES)
+    return six or (force + moment if force and moment else None)
 
 
-def _axes(columns: JointColumns, names: Sequence[str]) -> tuple[Slot, ...] | None:
+def _vector(columns: JointColumns, names: Sequence[str], *endings: Sequence[str]) -> tuple[Slot, ...] | None:
+    """Columns of a vector: one of lists, or one for each ending, by the first name that the log has; None where it has none."""
     for alias in names:
         for column in columns.folded.get(alias, ()):
-            if columns.shapes[column] == (3,):
-                return tuple(Slot(column, k) for k in range(3))
-        for separator in ("_", ""):
-            three = [columns.one(f"{alias}{separator}{axis}") for axis in "xyz"]
-            if all(name is not None for name in three):
-                return tuple(Slot(name) for name in three if name is not None)
+            if columns.shapes[column] == (len(endings[0]),):
+                return tuple(Slot(column, k) for k in range(len(endings[0])))
+        for ends in endings:
+            found = [columns.one(alias + end) for end in ends]
+            if all(found):
+                return tuple(Slot(str(name)) for name in found)
     return None
 
 
@@ -480,11 +476,4 @@ def _mapped_axes(columns: JointColumns, name: str, given: str | Sequence[str] | 
     named = tuple(given)
     if isinstance(given, Mapping) or len(named) != n:
         raise InputError(f"{columns.where}: mapping of '{name}' has {len(named)} columns, expected a list of {n}")
-    slots = []
-    for column in named:
-        # a minus sign turns a column round, unless the column is called so
-        negated = column.startswith("-") and column not in columns.shapes
-        slots.append(Slot(column[1:].strip(), negated=True) if negated else Slot(column))
-        if slots[-1].column not in columns.shapes:
-            raise UnknownNameError("column", slots[-1].column, columns.shapes, columns.where)
-    return tuple(slots)
+    return tuple(columns.named_slot(column) for column in named)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from dynid.finding import dropped_rows
 from dynid.io.logs.columns import HasJoints, MissingJointsError, joints_of
 from dynid.io.logs.decode import Decoder, Rows, make_decoder, with_clock_by_motion
 from dynid.io.logs.formats import open_table
-from dynid.io.logs.layout import ReadKeywords, ReadOptions
+from dynid.io.logs.layout import ReadOptions
 from dynid.io.logs.log_file import LogFile, MemoryLog, log_path
 from dynid.io.logs.table import OpenOptions
 from dynid.io.logs.units import make_clock, make_scales
@@ -45,7 +45,7 @@ def read_recording(
     path: str | os.PathLike[str] | LogFile,
     robot: HasJoints | Sequence[str],
     options: ReadOptions | None = None,
-    **keywords: Unpack[ReadKeywords],
+    **keywords: Any,
 ) -> Recording | StaticRecording | WrenchRecording:
     r"""Read a log: motion, pose table (``q1.., M11, M21, .., g1..``) or force/torque sensor, by its columns.
 
@@ -119,7 +119,7 @@ def open_recording(
     options: ReadOptions | None = None,
     *,
     chunk_rows: int = 50_000,
-    **keywords: Unpack[ReadKeywords],
+    **keywords: Any,
 ) -> RecordingStream:
     r"""A motion log read in chunks: parquet and CSV in constant memory, other formats from memory.
 

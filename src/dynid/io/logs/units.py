@@ -111,17 +111,11 @@ class Scales:
         return (self.coupling.torque_at_joints if quantity == "torque" else self.coupling.position_at_joints)(values)
 
 
-def _signs(given: Any, joint_names: Sequence[str]) -> Array:
-    """1 or -1 per joint, from a table of the joints to turn round or a list of all."""
-    if isinstance(given, Mapping):
-        for name in given:
-            if name not in joint_names:
-                raise UnknownNameError("joint", str(name), joint_names, "sign of the mapping")
-        given = [given.get(name, 1) for name in joint_names]
-    signs = per_joint("signs", given, joint_names)
-    if not np.isin(signs, (-1.0, 1.0)).all():
-        raise InputError(f"sign of the mapping is {signs.tolist()}, expected 1 or -1 for each joint")
-    return signs
+def _some_joints(what: str, given: Any, joint_names: Sequence[str], usual: float) -> Array:
+    """One number per joint, from a table of some joints, the others having the usual one, or from a list of all."""
+    if given is None or isinstance(given, Mapping):
+        given = dict.fromkeys(joint_names, usual) | dict(given or {})
+    return per_joint(what, given, joint_names)
 
 
 def make_scales(
@@ -154,30 +148,21 @@ def make_scales(
         robot_joints: the joints of the coupling.
     """
     _check_names(units, side)
-    factors, torque_is_current = _factors(
-        where, quantities, joint_names, units, side, gear_ratios, {} if sign is None else sign
-    )
+    signs = _some_joints("sign of the mapping", sign, joint_names, 1.0)
+    if not np.isin(signs, (-1.0, 1.0)).all():
+        raise InputError(f"sign of the mapping is {signs.tolist()}, expected 1 or -1 for each joint")
+    factors, torque_is_current = _factors(where, quantities, joint_names, units, side, gear_ratios, signs)
     unit = units.get("position") or "rad"
     held = UNITS["position"].get(unit) if isinstance(unit, str) and side.get("position") != "motor" else None
     gains = None if drive_gains is None else per_joint("drive gains", drive_gains, joint_names)
     coupled = tuple(name for name in _COUPLED if side.get(name) == "motor")
-    zeros = _zeros(zero, joint_names)
+    shift = _some_joints("--zero, or zero of the mapping", zero, joint_names, 0.0)
+    zeros = shift if shift.any() else None
     if coupling is None or not coupling.coupled_motors or not coupled:
         return Scales(factors, torque_is_current, held, gains, zero=zeros)
     if tuple(joint_names) != tuple(robot_joints):
         coupling = coupling.kept([list(robot_joints).index(name) for name in joint_names])
     return Scales(factors, torque_is_current, held, gains, coupling, coupled if coupling.coupled_motors else (), zeros)
-
-
-def _zeros(given: Any, joint_names: Sequence[str]) -> Array | None:
-    """Zero per joint, from a table of joints or a list of all; None where every one is 0."""
-    if isinstance(given, Mapping):
-        for name in given:
-            if name not in joint_names:
-                raise UnknownNameError("joint", str(name), joint_names, "--zero, or zero of the mapping")
-        given = [given.get(name, 0.0) for name in joint_names]
-    zeros = None if given is None else per_joint("zeros", given, joint_names)
-    return zeros if zeros is not None and zeros.any() else None
 
 
 def _check_names(units: Mapping[str, Any], side: Mapping[str, str]) -> None:
@@ -198,7 +183,7 @@ def _factors(
     units: Mapping[str, Any],
     side: Mapping[str, str],
     gear_ratios: Any,
-    sign: Any,
+    signs: Array,
 ) -> tuple[dict[str, Array], bool]:
     """What numbers of each quantity are multiplied by where that is not 1, and whether the torque columns hold amperes."""
     gear = None if gear_ratios is None else per_joint("gear ratios", gear_ratios, joint_names)
@@ -211,7 +196,6 @@ def _factors(
         raise InputError(
             f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; leave one out of the mapping (--mapping FILE)"
         )
-    signs = _signs(sign, joint_names)
     found: dict[str, Array] = {}
     if "wrench" in quantities:
         found["wrench"] = np.array([UNITS[name][unit] for name in _WRENCH for unit in _units_of(name, units.get(name), 3)])

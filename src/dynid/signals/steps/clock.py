@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, check_positive
 from dynid.errors import InputError
 from dynid.signals.signals import Signals, Tally, Upstream
 from dynid.signals.steps.step import HEAD_ROWS, Extent, LocalStep, Step, checked_signals
@@ -50,9 +50,7 @@ class Resample(LocalStep):
         if self.period_s is not None and self.rate_hz is not None:
             raise InputError("Resample takes a period or a rate, not both")
         for name in ("period_s", "rate_hz"):
-            value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value > 0.0):
-                raise InputError(f"Resample {name} is {value}, expected a positive number")
+            check_positive(f"Resample {name}", getattr(self, name))
         if self.method not in ("linear", "cubic"):
             raise InputError(f"unknown interpolation '{self.method}' in Resample; available: linear, cubic")
 
@@ -273,8 +271,7 @@ class PeriodAverage(Step):
     gathers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.period_s) and self.period_s > 0.0):
-            raise InputError(f"PeriodAverage period_s is {self.period_s}, expected a positive number")
+        check_positive("PeriodAverage period_s", self.period_s)
         if self.skip < 0:
             raise InputError(f"PeriodAverage skip is {self.skip} periods, expected zero or more")
         if self.rows is not None and self.rows < 8:

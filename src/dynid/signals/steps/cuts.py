@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from dynid.arrays import Array, BoolArray
+from dynid.arrays import Array, BoolArray, check_positive
 from dynid.errors import InputError
 from dynid.signals.signals import Signals, Tally, Upstream
 from dynid.signals.steps.step import Extent, LocalStep, Step
@@ -71,8 +71,7 @@ class TrimToMotion(Step):
     threshold: float = 1e-3
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.margin_s) and self.margin_s >= 0.0):
-            raise InputError(f"TrimToMotion margin_s is {self.margin_s}, expected zero or a positive number")
+        check_positive("TrimToMotion margin_s", self.margin_s, or_zero=True)
         if not 0.0 < self.threshold < 1.0:
             raise InputError(f"TrimToMotion threshold is {self.threshold}, expected a fraction between 0 and 1")
 
@@ -140,10 +139,8 @@ class DropEdges(LocalStep):
     rows: int = 0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.seconds) and self.seconds >= 0.0):
-            raise InputError(f"DropEdges seconds is {self.seconds}, expected zero or a positive number")
-        if self.rows < 0:
-            raise InputError(f"DropEdges rows is {self.rows}, expected zero or more")
+        check_positive("DropEdges seconds", self.seconds, or_zero=True)
+        check_positive("DropEdges rows", self.rows, or_zero=True)
 
     def reach(self, head: Signals) -> Extent:
         """Whether a row is near the end is known when the end is seen, or that much log without one."""
@@ -196,10 +193,8 @@ class SplitAtGaps(Step):
     shortest_s: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.longer_than_s) and self.longer_than_s > 0.0):
-            raise InputError(f"SplitAtGaps longer_than_s is {self.longer_than_s}, expected a positive number")
-        if not (np.isfinite(self.shortest_s) and self.shortest_s >= 0.0):
-            raise InputError(f"SplitAtGaps shortest_s is {self.shortest_s}, expected zero or a positive number")
+        check_positive("SplitAtGaps longer_than_s", self.longer_than_s)
+        check_positive("SplitAtGaps shortest_s", self.shortest_s, or_zero=True)
 
     def over(self, upstream: Upstream, tally: Tally) -> Iterator[Signals]:
         """Number the parts and their rows; hold each part back until it is long enough."""
@@ -302,8 +297,7 @@ class Unwrap(Step):
     turn: float = 2.0 * np.pi
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.turn) and self.turn > 0.0):
-            raise InputError(f"Unwrap turn is {self.turn}, expected a positive number")
+        check_positive("Unwrap turn", self.turn)
 
     def over(self, upstream: Upstream, tally: Tally) -> Iterator[Signals]:
         """Whole turns are carried from piece to piece."""

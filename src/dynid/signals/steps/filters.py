@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, check_positive
 from dynid.errors import InputError
 from dynid.signals.butterworth import FORGOTTEN, filter_window, memory_rows
 from dynid.signals.signals import Signals
@@ -54,8 +54,7 @@ class LowPass(RowwiseStep):
             raise InputError(
                 "LowPass takes one cut-off: cutoff_hz, or cutoff_nyquist as a fraction of half the sampling rate"
             )
-        if self.cutoff_hz is not None and not (np.isfinite(self.cutoff_hz) and self.cutoff_hz > 0.0):
-            raise InputError(f"LowPass cutoff_hz is {self.cutoff_hz}, expected a positive number of hertz")
+        check_positive("LowPass cutoff_hz", self.cutoff_hz, "hertz")
         if self.cutoff_nyquist is not None and not 0.0 < self.cutoff_nyquist < 1.0:
             raise InputError(f"LowPass cutoff_nyquist is {self.cutoff_nyquist}, expected a fraction between 0 and 1")
         if self.order not in range(1, 13):
@@ -225,8 +224,7 @@ class SmoothingSpline(RowwiseStep):
     signals: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.cutoff_hz) and self.cutoff_hz > 0.0):
-            raise InputError(f"SmoothingSpline cutoff_hz is {self.cutoff_hz}, expected a positive number of hertz")
+        check_positive("SmoothingSpline cutoff_hz", self.cutoff_hz, "hertz")
         if self.velocity not in ("auto", "logged", "position", None):
             raise InputError(f"unknown velocity source '{self.velocity}'; available: auto, logged, position")
         checked_signals(self.signals, "SmoothingSpline")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import resource
 import zipfile
 
 import numpy as np
@@ -190,3 +191,21 @@ def test_joint_names_are_taken_from_lists_of_text_alone(h5py, tmp_path):
             file["joints"] = np.arange(3)  # numbers are no names
         found = read_recording(tmp_path / f"log{number}.h5", ARM)
         assert np.allclose(found.position[:, 0], Q[:, 1])
+
+
+@pytest.mark.parametrize("length", [23, 11])  # of the texts alone, and of the name of the attribute too
+def test_names_of_a_length_that_no_file_holds_take_no_memory(tmp_path, h5py, length):
+    path = tmp_path / "log.h5"
+    with h5py.File(path, "w") as file:
+        file["t"], file["q"], file["tau"] = T, Q, TAU
+        file.attrs["joint_names"] = ["a" * length for _ in ARM]
+    content = path.read_bytes()
+    descriptor = length.to_bytes(4, "little")
+    assert content.count(descriptor) >= len(ARM)
+    path.write_bytes(content.replace(descriptor, (2**32 - 16).to_bytes(4, "little")))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError):
+        read_recording(path, ARM)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 2**20  # in kilobytes: a gigabyte
+    assert resource.getrlimit(resource.RLIMIT_AS) == before

@@ -19,9 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError, MissingPackageError
+from dynid.files import array_header, limited_memory, read_array
 from dynid.io.logs.log_file import foreign_errors, local_copy
 from dynid.io.logs.names import fold, is_motion
-from dynid.io.logs.table import OpenOptions, Table, array_table, check_log_memory, named_elements, refuse_tight_packing
+from dynid.io.logs.table import (
+    HARMLESS_BYTES,
+    MOST_PACKING,
+    OpenOptions,
+    Table,
+    array_table,
+    check_log_memory,
+    named_elements,
+    refuse_tight_packing,
+)
 
 MOST_ARRAYS, MOST_DATASETS = 5000, 20_000
 """More than the columns of any robot, in an archive and in an episode of HDF5; each costs time to open, however small it is."""
@@ -65,21 +75,9 @@ class NpzFormat:
             refuse_tight_packing(where, packed, sum(entry.file_size for entry in members))
             values = 0
             for entry in members:
-                with archive.open(entry) as stream:
-                    version = np.lib.format.read_magic(stream)
-                    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                    shape, _, dtype = read(stream)
-                if dtype.hasobject:
-                    raise InputError(f"{where}: array '{entry.filename}' holds Python objects, expected numbers")
-                # The header alone would make NumPy reserve the memory.
-                if math.prod(shape) * dtype.itemsize > entry.file_size:
-                    raise InputError(
-                        f"{where}: array '{entry.filename}' declares shape {shape} but holds {entry.file_size} bytes"
-                    )
-                values += math.prod(shape)  # small types become floats of eight bytes
+                values += array_header(archive, entry)[0]  # small types become floats of eight bytes
                 check_log_memory(where, values, packed)
-                with archive.open(entry) as stream:
-                    found[entry.filename.removesuffix(".npy")] = np.lib.format.read_array(stream, allow_pickle=False)
+                found[entry.filename.removesuffix(".npy")] = read_array(archive, entry)
         return table_of_arrays(where, "npz", found)
 
 
@@ -144,10 +142,13 @@ class Hdf5Format:
             h5py = importlib.import_module("h5py")
         except ImportError:
             raise MissingPackageError("h5py", "reading HDF5 logs", "hdf5") from None
-        where = str(path)
+        where, copy = str(path), local_copy(path)
+        # Sizes of arrays are checked; lengths of texts and of its own tables the library takes from the file as they are.
+        most = int(2 * (HARMLESS_BYTES + MOST_PACKING * copy.stat().st_size))
         with (
             foreign_errors(where, "cannot be read as HDF5 (the file may be truncated)"),
-            h5py.File(local_copy(path), "r") as file,
+            limited_memory(f"{where}: its lengths", most),
+            h5py.File(copy, "r") as file,
         ):
             data = file.get("data")
             groups = [(0, file)]

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import bz2
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -32,6 +33,8 @@ from dynid.io.logs.table import OpenOptions, Table, array_table, refuse_tight_pa
 
 _JOINT_STATE = ("sensor_msgs/msg/JointState", "sensor_msgs/JointState")
 _WRENCH = ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/WrenchStamped")
+_CONTROLLER_STATE = ("control_msgs/msg/JointTrajectoryControllerState", "control_msgs/JointTrajectoryControllerState")
+_INTERFACE_STATE = ("control_msgs/msg/DynamicJointState", "control_msgs/DynamicJointState")
 _CONTROLLER = {
     "position": (("feedback", "actual"), "positions"),
     "velocity": (("feedback", "actual"), "velocities"),
@@ -83,42 +86,35 @@ class BagFormat:
             foreign_errors(where, "cannot be read as a ROS bag (the file may be truncated)"),
             _open_mcap(log) if mcap else _open_rosbags(local_copy(log.path)) as (topics, messages),
         ):
+            chosen = _choose(where, topics, options.topic)
+            columns, notes = _read_topic(where, chosen, topics[chosen], messages(chosen))
             joints = [name for name, kind in topics.items() if kind in _JOINT_STATE]
-            wrenches = [name for name, kind in topics.items() if kind in _WRENCH]
-            controls = [name for name, kind in topics.items() if kind in _ROW_OF_STATE]
-            chosen = _choose(where, topics, joints, wrenches, controls, options.topic)
-            if chosen in joints:
-                columns, notes = _read_joint_states(where, chosen, messages(chosen))
-            elif chosen in controls:
-                columns, notes = _read_controls(where, chosen, topics[chosen], messages(chosen))
-            else:
-                columns, notes = _read_wrench(where, chosen, messages(chosen))
-                if len(joints) == 1:
-                    states, more = _read_joint_states(where, joints[0], messages(joints[0]))
-                    columns, joined = _join_motion(where, columns, states)
-                    notes += (*more, joined)
+            if topics[chosen] in _WRENCH and len(joints) == 1:
+                states, more = _read_topic(where, joints[0], topics[joints[0]], messages(joints[0]))
+                columns, joined = _join_motion(where, columns, states)
+                notes += (*more, joined)
         form = log.path.suffix.lower().lstrip(".") or "rosbag2"
         return array_table(form, columns, units={"stamp_ns": "ns"}, notes=notes)
 
 
-def _choose(
-    where: str, topics: Mapping[str, str], joints: list[str], wrenches: list[str], controls: list[str], topic: str | None
-) -> str:
+def _choose(where: str, topics: Mapping[str, str], topic: str | None) -> str:
     listed = [f"{name} ({kind})" for name, kind in topics.items()]
     if topic is not None:
         if topic not in topics:
             raise UnknownNameError("topic", topic, listed, where)
-        if topic not in (*joints, *wrenches, *controls):
+        if topics[topic] not in _ROW_OF:
             raise InputError(
                 f"{where}: topic '{topic}' is {topics[topic]}, expected JointState, WrenchStamped, JointTrajectoryControllerState or "
                 "DynamicJointState"
             )
         return topic
-    for kind, found in (("JointState", joints), ("WrenchStamped", wrenches), ("ros2_control state", controls)):
+    control = (*_CONTROLLER_STATE, *_INTERFACE_STATE)
+    for word, kinds in (("JointState", _JOINT_STATE), ("WrenchStamped", _WRENCH), ("ros2_control state", control)):
+        found = [name for name, kind in topics.items() if kind in kinds]
         if len(found) == 1:
             return found[0]
         if found:
-            raise InputError(f"{where}: {len(found)} {kind} topics ({', '.join(found)}); choose one with topic")
+            raise InputError(f"{where}: {len(found)} {word} topics ({', '.join(found)}); choose one with topic")
     raise InputError(
         f"{where}: no topic of type sensor_msgs/JointState or geometry_msgs/WrenchStamped; "
         f"available: {', '.join(listed) or 'none'}"
@@ -193,108 +189,89 @@ def _clock(where: str, topic: str, stamps_ns: list[tuple[int, int]]) -> tuple[ND
     return logged, ("header stamps are zero: the recorder's clock is used",)
 
 
-def _read_joint_states(where: str, topic: str, messages: _Messages) -> tuple[_Columns, tuple[str, ...]]:
-    """Columns ``position.JOINT`` .. ``effort.JOINT``, NaN where a message has no value."""
-    fields = ("position", "velocity", "effort")
+def _read_topic(where: str, topic: str, kind: str, messages: _Messages) -> tuple[_Columns, tuple[str, ...]]:
+    """Columns of a topic, NaN where a message has no value."""
     stamps_ns: list[tuple[int, int]] = []
-    # Messages with the same list of names are filled in together: their rows, and their values by field.
-    groups: dict[tuple[str, ...], tuple[list[int], dict[str, list[Any]]]] = {}
+    frames: set[str] = set()
+    # Messages with the same columns are filled in together: their rows, and their values.
+    groups: dict[tuple[str, ...], tuple[list[int], list[Any]]] = {}
     for row, (logged, message) in enumerate(messages):
-        names = tuple(str(name) for name in message.name)
+        names, values = _ROW_OF[kind](f"{where}: message {row} of '{topic}'", message)
         stamps_ns.append((_stamp_ns(message.header), logged))
-        rows, values = groups.setdefault(names, ([], {name: [] for name in fields}))
+        frames.add(str(message.header.frame_id))
+        rows, held = groups.setdefault(names, ([], []))
         rows.append(row)
-        for name in fields:
-            given = getattr(message, name)
-            if len(given) not in (0, len(names)):
-                has = f"{len(given)} values of {name} for {len(names)} joints"
-                raise InputError(f"{where}: message {row} of '{topic}' has {has}")
-            values[name].append(given if len(given) else np.full(len(names), np.nan))  # a list may be left empty
+        held.append(values)
     stamps, notes = _clock(where, topic, stamps_ns)
     for names in groups:
         if len(set(names)) != len(names):
             raise InputError(f"{where}: a message of '{topic}' names a joint twice: {', '.join(names)}")
-    notes = (f"topic '{topic}'", *notes)
+    place = {name: k for k, name in enumerate(dict.fromkeys(name for names in groups for name in names))}
+    check_memory(
+        f"{where}: topic '{topic}' of {len(stamps)} messages and {len(place)} columns", 8 * len(stamps) * len(place)
+    )
+    whole = np.full((len(stamps), len(place)), np.nan)
+    for names, (rows, held) in groups.items():
+        whole[np.ix_(rows, [place[name] for name in names])] = np.asarray(held, dtype=np.float64)
     if len(groups) > 1:
         notes += (f"joint names come in {len(groups)} orders or sets; matched by name in each message",)
-    place = {name: k for k, name in enumerate(dict.fromkeys(name for names in groups for name in names))}
-    columns: _Columns = {"stamp_ns": stamps}
-    check_memory(
-        f"{where}: topic '{topic}' of {len(stamps)} messages and {len(place)} joints", 24 * len(stamps) * len(place)
-    )
-    for name in fields:
-        whole = np.full((len(stamps), len(place)), np.nan)
-        for names, (rows, values) in groups.items():
-            whole[np.ix_(rows, [place[joint] for joint in names])] = np.asarray(values[name], dtype=np.float64)
-        if not np.isnan(whole).all():
-            columns |= {f"{name}.{joint}": whole[:, k] for joint, k in place.items()}
-    return columns, notes
+    frame = f" in frame {', '.join(sorted(frames))}" if kind in _WRENCH else ""
+    known = {name.partition(".")[0] for name, k in place.items() if not np.isnan(whole[:, k]).all()}
+    columns = {name: whole[:, k] for name, k in place.items() if name.partition(".")[0] in known}
+    return {"stamp_ns": stamps, **columns}, (f"topic '{topic}'{frame}", *notes)
 
 
-def _read_controls(where: str, topic: str, kind: str, messages: _Messages) -> tuple[_Columns, tuple[str, ...]]:
-    """Columns of ros2_control's states, ``position.JOINT`` .. ``q_cmd.JOINT``."""
-    stamps_ns: list[tuple[int, int]] = []
-    rows: list[dict[str, float]] = []
-    for logged, message in messages:
-        stamps_ns.append((_stamp_ns(message.header), logged))
-        rows.append(_ROW_OF_STATE[kind](where, topic, message))
-    stamps, notes = _clock(where, topic, stamps_ns)
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns: _Columns = {"stamp_ns": stamps}
-    check_memory(
-        f"{where}: topic '{topic}' of {len(stamps)} messages and {len(names)} columns", 8 * len(stamps) * len(names)
-    )
-    columns |= {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
-    return columns, (f"topic '{topic}'", *notes)
+@lru_cache(maxsize=256)
+def _columns_of(quantities: tuple[str, ...], joints: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the columns of some quantities of some joints; a log names the same joints in most of its messages."""
+    return tuple(f"{quantity}.{joint}" for quantity in quantities for joint in joints)
 
 
-def _controller_row(where: str, topic: str, message: Any) -> dict[str, float]:
-    names = [str(name) for name in message.joint_names]
-    row: dict[str, float] = {}
+def _joined_row(
+    where: str, joints: Sequence[Any], found: Mapping[str, Sequence[float]]
+) -> tuple[tuple[str, ...], list[float]]:
+    """Columns and values of a message that has lists over its joints; a list may be left empty."""
+    for name, values in found.items():
+        if len(values) not in (0, len(joints)):
+            raise InputError(f"{where} has {len(values)} values of {name} for {len(joints)} joints")
+    given = tuple(name for name, values in found.items() if len(values))
+    return _columns_of(given, tuple(map(str, joints))), [float(x) for name in given for x in found[name]]
+
+
+def _joint_state(where: str, message: Any) -> tuple[tuple[str, ...], list[float]]:
+    return _joined_row(where, message.name, {name: getattr(message, name) for name in ("position", "velocity", "effort")})
+
+
+def _controller_state(where: str, message: Any) -> tuple[tuple[str, ...], list[float]]:
+    found = {}
     for column, (points, part) in _CONTROLLER.items():
-        for point in points:
-            values = getattr(getattr(message, point, None), part, ())
-            if len(values) == len(names):
-                row |= {f"{column}.{name}": float(value) for name, value in zip(names, values, strict=True)}
-                break
-            if len(values):
-                raise InputError(f"{where}: a message of '{topic}' has {len(values)} {part} for {len(names)} joints")
-    return row
+        given = [getattr(getattr(message, point, None), part, ()) for point in points]
+        found[column] = next((values for values in given if len(values)), ())
+    return _joined_row(where, message.joint_names, found)
 
 
-def _interface_row(_where: str, _topic: str, message: Any) -> dict[str, float]:
-    row: dict[str, float] = {}
-    for name, interfaces in zip(message.joint_names, message.interface_values, strict=True):
-        for interface, value in zip(interfaces.interface_names, interfaces.values, strict=True):
-            column = _INTERFACES.get(str(interface))
-            if column is not None:
-                row[f"{column}.{name}"] = float(value)
-    return row
+def _interface_state(where: str, message: Any) -> tuple[tuple[str, ...], list[float]]:
+    found = [
+        (f"{_INTERFACES[str(interface)]}.{name}", float(value))
+        for name, interfaces in zip(message.joint_names, message.interface_values, strict=True)
+        for interface, value in zip(interfaces.interface_names, interfaces.values, strict=True)
+        if str(interface) in _INTERFACES
+    ]
+    return tuple(name for name, _ in found), [value for _, value in found]
 
 
-_ROW_OF_STATE: Mapping[str, Callable[[str, str, Any], dict[str, float]]] = {
-    "control_msgs/msg/JointTrajectoryControllerState": _controller_row,
-    "control_msgs/JointTrajectoryControllerState": _controller_row,
-    "control_msgs/msg/DynamicJointState": _interface_row,
-    "control_msgs/DynamicJointState": _interface_row,
+def _wrench(where: str, message: Any) -> tuple[tuple[str, ...], list[float]]:
+    parts = (message.wrench.force, message.wrench.torque)
+    return _columns_of(("force", "torque"), tuple("xyz")), [getattr(part, axis) for part in parts for axis in "xyz"]
+
+
+_ROW_OF: Mapping[str, Callable[[str, Any], tuple[tuple[str, ...], list[float]]]] = {
+    **dict.fromkeys(_JOINT_STATE, _joint_state),
+    **dict.fromkeys(_WRENCH, _wrench),
+    **dict.fromkeys(_CONTROLLER_STATE, _controller_state),
+    **dict.fromkeys(_INTERFACE_STATE, _interface_state),
 }
-
-
-def _read_wrench(where: str, topic: str, messages: _Messages) -> tuple[_Columns, tuple[str, ...]]:
-    stamps_ns: list[tuple[int, int]] = []
-    rows: list[tuple[float, ...]] = []
-    frames: set[str] = set()
-    for logged, message in messages:
-        stamps_ns.append((_stamp_ns(message.header), logged))
-        frames.add(str(message.header.frame_id))
-        force, torque = message.wrench.force, message.wrench.torque
-        rows.append((force.x, force.y, force.z, torque.x, torque.y, torque.z))
-    stamps, notes = _clock(where, topic, stamps_ns)
-    values = np.array(rows, dtype=np.float64)
-    columns: _Columns = {"stamp_ns": stamps}
-    columns |= {f"force.{axis}": values[:, k] for k, axis in enumerate("xyz")}
-    columns |= {f"torque.{axis}": values[:, 3 + k] for k, axis in enumerate("xyz")}
-    return columns, (f"topic '{topic}' in frame {', '.join(sorted(frames))}", *notes)
+"""Columns and values of one message, by its type."""
 
 
 def _join_motion(where: str, columns: _Columns, states: _Columns) -> tuple[_Columns, str]:
