@@ -8,9 +8,9 @@ import pytest
 from closed_robots import MECHANISMS, closed_robot, feasible_motion
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError
-from dynid.io.code.c import write_c
+from dynid.io.code.languages import write_c
 from dynid.io.robots.mjcf_write import write_mjcf
-from dynid.io.robots.proof import mjcf_parity, sdf_parity, torque_parity
+from dynid.io.robots.proof import file_parity
 from dynid.io.robots.read import read_robot
 from dynid.io.robots.sdf_write import write_sdf
 from dynid.io.robots.urdf_write import write_urdf
@@ -33,7 +33,7 @@ def test_mjcf_has_the_closures_as_equalities(tmp_path, name):
 
     robot = closed_robot(name, EFFECTS)
     path = write_mjcf(robot, tmp_path / "robot.xml").path
-    assert mjcf_parity(robot, path) < 1e-9
+    assert file_parity("mjcf", robot, path) < 1e-9
     same_torque(robot, read_robot(path, EFFECTS))
     model = mujoco.MjModel.from_xml_path(str(path))
     assert model.nu == robot.n_joints
@@ -48,7 +48,7 @@ def test_urdf_has_its_closures_in_a_side_file(tmp_path, name):
     robot = closed_robot(name, EFFECTS)
     written = write_urdf(robot, tmp_path / "robot.urdf")
     assert [file.name for file in written.companions] == ["robot.loops.toml"]
-    assert torque_parity(robot, written.path) < 1e-9
+    assert file_parity("urdf", robot, written.path) < 1e-9
     same_torque(robot, read_robot(written.path, "none"), effects=False)
 
 
@@ -114,6 +114,6 @@ def test_sdf_has_a_joint_more_for_every_loop(tmp_path, name):
     written = write_sdf(robot, tmp_path / "robot.sdf")
     again = read_robot(written.path, "none")
     assert again.loops.names == robot.loops.names
-    assert sdf_parity(robot, written.path) < 1e-9
+    assert file_parity("sdf", robot, written.path) < 1e-9
     heavier = robot.with_parameters(robot.parameters.with_values(1.1 * robot.parameters.values))
-    assert sdf_parity(heavier, written.path) > 1e-4
+    assert file_parity("sdf", heavier, written.path) > 1e-4

@@ -10,7 +10,7 @@ import pinocchio as pin
 import pytest
 
 from dynid.io.robots.mjcf_write import write_mjcf
-from dynid.io.robots.proof import mjcf_parity
+from dynid.io.robots.proof import file_parity
 from dynid.io.robots.read import read_robot
 
 BODY = (
@@ -73,7 +73,7 @@ def test_shapes_are_where_pinocchio_has_them(home):
     )
     robot, out, model = written(home, text)
     assert out.path.read_text().count('file="../pkg/meshes/part.stl"') == 1
-    assert mjcf_parity(robot, out.path) < 1e-12
+    assert file_parity("mjcf", robot, out.path) < 1e-12
     state = mujoco.MjData(model)
     state.qpos[:] = [0.4, -0.7]
     mujoco.mj_forward(model, state)

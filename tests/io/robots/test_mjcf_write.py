@@ -13,7 +13,7 @@ import pytest
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.estimation.methods.log_cholesky import log_cholesky, phi_from_log_cholesky
 from dynid.io.robots.mjcf_write import write_mjcf
-from dynid.io.robots.proof import PARITY, mjcf_parity
+from dynid.io.robots.proof import PARITY, file_parity
 from dynid.io.robots.read import read_robot
 from dynid.model.effects.dry_friction import Coulomb, Sigmoid, Stribeck
 from dynid.model.effects.linear import Armature, Offset, Viscous
@@ -59,8 +59,8 @@ def test_only_numbers_of_the_robots_own_file_change(arm, tmp_path):
     new = changed(robot)
     written = write_mjcf(new, tmp_path / "new.xml")
     assert written.patched
-    assert mjcf_parity(new, written.path) < 1e-13
-    assert mjcf_parity(robot, written.path) > 1e-3
+    assert file_parity("mjcf", new, written.path) < 1e-13
+    assert file_parity("mjcf", robot, written.path) > 1e-3
     text = written.path.read_text()
     kept = [line for line in ARM_MJCF.splitlines() if "<joint name" not in line and "inertial" not in line]
     assert [line for line in text.splitlines() if "<joint name" not in line and "inertial" not in line] == kept
@@ -88,7 +88,7 @@ def test_actuators_keep_their_share_of_rotor_inertia_or_lose_it(arm, tmp_path):
     assert 'ctrlrange="-2 2" armature="0"' in less.path.read_text()
     assert read_robot(less.path, ALL).parameters["Ia2"] == pytest.approx(0.1)
     assert any("written in the joint alone" in note for note in less.notes)
-    assert mjcf_parity(robot.with_parameters({"Ia2": 0.1}), less.path) < 1e-13
+    assert file_parity("mjcf", robot.with_parameters({"Ia2": 0.1}), less.path) < 1e-13
 
 
 def test_negative_friction_is_not_handed_to_mujoco(arm, tmp_path):
@@ -96,7 +96,7 @@ def test_negative_friction_is_not_handed_to_mujoco(arm, tmp_path):
     written = write_mjcf(robot, tmp_path / "new.xml")
     assert "fv1 = -0.2 of joint 'turn' is negative and was written as 0" in written.notes
     assert read_robot(written.path, ALL).parameters["fv1"] == 0.0
-    assert mjcf_parity(robot, written.path) < 1e-13
+    assert file_parity("mjcf", robot, written.path) < 1e-13
 
 
 def test_what_belongs_to_coupled_motors_is_called_so(arm, tmp_path):
@@ -125,7 +125,7 @@ def test_other_friction_is_held_as_far_as_a_joint_can(arm, tmp_path):
         assert (again.parameters["fc1"], again.parameters["fv1"]) == (0.75, 0.0)
         assert "MJCF holds parameter fsig (fsig1 ..) only as dry friction of the same mean size" in written.notes
         assert "MJCF has no place for parameter fs (fs1 ..)" in written.notes
-        assert mjcf_parity(robot, written.path) < 1e-13
+        assert file_parity("mjcf", robot, written.path) < 1e-13
     rotors = described.with_effects([Armature()])  # no friction of its own: that of the description stays
     again = read_robot(write_mjcf(rotors, tmp_path / "rotors.xml").path, ALL)
     assert again.parameters["fv1"] == described.parameters["fv1"]
@@ -141,19 +141,19 @@ def test_motors_that_share_joints_leave_what_a_joint_can_hold(tmp_path):
     np.testing.assert_allclose([again.parameters["fc1"], again.parameters["fc2"]], np.abs(B.T) @ [0.5, 0.25])
     np.testing.assert_allclose([again.parameters["Ia1"], again.parameters["Ia2"]], B.T**2 @ [0.1, 0.2])
     assert any("motors (Iam1 ..)" in note and "rotor inertia of each joint" in note for note in written.notes)
-    assert mjcf_parity(robot, written.path) < 1e-13
+    assert file_parity("mjcf", robot, written.path) < 1e-13
 
 
 def test_gravity_is_written(arm, tmp_path):
     tilted = read_robot(arm, ALL, gravity=[1.0, 2.0, 3.0])
-    assert mjcf_parity(tilted, write_mjcf(tilted, tmp_path / "a.xml").path) < 1e-13
+    assert file_parity("mjcf", tilted, write_mjcf(tilted, tmp_path / "a.xml").path) < 1e-13
     bare = tmp_path / "bare.xml"
     bare.write_text(ARM_MJCF.replace('<option gravity="0.1 0.2 -9.7"/>', ""))
     assert '<option gravity="1.0 2.0 3.0"/>' in write_mjcf(tilted, tmp_path / "b.xml", source=bare).path.read_text()
     off = tmp_path / "off.xml"
     off.write_text(ARM_MJCF.replace('-9.7"/>', '-9.7"><flag gravity="disable"/></option>'))
     written = write_mjcf(tilted, tmp_path / "c.xml", source=off)
-    assert mjcf_parity(tilted, written.path) < 1e-13
+    assert file_parity("mjcf", tilted, written.path) < 1e-13
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_compiler_options_that_change_masses_are_put_out_of_force(tmp_path, opti
     new = changed(robot)
     written = write_mjcf(new, tmp_path / "new.xml")
     assert written.patched
-    assert mjcf_parity(new, written.path) < 1e-12
+    assert file_parity("mjcf", new, written.path) < 1e-12
 
 
 def test_bodies_in_frames_without_names_and_in_included_files(tmp_path):
@@ -188,7 +188,7 @@ def test_bodies_in_frames_without_names_and_in_included_files(tmp_path):
     written = write_mjcf(new, tmp_path / "new.xml")
     assert written.patched
     assert any("written as one file" in note for note in written.notes)
-    assert mjcf_parity(new, written.path) < 1e-13
+    assert file_parity("mjcf", new, written.path) < 1e-13
 
 
 def test_locked_joints_stay_joints_of_the_file(arm, tmp_path):
@@ -196,11 +196,11 @@ def test_locked_joints_stay_joints_of_the_file(arm, tmp_path):
     new = changed(robot)
     written = write_mjcf(new, tmp_path / "cut.xml")
     assert written.patched
-    assert mjcf_parity(new, written.path) < 1e-13
+    assert file_parity("mjcf", new, written.path) < 1e-13
     elsewhere = read_robot(arm, ALL, joints=["turn", "pitch"], lock={"yaw": 0.0, "push": 0.05}).with_parameters(
         new.parameters
     )
-    assert mjcf_parity(elsewhere, written.path) > 1e-6
+    assert file_parity("mjcf", elsewhere, written.path) > 1e-6
 
 
 def test_mass_between_two_joints_of_one_body_needs_a_new_file(arm, tmp_path):
@@ -208,7 +208,7 @@ def test_mass_between_two_joints_of_one_body_needs_a_new_file(arm, tmp_path):
     written = write_mjcf(robot, tmp_path / "new.xml")
     assert not written.patched
     assert any("no body of its own for link 'fore.pitch'" in note for note in written.notes)
-    assert mjcf_parity(robot, written.path) < 1e-12
+    assert file_parity("mjcf", robot, written.path) < 1e-12
 
 
 def test_replicated_bodies_need_a_new_file(tmp_path):
@@ -221,7 +221,7 @@ def test_replicated_bodies_need_a_new_file(tmp_path):
     written = write_mjcf(robot, tmp_path / "new.xml")
     assert not written.patched
     assert any("<replicate>" in note for note in written.notes)
-    assert mjcf_parity(robot, written.path) < 1e-12
+    assert file_parity("mjcf", robot, written.path) < 1e-12
 
 
 def test_meshes_are_found_from_another_folder(tmp_path):
@@ -238,7 +238,7 @@ def test_meshes_are_found_from_another_folder(tmp_path):
     written = write_mjcf(robot, away / "arm.xml")
     assert mujoco.MjModel.from_xml_path(str(written.path)).nmesh == 1
     assert not any("without its looks" in note for note in written.notes)
-    assert mjcf_parity(robot, written.path) < 1e-13
+    assert file_parity("mjcf", robot, written.path) < 1e-13
     missing = home / "missing.xml"
     missing.write_text(ARM_MJCF)
     assert any("only without its looks" in note for note in write_mjcf(read_robot(missing), away / "m.xml").notes)
@@ -252,15 +252,15 @@ def test_any_tree_can_be_written_anew(tmp_path, seed, floating):
     robot = random_tree(seed, 7, floating=floating, effects=effects_from_names(ALL))
     written = write_mjcf(robot, tmp_path / "tree.xml")
     assert not written.patched
-    assert mjcf_parity(robot, written.path) < 1e-13
+    assert file_parity("mjcf", robot, written.path) < 1e-13
     lighter = robot.with_parameters({"m7": 0.9 * robot.parameters["m7"]})
-    assert mjcf_parity(lighter, written.path) > 1e-4
+    assert file_parity("mjcf", lighter, written.path) > 1e-4
 
 
 def test_demo_arm_is_written_with_limits_motors_and_links(tmp_path):
     robot = demo_arm()
     path = write_mjcf(robot, tmp_path / "demo.xml").path
-    assert mjcf_parity(robot, path) < PARITY
+    assert file_parity("mjcf", robot, path) < PARITY
     model = mujoco.MjModel.from_xml_path(str(path))
     assert model.nu == robot.n_joints
     again = read_robot(path)
@@ -285,7 +285,7 @@ def test_massless_moving_links_get_what_mujoco_demands(tmp_path):
     robot = replace(robot, merged=()).with_parameters(robot.parameters.with_values(values))
     written = write_mjcf(robot, tmp_path / "arm.xml")
     assert any("link 'other_finger' has no mass; MuJoCo demands some" in note for note in written.notes)
-    assert mjcf_parity(robot, written.path) < PARITY
+    assert file_parity("mjcf", robot, written.path) < PARITY
 
 
 def test_inconsistent_links_are_refused_whatever_is_allowed(arm, tmp_path):
@@ -319,9 +319,9 @@ def test_helical_joints_are_refused(tmp_path):
 
 def test_proof_refuses_a_file_of_another_robot(arm, tmp_path):
     with pytest.raises(UnknownNameError, match="unknown joint 'shoulder'"):
-        mjcf_parity(planar_2r(), arm)
+        file_parity("mjcf", planar_2r(), arm)
     with pytest.raises(InputError, match="neither one of robot 'arm' nor locked in it"):
-        mjcf_parity(replace(read_robot(arm, joints=["turn"]), merged=()), arm)
+        file_parity("mjcf", replace(read_robot(arm, joints=["turn"]), merged=()), arm)
 
 
 @pytest.mark.parametrize("name", ["panda.urdf", "ur5_robot.urdf", "talos_full_v2.urdf"])
@@ -340,7 +340,7 @@ def test_published_robots_reload_in_mujoco(tmp_path, name):
     values[: robot.parameters.n_inertial] = body.ravel()
     robot = replace(robot, source=Source()).with_parameters(robot.parameters.with_values(values))
     written = write_mjcf(robot, tmp_path / "robot.xml")
-    assert mjcf_parity(robot, written.path, n_states=20) < 1e-11
+    assert file_parity("mjcf", robot, written.path, n_states=20) < 1e-11
 
 
 def test_links_that_are_stated_as_impossible_go_into_the_body_they_hang_on(tmp_path):
@@ -354,7 +354,7 @@ def test_links_that_are_stated_as_impossible_go_into_the_body_they_hang_on(tmp_p
     written = write_mjcf(robot, tmp_path / "arm.xml")
     assert "link camera on 'upper' is no physical body: inertials were put into it from camera" in written.notes
     assert "link 'world' on the ground is no physical body and is written without mass" in written.notes
-    assert mjcf_parity(robot, written.path) < PARITY  # a finger without mass gets a trace of it
+    assert file_parity("mjcf", robot, written.path) < PARITY  # a finger without mass gets a trace of it
     assert not {link.name: link.phi for link in read_robot(written.path).merged}["camera"].any()
 
 
@@ -371,4 +371,4 @@ def test_plates_hanging_on_a_body_compile(tmp_path, seed):
     values = robot.parameters.values.copy()
     values[10:20] += change_of_frame(place[:3, :3], place[:3, 3]) @ phi
     robot = replace(robot, merged=(MergedLink("plate", 1, place, phi),), parameters=robot.parameters.with_values(values))
-    assert mjcf_parity(robot, write_mjcf(robot, tmp_path / "plate.xml").path) < 1e-12
+    assert file_parity("mjcf", robot, write_mjcf(robot, tmp_path / "plate.xml").path) < 1e-12

@@ -10,8 +10,9 @@ import pytest
 
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
+from dynid.io.robots.changes import Change, changes_of
 from dynid.io.robots.description import read_description
-from dynid.io.robots.proof import sdf_parity
+from dynid.io.robots.proof import file_parity
 from dynid.io.robots.read import read_robot
 from dynid.io.robots.sdf_read import robot_from_sdf
 from dynid.io.robots.sdf_write import write_sdf
@@ -27,9 +28,9 @@ ALL = effects_from_names("viscous,coulomb,offset,armature")
 def test_any_tree_survives(tmp_path, seed, floating):
     robot = random_tree(seed, 7, floating=floating, effects=ALL)
     written = write_sdf(robot, tmp_path / "tree.sdf")
-    assert sdf_parity(robot, written.path) < 1e-13
+    assert file_parity("sdf", robot, written.path) < 1e-13
     heavier = robot.with_parameters({"mx7": robot.parameters["mx7"] + 0.05})
-    assert sdf_parity(heavier, written.path) > 1e-5
+    assert file_parity("sdf", heavier, written.path) > 1e-5
     assert any("rotor inertia" in note for note in written.notes)
     assert any("keeps gravity in its worlds" in note for note in written.notes)
 
@@ -40,7 +41,7 @@ def test_merged_links_are_links_or_frames_again(tmp_path, suffix, text):
     source.write_text(text)
     robot = read_robot(source)
     written = write_sdf(robot, tmp_path / "arm.sdf", allow_inconsistent=True)
-    assert sdf_parity(robot, written.path) < 1e-13
+    assert file_parity("sdf", robot, written.path) < 1e-13
     again = robot_from_sdf(read_description(written.path))
     massive = {link.name for link in robot.merged if link.phi.any()}
     assert {link.name for link in again.merged} == massive
@@ -71,7 +72,7 @@ def test_names_that_sdf_keeps_for_itself(tmp_path):
     again = robot_from_sdf(read_description(written.path))
     assert again.links == ("shoulder_link", "world_link")
     assert again.name == "a & b"
-    assert sdf_parity(clashing, written.path) < 1e-13
+    assert file_parity("sdf", clashing, written.path) < 1e-13
 
 
 def test_screw_joints_can_be_said(tmp_path):
@@ -81,7 +82,7 @@ def test_screw_joints_can_be_said(tmp_path):
     written = write_sdf(helical, tmp_path / "screw.sdf")
     assert 'version="1.10"' in written.path.read_text()
     assert f"<screw_thread_pitch>{2 * math.pi * 0.01!r}" in written.path.read_text()
-    assert sdf_parity(helical, written.path) < 1e-13
+    assert file_parity("sdf", helical, written.path) < 1e-13
 
 
 def test_what_no_body_could_be_is_refused(tmp_path):
@@ -96,9 +97,73 @@ def test_what_no_body_could_be_is_refused(tmp_path):
 def test_proof_refuses_a_file_of_another_robot(tmp_path):
     path = write_sdf(demo_arm(), tmp_path / "demo.sdf").path
     with pytest.raises(UnknownNameError, match="unknown joint 'shoulder' in"):
-        sdf_parity(planar_2r(), path)
-    with pytest.raises(InputError, match=facts("demo_arm", "7", "4")):
-        sdf_parity(demo_arm().only(list(demo_arm().joint_names[:4])), path)
+        file_parity("sdf", planar_2r(), path)
+    four = demo_arm().only(list(demo_arm().joint_names[:4]))
+    assert file_parity("sdf", four, path) < 1e-13  # its other joints are held where the robot holds them
+    with pytest.raises(InputError, match="is neither one of robot 'demo_arm' nor locked in it"):
+        file_parity("sdf", replace(four, merged=()), path)
+
+
+WHOLE = """<?xml version="1.0"?>
+<!-- an arm -->
+<sdf version="1.9">
+  <world name="hall">
+    <gravity>0 0 -9.81</gravity>
+    <model name="arm">
+      <link name="base"/>
+      <joint name="bolt" type="fixed"><parent>world</parent><child>base</child></joint>
+      <link name="upper">
+        <inertial>
+          <pose degrees="true">0.1 0 0 0 0 90</pose>
+          <mass>2.0</mass> <!-- by hand -->
+          <inertia><ixx>0.1</ixx><iyy>0.2</iyy><izz>0.25</izz></inertia>
+        </inertial>
+        <visual name="look"><geometry><box><size>0.2 0.1 0.1</size></box></geometry></visual>
+        <sensor name="imu" type="imu"><update_rate>100</update_rate></sensor>
+      </link>
+      <joint name="turn" type="revolute">
+        <parent>base</parent><child>upper</child>
+        <axis><xyz>0 1 0</xyz><limit><lower>-2</lower><upper>2</upper></limit><dynamics><damping>0.5</damping></dynamics></axis>
+      </joint>
+      <link name="fore"><pose>0.5 0 0 0 0 0</pose>
+        <inertial><mass>1</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia></inertial>
+      </link>
+      <joint name="bend" type="revolute"><parent>upper</parent><child>fore</child>
+        <axis><xyz>0 1 0</xyz><limit><lower>-2</lower><upper>2</upper></limit></axis></joint>
+      <plugin name="drive" filename="libdrive.so"><kp>20</kp></plugin>
+    </model>
+  </world>
+</sdf>
+"""
+
+
+def test_the_robots_own_file_keeps_everything_but_what_was_identified(tmp_path):
+    source = tmp_path / "arm.sdf"
+    source.write_text(WHOLE)
+    robot = read_robot(source, "viscous,coulomb")
+    assert write_sdf(robot, tmp_path / "same.sdf").path.read_text() == WHOLE
+    new = robot.with_parameters({"m1": 3.0, "fv1": 0.75, "fc2": 0.25})
+    written = write_sdf(new, tmp_path / "new.sdf")
+    assert written.patched
+    assert file_parity("sdf", new, written.path) < 1e-13
+    text = written.path.read_text()
+    for kept in ("<!-- an arm -->", "<!-- by hand -->", "sensor", "libdrive.so", "<size>0.2 0.1 0.1</size>", "<gravity>"):
+        assert kept in text
+    changes = changes_of(new, written.path)
+    assert Change("link 'upper'", "mass", "2.0", "3.0") in changes
+    assert Change("joint 'turn'", "damping", "0.5", "0.75") in changes
+    assert Change("joint 'bend'", "friction", None, "0.25") in changes
+    assert {one.element for one in changes} == {"link 'upper'", "link 'upper' pose", "joint 'turn'", "joint 'bend'"}
+
+
+def test_a_locked_joint_stays_a_joint_of_the_file(tmp_path):
+    source = tmp_path / "arm.sdf"
+    source.write_text(WHOLE)
+    robot = read_robot(source, lock={"bend": 0.7})
+    new = robot.with_parameters({"m1": 4.0})
+    written = write_sdf(new, tmp_path / "new.sdf")
+    assert 'joint name="bend"' in written.path.read_text()
+    assert file_parity("sdf", new, written.path) < 1e-13
 
 
 # Files of others ----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pinocchio as pin
 import pytest
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
-from dynid.io.robots.proof import PARITY, largest_gap, torque_parity, why_unequal
+from dynid.io.robots.proof import PARITY, file_parity, largest_gap, why_unequal
 from dynid.io.robots.read import read_robot
 from dynid.io.robots.urdf_write import write_urdf
 from dynid.model.inertia import is_consistent, phi_from_mass_com_inertia, phi_from_principal, principal_form
@@ -45,16 +45,16 @@ def test_unchanged_robot_gives_the_same_bytes(arm, tmp_path):
     written = write_urdf(read_robot(arm), tmp_path / "same.urdf")
     assert written.path.read_bytes() == arm.read_bytes()
     assert written.patched
-    assert torque_parity(read_robot(arm), written.path) < 1e-14
+    assert file_parity("urdf", read_robot(arm), written.path) < 1e-14
 
 
 def test_changed_robot_reloads_with_parity(arm, tmp_path):
     robot = read_robot(arm, effects=ALL)
     new = changed(robot)
     written = write_urdf(new, tmp_path / "new.urdf")
-    assert torque_parity(new, written.path) < 1e-13
+    assert file_parity("urdf", new, written.path) < 1e-13
     # the proof can fail: the old robot is not the new file
-    assert torque_parity(robot, written.path) > 1e-3
+    assert file_parity("urdf", robot, written.path) > 1e-3
     again = read_robot(written.path, effects=ALL)
     np.testing.assert_allclose(again.parameters.inertials, new.parameters.inertials, rtol=1e-12, atol=1e-15)
     for joint in range(1, robot.n_joints + 1):
@@ -91,7 +91,7 @@ def test_everything_else_in_the_file_stays(tmp_path):
         .replace("<axis xyz='0 1 0'/>", "<axis xyz='0 1 0'/><dynamics damping=\"0.7\"/>")
     )
     assert written == expected
-    assert torque_parity(robot, tmp_path / "out.urdf") < 1e-13
+    assert file_parity("urdf", robot, tmp_path / "out.urdf") < 1e-13
 
 
 def test_link_without_inertial_gets_one(tmp_path):
@@ -104,7 +104,7 @@ def test_link_without_inertial_gets_one(tmp_path):
     robot = read_robot(source, effects="coulomb")
     robot = robot.with_parameters(robot.parameters.with_values([*phi, 0.25]))
     written = write_urdf(robot, tmp_path / "out.urdf").path
-    assert torque_parity(robot, written) < 1e-13
+    assert file_parity("urdf", robot, written) < 1e-13
     lines = written.read_text().splitlines()
     assert lines[2:4] == ['  <link name="arm">', "    <inertial>"]
     assert lines[8] == "  </link>"
@@ -131,7 +131,7 @@ def test_a_body_lighter_than_what_hangs_on_it_is_shared_out(tmp_path):
     new = robot.with_parameters(robot.parameters.with_values(light))
     written = write_urdf(new, tmp_path / "light.urdf")
     assert any("link 'upper' without camera would be no physical body" in note for note in written.notes)
-    assert torque_parity(new, written.path) < 1e-12
+    assert file_parity("urdf", new, written.path) < 1e-12
     again = read_robot(written.path)
     (camera,) = [link for link in again.merged if link.name == "camera"]
     assert is_consistent(camera.phi, margin=1e-6)
@@ -151,7 +151,7 @@ def test_an_impossible_link_that_cannot_be_taken_off_is_put_into_its_body(arm, t
     new = robot.with_parameters(robot.parameters.with_values(values))
     written = write_urdf(new, tmp_path / "light.urdf")
     assert any("inertials were put into it from camera" in note for note in written.notes)
-    assert torque_parity(new, written.path) < 1e-12
+    assert file_parity("urdf", new, written.path) < 1e-12
     again = read_robot(written.path)
     (camera,) = [link for link in again.merged if link.name == "camera"]
     assert not camera.phi.any()
@@ -203,7 +203,7 @@ def test_a_flat_body_is_shared_out_with_every_link_keeping_its_share_of_the_mass
     for name in ("wrist", "hand", "finger"):
         assert is_consistent(after[name])
         assert after[name][0] == pytest.approx(1.35 * before[name][0], rel=1e-9)
-    assert torque_parity(new, written.path) < 1e-12
+    assert file_parity("urdf", new, written.path) < 1e-12
 
 
 def test_a_lighter_body_takes_its_links_along(tmp_path):
@@ -231,13 +231,13 @@ def test_an_impossible_body_lighter_than_its_gripper_still_reloads(tmp_path):
     new, _ = identified_gripper(tmp_path, lambda phi: phi * np.array([0.3, 1, 1, 1, -1, 1, 1, 1, 1, 1]))
     written = write_urdf(new, tmp_path / "out.urdf", allow_inconsistent=True)
     assert any("so that its mass is positive" in note for note in written.notes)
-    assert torque_parity(new, written.path) < 1e-11
+    assert file_parity("urdf", new, written.path) < 1e-11
 
 
 def test_pinocchio_loads_no_negative_mass_and_the_proof_says_so(tmp_path):
     new, described = identified_gripper(tmp_path, lambda phi: -0.3 * phi)
     written = write_urdf(new, tmp_path / "out.urdf", allow_inconsistent=True)
-    assert torque_parity(new, written.path) > 1.0
+    assert file_parity("urdf", new, written.path) > 1.0
     reason = why_unequal(new, written.path)
     assert "Pinocchio misplaces the centre of links whose mass is not positive (wrist has -1.335 kg)" in reason
     again = read_robot(written.path, effects="none", lock={"grip": 0.03})
@@ -253,19 +253,19 @@ def test_torques_that_overflow_differ_without_bound():
 def test_locked_joints_of_a_floating_robot(arm, tmp_path):
     robot = changed(read_robot(arm, effects="none", floating=True).lock({"turn": 0.4, "slide": 0.03}))
     written = write_urdf(robot, tmp_path / "floating.urdf")
-    assert torque_parity(robot, written.path) < 1e-12
+    assert file_parity("urdf", robot, written.path) < 1e-12
 
 
 def test_locked_joints_stay_joints_of_the_file(arm, tmp_path):
     robot = read_robot(arm, effects=ALL, joints=["turn", "spin"], lock={"slide": 0.07})
     new = changed(robot)
     written = write_urdf(new, tmp_path / "cut.urdf")
-    assert torque_parity(new, written.path) < 1e-13
+    assert file_parity("urdf", new, written.path) < 1e-13
     model = pin.buildModelFromUrdf(str(written.path))
     assert set(model.names) >= {"turn", "spin", "slide", "other_slide"}
     elsewhere = read_robot(arm, effects=ALL, joints=["turn", "spin"], lock={"slide": 0.0})
     moved = elsewhere.with_parameters(new.parameters)
-    assert torque_parity(moved, written.path) > 1e-6
+    assert file_parity("urdf", moved, written.path) > 1e-6
 
 
 def test_a_locked_joint_may_have_the_name_of_a_link(tmp_path):
@@ -276,7 +276,7 @@ def test_a_locked_joint_may_have_the_name_of_a_link(tmp_path):
     source.write_text(source.read_text().replace('"LINK"', f'"{link}"'))
     robot = read_robot(source, joints=["turn", "spin"], lock={link: 0.07})
     written = write_urdf(robot, tmp_path / "new.urdf")
-    assert torque_parity(robot, written.path) < 1e-12
+    assert file_parity("urdf", robot, written.path) < 1e-12
     assert why_unequal(robot, written.path) == ""
 
 
@@ -312,7 +312,7 @@ def test_inconsistent_links_are_refused_by_name(arm, tmp_path):
     assert not target.exists()
     written = write_urdf(robot, target, allow_inconsistent=True)
     assert any("not physically consistent" in note for note in written.notes)
-    assert torque_parity(robot, target) < 1e-12
+    assert file_parity("urdf", robot, target) < 1e-12
 
 
 @pytest.mark.parametrize("mass", [0.0, -1.4e-14])
@@ -334,7 +334,7 @@ def test_source_that_changed_or_vanished(arm, tmp_path):
     written = write_urdf(robot, tmp_path / "new.urdf")
     assert not written.patched
     assert any("no longer there" in note for note in written.notes)
-    assert torque_parity(robot, written.path) < 1e-12
+    assert file_parity("urdf", robot, written.path) < 1e-12
 
 
 def test_source_of_another_robot_is_refused(arm, tmp_path):
@@ -364,7 +364,7 @@ def test_xacro_source_is_expanded(tmp_path):
     written = write_urdf(robot, tmp_path / "arm.urdf")
     assert "written as the text that xacro expands to" in written.notes
     assert "${" not in written.path.read_text()
-    assert torque_parity(robot, written.path) < 1e-12
+    assert file_parity("urdf", robot, written.path) < 1e-12
 
 
 # New files ----------------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ def test_any_tree_can_be_written_anew(tmp_path, seed, floating):
     robot = random_tree(seed, 7, floating=floating)
     written = write_urdf(robot, tmp_path / "tree.urdf")
     assert not written.patched
-    assert torque_parity(robot, written.path) < 1e-12
+    assert file_parity("urdf", robot, written.path) < 1e-12
     assert any("URDF has no gravity" in note for note in written.notes)
     assert any("shifted onto their joint axes" in note for note in written.notes)
     assert any("floating" in note for note in written.notes) == floating
@@ -385,7 +385,7 @@ def test_any_tree_can_be_written_anew(tmp_path, seed, floating):
 def test_demo_arm_is_written_with_limits_and_friction(tmp_path):
     robot = demo_arm()
     path = write_urdf(robot, tmp_path / "demo.urdf").path
-    assert torque_parity(robot, path) < PARITY
+    assert file_parity("urdf", robot, path) < PARITY
     again = read_robot(path)
     assert again.joint_names == robot.joint_names
     assert again.links == robot.links
@@ -423,7 +423,7 @@ def test_standard_dh_frames_are_moved_to_the_joints(tmp_path):
         {"name": "standard", "gravity": [0.0, 0.0, -9.81], "dh_convention": "standard", "joint": joints}
     )
     written = write_urdf(robot, tmp_path / "dh.urdf")
-    assert torque_parity(robot, written.path) < 1e-13
+    assert file_parity("urdf", robot, written.path) < 1e-13
     assert any("written as continuous" in note for note in written.notes)
     # a massive link frame at the distal end would put the centre of mass at a - 0.1
     model = pin.buildModelFromUrdf(str(written.path))
@@ -436,7 +436,7 @@ def test_mjcf_robot_is_written_anew(tmp_path):
     robot = changed(read_robot(source))
     written = write_urdf(robot, tmp_path / "arm.urdf")
     assert not written.patched
-    assert torque_parity(robot, written.path) < 1e-13
+    assert file_parity("urdf", robot, written.path) < 1e-13
 
 
 def test_screw_joint_has_no_urdf(tmp_path):
@@ -492,16 +492,16 @@ def test_places_that_cannot_be_written(arm, tmp_path):
 
 def test_proof_refuses_a_file_of_another_robot(arm, tmp_path):
     with pytest.raises(UnknownNameError, match=facts("turn", "spin", "shoulder", "joint")):
-        torque_parity(planar_2r(), arm)
+        file_parity("urdf", planar_2r(), arm)
     more = tmp_path / "more.urdf"
     tail = '<link name="tail"/><joint name="wag" type="continuous"><parent link="fore"/><child link="tail"/></joint></robot>'
     more.write_text(ARM_URDF.replace("</robot>", tail))
     with pytest.raises(InputError, match=facts("wag", "arm", "joint")):
-        torque_parity(read_robot(arm), more)
+        file_parity("urdf", read_robot(arm), more)
     broken = tmp_path / "broken.urdf"
     broken.write_text('<robot name="x"><link name="a"/><link name="b"/></robot>')
     with pytest.raises(InputError, match="cannot be loaded by Pinocchio"):
-        torque_parity(planar_2r(), broken)
+        file_parity("urdf", planar_2r(), broken)
 
 
 def example_urdf(name: str) -> Path:
@@ -522,7 +522,7 @@ def test_published_robots_keep_their_files_and_reload(tmp_path, name):
         assert same.path.read_bytes() == source.read_bytes()
     new = changed(robot)
     patched = write_urdf(new, tmp_path / "patched.urdf", allow_inconsistent=True)
-    assert torque_parity(new, patched.path, n_states=20) < 1e-11
+    assert file_parity("urdf", new, patched.path, n_states=20) < 1e-11
     fresh = write_urdf(replace(new, source=Source()), tmp_path / "fresh.urdf", allow_inconsistent=True)
     assert not fresh.patched
-    assert torque_parity(new, fresh.path, n_states=20) < 1e-11
+    assert file_parity("urdf", new, fresh.path, n_states=20) < 1e-11

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.io.robots.description import read_description
+from dynid.io.robots.description import Description, read_description
 from dynid.io.robots.mujoco_model import whole_mjcf
+from dynid.io.robots.sdf_read import sdf_model
 from dynid.io.robots.urdf_read import urdf_root
 from dynid.io.robots.xml import read_numbers
 from dynid.model.robot import Robot
@@ -45,7 +46,7 @@ class Change:
 
 
 def changes_of(robot: Robot, path: Path) -> tuple[Change, ...]:
-    """Attributes in which a MJCF or URDF file differs from the one that the robot was read from.
+    """Attributes and texts of elements in which a MJCF, URDF or SDF file differs from the one that the robot was read from.
 
     Args:
         robot: the robot, which remembers its file.
@@ -56,41 +57,51 @@ def changes_of(robot: Robot, path: Path) -> tuple[Change, ...]:
     """
     if not robot.source.path or not Path(robot.source.path).is_file():
         return ()
-    read = {"mjcf": whole_mjcf, "urdf": urdf_root}.get(robot.source.format)
-    if read is None or {"mjcf": ".xml", "urdf": ".urdf"}[robot.source.format] != path.suffix:
+    suffix, read = _READERS.get(robot.source.format, ("", None))
+    if read is None or suffix != path.suffix:
         return ()
     return tuple(_between(read(read_description(robot.source.path)), read(read_description(path)), ""))
+
+
+_READERS: Mapping[str, tuple[str, Callable[[Description], Element]]] = {
+    "mjcf": (".xml", whole_mjcf),
+    "urdf": (".urdf", urdf_root),
+    "sdf": (".sdf", sdf_model),
+}
 
 
 def _between(before: Element, after: Element, around: str) -> Iterator[Change]:
     """Changes of two elements of one tag and of what is in them."""
     named = after.get("name")
     place = f"{after.tag} '{named}'" if named else f"{around} {after.tag}".strip()
+    nearest = place if named else around
     for attribute in dict.fromkeys((*before.attrib, *after.attrib)):
         old, new = before.get(attribute), after.get(attribute)
-        if old != new and not (old and new and read_numbers(old) and read_numbers(old) == read_numbers(new)):
+        if _differ(old, new):
             yield Change(place, attribute, old, new)
-    nearest = place if named else around
+    old, new = ((one.text or "").strip() or None for one in (before, after))
+    if _differ(old, new):
+        yield Change(nearest, after.tag, old, new)
     left = list(before)
     for child in after:
         twin = next((one for one in left if (one.tag, one.get("name")) == (child.tag, child.get("name"))), None)
         if twin is not None:
             left.remove(twin)
-            yield from _between(twin, child, nearest)
-        else:
-            yield from _whole(child, nearest, added=True)
+        yield from _between(_empty(child) if twin is None else twin, child, nearest)
     for child in left:
-        yield from _whole(child, nearest, added=False)
+        yield from _between(child, _empty(child), nearest)
 
 
-def _whole(element: Element, around: str, *, added: bool) -> Iterator[Change]:
-    """An element that only one of the files has."""
-    named = element.get("name")
-    place = f"{element.tag} '{named}'" if named else f"{around} {element.tag}".strip()
-    for attribute, value in element.attrib.items():
-        yield Change(place, attribute, None if added else value, value if added else None)
-    for child in element:
-        yield from _whole(child, place if named else around, added=added)
+def _empty(element: Element) -> Element:
+    """The element without what is in it: what it is compared with where only one of the files has it."""
+    from xml.etree.ElementTree import Element
+
+    return Element(element.tag, {"name": element.attrib["name"]} if "name" in element.attrib else {})
+
+
+def _differ(old: str | None, new: str | None) -> bool:
+    """Whether two texts are not the same, nor the same numbers."""
+    return old != new and not (old and new and read_numbers(old) and read_numbers(old) == read_numbers(new))
 
 
 def _short(text: str | None) -> str:

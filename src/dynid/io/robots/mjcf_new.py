@@ -17,7 +17,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.io.robots.mujoco_model import compile_mjcf, mujoco_order
 from dynid.io.robots.simulator_joint import SYMBOL, closed_position, joint_dynamics, number, untied, vector
-from dynid.io.robots.xml import quoteattr, serialize_xml
+from dynid.io.robots.xml import serialize_xml
 from dynid.model.effects.effect import Place
 from dynid.model.inertia import ROUNDOFF, mass_com_inertia, phi_from_mass_com_inertia
 from dynid.model.joint import Joint, axis_point, effect_value, mass_parts, pitch
@@ -209,11 +209,6 @@ def inertial_attributes(mass: float, com: Array, inertia: Array) -> dict[str, st
         "quat": vector(quaternion_from_rotation(axes)),
         "diaginertia": vector(moments),
     }
-
-
-def attributes_text(values: Mapping[str, str]) -> str:
-    """Attributes as they stand in a tag."""
-    return " ".join(f"{name}={quoteattr(value)}" for name, value in values.items())
 
 
 # Closures -------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from dynid.arrays import Array
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.files import write_atomically
 from dynid.io.robots.description import Description
-from dynid.io.robots.mjcf_new import ATTRIBUTE, attributes_text, inertial_attributes, new_mjcf, solid_body
+from dynid.io.robots.mjcf_new import ATTRIBUTE, inertial_attributes, new_mjcf, solid_body
 from dynid.io.robots.mjcf_read import CompiledRobot, actuator_shares, compiled_robot
 from dynid.io.robots.mujoco_model import compiled_file, whole_mjcf
 from dynid.io.robots.simulator_joint import (
@@ -36,7 +36,7 @@ from dynid.io.robots.simulator_joint import (
     those_of,
     vector,
 )
-from dynid.io.robots.xml import ElementSpan, XmlText, serialize_xml
+from dynid.io.robots.xml import ElementSpan, XmlText, serialize_xml, xml_tag
 from dynid.model.effects.effect import PLACES
 from dynid.model.inertia import change_of_frame, mass_com_inertia
 from dynid.model.links import LinkInertial, links_of, links_taken_apart
@@ -225,7 +225,7 @@ def _patch_inertial(text: XmlText, body: ElementSpan, phi: Array) -> None:
         return
     for framed in _inside(body, ("inertial",)):  # its numbers are the frame's; written in the body itself instead
         text.remove(framed)
-    text.insert_child(body, [f"<inertial {attributes_text(values)}/>"])
+    text.insert_child(body, [xml_tag("inertial", values)])
 
 
 def _patch_joints(
@@ -281,5 +281,5 @@ def _patch_folders(text: XmlText, source: Path, target: Path, notes: list[str]) 
     if compilers:
         text.set_attributes(compilers[-1], folders)
     else:
-        text.insert_child(text.root, [f"<compiler {attributes_text(folders)}/>"])
+        text.insert_child(text.root, [xml_tag("compiler", folders)])
     notes.append(f"meshes and textures are looked for in '{folders['meshdir']}', from where the source has them")

@@ -1,15 +1,17 @@
 """The proof of an exported file: another library loads it, and torques are compared on random states.
 
-URDF files are loaded by Pinocchio's own reader, MJCF files compiled by MuJoCo. An SDF file is read again here and rebuilt in
-Pinocchio. Joints of a file that the robot has locked are held where the robot holds them. What was loaded also predicts logs, which the
-verdict on a run is made of (:class:`LoadedFile`).
+URDF files are loaded by Pinocchio's own reader, MJCF files compiled by MuJoCo, SDF files read again here. Joints of a file that the
+robot has locked are held where the robot holds them. What was loaded also predicts logs, which the verdict on a run is made of
+(:class:`LoadedFile`). Compared is what the format holds: rigid bodies, viscous and Coulomb friction (negative ones, which no simulator
+takes, as zero), in MJCF rotor inertia; gravity is the robot's, but in MJCF the file's own. Of closed robots URDF and MJCF files are
+compared by their trees, whose closures are constraints beside them, without friction.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +28,9 @@ from dynid.io.robots.description import read_description
 from dynid.io.robots.mjcf_new import equality_names
 from dynid.io.robots.mjcf_read import robot_from_mjcf
 from dynid.io.robots.sdf_read import robot_from_sdf
-from dynid.io.robots.simulator_joint import as_held, closed_position
+from dynid.io.robots.simulator_joint import URDF_PLACES, as_held, closed_position
 from dynid.io.robots.urdf_read import link_phi
+from dynid.model.effects.effect import PLACES, Place
 from dynid.model.inertia import change_of_frame
 from dynid.model.joint import Joint
 from dynid.model.poses import inverse_pose
@@ -70,10 +73,21 @@ def held_poses(robot: Robot, joints: Mapping[str, tuple[str, str | None]], where
     return held
 
 
+def _joints_beside(robot: Robot, file: Robot) -> dict[str, tuple[str, str | None]]:
+    """Joints of a file that the robot lacks, each with the links below and above it."""
+    return {
+        joint.name: (link, file.links[joint.parent] if joint.parent >= 0 else None)
+        for joint, link in zip(file.joints, file.links, strict=True)
+        if joint.kind != "floating" and joint.name not in robot.joint_names
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedFile:
     """A written file as its own library has it, over the degrees of freedom of the robot, in their order."""
 
+    robot: Robot
+    """The robot as the file holds it: both must have the same torque."""
     rigid: Callable[[Array, Array, Array], Array]
     """Torque of bodies and rotors at states ``(states, ..)``."""
     damping: Array
@@ -83,19 +97,35 @@ class LoadedFile:
         """All that the file holds; ``sign`` is that of the speed where it was measured with noise."""
         return np.asarray(self.rigid(q, v, a) + self.damping * v + self.friction * (np.sign(v) if sign is None else sign))
 
+    def gap(self, n_states: int = 100, seed: int = 0) -> float:
+        """Largest relative difference of torque between the file and the robot on random states within the robot's limits."""
+        states = random_states_within_limits(self.robot, n_states, seed)
+        return largest_gap(inverse_dynamics(self.robot, *states), self.torque(*states))
+
+
+def load_file(format: str, robot: Robot, path: str | os.PathLike[str]) -> LoadedFile:
+    """A simulator file of a robot by its own library: ``urdf``, ``mjcf`` or ``sdf``."""
+    return {"urdf": load_urdf, "mjcf": load_mjcf, "sdf": load_sdf}[format](robot, path)
+
+
+def file_parity(format: str, robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
+    """Largest relative difference of torque between the robot and a file of it that was loaded, on random states."""
+    return load_file(format, robot, path).gap(n_states, seed)
+
+
+def _require_joints(robot: Robot, known: Collection[str], where: str) -> None:
+    for joint in robot.joints:
+        if joint.kind != "floating" and joint.name not in known:
+            raise UnknownNameError("joint", joint.name, known, where)
+
+
+def _tree(robot: Robot, places: Collection[Place]) -> Robot:
+    """The robot as a file of its tree holds it."""
+    return robot.opened if robot.loops else as_held(robot, places)
+
 
 # URDF in Pinocchio --------------------------------------------------------------------------------
-def torque_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
-    """Largest relative difference of rigid-body torque between the robot and a URDF file that Pinocchio loads.
-
-    States are random within the robot's limits. Joints of the file that the robot has locked are held where the robot
-    holds them. Gravity is the robot's, because URDF has none.
-    """
-    model, _, where = _load_urdf(robot, path)
-    return _urdf_gap(robot, model, where, n_states, seed)
-
-
-def why_unequal(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> str:
+def why_unequal(robot: Robot, path: str | os.PathLike[str]) -> str:
     """What makes Pinocchio find other torques in a URDF file than the robot's; empty where that is not known.
 
     Pinocchio adds links in ``(m, c, I_C)``, with ``c = (m_1 c_1 + m_2 c_2) / max(m_1 + m_2, 2e-16)``, which throws away the
@@ -117,7 +147,7 @@ def why_unequal(robot: Robot, path: str | os.PathLike[str], n_states: int = 100,
     light = {i: names for i, names in light.items() if i > 0 and whole[i, 0] != 0.0}
     for i in light:
         model.inertias[i] = pin.Inertia.FromDynamicParameters(whole[i])
-    gap = _urdf_gap(robot, model, where, n_states, seed)
+    gap = _urdf_file(robot, model, where).gap()
     if not (light and gap <= PARITY):
         return ""
     masses = ", ".join(name for names in light.values() for name in names)
@@ -145,9 +175,7 @@ def _load_urdf(robot: Robot, path: str | os.PathLike[str]) -> tuple[Any, Element
     if unnamed_base:
         model.jointPlacements[1] = pin.SE3(np.array(robot.joints[0].placement))
     kept = set(robot.joint_names)
-    for joint in robot.joints:
-        if joint.kind != "floating" and not model.existJointName(joint.name):
-            raise UnknownNameError("joint", joint.name, list(model.names)[1:], where)
+    _require_joints(robot, list(model.names)[1:], where)
     base = robot.floating and model.joints[1].nv == 6
     child = {joint.get("name", ""): joint.find("child") for joint in root.findall("joint")}
     links: dict[str, str | None] = {name: None if end is None else end.get("link") for name, end in child.items()}
@@ -191,7 +219,7 @@ def load_urdf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile:
 
 
 def _urdf_file(robot: Robot, model: Any, where: str) -> LoadedFile:
-    robot = robot.opened
+    robot = _tree(robot, URDF_PLACES)
     model.gravity.linear = np.array(robot.gravity)
     model.armature[:] = 0.0
     joints = [model.joints[1 if one.kind == "floating" else int(model.getJointId(one.name))] for one in robot.joints]
@@ -211,93 +239,47 @@ def _urdf_file(robot: Robot, model: Any, where: str) -> LoadedFile:
         permuted_v[:, order], permuted_a[:, order] = v, a
         return pinocchio_adapter.inverse_dynamics(model, position, permuted_v, permuted_a)[:, order]
 
-    return LoadedFile(rigid, np.asarray(model.damping)[order], np.asarray(model.friction)[order])
-
-
-def _urdf_gap(robot: Robot, model: Any, where: str, n_states: int, seed: int) -> float:
-    states = random_states_within_limits(robot.opened, n_states, seed)
-    theirs = _urdf_file(robot, model, where).rigid(*states)
-    return largest_gap(inverse_dynamics(robot.opened, *states, effects=False), theirs)
+    rubs = float(bool(robot.effects))
+    return LoadedFile(robot, rigid, rubs * np.asarray(model.damping)[order], rubs * np.asarray(model.friction)[order])
 
 
 # SDF read again -----------------------------------------------------------------------------------
-def sdf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
-    """Largest relative torque difference between the robot and the file, read again and rebuilt in Pinocchio.
-
-    Compared is what SDF holds: rigid bodies, in the robot's gravity, viscous and Coulomb friction. A closed robot is
-    compared by its own projection; the file's joints count from the closed position.
-    """
-    states = random_states_within_limits(robot, n_states, seed)
-    own = as_held(robot)
-    ours = inverse_dynamics(own, *states, effects=False)
-    ours[:, robot.driven] += _friction(own)[0] * states[1][:, robot.driven]
-    ours[:, robot.driven] += _friction(own)[1] * np.sign(states[1][:, robot.driven])
-    return largest_gap(ours, load_sdf(robot, path).torque(*states))
-
-
 def load_sdf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile:
-    """An SDF file read again and rebuilt in Pinocchio, with the robot's gravity."""
+    """An SDF file read again, with the robot's gravity; joints of a closed robot's file count from its closed position."""
     description = read_description(path)
     where, again = description.where, robot_from_sdf(description).with_gravity(robot.gravity)
     if set(again.loops.names) != set(robot.loops.names):
         raise InputError(f"{where} closes {', '.join(again.loops.names)}, expected {', '.join(robot.loops.names)}")
-    known = [joint.name for joint in again.joints]
-    for joint in robot.joints:
-        if joint.kind != "floating" and joint.name not in known:
-            raise UnknownNameError("joint", joint.name, known, where)
+    stated = {joint.name: joint.nominal for joint in again.joints}
+    _require_joints(robot, stated, where)
     if robot.loops:
         again = replace(again, loops=replace(again.loops, actuated=robot.loops.actuated), described_joints=())
+    else:
+        held = held_poses(robot, _joints_beside(robot, again), where)
+        again = again.lock(
+            {joint.name: _position_of(joint, held[joint.name]) for joint in again.joints if joint.name in held}
+        )
     if again.n_dof != robot.n_dof:
         raise InputError(f"{where} has {again.n_dof} degrees of freedom, robot '{robot.name}' has {robot.n_dof}")
-    again = as_held(again)
-    names = [joint.name for joint in again.driven_joints]
     damping, friction = np.zeros((2, robot.n_dof))
-    for values, found in zip((damping, friction), _friction(again), strict=True):
-        values[robot.driven] = found[[names.index(joint.name) for joint in robot.driven_joints]]
-    if robot.loops:
-        shift = closed_position(robot)[[robot.body_index(name) for name in robot.joint_names]]
-        return LoadedFile(lambda q, v, a: inverse_dynamics(again, q - shift, v, a, effects=False), damping, friction)
+    for values, symbol in ((damping, "fv"), (friction, "fc")):
+        values[robot.driven] = [stated[joint.name].get(symbol, 0.0) for joint in robot.driven_joints]
     # velocities and positions of the robot in the order of the joints of its file
     base = int(robot.floating)
     order = np.array([robot.joint_index(name) for name in again.joint_names[base:]])
     dof = np.concatenate([np.arange(6 * base), order + 5 * base]).astype(int)
     place = np.concatenate([np.arange(7 * base), order + 6 * base]).astype(int)
-    model = pinocchio_adapter.pinocchio_model(again, armature=False)
+    closed = closed_position(robot)[[robot.body_index(name) for name in robot.joint_names]] if robot.loops else 0.0
 
     def rigid(q: Array, v: Array, a: Array) -> Array:
         theirs = np.empty_like(v)
-        position = pinocchio_adapter.to_pinocchio_position(again, q[:, place])
-        theirs[:, dof] = pinocchio_adapter.inverse_dynamics(model, position, v[:, dof], a[:, dof])
+        theirs[:, dof] = inverse_dynamics(again, (q - closed)[:, place], v[:, dof], a[:, dof], effects=False)
         return theirs
 
-    return LoadedFile(rigid, damping, friction)
-
-
-def _friction(robot: Robot) -> tuple[Array, Array]:
-    """Viscous and Coulomb coefficients of the driven joints; negative ones count as zero."""
-    values = robot.parameters.as_dict()
-    numbers = [robot.body_index(joint.name) + 1 for joint in robot.driven_joints]
-    fv, fc = (np.array([max(values.get(f"{symbol}{n}", 0.0), 0.0) for n in numbers]) for symbol in ("fv", "fc"))
-    return fv, fc
+    return LoadedFile(as_held(robot, URDF_PLACES), rigid, damping, friction)
 
 
 # MJCF in MuJoCo -----------------------------------------------------------------------------------
-def mjcf_parity(robot: Robot, path: str | os.PathLike[str], n_states: int = 100, seed: int = 0) -> float:
-    """Largest relative torque difference between the robot and a file that MuJoCo compiles, on random states.
-
-    Compared is what MJCF holds: rigid bodies in the file's own gravity, rotor inertia, viscous and Coulomb friction
-    (negative ones, which no simulator takes, as zero). Joints of the file that the robot has locked are held where the
-    robot holds them.
-    """
-    closed = bool(robot.loops)
-    found = load_mjcf(robot, path)
-    if found is None:
-        return math.inf
-    robot = robot.opened
-    states = random_states_within_limits(robot, n_states, seed)
-    return largest_gap(inverse_dynamics(as_held(robot), *states, effects=not closed), found.torque(*states))
-
-
 def _position_of(joint: Joint, pose: Array) -> float:
     """Position of a joint with one degree of freedom that holds its link in a pose."""
     motion = inverse_pose(joint.placement) @ pose  # exp([S] q)
@@ -307,8 +289,8 @@ def _position_of(joint: Joint, pose: Array) -> float:
     return float(joint.screw[:3] @ motion[:3, 3] if joint.kind == "prismatic" else angle)
 
 
-def load_mjcf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile | None:
-    """An MJCF file as MuJoCo compiles it; of a closed robot the tree alone, None where the file closes other loops."""
+def load_mjcf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile:
+    """An MJCF file as MuJoCo compiles it; of a closed robot the tree alone."""
     import mujoco
 
     description = read_description(path)
@@ -317,22 +299,16 @@ def load_mjcf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile | None:
     file = robot_from_mjcf(description)
     if robot.loops:  # the tree itself, whose links and joints the closures tie together
         if file.loops.names != equality_names(robot) or set(file.loops.actuated) != set(robot.loops.actuated):
-            return None
-        robot, file = robot.opened, file.opened
+            raise InputError(f"{where} closes other loops than robot '{robot.name}'")
+        file = file.opened
         model.dof_armature[:] = model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
-    for name in robot.joint_names:
-        if name not in file.joint_names:
-            raise UnknownNameError("joint", name, file.joint_names, where)
+    robot = _tree(robot, PLACES)
+    _require_joints(robot, file.joint_names, where)
     # what an identified model has: rigid bodies, joint friction, rotors and gravity
     off = mujoco.mjtDisableBit
     model.opt.disableflags |= off.mjDSBL_CONSTRAINT | off.mjDSBL_SPRING | off.mjDSBL_CONTACT
     model.opt.density = model.opt.viscosity = model.body_gravcomp[:] = 0.0
-    extra = {
-        joint.name: (link, file.links[joint.parent] if joint.parent >= 0 else None)
-        for joint, link in zip(file.joints, file.links, strict=True)
-        if joint.name not in robot.joint_names
-    }
-    held = held_poses(robot, extra, where)
+    held = held_poses(robot, _joints_beside(robot, file), where)
     dof, start = np.empty(robot.n_dof, dtype=int), np.array(model.qpos0)
     places: list[
         tuple[int, int, int, int]
@@ -367,7 +343,7 @@ def load_mjcf(robot: Robot, path: str | os.PathLike[str]) -> LoadedFile | None:
             force[:, :6] = mujoco_adapter.from_mujoco_force(robot, q, padded)[:, :6]
         return force
 
-    return LoadedFile(rigid, damping, loss)
+    return LoadedFile(robot, rigid, damping, loss)
 
 
 def free_mjcf(path: Path, robot: Robot) -> Any:

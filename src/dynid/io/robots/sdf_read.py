@@ -81,7 +81,7 @@ def robot_from_sdf(description: Description) -> Robot:
     if len(roots) > 1 or (roots and any(joint.parent is None for joint in tree)):
         raise InputError(f"{where} has {len(roots)} links that hang on nothing ({', '.join(roots[:5])}), expected one tree")
     tree += [DescribedJoint(FLOATING_JOINT, "floating", None, root, poses[root]) for root in roots]
-    phi = {link: _link_phi(element, f"link '{link}' in {where}") for link, element in links.items()}
+    phi = {link: link_phi(element, f"link '{link}' in {where}") for link, element in links.items()}
     robot = assemble_robot(model.get("name") or "robot", tree, phi, description.source("sdf"), where)
     robot = robot.with_notes([*notes, *limit_notes(robot.joints), "gravity is standard: SDF keeps it in its worlds"])
     return _closed(robot, closing, links, poses, where) if closing else robot
@@ -251,7 +251,7 @@ def _axis(name: str, element: Element, poses: dict[str, Array], pose: Array, whe
     return np.asarray(pose[:3, :3].T @ poses[frame or name][:3, :3] @ direction / length)
 
 
-def _link_phi(link: Element, where: str) -> Array:
+def link_phi(link: Element, where: str) -> Array:
     """Ten parameters in the link's frame; SDF's own default of 1 kg and unit inertias does not count as stated."""
     inertial = link.find("inertial")
     if inertial is None:

@@ -1,25 +1,28 @@
-"""SDF for Gazebo: a new file in the robot's own frames.
+"""SDF for Gazebo: the robot's own file with its numbers replaced, or a new file in the robot's own frames where there is none.
 
-A joint's pose lies in its child link, so axes beside a body's origin need no other frames, and a screw joint can be written.
-Bodies that were merged of several links are taken apart again, see :mod:`dynid.model.links`. SDF keeps gravity in its
-worlds and has no rotor inertia.
+Of the robot's own file inertials and joint friction change; shapes, sensors, plugins and everything else stay. In a new file a joint's
+pose lies in its child link, so axes beside a body's origin need no other frames, and a screw joint can be written. Bodies that were
+merged of several links are taken apart again, see :mod:`dynid.model.links`. SDF keeps gravity in its worlds and has no rotor inertia.
 
 A closed loop is a joint more, on a link that hangs on another joint already. Its two frames meet where the links stand in the file, so
-a closed robot is written in the closed position that its description starts from, and joints count from there.
+a closed robot is written anew in the closed position that its description starts from, and joints count from there.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import InputError
-from dynid.files import write_text
-from dynid.io.robots.description import TENSOR
+from dynid.errors import InputError, UnknownNameError
+from dynid.files import write_bytes, write_text
+from dynid.io.robots.description import TENSOR, Description
+from dynid.io.robots.sdf_read import link_phi, sdf_model
 from dynid.io.robots.simulator_joint import (
     FRICTION,
     WrittenModel,
@@ -29,10 +32,11 @@ from dynid.io.robots.simulator_joint import (
     number,
     refuse_inconsistent,
     refuse_moments_without_mass,
+    source_to_patch,
     untied,
     vector,
 )
-from dynid.io.robots.xml import escape, quoteattr
+from dynid.io.robots.xml import ElementSpan, XmlText, add_element, xml_document, xml_lines
 from dynid.model.inertia import mass_com_inertia
 from dynid.model.joint import axis_point, pitch
 from dynid.model.links import links_taken_apart, own_inertials
@@ -40,20 +44,32 @@ from dynid.model.loops import COMPONENTS, Loop
 from dynid.model.poses import rpy_from_rotation
 from dynid.model.robot import Robot
 
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
 _UNLIMITED = 1e16
 """What SDF itself takes for no limit."""
 
 
 def write_sdf(
-    robot: Robot, path: str | os.PathLike[str], allow_inconsistent: bool = False, described: Robot | None = None
+    robot: Robot,
+    path: str | os.PathLike[str],
+    allow_inconsistent: bool = False,
+    described: Robot | None = None,
+    source: str | os.PathLike[str] | None = None,
 ) -> WrittenModel:
-    """Write the robot with its present parameters as one SDF model; links have no shapes.
+    """Write the robot with its present parameters as one SDF model.
+
+    A robot that came from an SDF file is written as that file with inertials and joint friction replaced and everything else as it
+    was. Other robots are written anew, without shapes.
 
     Args:
         robot: with the parameters to write.
         path: file to write.
         allow_inconsistent: write links that no physical body can be, instead of refusing.
-        described: the same robot with the parameters of its description, for bodies that must be taken apart.
+        described: the same robot with the parameters of its description, for bodies that must be taken apart in a file
+            written anew.
+        source: an SDF file of the robot, where it did not come from one.
 
     Returns:
         the file, and notes on what SDF cannot hold.
@@ -63,26 +79,75 @@ def write_sdf(
         >>> dynid.write_sdf(dynid.demo_robot(), "arm.sdf").format
         'sdf'
     """
+    notes = refuse_inconsistent(robot, allow_inconsistent)
+    notes.extend(left_out(robot, "SDF", FRICTION, gravity=False))
+    notes.append(f"SDF keeps gravity in its worlds; this robot's is {vector(robot.gravity)} m/s^2")
+    description = source_to_patch(robot, source, "sdf", "its shapes", notes)
+    if description is not None:
+        return WrittenModel(write_bytes(path, _patched(robot, description, notes)), "sdf", True, tuple(notes))
     if robot.loops.ties:
         raise InputError(
             f"joints of robot '{robot.name}' follow others ({', '.join(tie.name for tie in robot.loops.ties)}), which is not written to "
             "SDF; export it as mjcf, urdf or json"
         )
-    for loop in robot.loops.framed:
-        closing_joint(loop)  # refused where SDF has no such joint
-    notes = refuse_inconsistent(robot, allow_inconsistent)
-    notes.extend(left_out(robot, "SDF", FRICTION, gravity=False))
     notes.extend(untied(robot))
-    notes.append(f"SDF keeps gravity in its worlds; this robot's is {vector(robot.gravity)} m/s^2")
     if robot.loops:
         shift = closed_position(robot)
         moved = [f"{joint.name} from {x:.6g}" for joint, x in zip(robot.joints, shift, strict=True) if x != 0.0]
         if moved:
             notes.append(f"joints count from the closed position that the links are written in: {', '.join(moved)}")
         robot = counted_from(robot, shift)
-    return WrittenModel(write_text(path, _text(robot, notes, described)), "sdf", False, tuple(notes))
+    return WrittenModel(write_text(path, _new_sdf(robot, notes, described)), "sdf", False, tuple(notes))
 
 
+# The robot's own file -----------------------------------------------------------------------------
+def _patched(robot: Robot, description: Description, notes: list[str]) -> bytes:
+    """The source with the numbers of its inertials and of friction replaced; what is unchanged keeps every byte."""
+    where, text = description.where, XmlText(description.content, description.where)
+    present = {
+        link.get("name", ""): link_phi(link, f"link '{link.get('name')}' in {where}")
+        for link in sdf_model(description).findall("link")
+    }
+    model = next(child for outer in (text.root, *text.root.children) for child in outer.children if child.tag == "model")
+    links, joints = (model.named(tag) for tag in ("link", "joint"))
+    for wanted in links_taken_apart(robot, notes, present):
+        if wanted.link not in links:
+            raise UnknownNameError("link", wanted.link, links, where)
+        refuse_moments_without_mass(wanted.link, wanted.phi, "SDF")
+        if not wanted.is_like(present[wanted.link]):
+            _patch_inertial(text, links[wanted.link], wanted.phi)
+    for i, joint in enumerate(robot.joints):
+        if joint.kind == "floating":
+            continue
+        if joint.name not in joints:
+            raise UnknownNameError("joint", joint.name, joints, where)
+        axis = joints[joint.name].child("axis")
+        assert axis is not None  # a joint that moves has one, or was not read
+        values = joint_dynamics(robot, i, notes, FRICTION)
+        stated = axis.child("dynamics")
+        if stated is not None:
+            text.put_texts(stated, {name: number(x) for name, x in values.items() if x != 0.0 or stated.child(name)})
+        elif any(values.values()):
+            text.insert_child(axis, xml_lines(_element("dynamics", values.items()), text.indent_step), at_end=True)
+    return text.edited()
+
+
+def _patch_inertial(text: XmlText, link: ElementSpan, phi: Array) -> None:
+    wanted, stated = _inertial(phi), link.child("inertial")
+    tensor = None if stated is None else stated.child("inertia")
+    if stated is None or tensor is None:
+        if stated is not None:
+            text.remove(stated)
+        text.insert_child(link, xml_lines(wanted, text.indent_step))
+        return
+    pose = stated.child("pose")
+    if pose is not None:  # another form of rotation would mean other numbers
+        text.set_attributes(pose, {}, drop=("degrees", "rotation_format"))
+    for element, into in ((wanted, stated), (wanted[-1], tensor)):
+        text.put_texts(into, {child.tag: child.text or "" for child in element if not len(child)})
+
+
+# A new file ---------------------------------------------------------------------------------------
 def counted_from(robot: Robot, position: Array) -> Robot:
     """The same robot whose joints are at zero where they were at ``position``."""
     joints = tuple(
@@ -108,50 +173,44 @@ def closing_joint(loop: Loop) -> tuple[str, Array]:
     )
 
 
-def _text(robot: Robot, notes: list[str], described: Robot | None) -> str:
+def _new_sdf(robot: Robot, notes: list[str], described: Robot | None) -> str:
+    from xml.etree.ElementTree import Element
+
     apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
     called = _link_names(robot, notes)
     # a thread pitch in metres per turn came with version 1.10
     version = "1.10" if any(pitch(joint) != 0.0 for joint in robot.joints) else "1.8"
-    lines = ['<?xml version="1.0"?>', f'<sdf version="{version}">', f"  <model name={quoteattr(robot.name)}>"]
+    root = Element("sdf", version=version)
+    model = add_element(root, "model", name=robot.name)
+    above = {-1: "world"} | {i: called[link] for i, link in enumerate(robot.links)}
     taken = {*robot.joint_names, *called.values()}
     for i, joint in enumerate(robot.joints):
-        parent = called[robot.links[joint.parent]] if joint.parent >= 0 else ""
-        lines += _link_lines(called[robot.links[i]], parent, joint.placement, apart[robot.links[i]], notes)
+        _add_link(model, above[i], above[joint.parent], joint.placement, apart[robot.links[i]], notes)
         if joint.kind == "floating":
             notes.append(f"floating joint '{joint.name}' is not written: nothing holds the model to the world")
         else:
-            lines += _joint_lines(robot, i, parent or "world", called[robot.links[i]], notes)
+            _add_moving_joint(model, robot, i, above, notes)
     for link in robot.merged:
-        parent = called[robot.links[link.body]] if link.body >= 0 else ""
+        parent = above[link.body]
         if not apart[link.name].any():  # SDF has no links without mass, but frames
-            attached = f" attached_to={quoteattr(parent)}" if parent else ""
-            lines += [
-                f"    <frame name={quoteattr(called[link.name])}{attached}>",
-                f"      <pose>{_pose(link.placement)}</pose>",
-                "    </frame>",
-            ]
+            attached = {"attached_to": parent} if link.body >= 0 else {}
+            frame = add_element(model, "frame", name=called[link.name], **attached)
+            add_element(frame, "pose", _pose(link.placement))
             continue
-        lines += _link_lines(called[link.name], parent, link.placement, apart[link.name], notes)
+        _add_link(model, called[link.name], parent, link.placement, apart[link.name], notes)
         name = f"{link.name}_fixed"
         while name in taken:
             name += "_"
         taken.add(name)
-        lines += [
-            f'    <joint name={quoteattr(name)} type="fixed">',
-            *_ends(parent or "world", called[link.name]),
-            "    </joint>",
-        ]
+        _add_joint(model, name, "fixed", parent, called[link.name])
     for loop in robot.loops.framed:  # after the joints of the tree: the first joint of a link carries it
         kind, axis = closing_joint(loop)
         first, second = (loop.first, loop.second) if loop.second.body >= 0 else (loop.second, loop.first)
-        parent = "world" if first.body < 0 else called[robot.links[first.body]]
-        lines += [f'    <joint name={quoteattr(loop.name)} type="{kind}">', *_ends(parent, called[robot.links[second.body]])]
-        lines.append(f"      <pose>{_pose(second.placement)}</pose>")
+        made = _add_joint(model, loop.name, kind, above[first.body], above[second.body])
+        add_element(made, "pose", _pose(second.placement))
         if axis.any():
-            lines += ["      <axis>", f"        <xyz>{vector(axis)}</xyz>", "      </axis>"]
-        lines.append("    </joint>")
-    return "\n".join([*lines, "  </model>", "</sdf>", ""])
+            add_element(add_element(made, "axis"), "xyz", vector(axis))
+    return xml_document(root)
 
 
 def _link_names(robot: Robot, notes: list[str]) -> dict[str, str]:
@@ -170,60 +229,62 @@ def _link_names(robot: Robot, notes: list[str]) -> dict[str, str]:
     return called
 
 
-def _link_lines(name: str, parent: str, placement: Array, phi: Array, notes: list[str]) -> list[str]:
-    relative = f" relative_to={quoteattr(parent)}" if parent else ""
-    lines = [f"    <link name={quoteattr(name)}>", f"      <pose{relative}>{_pose(placement)}</pose>"]
+def _add_link(model: Element, name: str, parent: str, placement: Array, phi: Array, notes: list[str]) -> None:
     refuse_moments_without_mass(name, phi, "SDF")
-    mass, com, tensor = mass_com_inertia(phi)
     if not phi.any():
         # without an inertial SDF would give the link 1 kg
         notes.append(f"link '{name}' has no mass; Gazebo may refuse that")
-    lines += [
-        "      <inertial>",
-        f"        <pose>{vector(com)} 0 0 0</pose>",
-        f"        <mass>{number(float(mass))}</mass>",
-        "        <inertia>",
-        *(f"          <{tag}>{number(float(tensor[row, column]))}</{tag}>" for tag, row, column in TENSOR),
-        "        </inertia>",
-        "      </inertial>",
-        "    </link>",
-    ]
-    return lines
+    link = add_element(model, "link", name=name)
+    add_element(link, "pose", _pose(placement), **({} if parent == "world" else {"relative_to": parent}))
+    link.append(_inertial(phi))
 
 
-def _joint_lines(robot: Robot, i: int, parent: str, child: str, notes: list[str]) -> list[str]:
-    joint = robot.joints[i]
-    advance = pitch(joint)
-    kind = "screw" if advance != 0.0 else joint.kind
-    axis = joint.screw[:3] if kind == "prismatic" else joint.screw[3:]
-    lines = [f'    <joint name={quoteattr(joint.name)} type="{kind}">', *_ends(parent, child)]
-    point = axis_point(joint)
+def _inertial(phi: Array) -> Element:
+    """``<inertial>`` with the tensor along the axes of the link, which comes last."""
+    from xml.etree.ElementTree import Element
+
+    mass, com, tensor = mass_com_inertia(phi)
+    made = Element("inertial")
+    add_element(made, "pose", f"{vector(com)} 0 0 0")
+    add_element(made, "mass", number(float(mass)))
+    made.append(_element("inertia", ((tag, float(tensor[row, column])) for tag, row, column in TENSOR)))
+    return made
+
+
+def _element(tag: str, values: Iterable[tuple[str, float]]) -> Element:
+    """An element with one number in each of its children."""
+    from xml.etree.ElementTree import Element
+
+    made = Element(tag)
+    for name, value in values:
+        add_element(made, name, number(value))
+    return made
+
+
+def _add_joint(model: Element, name: str, kind: str, parent: str, child: str) -> Element:
+    made = add_element(model, "joint", name=name, type=kind)
+    add_element(made, "parent", parent)
+    add_element(made, "child", child)
+    return made
+
+
+def _add_moving_joint(model: Element, robot: Robot, i: int, above: Mapping[int, str], notes: list[str]) -> None:
+    joint, advance = robot.joints[i], pitch(robot.joints[i])
+    kind, point = "screw" if advance != 0.0 else joint.kind, axis_point(joint)
+    made = _add_joint(model, joint.name, kind, above[joint.parent], above[i])
     if point.any():
-        lines.append(f"      <pose>{vector(point)} 0 0 0</pose>")
+        add_element(made, "pose", f"{vector(point)} 0 0 0")
     if kind == "screw":
-        lines.append(f"      <screw_thread_pitch>{number(2.0 * math.pi * advance)}</screw_thread_pitch>")
-    lines += ["      <axis>", f"        <xyz>{vector(axis)}</xyz>", "        <limit>"]
-    unbounded = kind == "continuous"
-    for tag, value, none in (
-        ("lower", -math.inf if unbounded else joint.q_min, -_UNLIMITED),
-        ("upper", math.inf if unbounded else joint.q_max, _UNLIMITED),
-        ("effort", joint.tau_max, -1.0),
-        ("velocity", joint.dq_max, -1.0),
-    ):
-        lines.append(f"          <{tag}>{number(value if math.isfinite(value) else none)}</{tag}>")
-    lines.append("        </limit>")
+        add_element(made, "screw_thread_pitch", number(2.0 * math.pi * advance))
+    axis = add_element(made, "axis")
+    add_element(axis, "xyz", vector(joint.screw[:3] if kind == "prismatic" else joint.screw[3:]))
+    low, high = (-math.inf, math.inf) if kind == "continuous" else (joint.q_min, joint.q_max)
+    limits = {"lower": (low, -_UNLIMITED), "upper": (high, _UNLIMITED)}
+    limits |= {"effort": (joint.tau_max, -1.0), "velocity": (joint.dq_max, -1.0)}
+    axis.append(_element("limit", ((tag, x if math.isfinite(x) else none) for tag, (x, none) in limits.items())))
     friction = joint_dynamics(robot, i, notes, FRICTION)
     if any(friction.values()):
-        lines += [
-            "        <dynamics>",
-            *(f"          <{name}>{number(value)}</{name}>" for name, value in friction.items()),
-            "        </dynamics>",
-        ]
-    return [*lines, "      </axis>", "    </joint>"]
-
-
-def _ends(parent: str, child: str) -> list[str]:
-    return [f"      <parent>{escape(parent)}</parent>", f"      <child>{escape(child)}</child>"]
+        axis.append(_element("dynamics", friction.items()))
 
 
 def _pose(placement: Array) -> str:

@@ -12,10 +12,12 @@ so a robot described by other frames (standard DH, MJCF) is written with shifted
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,13 +41,16 @@ from dynid.io.robots.simulator_joint import (
 )
 from dynid.io.robots.urdf_read import link_phi
 from dynid.io.robots.xacro import expand_xacro, uses_xacro
-from dynid.io.robots.xml import ElementSpan, XmlText, parse_xml, quoteattr, read_numbers
+from dynid.io.robots.xml import ElementSpan, XmlText, add_element, parse_xml, read_numbers, xml_document, xml_lines
 from dynid.model.effects.effect import PLACES
 from dynid.model.inertia import change_of_frame, mass_com_inertia
 from dynid.model.joint import Joint, axis_point, pitch
 from dynid.model.links import links_taken_apart, own_inertials
 from dynid.model.poses import inverse_pose, make_pose, rpy_from_rotation
 from dynid.model.robot import Robot
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 
 def write_urdf(
@@ -111,8 +116,7 @@ def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> byte
         link.get("name", ""): link_phi(link, f"link '{link.get('name')}' in {where}") for link in root.findall("link")
     }
     text = XmlText(content, where)
-    links = {span.attributes["name"]: span for span in text.root.children if span.tag == "link"}
-    joints = {span.attributes["name"]: span for span in text.root.children if span.tag == "joint"}
+    links, joints = (text.root.named(tag) for tag in ("link", "joint"))
     for wanted in links_taken_apart(robot, notes, present):
         if wanted.link not in links:
             raise UnknownNameError("link", wanted.link, links, where)
@@ -136,37 +140,29 @@ def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> byte
 
 def _patch_inertial(text: XmlText, link: ElementSpan, phi: Array) -> None:
     inertial = link.child("inertial")
-    if inertial is None:
-        if phi.any():
-            text.insert_child(link, inertial_lines(phi, text.indent_step))
+    if inertial is None or not phi.any():
+        if inertial is not None:
+            text.remove(inertial)
+        elif phi.any():
+            text.insert_child(link, xml_lines(_inertial(phi), text.indent_step))
         return
-    if not phi.any():
-        text.remove(inertial)
-        return
-    mass, com, tensor = mass_com_inertia(phi)
-    origin = inertial.child("origin")
-    pose = {"xyz": vector(com), "rpy": "0 0 0"}
-    if origin is None:
-        text.insert_child(inertial, [f'<origin xyz="{pose["xyz"]}" rpy="{pose["rpy"]}"/>'])
-    else:
-        text.set_attributes(origin, pose)
-    text.set_attributes(_required(inertial, "mass", text), {"value": number(float(mass))})
-    text.set_attributes(_required(inertial, "inertia", text), {name: number(float(tensor[i, j])) for name, i, j in TENSOR})
+    for wanted in _inertial(phi):
+        stated = inertial.child(wanted.tag)
+        if stated is not None:
+            text.set_attributes(stated, wanted.attrib)
+        else:
+            text.insert_child(inertial, xml_lines(wanted))
 
 
-def _required(element: ElementSpan, tag: str, text: XmlText) -> ElementSpan:
-    child = element.child(tag)
-    if child is None:
-        raise InputError(f"an <{element.tag}> in {text.where} has no <{tag}>")
-    return child
-
-
+# A new file ---------------------------------------------------------------------------------------
 UNBOUNDED = 1e9
 """What stands for no position limit where URDF demands one."""
 
 
 def new_urdf(robot: Robot, notes: list[str], described: Robot | None) -> str:
     """A URDF of the tree: one link per body, fixed joints for the links merged into them, no shapes."""
+    from xml.etree.ElementTree import Element
+
     for joint in robot.joints:
         if pitch(joint) != 0.0:
             raise InputError(f"joint '{joint.name}' is a screw that advances {pitch(joint):g} m/rad; URDF has no such joint")
@@ -175,108 +171,91 @@ def new_urdf(robot: Robot, notes: list[str], described: Robot | None) -> str:
     if any(pose[:3, 3].any() for pose in shift):
         notes.append("link frames were shifted onto their joint axes, as URDF wants them")
     apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
-    root, grounded = _root_link(robot)
-    lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(robot.name)}>"]
-    if grounded is not None:
-        lines.extend(_link_lines(root, apart[root]))
-    elif not robot.floating:
-        lines.append(f"  <link name={quoteattr(root)}/>")
+    ground, grounded = _root_link(robot)
+    # the link of a body, or of the ground, and what brings a pose in the body into the frame of that link
+    above = {-1: (ground, np.eye(4))} | {i: (robot.links[i], inverse_pose(pose)) for i, pose in enumerate(shift)}
+    root = Element("robot", name=robot.name)
+    if not robot.floating:
+        _add_link(root, ground, apart[ground] if grounded else np.zeros(10))
     for i, joint in enumerate(robot.joints):
-        in_link = inverse_pose(shift[i])
-        lines.extend(_link_lines(robot.links[i], change_of_frame(in_link[:3, :3], in_link[:3, 3]) @ apart[robot.links[i]]))
+        link, into = above[i]
+        _add_link(root, link, change_of_frame(into[:3, :3], into[:3, 3]) @ apart[link])
         if joint.kind == "floating":
             notes.append(f"floating joint '{joint.name}' is not written: load the file with a floating base")
             if not np.array_equal(joint.placement, np.eye(4)):
                 xyz, rpy = joint.placement[:3, 3], rpy_from_rotation(joint.placement[:3, :3])
                 notes.append(f"the base is measured from xyz {vector(xyz)}, rpy {vector(rpy)}: URDF cannot say so")
             continue
-        above, parent = _frame_above(robot, shift, joint.parent, root)
-        origin = above @ joint.placement @ shift[i]
-        lines.extend(_joint_lines(robot, i, parent, origin, notes))
-    for link in robot.merged:
-        if link.name != grounded:
-            above, parent = _frame_above(robot, shift, link.body, root)
-            lines.extend(_link_lines(link.name, apart[link.name]))
-            name = _unused((f"{link.name}_fixed", f"{link.name}_mount"), set(robot.joint_names))
-            lines.append(f'  <joint name={quoteattr(name)} type="fixed">')
-            lines.extend(_ends_and_origin(parent, link.name, above @ link.placement))
-            lines.append("  </joint>")
-    return "\n".join([*lines, "</robot>", ""])
+        kind = _kind(joint, notes)
+        made = _add_joint(root, joint.name, kind, above[joint.parent], link, joint.placement @ shift[i])
+        add_element(made, "axis", xyz=vector(joint.screw[:3] if kind == "prismatic" else joint.screw[3:]))
+        if kind != "continuous" or math.isfinite(joint.tau_max) or math.isfinite(joint.dq_max):
+            add_element(made, "limit", **_limits(joint, kind, notes))
+        friction = joint_dynamics(robot, i, notes, FRICTION)
+        if any(friction.values()):
+            add_element(made, "dynamics", **{name: number(value) for name, value in friction.items()})
+    for merged in robot.merged:
+        if not (grounded and merged.name == ground):
+            _add_link(root, merged.name, apart[merged.name])
+            name = _unused((f"{merged.name}_fixed", f"{merged.name}_mount"), robot.joint_names)
+            _add_joint(root, name, "fixed", above[merged.body], merged.name, merged.placement)
+    return xml_document(root)
 
 
-def _frame_above(robot: Robot, shift: Sequence[Array], body: int, root: str) -> tuple[Array, str]:
-    """What brings a pose in a body, or on the ground, into the URDF frame of its link, and the name of that link."""
-    return (inverse_pose(shift[body]), robot.links[body]) if body >= 0 else (np.eye(4), root)
-
-
-def _root_link(robot: Robot) -> tuple[str, str | None]:
-    """Name of the outermost link, and the same again where it is a link that the robot has fixed to the ground."""
+def _root_link(robot: Robot) -> tuple[str, bool]:
+    """Name of the outermost link, and whether it is one that the robot has fixed to the ground."""
     if robot.floating:
-        return robot.links[0], None
+        return robot.links[0], False
     for link in robot.merged:
         if link.body < 0 and np.array_equal(link.placement, np.eye(4)):
-            return link.name, link.name
-    taken = {*robot.links, *(link.name for link in robot.merged)}
-    return _unused(("base_link", "world", "base"), taken), None
+            return link.name, True
+    return _unused(("base_link", "world", "base"), (*robot.links, *(link.name for link in robot.merged))), False
 
 
-def _unused(candidates: Sequence[str], taken: set[str]) -> str:
-    for name in candidates:
-        if name not in taken:
-            return name
-    number = 1
-    while f"{candidates[0]}{number}" in taken:
-        number += 1
-    return f"{candidates[0]}{number}"
+def _unused(candidates: Sequence[str], taken: Collection[str]) -> str:
+    more = (f"{candidates[0]}{number}" for number in itertools.count(1))
+    return next(name for name in itertools.chain(candidates, more) if name not in taken)
 
 
-def _link_lines(name: str, phi: Array) -> list[str]:
-    if not phi.any():
-        return [f"  <link name={quoteattr(name)}/>"]
-    return [
-        f"  <link name={quoteattr(name)}>",
-        *(f"    {line}" for line in inertial_lines(phi)),
-        "  </link>",
-    ]
+def _add_link(root: Element, name: str, phi: Array) -> None:
+    link = add_element(root, "link", name=name)
+    if phi.any():
+        link.append(_inertial(phi))
 
 
-def inertial_lines(phi: Array, step: str = "  ") -> list[str]:
-    """``<inertial>`` with the tensor along the axes of the link; ``step`` is one level of indentation."""
+def _inertial(phi: Array) -> Element:
+    """``<inertial>`` with the tensor along the axes of the link."""
+    from xml.etree.ElementTree import Element
+
     mass, com, tensor = mass_com_inertia(phi)
-    moments = " ".join(f'{name}="{number(float(tensor[i, j]))}"' for name, i, j in TENSOR)
-    return [
-        "<inertial>",
-        f'{step}<origin xyz="{vector(com)}" rpy="0 0 0"/>',
-        f'{step}<mass value="{number(float(mass))}"/>',
-        f"{step}<inertia {moments}/>",
-        "</inertial>",
-    ]
+    made = Element("inertial")
+    add_element(made, "origin", xyz=vector(com), rpy="0 0 0")
+    add_element(made, "mass", value=number(float(mass)))
+    add_element(made, "inertia", **{name: number(float(tensor[i, j])) for name, i, j in TENSOR})
+    return made
 
 
-def _joint_lines(robot: Robot, i: int, parent: str, origin: Array, notes: list[str]) -> list[str]:
-    joint = robot.joints[i]
-    kind: str = joint.kind
+def _add_joint(root: Element, name: str, kind: str, above: tuple[str, Array], child: str, placement: Array) -> Element:
+    """A joint between two links; ``placement`` is the child's in the body above."""
+    parent, into = above
+    pose, made = into @ placement, add_element(root, "joint", name=name, type=kind)
+    add_element(made, "parent", link=parent)
+    add_element(made, "child", link=child)
+    add_element(made, "origin", xyz=vector(pose[:3, 3]), rpy=vector(rpy_from_rotation(pose[:3, :3])))
+    return made
+
+
+def _kind(joint: Joint, notes: list[str]) -> str:
     bounded = math.isfinite(joint.q_min) and math.isfinite(joint.q_max)
-    if kind == "revolute" and not bounded:
-        kind = "continuous"
+    if joint.kind == "revolute" and not bounded:
         notes.append(f"joint '{joint.name}' has no position limits and is written as continuous")
-    axis = joint.screw[:3] if kind == "prismatic" else joint.screw[3:]
-    lines = [f'  <joint name={quoteattr(joint.name)} type="{kind}">']
-    lines.extend(_ends_and_origin(parent, robot.links[i], origin))
-    lines.append(f'    <axis xyz="{vector(axis)}"/>')
-    if kind != "continuous" or math.isfinite(joint.tau_max) or math.isfinite(joint.dq_max):
-        limits = _limits(joint, kind, notes)
-        if kind == "prismatic" and not bounded:
-            notes.append(f"joint '{joint.name}' has no position limits; URDF demands some, written as {UNBOUNDED:g}")
-        lines.append("    <limit " + " ".join(f'{name}="{number(value)}"' for name, value in limits.items()) + "/>")
-    friction = joint_dynamics(robot, i, notes, FRICTION)
-    if any(friction.values()):
-        attributes = " ".join(f'{name}="{number(value)}"' for name, value in friction.items())
-        lines.append(f"    <dynamics {attributes}/>")
-    return [*lines, "  </joint>"]
+        return "continuous"
+    if joint.kind == "prismatic" and not bounded:
+        notes.append(f"joint '{joint.name}' has no position limits; URDF demands some, written as {UNBOUNDED:g}")
+    return joint.kind
 
 
-def _limits(joint: Joint, kind: str, notes: list[str]) -> dict[str, float]:
+def _limits(joint: Joint, kind: str, notes: list[str]) -> dict[str, str]:
     """Attributes of ``<limit>``; URDF demands effort and velocity even where they are not known."""
     limits: dict[str, float] = {}
     if kind != "continuous":
@@ -285,12 +264,4 @@ def _limits(joint: Joint, kind: str, notes: list[str]) -> dict[str, float]:
         limits[name] = value if math.isfinite(value) else 0.0
         if not math.isfinite(value):
             notes.append(f"joint '{joint.name}' has no {name} limit; URDF demands one, written as 0 (unknown)")
-    return limits
-
-
-def _ends_and_origin(parent: str, child: str, pose: Array) -> list[str]:
-    return [
-        f"    <parent link={quoteattr(parent)}/>",
-        f"    <child link={quoteattr(child)}/>",
-        f'    <origin xyz="{vector(pose[:3, 3])}" rpy="{vector(rpy_from_rotation(pose[:3, :3]))}"/>',
-    ]
+    return {name: number(value) for name, value in limits.items()}

@@ -63,6 +63,35 @@ def serialize_xml(root: Element) -> str:
     return tostring(root, encoding="unicode")
 
 
+def add_element(parent: Element, tag: str, text: str | None = None, **attributes: str) -> Element:
+    """A new child, with text in it where some is given."""
+    from xml.etree.ElementTree import SubElement
+
+    made = SubElement(parent, tag, attributes)
+    made.text = text
+    return made
+
+
+def xml_lines(element: Element, step: str = "  ") -> list[str]:
+    """An element as lines of text, each level indented by ``step``."""
+    from xml.etree.ElementTree import indent
+
+    indent(element, step)
+    return [re.sub(" />$", "/>", line) for line in serialize_xml(element).splitlines()]
+
+
+def xml_tag(tag: str, attributes: Mapping[str, str]) -> str:
+    """An element without content, in one line."""
+    from xml.etree.ElementTree import Element
+
+    return xml_lines(Element(tag, dict(attributes)))[0]
+
+
+def xml_document(root: Element) -> str:
+    """A whole file."""
+    return "\n".join(['<?xml version="1.0"?>', *xml_lines(root), ""])
+
+
 def read_numbers(text: str) -> list[float]:
     """Numbers separated by spaces; none where a part is no number."""
     try:
@@ -111,24 +140,11 @@ def named_elements(parent: Element, tag: str, where: str) -> dict[str, Element]:
     return found
 
 
-_WHITE = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
-
-
 def escape(text: str, others: Mapping[str, str] = {}) -> str:
     """The text with ``&``, ``<``, ``>`` and others replaced."""
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), *others.items()):
         text = text.replace(character, entity)
     return text
-
-
-def quoteattr(text: str) -> str:
-    """The text as the value of an attribute, in quotes."""
-    escaped = escape(text, _WHITE)
-    if '"' not in escaped:
-        return f'"{escaped}"'
-    if "'" not in escaped:
-        return f"'{escaped}'"
-    return '"' + escaped.replace('"', "&quot;") + '"'
 
 
 _ATTRIBUTE = re.compile(rb"""([^\s=/>"']+)(\s*=\s*)("[^"]*"|'[^']*')""")
@@ -149,6 +165,10 @@ class ElementSpan:
     def child(self, tag: str) -> ElementSpan | None:
         """The first child of that name."""
         return next((child for child in self.children if child.tag == tag), None)
+
+    def named(self, tag: str) -> dict[str, ElementSpan]:
+        """The children of one tag by their names."""
+        return {child.attributes.get("name", ""): child for child in self.children if child.tag == tag}
 
 
 class XmlText:
@@ -187,6 +207,19 @@ class XmlText:
         if missing:
             added = "".join(f' {name}="{escape(value, {chr(34): "&quot;"})}"' for name, value in missing.items())
             self._edits.append((last, last, added.encode()))
+
+    def put_texts(self, element: ElementSpan, texts: Mapping[str, str]) -> None:
+        """Give children of an element, by their tags, other texts where these are other numbers; those it lacks are added."""
+        for tag, text in texts.items():
+            child = element.child(tag)
+            if child is None:
+                self.insert_child(element, [f"<{tag}>{escape(text)}</{tag}>"], at_end=True)
+                continue
+            last = child.end if child.self_closing else self._content.rindex(b"</", child.tag_end, child.end)
+            if read_numbers(self._content[child.tag_end : last].decode()) != read_numbers(text):
+                written = f">{escape(text)}</{tag}>" if child.self_closing else escape(text)
+                first = self._content.rindex(b"/", child.start, child.tag_end) if child.self_closing else child.tag_end
+                self._edits.append((first, last, written.encode()))
 
     def insert_child(self, element: ElementSpan, lines: Sequence[str], *, at_end: bool = False) -> None:
         """Put lines of XML into an element, first or last among its children, laid out as its neighbours are."""
