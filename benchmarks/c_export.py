@@ -21,8 +21,8 @@ from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import random_states_within_limits
 from dynid.dynamics.joint_effects import rotor_matrix
 from dynid.dynamics.pinocchio_model import to_pinocchio_position
-from dynid.io.code.c import compile_c, write_c
 from dynid.io.code.equations import SymbolicRobot
+from dynid.io.code.languages import compile_library, write_c
 from dynid.io.demo import demo_robot
 from dynid.io.robots.proof import largest_gap
 from dynid.io.robots.read import read_robot
@@ -155,7 +155,7 @@ def nanoseconds(folder: Path, name: str, motion: tuple[Array, Array, Array], rep
     q, v, a = motion
     driver = folder / f"{name}_driver.c"
     driver.write_text(DRIVER.format(name=name, nq=q.shape[1], nv=v.shape[1]))
-    library = compile_c(driver, folder, OPTIONS)
+    library = ctypes.CDLL(str(compile_library(driver, folder, OPTIONS)))
     pointer = ctypes.POINTER(ctypes.c_double)
     library.run.argtypes = [ctypes.c_long, *[pointer] * 4]
     tau = np.empty_like(v)

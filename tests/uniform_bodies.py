@@ -114,3 +114,7 @@ def realisable_in_box(phi: ArrayLike, lo: ArrayLike, hi: ArrayLike, boundary: fl
     rows = box_functionals(lo, hi)
     inside = _not_negative(rows, np.asarray(phi, dtype=np.float64)[..., None, :], boundary).all(axis=-1)
     return _verdict(np.asarray(inside & is_consistent(phi, "full", boundary=boundary)))
+
+
+LOAD = phi_of_cuboid(2.0, [0.06, 0.05, 0.08], [0.02, -0.03, 0.12], np.eye(3))
+"""A load of 2 kg."""

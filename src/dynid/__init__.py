@@ -117,7 +117,7 @@ if TYPE_CHECKING:  # what type checkers and editors see: the names below; writte
     from dynid.excitation.excitation_result import Excitation as Excitation
     from dynid.excitation.limits import limits_of as limits_of
     from dynid.excitation.motion_files import read_trajectory as read_trajectory, write_motion as write_motion
-    from dynid.io.code.c import write_c as write_c
+    from dynid.io.code.languages import write_c as write_c
     from dynid.io.robots.mjcf_write import write_mjcf as write_mjcf
     from dynid.io.robots.sdf_write import write_sdf as write_sdf
     from dynid.io.robots.urdf_write import write_urdf as write_urdf
@@ -218,7 +218,7 @@ _MODULES = {
     "dynid.excitation.excitation_result": ("Excitation",),
     "dynid.excitation.limits": ("limits_of",),
     "dynid.excitation.motion_files": ("read_trajectory", "write_motion"),
-    "dynid.io.code.c": ("write_c",),
+    "dynid.io.code.languages": ("write_c",),
     "dynid.io.robots.mjcf_write": ("write_mjcf",),
     "dynid.io.robots.sdf_write": ("write_sdf",),
     "dynid.io.robots.urdf_write": ("write_urdf",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynid.io.code.expressions import Graph, straight_line
+from dynid.io.code.expressions import Dialect, Graph, straight_line
 
 
 def test_expressions_fold_and_are_shared():
@@ -25,9 +25,9 @@ def test_expressions_fold_and_are_shared():
     assert (one != 1.0).value == 0.0
     assert (zero | one).value == 1.0
     twice = x * y + x * y * x
-    assert straight_line({"out": twice}) == ["const double t0 = x * y;", "out = t0 + x * t0;"]
+    assert straight_line({"out": twice}, Dialect()) == ["const double t0 = x * y;", "out = t0 + x * t0;"]
     difference = x - (y - (x + one))
-    assert straight_line({"out": difference}) == ["out = x - (y - (1.0 + x));"]
+    assert straight_line({"out": difference}, Dialect()) == ["out = x - (y - (1.0 + x));"]
 
 
 def test_operators_are_those_of_numbers():
@@ -36,13 +36,15 @@ def test_operators_are_those_of_numbers():
     assert 2.0 * x + 1.0 is 1.0 + x * g.constant(2.0)
     assert x**2 is x * x
     assert (g.constant(3.0) - 1.0) / 4.0 is g.constant(0.5)
-    assert straight_line({"out": abs(x) ** 0.5}) == ["out = pow(fabs(x), 0.5);"]
-    assert straight_line({"out": 2.0**x}) == ["out = pow(2.0, x);"]
-    assert straight_line({"out": 1.0 / x}) == ["out = 1.0 / x;"]
+    assert straight_line({"out": abs(x) ** 0.5}, Dialect()) == ["out = pow(fabs(x), 0.5);"]
+    assert straight_line({"out": 2.0**x}, Dialect()) == ["out = pow(2.0, x);"]
+    assert straight_line({"out": 1.0 / x}, Dialect()) == ["out = 1.0 / x;"]
 
 
 def test_an_arm_that_is_known_not_to_be_chosen_is_not_made():
     m = Graph()
     x = m.input("x")
     assert m.where(m.constant(1.0) > 0.0, x, lambda: pytest.fail("made")) is x
-    assert straight_line({"out": m.where((x > 0.0) & (x <= 1.0), x, 0.0)}) == ["out = (0.0 < x && x <= 1.0) ? x : 0.0;"]
+    assert straight_line({"out": m.where((x > 0.0) & (x <= 1.0), x, 0.0)}, Dialect()) == [
+        "out = (0.0 < x && x <= 1.0) ? x : 0.0;"
+    ]

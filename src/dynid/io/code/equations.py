@@ -69,8 +69,8 @@ class SymbolicRobot:
         return _objects([self.graph.constant(float(value)) for value in np.ravel(values)]).reshape(np.shape(values))
 
     def inputs(self, letter: str, n: int) -> Vector:
-        """``n`` variables that the code is given in one array."""
-        return _objects([self.graph.input(f"{letter}[{k}]") for k in range(n)])
+        """``n`` variables ``q0 q1 ..``, the entries of one array that the code is given."""
+        return _objects([self.graph.input(f"{letter}{k}") for k in range(n)])
 
     def motion(self) -> tuple[Vector, Vector, Vector]:
         """Position, velocity and acceleration, as variables of the code."""

@@ -74,6 +74,8 @@ class Dialect:
         sign: of ``{0}``.
         select: ``{1}`` where ``{0}`` holds, else ``{2}``; each of them in brackets where it needs any.
         end: of a statement.
+        entry: of an array, by its name and indices from zero.
+        unused: statement for an argument that is not needed, which compilers of C would warn of; None where it needs none.
     """
 
     local: str = "const double "
@@ -82,9 +84,8 @@ class Dialect:
     sign: str = "(double)(({0} > 0.0) - ({0} < 0.0))"
     select: str = "{0} ? {1} : {2}"
     end: str = ";"
-
-
-C = Dialect()
+    entry: Callable[[str, tuple[int, ...]], str] = lambda name, place: name + "".join(f"[{index}]" for index in place)
+    unused: str | None = "(void){0};"
 
 
 class Expression:
@@ -275,7 +276,7 @@ class Graph:
         return one if one is other else self.node("select", asked, one, other)
 
 
-def straight_line(outputs: Mapping[str, Expression], dialect: Dialect = C, temporary: str = "t") -> list[str]:
+def straight_line(outputs: Mapping[str, Expression], dialect: Dialect, temporary: str = "t") -> list[str]:
     """Statements that compute the outputs: shared and long parts into temporaries, then the outputs themselves."""
     order = reachable(outputs.values())
     uses: dict[int, int] = {}

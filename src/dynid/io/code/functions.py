@@ -9,11 +9,9 @@ depends on the acceleration, there is none.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -23,15 +21,12 @@ from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, needs_load, random_states_within_limits, transmitting
 from dynid.dynamics.joint_effects import rotor_matrix
 from dynid.dynamics.regressors import static_regressor
-from dynid.errors import InputError
 from dynid.io.code.equations import SymbolicRobot
-from dynid.io.code.expressions import C, Dialect, Expression, inputs_of, straight_line
+from dynid.io.code.expressions import Dialect, Expression, inputs_of, straight_line
 from dynid.io.robots.proof import SMALLEST_SHARE, largest_gap
-from dynid.io.robots.simulator_joint import refuse_inconsistent
 from dynid.model.friction import without_friction
 from dynid.model.robot import Robot
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Call: TypeAlias = Callable[[str, Sequence[Array], tuple[int, ...]], Array]
 """Evaluates a function by name at states ``(states, ..)`` into an array of a shape."""
 
@@ -52,17 +47,16 @@ class Function:
         """Numbers that it fills."""
         return int(np.prod(self.shape))
 
-    def statements(self, target: Callable[[int], str], dialect: Dialect = C) -> list[str]:
-        """Its code with inputs as local names ``q0 ..``; ``target`` names the place of each output."""
-        outputs = {target(k): value for k, value in enumerate(self.values)}
-        lines = straight_line(outputs, dialect)
-        for letter, _ in self.arguments:
-            lines = [re.sub(rf"\b{letter}\[(\d+)\]", rf"{letter}\1", line) for line in lines]
-        return lines
-
-    def used(self, letter: str, size: int) -> list[int]:
-        """Which entries of an argument it needs."""
-        return [k for k in range(size) if f"{letter}[{k}]" in self.inputs]
+    def body(self, dialect: Dialect) -> list[str]:
+        """Its code: inputs into locals ``q0 ..`` first, so that outputs may overwrite them, then the statements."""
+        lines: list[str] = []
+        for letter, size in self.arguments:
+            used = [k for k in range(size) if f"{letter}{k}" in self.inputs]
+            lines += [f"{dialect.local}{letter}{k} = {dialect.entry(letter, (k,))}{dialect.end}" for k in used]
+            if not used and dialect.unused is not None:
+                lines.append(dialect.unused.format(letter))
+        places = (dialect.entry(self.output, place) for place in np.ndindex(self.shape))
+        return lines + straight_line(dict(zip(places, self.values, strict=True)), dialect)
 
 
 def robot_functions(robot: Robot) -> dict[str, Function]:
@@ -106,48 +100,15 @@ def robot_functions(robot: Robot) -> dict[str, Function]:
     return found
 
 
-def load_dependent(functions: dict[str, Function]) -> bool:
+def load_dependent(functions: Mapping[str, Function]) -> bool:
     """Whether friction depends on the torque that the joints transmit."""
-    return any(name.startswith("load[") for name in functions["friction"].inputs)
+    return any(name.startswith("load") for name in functions["friction"].inputs)
 
 
 def _function(arguments: Sequence[tuple[str, int]], output: str, values: NDArray[np.object_], purpose: str) -> Function:
     flat: NDArray[np.object_] = values.ravel()
     expressions: list[Expression] = flat.tolist()
     return Function(tuple(arguments), output, values.shape, flat, frozenset(inputs_of(expressions)), purpose)
-
-
-def check_written(
-    robot: Robot,
-    path: str | os.PathLike[str],
-    suffix: str,
-    prefix: str,
-    allow_inconsistent: bool,
-    functions: dict[str, Function],
-) -> list[str]:
-    """Refuse what cannot be written as source; otherwise the notes on it."""
-    if Path(path).suffix != suffix:
-        raise InputError(f"cannot write source to '{path}': expected the suffix {suffix}")
-    if prefix and not _NAME.fullmatch(prefix):
-        raise InputError(f"prefix '{prefix}' cannot begin a name in C, expected letters, digits and underscores")
-    notes = refuse_inconsistent(robot, allow_inconsistent)
-    if load_dependent(functions):
-        notes.append(
-            "friction depends on load: inverse_dynamics takes the torque without friction and rotor inertia for it, and "
-            "forward_dynamics is not written"
-        )
-    if robot.floating:
-        notes.append("a floating base has no coriolis_matrix of Christoffel symbols: it is not written")
-    return notes
-
-
-def refuse_loops(robot: Robot) -> None:
-    """One sentence for robots whose equations are not written as source."""
-    if robot.loops:
-        raise InputError(
-            f"robot '{robot.name}' has closed loops ({', '.join(robot.loops.names)}), which are not written to source; "
-            "export it as mjcf, urdf or json"
-        )
 
 
 def name_of(robot: str) -> str:

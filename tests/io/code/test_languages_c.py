@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +17,7 @@ from dynid.dynamics.inverse_dynamics import random_states_within_limits
 from dynid.dynamics.pinocchio_model import pinocchio_model
 from dynid.dynamics.regressors import static_regressor
 from dynid.errors import InconsistentModelError, InputError
-from dynid.io.code.c import c_compiler, c_parity, compile_c, write_c
+from dynid.io.code.languages import c_compiler, compile_library, source_parity, write_c
 from dynid.model.effects.dry_friction import AsymmetricCoulomb, Coulomb, LoadCoulomb, Sigmoid, SmoothCoulomb, Stribeck
 from dynid.model.effects.effect import NonlinearParameter
 from dynid.model.effects.jointwise import Coefficient, JointwiseEffect
@@ -28,6 +30,7 @@ from problems import demo_arm, planar_2r, random_tree
 CLASSICAL = (Viscous(), Coulomb(), Offset(), Armature())
 COUPLING = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 1.0), (0.0, 0.0, -1.0, 1.0))
 
+c_parity = partial(source_parity, "c")
 needs_compiler = pytest.mark.skipif(c_compiler() is None, reason="no C compiler on this machine")
 
 
@@ -107,10 +110,8 @@ def test_helical_joints_equal_python(tmp_path):
 @needs_compiler
 def test_demo_arm_equals_pinocchio(tmp_path):
     """The oracle here is another library: gravity, Coriolis and the inertia matrix of Pinocchio."""
-    import ctypes
-
     robot = demo_arm()
-    library = compile_c(write_c(robot, tmp_path / "demo.c").path, tmp_path)
+    library = ctypes.CDLL(str(compile_library(write_c(robot, tmp_path / "demo.c").path, tmp_path)))
     joints = tuple(replace(joint, kind="revolute") if joint.kind == "continuous" else joint for joint in robot.joints)
     model = pinocchio_model(replace(robot, joints=joints))
     working = model.createData()
@@ -133,10 +134,8 @@ def test_demo_arm_equals_pinocchio(tmp_path):
 
 @needs_compiler
 def test_output_may_overwrite_an_input(tmp_path):
-    import ctypes
-
     robot = demo_arm()
-    library = compile_c(write_c(robot, tmp_path / "demo.c").path, tmp_path)
+    library = ctypes.CDLL(str(compile_library(write_c(robot, tmp_path / "demo.c").path, tmp_path)))
     pointer = ctypes.POINTER(ctypes.c_double)
     q, v, a = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 7))
     apart, same = np.empty(7), a.copy()
@@ -171,7 +170,7 @@ def test_two_robots_in_one_program(tmp_path):
     two = write_c(demo_arm(), tmp_path / "two.c", prefix="two_")
     both = tmp_path / "both.c"
     both.write_text('#include "one.c"\n#include "two.c"\n')
-    library = compile_c(both, tmp_path)
+    library = ctypes.CDLL(str(compile_library(both, tmp_path)))
     assert library.one_gravity is not None
     assert library.two_mass_matrix is not None
     assert c_parity(planar_2r(CLASSICAL), one.path, prefix="one_") < 1e-12
@@ -211,7 +210,7 @@ def test_broken_source_is_told(tmp_path):
     path = tmp_path / "broken.c"
     path.write_text("void f(void) { return 1; }\n")
     with pytest.raises(InputError, match=r"broken\.c' cannot be compiled by"):
-        compile_c(path, tmp_path)
+        compile_library(path, tmp_path)
 
 
 def test_names_cannot_break_out_of_comments(tmp_path):
