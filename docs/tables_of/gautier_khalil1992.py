@@ -10,7 +10,8 @@ import numpy as np
 import dynid
 from dynid.arrays import Array
 from dynid.excitation.criteria import scaling_of
-from dynid.excitation.points import PointsDesign, design_points
+from dynid.excitation.excitation_result import Excitation
+from dynid.excitation.points import design_points
 from dynid.excitation.points_problem import energy_rows_of
 from dynid.io.robots.dh import robot_from_table
 from tables_of import markdown
@@ -35,8 +36,10 @@ def table_2() -> str:
         design = _design(r) if r in _DESIGNED else None
         found = ("", "")
         if design is not None:
-            position, velocity = (f"{100.0 * share:.0f} %" for share in design.share)
-            found = (f"**{design.condition_number:.1f}**", f"{position}, {velocity}")
+            q, v, _ = design.trajectory.evaluate(design.trajectory.point_times_s)
+            used = (np.abs(q - design.limits.centre) / design.limits.reach, np.abs(v) / design.limits.velocity)
+            position, velocity = (f"{100.0 * share.max():.0f} %" for share in used)
+            found = (f"**{np.linalg.cond(design.energy_rows):.1f}**", f"{position}, {velocity}")
         printed = "" if optimum is None else f"{optimum}"
         rows.append((f"{r}", f"{mean:.0f}", *(f"{value:.0f}" for value in random), printed, *found))
     header = (
@@ -57,7 +60,7 @@ def scaling() -> str:
     for lambda2, speed in ((0.0, 2.0), (0.02, 2.0), (0.0, 1.0)):
         design = _design(30, lambda2, speed)
         name = f"designed up to {speed:g} rad/s, `lambda_2 = {lambda2:g}`"
-        rows.append((name, f"{design.condition_number:.1f}", f"{design.scaling:.2g}"))
+        rows.append((name, f"{np.linalg.cond(design.energy_rows):.1f}", f"{scaling_of(design.energy_rows):.2g}"))
     values = [(np.linalg.cond(W), scaling_of(W)) for W in (_random(30, seed, 2.0) for seed in range(10))]
     condition, worst = np.mean(values, axis=0)
     rows.append(("random points up to 2 rad/s, mean of 10", f"{condition:.0f}", f"{worst:.2g}"))
@@ -66,7 +69,7 @@ def scaling() -> str:
 
 def table_3() -> str:
     """Error of the base parameters by noise on the torque, median of draws."""
-    matrices = {"designed": [_design(30).W]}
+    matrices = {"designed": [_design(30).energy_rows]}
     matrices |= {f"random up to {v:g} rad/s": [_random(30, seed, v) for seed in range(10)] for v in (_SLOW, 2.0)}
     rows = []
     for k, printed in _TABLE_3.items():
@@ -87,9 +90,8 @@ def _arm(speed: float = 2.0) -> tuple[dynid.Robot, dynid.BaseReduction]:
 
 
 @cache
-def _design(r: int, lambda2: float = 0.0, speed: float = 2.0) -> PointsDesign:
-    design: PointsDesign = design_points(_arm(speed)[0], rows=r, lambda2=lambda2)
-    return design
+def _design(r: int, lambda2: float = 0.0, speed: float = 2.0) -> Excitation:
+    return design_points(_arm(speed)[0], rows=r, lambda2=lambda2)
 
 
 def _random(r: int, seed: int, speed: float) -> Array:

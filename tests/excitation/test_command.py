@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 import typer
 from typer.main import get_command
@@ -25,8 +26,9 @@ from dynid.excitation.trajectories import FourierTrajectory
 from dynid.io.demo import demo_description, demo_robot
 from dynid.io.robots.read import read_robot
 from dynid.option_types import default_of, options_of
+from messages import facts
 
-SEARCHES = ("search_excitation", "points_excitation", "sinusoid_excitation", "actuator_excitation")
+SEARCHES = ("search_excitation", "design_points", "sinusoid_excitation", "actuator_excitation")
 
 
 app = typer.Typer()
@@ -166,3 +168,33 @@ def test_what_contradicts_itself_is_refused(arm):
         dynid.design_excitation(robot, limits=limits_of(robot), velocity=(1.0,))
     with pytest.raises(InputError, match="limits are of 2 joints, the motion moves 7"):
         dynid.design_excitation(robot, limits=limits_of(robot.only(["elbow", "wrist_roll"])))
+
+
+def test_the_tool_stays_in_its_room_by_pinocchios_kinematics(arm):
+    """A motion within a box about the tool, one limit of which a free motion breaks; and rooms that leave nothing."""
+    from dynid.dynamics.pinocchio_model import pinocchio_model, to_pinocchio_position
+
+    quick = {"period": 5.0, "harmonics": 2, "seconds": 4.0, "starts": 2, "engine": "serial", "collision": False}
+    robot = read_robot(arm, "none").only(["shoulder_yaw", "shoulder_pitch", "elbow"])
+    free = dynid.design_excitation(robot, **quick)
+    held = dynid.design_excitation(robot, keep_in=(0.0, 0.0, 0.6, 1.2, 1.2, 0.8), **quick)
+    model = pinocchio_model(robot)
+    working, frame = model.createData(), model.frames[model.getFrameId(robot.links[-1])]
+
+    def places(found):
+        q = found.playable.derivative(found.playable.grid(3000), 0)
+        way = []
+        for position in to_pinocchio_position(robot, q):
+            pin.forwardKinematics(model, working, position)
+            way.append((working.oMi[frame.parentJoint] * frame.placement).act(np.array(found.limits.tool_point)))
+        return np.abs(np.array(way) - [0.0, 0.0, 0.6]) / [0.6, 0.6, 0.4]
+
+    assert places(free).max() > 1.0
+    assert 0.9 < places(held).max() <= 1.0
+    (use,) = (one for one in held.limit_uses if one.name == "tool room")
+    assert use.share == pytest.approx(places(held).max(), abs=1e-3)
+    assert use.where.startswith("tool, ")
+    with pytest.raises(InputError, match=facts("--keep-in", "-1.2", "positive")):
+        dynid.design_excitation(robot, keep_in=(0.0, 0.0, 0.6, 1.2, -1.2, 0.8), **quick)
+    with pytest.raises(InputError, match="tool room of 'tool, z'"):
+        dynid.design_excitation(robot, keep_in=(0.0, 0.0, 9.0, 1.2, 1.2, 0.8), **quick)

@@ -10,11 +10,12 @@ import pytest
 
 from cli_program import dynid
 from dynid.excitation.criteria import SpectralCriterion
-from dynid.excitation.design_problem import DesignProblem
+from dynid.excitation.design_problem import SMOOTH_SIGN, DesignProblem, with_smooth_sign
 from dynid.excitation.limits import limits_of
 from dynid.excitation.shapes import FourierShape
 from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.effects.wrapped import Coupled
 from dynid.regression.base import BaseReduction, reduce_to_base
 from problems import arm_with_hand_urdf, demo_arm, planar_2r
 
@@ -74,3 +75,17 @@ def test_a_robot_too_weak_for_its_weight_is_told_which_joint(tmp_path: Path) -> 
     assert done.returncode == 2
     assert "torque of joint 'lift_joint' (0.35, while gravity" in done.stderr
     assert not (tmp_path / "m.csv").exists()
+
+
+def test_sharp_signs_become_smooth_and_others_stay():
+    robot = planar_2r()
+    widths = tuple((SMOOTH_SIGN * robot.limits("dq_max")).tolist())
+
+    def smooth(effect):
+        return with_smooth_sign(robot.with_effects([effect]), limits_of(robot)).effects[0]
+
+    assert smooth(Coulomb(dead_zone=0.1)) == Coulomb(smooth_width=widths)
+    assert smooth(Coulomb(smooth_width=0.3)) == Coulomb(smooth_width=0.3)
+    assert smooth(Viscous()) == Viscous()
+    inner = smooth(Coupled(Coulomb(), ((1.0, 0.0), (0.0, 1.0))))
+    assert np.all(np.asarray(inner.effect.smooth_width) > 0.0)

@@ -14,14 +14,7 @@ from typer.testing import CliRunner
 from cli_program import app
 from dynid.errors import InputError
 from dynid.excitation.excitation_result import base_regressor
-from dynid.excitation.fixed_motions import (
-    actuator_excitation,
-    all_joint_sinusoids,
-    given_sinusoids,
-    single_joint_sinusoid,
-    sinusoid_excitation,
-    sinusoids,
-)
+from dynid.excitation.fixed_motions import actuator_excitation, sinusoid_excitation, sinusoids
 from dynid.excitation.limits import limits_of, margins_of
 from dynid.excitation.trajectories import FourierTrajectory
 from dynid.io.demo import demo_robot
@@ -49,13 +42,13 @@ def test_sinusoids_of_gaz():
 def test_friction_sinusoids_use_the_limits_and_keep_them(jerk):
     robot = demo_arm()
     limits = limits_of(robot, jerk=jerk)
-    together = all_joint_sinusoids(robot, limits, 20.0)
+    together = sinusoid_excitation(robot, limits, 20.0).trajectory
     margins = margins_of(robot, together, limits)
     assert margins.smallest >= 0.0
     if jerk is None:
         np.testing.assert_allclose(np.abs(together.b[:, 0]), 0.98 * limits.velocity, rtol=1e-9)
     assert len(np.unique(together.period_s.round(6))) == robot.n_joints
-    alone = single_joint_sinusoid(robot, "elbow", limits, pose=np.full(robot.n_joints, 0.1))
+    alone = sinusoid_excitation(robot, limits, joint="elbow", centre=np.full(robot.n_joints, 0.1)).trajectory
     elbow = robot.joint_index("elbow")
     assert np.flatnonzero(alone.b).tolist() == [elbow]
     others = np.arange(robot.n_joints) != elbow
@@ -151,13 +144,13 @@ def test_the_motion_of_table_1_exceeds_the_data_sheet_and_fits_a_faster_arm():
     """2.21 rad/s are printed for joints 1 and 2, whose data sheet has 2.175."""
     robot = panda()
     with pytest.raises(InputError, match=facts("1.61", "joint", "velocity", "limit")):
-        given_sinusoids(robot, limits_of(robot), A, T)
+        sinusoid_excitation(robot, limits_of(robot), amplitude=A, period=T)
     fast = panda(2.5)
     limits = limits_of(fast)
-    motion = given_sinusoids(fast, limits, A, T, duration_s=5.458)
+    found = sinusoid_excitation(fast, limits, 5.458, amplitude=A, period=T, rest=False)
+    motion = found.trajectory
     t = motion.grid(5458)
     np.testing.assert_allclose(motion.derivative(t, 1), np.array(A) * np.sin(2.0 * np.pi * t[:, None] / T), atol=1e-13)
-    found = sinusoid_excitation(fast, motion, limits, rest=False)
     assert found.margins.smallest > 0.0
     assert json.dumps(found.as_json())
     assert found.condition_number > 95.4  # made for friction, not for the parameters of links

@@ -14,7 +14,6 @@ from dynid.excitation.gradient import (
     inverse_dynamics_gradient,
     point_speed_gradient,
     point_speeds,
-    smooth_effect,
     torque_gradient,
 )
 from dynid.excitation.pose_limits import tool_path
@@ -107,15 +106,6 @@ def test_speed_of_a_point():
     np.testing.assert_allclose(squared, (way**2).sum(axis=1), rtol=1e-7)
     bars = point_speed_gradient(robot, q, v, np.tile(weights, (4, 1)))
     assert_gradient(lambda q, v: float(point_speeds(robot, q, v, 4, point)[0].sum()), (q, v), bars)
-
-
-def test_sharp_signs_become_smooth_and_others_stay():
-    widths = np.array([0.1, 0.2])
-    assert smooth_effect(Coulomb(dead_zone=0.1), widths) == Coulomb(smooth_width=(0.1, 0.2))
-    assert smooth_effect(Coulomb(smooth_width=0.3), widths) == Coulomb(smooth_width=0.3)
-    assert smooth_effect(Viscous(), widths) == Viscous()
-    inner = smooth_effect(Coupled(Coulomb(), ((1.0, 0.0), (0.0, 1.0))), widths)
-    assert np.all(np.asarray(inner.effect.smooth_width) > 0.0)
 
 
 def test_refusals():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
-from dynid.excitation.fixed_motions import all_joint_sinusoids
+from dynid.excitation.fixed_motions import largest_sinusoids
 from dynid.excitation.limits import limits_of
 from dynid.excitation.motion_files import (
     check_file,
@@ -74,7 +74,7 @@ def motions(robot):
         rest_to_rest(robot, series, limits).slowed(0.25),
         BSplineShape(4.0, 6).trajectory(rng.normal(size=(robot.n_joints, 7))),
         PolynomialTrajectory.through([0.0, 1.0, 2.5, 3.0], q, 0.1 * q),
-        all_joint_sinusoids(robot, limits, 6.0),
+        largest_sinusoids(robot, limits, 6.0),
     ]
 
 

@@ -30,10 +30,10 @@ def test_tool_path_is_that_of_pinocchio():
     np.testing.assert_allclose(tool_path(robot, q, robot.n_joints - 1, [0.0, 0.1, 0.2]), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["torque", "tool_speed"])
+@pytest.mark.parametrize("kind", ["torque", "tool_speed", "tool_room"])
 def test_slacks_and_their_gradients(kind):
     robot = demo_arm("viscous,armature")
-    limits = limits_of(robot, tool_speed=2.0)
+    limits = limits_of(robot, tool_speed=2.0, tool_room=[[-2.0, 1.5], [-1.5, 2.0], [-1.0, 2.0]])
     limit = pose_limits(robot, limits)[kind]
     q, v, a = random_motion(robot, 3, 1)
     s, pullback = limit.slacks(q, v, a)

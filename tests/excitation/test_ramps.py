@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
-from dynid.excitation.fixed_motions import all_joint_sinusoids
+from dynid.excitation.fixed_motions import largest_sinusoids
 from dynid.excitation.limits import limits_of, margins_of
 from dynid.excitation.ramps import SLOW, approach, from_home, rest_to_rest
 from dynid.excitation.shapes import BSplineShape, random_fourier
@@ -86,7 +86,7 @@ def test_a_motion_without_a_way_back_stays_open_and_is_not_repeated():
 def test_sinusoids_end_where_they_start():
     robot = demo_arm()
     limits = limits_of(robot)
-    whole = rest_to_rest(robot, all_joint_sinusoids(robot, limits, 6.0), limits, periods=2)
+    whole = rest_to_rest(robot, largest_sinusoids(robot, limits, 6.0), limits, periods=2)
     assert whole.closed
     assert whole.at_rest
     assert margins_of(robot, whole, limits, 8000).smallest >= 0.0

@@ -17,22 +17,16 @@ from dynid.excitation.acceleration_limits import derived_acceleration, known_arm
 from dynid.excitation.collision import Clearance, UncheckedError, usual_clearance
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.excitation_result import Excitation, finished_excitation, led_from
-from dynid.excitation.fixed_motions import (
-    actuator_excitation,
-    all_joint_sinusoids,
-    given_sinusoids,
-    single_joint_sinusoid,
-    sinusoid_excitation,
-)
+from dynid.excitation.fixed_motions import actuator_excitation, sinusoid_excitation
 from dynid.excitation.limits import Limits, limits_of, without_excluded_joints
 from dynid.excitation.options import DEFAULT_CLEARANCE_M, LIMITS, ROBOT, SEARCHED, ExciteSettings
-from dynid.excitation.points import points_excitation
+from dynid.excitation.points import design_points
 from dynid.excitation.pose_limits import tool_place
 from dynid.excitation.prediction import evaluate_motion, periods_until
 from dynid.excitation.search import Progress, search_excitation
 from dynid.excitation.shapes import BSplineShape, FourierShape, LinearShape
 from dynid.excitation.surroundings import stated_obstacles, tool_solid
-from dynid.excitation.trajectories import FourierTrajectory, check_n_samples
+from dynid.excitation.trajectories import check_n_samples
 from dynid.io.robots.read import read_robot
 from dynid.model.robot import Robot
 from dynid.option_types import changed_options, options_of
@@ -91,10 +85,11 @@ def design_excitation(
     if asked.purpose == "actuators":
         found = actuator_excitation(model, kept, **asked.chosen("top_hz", "seed"))
     elif asked.shape == "points":
-        found = _points(model, kept, asked, progress)
+        chosen = asked.chosen("measure", "lambda1", "lambda2", "seconds", "seed", "starts", "periods", "engine")
+        found = design_points(model, asked.points, limits=kept, tick_s=1.0 / asked.rate, progress=progress, **chosen)
     elif asked.shape == "sinusoids":
-        waves = _sinusoids(model, kept, length_s, asked)
-        found = sinusoid_excitation(model, waves, kept, **asked.chosen("rest", "periods", "seed"))
+        given = asked.chosen("joint", "amplitude", "centre", "rest", "periods", "seed")
+        found = sinusoid_excitation(model, kept, length_s, period=asked.period_s, **given)
     else:
         found = _searched(model, kept, length_s, asked, progress, own)
     if asked.until is not None:
@@ -206,6 +201,7 @@ def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | Non
             else "acceleration limits are derived from torque limits and the mass matrix; give the controller's with "
             "--acceleration or --robot-limits"
         )
+    room = None if settings.keep_in is None else np.reshape(settings.keep_in, (2, 3))
     found = limits_of(
         model,
         fraction=settings.fraction,
@@ -214,6 +210,7 @@ def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | Non
         torque_uncertainty=settings.torque_uncertainty,
         tool_speed=settings.tool_speed,
         tool=settings.tool,
+        tool_room=None if room is None else np.column_stack([room[0] - 0.5 * room[1], room[0] + 0.5 * room[1]]),
         clearance=apart,
     )
     return found, tuple(told)
@@ -258,22 +255,6 @@ def _clearance(model: Robot, settings: ExciteSettings) -> tuple[Clearance | None
     if found is None and settings.clearance is not None:
         raise InputError(f"--clearance {settings.clearance:g} cannot be kept: {notes[-1]}; design without it")
     return found, notes
-
-
-def _points(model: Robot, limits: Limits, settings: ExciteSettings, progress: Progress | None) -> Excitation:
-    chosen = settings.chosen("measure", "lambda1", "lambda2", "seconds", "seed", "starts", "periods", "engine")
-    return points_excitation(
-        model, None, settings.points, limits=limits, tick_s=1.0 / settings.rate, progress=progress, **chosen
-    )
-
-
-def _sinusoids(model: Robot, limits: Limits, length_s: float, settings: ExciteSettings) -> FourierTrajectory:
-    if settings.amplitude is not None and settings.period_s is not None:
-        given = (settings.amplitude, settings.period_s, settings.centre)
-        return given_sinusoids(model, limits, *given, duration_s=length_s)
-    if settings.joint is not None:
-        return single_joint_sinusoid(model, settings.joint, limits, length_s, seed=settings.seed)
-    return all_joint_sinusoids(model, limits, length_s, seed=settings.seed)
 
 
 def _searched(

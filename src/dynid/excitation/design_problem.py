@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, IntArray, freeze
+from dynid.arrays import Array, freeze
 from dynid.dynamics.closed_chains import closures_of
 from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
 from dynid.excitation.barrier import LinearLimits
 from dynid.excitation.criteria import Criterion, condition_number, of_scaled_columns
 from dynid.excitation.excitation_result import base_regressor
-from dynid.excitation.gradient import effect_gradient, smooth_effect, torque_gradient
+from dynid.excitation.gradient import by_parameters, effect_gradient, torque_gradient
 from dynid.excitation.limits import FINE, Limits, margins_of, pose_limits
 from dynid.excitation.pose_limits import PoseLimit
 from dynid.excitation.shapes import LinearShape
@@ -57,7 +57,6 @@ class DesignProblem:
     pose_fineness: float
     row_weights: Array
     scaled: bool = False
-    columns: IntArray | None = field(default=None)
 
     @classmethod
     def of(
@@ -99,7 +98,6 @@ class DesignProblem:
             pose_fineness=POSE_FINENESS,
             row_weights=freeze(weights / np.sqrt(len(time))),
             scaled=scaled,
-            columns=base.independent,
         )
 
     def motion(self, x: Array) -> tuple[Array, Array, Array]:
@@ -118,12 +116,7 @@ class DesignProblem:
             return np.inf, np.zeros_like(x)
         Y = torque_regressor(self.robot, q, v, a)
         value, slope = self._judged(Y, criterion)
-        if self.columns is None:
-            G = (slope @ self.base.lift.T).reshape(Y.shape)
-        else:
-            G = np.zeros(Y.shape)
-            G.reshape(-1, Y.shape[2])[:, self.columns] = slope
-        G *= self.row_weights[:, None]
+        G = by_parameters(self.base, slope).reshape(Y.shape) * self.row_weights[:, None]
         gradient += _by_coefficients(torque_gradient(self.robot, q, v, a, G), self.bases)
         return value + wall, gradient.ravel()
 
@@ -137,9 +130,7 @@ class DesignProblem:
 
     def base_columns(self, Y: Array) -> Array:
         """``W`` of the design's times, rows weighted."""
-        rows = Y * self.row_weights[:, None]
-        flat = rows.reshape(-1, Y.shape[2])
-        return flat[:, self.columns] if self.columns is not None else flat @ self.base.lift
+        return self.base.regressor((Y * self.row_weights[:, None]).reshape(-1, Y.shape[2]))
 
     def _pose_barriers(self, x: Array, mu: float) -> tuple[float, Array]:
         """``mu`` times the mean over times of ``-log s + s - 1`` for slacks below one, which fades out without a kink."""
@@ -290,4 +281,4 @@ def with_smooth_sign(robot: Robot, limits: Limits) -> Robot:
     """The robot with a sign that has a derivative; its column tells motions apart as the sharp one does."""
     speeds = robot.limits("dq_max")
     widths = SMOOTH_SIGN * np.where(np.isfinite(speeds), speeds, limits.velocity)
-    return robot.with_effects([smooth_effect(effect, widths) for effect in robot.effects])
+    return robot.with_effects([effect.smoothed(widths) if effect.is_sharp else effect for effect in robot.effects])

@@ -18,6 +18,7 @@ from dynid.errors import InputError
 from dynid.excitation.collision import SCALE_M
 from dynid.excitation.criteria import condition_number, scaling_of
 from dynid.excitation.limits import Limits, Margins, margins_of
+from dynid.excitation.pose_limits import tool_path
 from dynid.excitation.ramps import SLOW, from_home, rest_to_rest
 from dynid.excitation.trajectories import SequenceTrajectory, Trajectory
 from dynid.model.robot import Robot
@@ -61,8 +62,6 @@ class Excitation:
         base: the base parameters.
         limits: the limits that it keeps.
         criterion: what was made small.
-        condition_number_scaled: condition number after scaling every column to length one.
-        singular_values: of the base regressor.
         margins: smallest fraction of each limit that is left.
         seconds: time spent on the design, s.
         seed: of the random starts.
@@ -84,12 +83,6 @@ class Excitation:
     """What is to be played: the same with ramps from and to rest, if they were asked for."""
     limits: Limits
     criterion: str
-    condition_number: float
-    """2-norm, of the base regressor in the default grouping, unscaled, at 100 Hz."""
-    condition_number_scaled: float
-    singular_values: Array
-    trace_of_inverse: float
-    """``sqrt(trace((W^T W)^-1))``: standard error of all base parameters together per unit of torque noise."""
     margins: Margins
     seconds: float
     seed: int
@@ -99,6 +92,33 @@ class Excitation:
     """What was designed, for a motion through optimal points: the matrix ``W`` of the energy model between them, its columns the base
     parameters with every effect."""
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def triangle(self) -> Array:
+        """``R`` of the base regressor ``W = Q R`` in the default grouping, unscaled, at 100 Hz."""
+        with one_blas_thread():
+            return freeze(np.linalg.qr(base_regressor(self.robot, self.base, self.trajectory), mode="r"))
+
+    @cached_property
+    def singular_values(self) -> Array:
+        """Of the base regressor."""
+        return freeze(np.linalg.svd(self.triangle, compute_uv=False))
+
+    @property
+    def condition_number(self) -> float:
+        """Of the base regressor, in the 2-norm."""
+        return condition_number(self.triangle)
+
+    @property
+    def condition_number_scaled(self) -> float:
+        """Condition number after scaling every column to length one."""
+        return condition_number(self.triangle, scaled=True)
+
+    @property
+    def trace_of_inverse(self) -> float:
+        """``sqrt(trace((W^T W)^-1))``: standard error of all base parameters together per unit of torque noise."""
+        with np.errstate(divide="ignore"):
+            return float(np.sqrt((1.0 / self.singular_values**2).sum()))
 
     def as_json(self) -> dict[str, Any]:
         """What scripts rely on; ``knots`` are the times of the points of a design through points, null for other shapes."""
@@ -143,6 +163,13 @@ class Excitation:
             return LimitUse(word, least, distance, least / distance if distance > 0.0 else np.inf, "m", where, time_s)
         if name == "tool_speed":
             return LimitUse(word, limits.tool_speed, (1.0 - margin) * limits.tool_speed, 1.0 - margin, "m/s", where, time_s)
+        if name == "tool_room" and limits.tool_room is not None:
+            axis = "xyz".index(where[-1])
+            pose = self.playable.derivative([time_s], 0)
+            place = float(tool_path(robot, pose, limits.tool_body, limits.tool_point)[0, axis])
+            low, high = limits.tool_room[axis].tolist()
+            nearer = low if place - low < high - place else high
+            return LimitUse(word, nearer, place, 1.0 - margin, "m", where, time_s)
         joint = next((one for one in robot.joints if one.name == where), robot.joints[0])
         length = "m" if joint.kind == "prismatic" else "rad"
         if name == "passive_joints":
@@ -202,10 +229,6 @@ def finished_excitation(
                 f"a motion that ends in another pose than it starts cannot be repeated {periods} times; design it with --rest"
             )
         playable = SequenceTrajectory((trajectory,) * periods)
-    with one_blas_thread():
-        R = np.asarray(np.linalg.qr(base_regressor(robot, base, trajectory), mode="r"))
-        singular = np.linalg.svd(R, compute_uv=False)
-        condition_scaled = condition_number(R, scaled=True)  # columns of R are as long as those of W
     share = playable.duration_s / trajectory.duration_s
     margins = margins_of(robot, playable, limits, int(np.ceil(n_times * share)))
     if refuse and margins.smallest < -BROKEN:
@@ -221,10 +244,6 @@ def finished_excitation(
         playable=playable,
         limits=limits,
         criterion=criterion,
-        condition_number=float(singular[0] / singular[-1]) if singular[-1] > 0.0 else np.inf,
-        condition_number_scaled=condition_scaled,
-        singular_values=freeze(singular),
-        trace_of_inverse=float(np.sqrt((1.0 / singular**2).sum())) if singular[-1] > 0.0 else np.inf,
         margins=margins,
         seconds=monotonic() - began,
         seed=seed,
@@ -253,5 +272,4 @@ def base_regressor(robot: Robot, base: BaseReduction, trajectory: Trajectory, ra
     n = max(round(trajectory.duration_s * rate_hz), 200)
     time = np.arange(n) * (trajectory.duration_s / n)
     Y = torque_regressor(robot, *trajectory.evaluate(time))
-    flat = Y.reshape(-1, Y.shape[2])
-    return flat[:, base.independent] if base.independent is not None else flat @ base.lift
+    return base.regressor(Y.reshape(-1, Y.shape[2]))

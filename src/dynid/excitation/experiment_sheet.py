@@ -21,6 +21,8 @@ _MARGIN_NAMES = {
     "jerk": "jerk",
     "torque": "torque",
     "tool_speed": "speed of the tool",
+    "tool_room": "room of the tool",
+    "passive_joints": "range of a passive joint",
     "clearance": "clearance, in parts of 0.1 m",
 }
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, BoolArray, freeze, matrix
+from dynid.arrays import Array, freeze, matrix
 from dynid.engine import one_blas_thread
 from dynid.errors import InputError
 from dynid.excitation.excitation_result import Excitation, finished_excitation
@@ -105,102 +105,66 @@ def sinusoids(amplitude: ArrayLike, period_s: ArrayLike, centre: ArrayLike, leng
     return FourierTrajectory(period, np.zeros((len(b), 1)), b[:, None], matrix("centres", centre, b.shape), length_s)
 
 
-def all_joint_sinusoids(robot: Robot, limits: Limits, duration_s: float = 20.0, *, seed: int = 0) -> FourierTrajectory:
-    """Every joint at once, each up to its largest possible speed, with periods that have no common multiple.
-
-    Args:
-        robot: the robot.
-        limits: as made by :func:`limits_of`.
-        duration_s: length of the motion, s.
-        seed: of the periods.
-
-    Examples:
-        >>> import dynid
-        >>> from dynid.excitation.fixed_motions import all_joint_sinusoids
-        >>> robot = dynid.demo_robot()
-        >>> all_joint_sinusoids(robot, dynid.limits_of(robot), duration_s=5.0).n_joints
-        7
-    """
-    return _within(robot, _sinusoids(robot, limits, np.ones(robot.n_joints, dtype=bool), duration_s, seed), limits)
-
-
-def single_joint_sinusoid(
-    robot: Robot, joint: str, limits: Limits, duration_s: float = 20.0, *, pose: ArrayLike | None = None, seed: int = 0
-) -> FourierTrajectory:
-    """One joint alone, up to its largest possible speed.
-
-    Args:
-        robot: the robot.
-        joint: name of the joint that moves.
-        limits: as made by :func:`limits_of`.
-        duration_s: length of the motion, s.
-        pose: where the other joints stand; None for the middle of their ranges.
-        seed: of the period.
-
-    Examples:
-        >>> import dynid
-        >>> from dynid.excitation.fixed_motions import single_joint_sinusoid
-        >>> robot = dynid.demo_robot()
-        >>> motion = single_joint_sinusoid(robot, "elbow", dynid.limits_of(robot), duration_s=5.0)
-        >>> int((motion.b != 0.0).sum())
-        1
-    """
-    moving = np.zeros(robot.n_joints, dtype=bool)
-    moving[robot.joint_index(joint)] = True
-    motion = _sinusoids(robot, limits, moving, duration_s, seed)
-    if pose is not None:
-        standing = matrix("pose", pose, (robot.n_joints,))
-        motion = replace(motion, offset=np.where(moving, motion.offset, standing))
-    return _within(robot, motion, limits)
-
-
-def given_sinusoids(
+def sinusoid_excitation(
     robot: Robot,
     limits: Limits,
-    amplitude: ArrayLike,
-    period: ArrayLike,
-    centre: ArrayLike | None = None,
     duration_s: float = 20.0,
-) -> FourierTrajectory:
-    """Exactly these sinusoids; refused where they exceed a limit.
+    *,
+    joint: str | None = None,
+    amplitude: ArrayLike | None = None,
+    period: ArrayLike | None = None,
+    centre: ArrayLike | None = None,
+    rest: bool = True,
+    periods: int = 1,
+    seed: int = 0,
+) -> Excitation:
+    """Sinusoids of velocity, judged like every other motion: each joint up to its largest possible speed, or exactly as given.
+
+    Where they follow from the limits, periods have no common multiple, and all become smaller together until torque, tool speed and
+    clearance keep their limits too. Given ones are refused where they exceed a limit.
 
     Args:
         robot: whose joints the numbers belong to, in order.
         limits: as made by :func:`limits_of`.
-        amplitude: of the velocity, rad/s or m/s, one per joint; zero for a joint that stands still.
-        period: s, one for all joints or one per joint.
-        centre: rad or m, one per joint; None for the middle of each joint's range.
         duration_s: length of the motion, s.
+        joint: name of the only joint that moves; None for all.
+        amplitude: of the velocity, rad/s or m/s, one per joint, zero for a joint that stands still; None for what the limits allow.
+        period: s, one for all joints or one per joint; with ``amplitude``.
+        centre: rad or m, one per joint; None for the middle of each joint's range.
+        rest: put ramps from and to rest around the motion.
+        periods: how often the motion is to be played.
+        seed: of the periods that follow from the limits.
 
     Examples:
         >>> import dynid
-        >>> from dynid.excitation.fixed_motions import given_sinusoids
+        >>> from dynid.excitation.fixed_motions import sinusoid_excitation
         >>> robot = dynid.demo_robot()
-        >>> motion = given_sinusoids(robot, dynid.limits_of(robot), [0.1] * 7, period=4.0, duration_s=8.0)
-        >>> motion.duration_s
-        8.0
+        >>> motion = sinusoid_excitation(robot, dynid.limits_of(robot), 5.0, joint="elbow").trajectory
+        >>> int((motion.b != 0.0).sum())
+        1
     """
-    motion = sinusoids(
-        _per_joint("amplitudes (--amplitude)", amplitude, robot),
-        _per_joint("periods (--period-s)", period, robot, one=True),
-        limits.centre if centre is None else _per_joint("centres (--centre)", centre, robot),
-        duration_s,
-    )
-    margins = margins_of(robot, motion, limits, N_TIMES)
-    if margins.smallest < 0.0:
-        where, time_s = margins.places[margins.worst]
-        raise InputError(
-            f"the sinusoids exceed the limit of {margins.worst.replace('_', ' ')} by {-100.0 * margins.smallest:.3g} % at "
-            f"{time_s:.3f} s ({where}); change --amplitude, --period-s or --centre"
-        )
-    return motion
-
-
-def sinusoid_excitation(
-    robot: Robot, motion: FourierTrajectory, limits: Limits, *, rest: bool = True, periods: int = 1, seed: int = 0
-) -> Excitation:
-    """Sinusoids as an excitation, judged like every other."""
     began = monotonic()
+    middle = limits.centre if centre is None else _per_joint("centres (--centre)", centre, robot)
+    if amplitude is not None and period is not None:
+        motion = sinusoids(
+            _per_joint("amplitudes (--amplitude)", amplitude, robot),
+            _per_joint("periods (--period-s)", period, robot, one=True),
+            middle,
+            duration_s,
+        )
+        margins = margins_of(robot, motion, limits, N_TIMES)
+        if margins.smallest < 0.0:
+            where, time_s = margins.places[margins.worst]
+            raise InputError(
+                f"the sinusoids exceed the limit of {margins.worst.replace('_', ' ')} by {-100.0 * margins.smallest:.3g} % at "
+                f"{time_s:.3f} s ({where}); change --amplitude, --period-s or --centre"
+            )
+    else:
+        largest = largest_sinusoids(robot, limits, duration_s, seed)
+        if joint is not None:
+            largest = largest.scaled(np.arange(robot.n_joints) == robot.joint_index(joint))
+        largest = replace(largest, offset=middle)
+        motion, _ = scaled_within(robot, largest.scaled, limits, N_TIMES, "sinusoids", (1.0, SMALLEST), halvings=10)
     with one_blas_thread():
         base = reduce_to_base(robot)
     return finished_excitation(
@@ -229,13 +193,8 @@ def _per_joint(name: str, values: ArrayLike, robot: Robot, *, one: bool = False)
     return array
 
 
-def _within(robot: Robot, motion: FourierTrajectory, limits: Limits) -> FourierTrajectory:
-    """The motion made smaller about its centre until torque, tool speed and clearance keep their limits too."""
-    return scaled_within(robot, motion.scaled, limits, N_TIMES, "sinusoids", (1.0, SMALLEST), halvings=10)[0]
-
-
-def _sinusoids(robot: Robot, limits: Limits, moving: BoolArray, duration_s: float, seed: int) -> FourierTrajectory:
-    """Amplitude and period at which range, velocity and acceleration limits meet.
+def largest_sinusoids(robot: Robot, limits: Limits, duration_s: float, seed: int = 0) -> FourierTrajectory:
+    """Every joint with the amplitude and period at which its range, velocity and acceleration limits meet.
 
     A period ``T`` allows ``A <= min(v_max, pi R / T, a_max T / 2 pi)`` with the range ``R``; the largest ``A`` has ``T`` anywhere between
     ``2 pi A / a_max`` and ``pi R / A``. Each joint takes its own place in that interval.
@@ -252,29 +211,25 @@ def _sinusoids(robot: Robot, limits: Limits, moving: BoolArray, duration_s: floa
         period = np.maximum(period, np.minimum(2.0 * np.pi * np.sqrt(fastest / (spare * limits.jerk)), longest))
         fastest = np.minimum(fastest, spare * limits.jerk * (period / (2.0 * np.pi)) ** 2)
     sign = np.where(np.arange(robot.n_joints) % 2 == 0, 1.0, -1.0)
-    amplitude = np.where(moving, sign * fastest, 0.0)
-    return sinusoids(amplitude, freeze(period), limits.centre, float(duration_s))
+    return sinusoids(sign * fastest, freeze(period), limits.centre, float(duration_s))
 
 
 # Commands for actuators ---------------------------------------------------------------------------
 
 
-def actuator_excitation(
-    robot: Robot, limits: Limits, *, top_hz: float = TOP_HZ, together: bool = True, seed: int = 0
-) -> Excitation:
+def actuator_excitation(robot: Robot, limits: Limits, *, top_hz: float = TOP_HZ, seed: int = 0) -> Excitation:
     """Ramps, steps and chirps for ``dynid actuators``, judged like every other motion.
 
     Args:
         robot: whose joints move.
         limits: as made by ``limits_of``.
         top_hz: highest frequency of the chirps, Hz.
-        together: whether all joints also move together.
         seed: kept with the result; nothing is random.
     """
     began = monotonic()
     if not 1.0 <= top_hz <= 0.2 * KNOTS_HZ:
         raise InputError(f"--top-hz is {top_hz:g}, expected 1 to {0.2 * KNOTS_HZ:g} Hz")
-    whole = commands_through(_knots(limits, top_hz, together))
+    whole = commands_through(_knots(limits, top_hz))
     n_times = int(whole.duration_s * KNOTS_HZ)
     motion, share = scaled_within(robot, lambda part: whole.scaled(part, limits.centre), limits, n_times, "commands", SHARES)
     notes = (
@@ -298,7 +253,7 @@ def actuator_excitation(
     )
 
 
-def _knots(limits: Limits, top_hz: float, together: bool) -> Array:
+def _knots(limits: Limits, top_hz: float) -> Array:
     """Positions of all joints, one part after the other."""
     n = len(limits.velocity)
     centre = limits.centre
@@ -308,7 +263,7 @@ def _knots(limits: Limits, top_hz: float, together: bool) -> Array:
         part = np.tile(centre, (len(alone), 1))
         part[:, j] += alone
         parts.append(part)
-    if together and n > 1:
+    if n > 1:
         wave = [0.5 * _chirp(*_room(limits, j), top_hz * (1.0 - 0.5 * j / n), backwards=j % 2 == 1) for j in range(n)]
         parts.append(centre + np.column_stack(wave))
     parts.append(parts[0])

@@ -19,6 +19,7 @@ from dynid.dynamics.regressors import energy_regressor, torque_regressor
 from dynid.errors import InputError
 from dynid.model.effects.effect import Effect, Motion
 from dynid.model.robot import Robot
+from dynid.regression.base import BaseReduction
 
 _STEP = 5e-6
 
@@ -59,6 +60,15 @@ def inverse_dynamics_gradient(
     return torque_gradient(robot, q, v, a, per_torque[:, :, None] * robot.parameters.values)
 
 
+def by_parameters(base: BaseReduction, slope: Array) -> Array:
+    """``df/dY``, ``(rows, parameters)``, of a function of the base regressor ``W = Y lift`` with the derivative ``df/dW``."""
+    if base.independent is None:
+        return np.asarray(slope @ base.lift.T)
+    G = np.zeros((len(slope), base.n_parameters))
+    G[:, base.independent] = slope
+    return G
+
+
 def energy_gradient(robot: Robot, q: ArrayLike, v: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
     """``dg/dq, dg/dv`` of ``g = sum_{s, c} weights[s, c] h[s, c]``, ``h`` that of :func:`dynid.energy_regressor`."""
     return _energy_gradient(robot, q, v, weights, robot.gravity)
@@ -77,6 +87,16 @@ def point_speeds(robot: Robot, q: Array, v: Array, body: int, point: ArrayLike) 
 def point_speed_gradient(robot: Robot, q: Array, v: Array, weights: Array) -> tuple[Array, Array]:
     """``d/dq, d/dv`` of a weighted sum of squared speeds, weights ``(samples, parameters)`` built on :func:`point_speeds`."""
     return _energy_gradient(robot, q, v, weights, np.zeros(3))
+
+
+def point_place_gradient(robot: Robot, q: Array, body: int, point: ArrayLike, weights: Array) -> Array:
+    """``d/dq`` of ``sum_{s, k} weights[s, k] p_k``, the places of a point of a body: each is a unit mass's height along its axis."""
+    by_q = np.zeros_like(q)
+    for axis in range(3):
+        masses = np.zeros((len(q), robot.parameters.n_inertial))
+        masses[:, 10 * body : 10 * body + 10] = weights[:, axis : axis + 1] * point_mass(point)
+        by_q += _energy_gradient(robot, q, np.zeros_like(q), masses, -np.eye(3)[axis])[0]
+    return by_q
 
 
 def point_mass(point: ArrayLike) -> Array:
@@ -142,8 +162,3 @@ def effect_gradient(effect: Effect, motion: Motion, weights: Array) -> tuple[Arr
             "design with viscous, coulomb, offset and armature: their motion serves it too"
         )
     return effect.motion_gradient(motion, weights)
-
-
-def smooth_effect(effect: Effect, widths: Array) -> Effect:
-    """The same effect with a sign that has a derivative, as wide as given where it was sharp."""
-    return effect.smoothed(widths) if effect.is_sharp else effect

@@ -16,15 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, BoolArray, check_finite, freeze
+from dynid.arrays import Array, BoolArray, check_finite, freeze, matrix
 from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.collision import Clearance
-from dynid.excitation.pose_limits import UNREACHABLE, PassiveJointLimit, PoseLimit, ToolSpeedLimit, TorqueLimit, tool_place
+from dynid.excitation.pose_limits import (
+    UNREACHABLE,
+    PassiveJointLimit,
+    PoseLimit,
+    ToolRoomLimit,
+    ToolSpeedLimit,
+    TorqueLimit,
+    tool_place,
+)
 from dynid.excitation.trajectories import SequenceTrajectory, Trajectory
 from dynid.io.robots.assemble import Limit, require_limits
 from dynid.model.robot import Robot
 
-POSE_LIMITS = ("passive_joints", "torque", "tool_speed", "clearance")
+POSE_LIMITS = ("passive_joints", "torque", "tool_speed", "tool_room", "clearance")
 """Limits that depend on the pose."""
 
 FINE = 10
@@ -71,6 +79,8 @@ class Limits:
     tool_body: int = -1
     tool_point: Array = field(default_factory=lambda: freeze(np.zeros(3)))
     """Where the tool is: a point of a body, in the body's frame."""
+    tool_room: Array | None = None
+    """Lowest and highest place of the tool along each axis of the base frame, ``(3, 2)``, m; None for no limit."""
     clearance: Clearance | None = None
     fraction: float = 1.0
     """Share of the robot's own velocity, acceleration and torque limits that these are."""
@@ -93,13 +103,16 @@ class Limits:
         return freeze(0.5 * (self.range[:, 1] - self.range[:, 0]))
 
 
-def _check_numbers(fraction: float, torque_uncertainty: float, tool_speed: float | None) -> None:
+def _check_numbers(fraction: float, torque_uncertainty: float, tool_speed: float | None, room: Array | None) -> None:
     if not 0.0 < fraction <= 1.0:
         raise InputError(f"fraction of the limits is {fraction:g}, expected a number in (0, 1]")
     if not (np.isfinite(torque_uncertainty) and torque_uncertainty >= 0.0):
         raise InputError(f"uncertainty of the torque is {torque_uncertainty:g}, expected zero or a positive number")
     if tool_speed is not None and not tool_speed > 0.0:
         raise InputError(f"limit of the tool's speed is {tool_speed:g} m/s, expected a positive number")
+    if room is not None and not (room[:, 0] < room[:, 1]).all():
+        edges = ", ".join(f"{edge:g}" for edge in np.diff(room).ravel())
+        raise InputError(f"room of the tool (--keep-in) has edges {edges} m, expected positive numbers")
 
 
 def limits_of(
@@ -116,6 +129,7 @@ def limits_of(
     tool_speed: float | None = None,
     tool: str | None = None,
     tool_point: ArrayLike | None = None,
+    tool_room: ArrayLike | None = None,
     clearance: Clearance | None = None,
 ) -> Limits:
     """Limits of a robot's description and those given beside it, of which a design may use ``fraction``.
@@ -136,6 +150,7 @@ def limits_of(
         tool_speed: m/s, None for no limit.
         tool: link whose origin is the tool; None for the last joint's body, or the link fixed to it that is farthest out.
         tool_point: where the tool is in the frame of ``tool``.
+        tool_room: lowest and highest place of the tool along each axis of the base frame, ``(3, 2)``, m; None for no limit.
         clearance: pairs of bodies and obstacles to be kept apart.
 
     Returns:
@@ -151,17 +166,15 @@ def limits_of(
         _require(robot, "position")
     if velocity is None or not np.isfinite(np.asarray(velocity, dtype=np.float64)).all():
         _require(robot, "velocity")
-    _check_numbers(fraction, torque_uncertainty, tool_speed)
+    room = None if tool_room is None else matrix("room of the tool", tool_room, (3, 2))
+    _check_numbers(fraction, torque_uncertainty, tool_speed, room)
     notes = [] if clearance is None else list(clearance.notes)
     low, high = _range(position, robot, notes)
     bounded = np.isfinite(low) & np.isfinite(high)
     # a range that is open on one side has no width of which a fraction could be taken
-    middle = 0.5 * (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0))
-    half = (
-        0.5
-        * (fraction if range_fraction is None else range_fraction)
-        * (np.where(bounded, high, 0.0) - np.where(bounded, low, 0.0))
-    )
+    lowest, highest = np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)
+    middle = 0.5 * (lowest + highest)
+    half = 0.5 * (fraction if range_fraction is None else range_fraction) * (highest - lowest)
     allowed = np.column_stack([np.where(bounded, middle - half, low), np.where(bounded, middle + half, high)])
     speed = _tighter("velocity limit", velocity, robot.limits("dq_max"), robot, notes)
     rate = _tighter("acceleration limit", acceleration, robot.limits("ddq_max"), robot, notes)
@@ -184,6 +197,7 @@ def limits_of(
         tool_speed=np.inf if tool_speed is None else float(tool_speed),
         tool_body=body,
         tool_point=freeze(point),
+        tool_room=room,
         clearance=clearance,
         fraction=float(fraction),
         notes=tuple(notes),
@@ -199,6 +213,9 @@ def pose_limits(robot: Robot, limits: Limits, reserve: float = 0.005) -> dict[st
         found["torque"] = TorqueLimit(robot, limits.torque, (1.0 + limits.torque_uncertainty) * (1.0 + reserve))
     if np.isfinite(limits.tool_speed):
         found["tool_speed"] = ToolSpeedLimit(robot, limits.tool_speed / (1.0 + reserve), limits.tool_body, limits.tool_point)
+    if limits.tool_room is not None:
+        middle, half = limits.tool_room.mean(axis=1), 0.5 * np.diff(limits.tool_room).ravel() / (1.0 + reserve)
+        found["tool_room"] = ToolRoomLimit(robot, middle, half, limits.tool_body, limits.tool_point)
     if limits.clearance is not None:
         found["clearance"] = limits.clearance
     return found
@@ -218,6 +235,7 @@ class Margins:
         jerk: margin to the jerk limits.
         torque: margin to the torque limits.
         tool_speed: margin to the speed limit of the tool.
+        tool_room: margin to the box that the tool does not leave.
         passive_joints: of a closed robot, margin to the ranges of its passive joints; -1 where it cannot reach a pose.
         places: by the name of each margin the joint, tool or pair of bodies that has it, and when, s.
         n_times: number of times at which the motion was checked.
@@ -238,6 +256,7 @@ class Margins:
     jerk: float | None = None
     torque: float | None = None
     tool_speed: float | None = None
+    tool_room: float | None = None
     passive_joints: float | None = None
     clearance: float | None = None
     """Distance left beyond the least one, as a fraction of 0.1 m."""
@@ -246,7 +265,17 @@ class Margins:
 
     def items(self) -> list[tuple[str, float]]:
         """Name and value of those that there are."""
-        names = ("position", "velocity", "acceleration", "jerk", "torque", "tool_speed", "passive_joints", "clearance")
+        names = (
+            "position",
+            "velocity",
+            "acceleration",
+            "jerk",
+            "torque",
+            "tool_speed",
+            "tool_room",
+            "passive_joints",
+            "clearance",
+        )
         return [(name, value) for name in names if (value := getattr(self, name)) is not None]
 
     @property

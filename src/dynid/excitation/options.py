@@ -247,6 +247,13 @@ class ExciteSettings:
     )
     tool_speed: float | None = option(None, "Speed limit of the tool, m/s.", Number("SPEED", unit="m/s"), group=LIMITS)
     tool: str | None = option(None, "Link whose origin is the tool; default: the last one.", Text("LINK"), group=LIMITS)
+    keep_in: tuple[float, ...] | None = option(
+        None,
+        "A box that the tool's origin does not leave: centre and edges in the base frame, m.",
+        Numbers("X,Y,Z,SX,SY,SZ", 6),
+        example="0.4,0,0.5,0.6,0.8,0.6",
+        group=LIMITS,
+    )
     collision: bool = option(True, "Keep bodies apart from one another and from the mounting plane.", Switch(), group=APART)
     clearance: float | None = option(
         None,

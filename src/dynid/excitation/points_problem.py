@@ -6,29 +6,39 @@ A row of the energy model is the difference of two states, ``W_i = h(q, v)_{i+1}
     f = lambda_1 cond(W) + lambda_2 S,        S = max |W_ij| / min |W_ij|                                  (18, 19)
 
 free of constraints after the change of variables ``q = q_I + (q_F - q_I) sin^2 x``, ``v = v_M sin x`` (4.2), started from normal random
-numbers.
+numbers. Friction and other effects do work on the way. Between two points ``q0, v0`` and ``q1, v1`` a joint moves in the time ``u`` as
+
+    q(s) = q0 (1 - p) + q1 p + u v0 r0 + u v1 r1,    p = 10 s^3 - 15 s^4 + 6 s^5,  r0 = s - 6 s^3 + 8 s^4 - 3 s^5,
+    r1 = -4 s^3 + 7 s^4 - 3 s^5
+
+and an effect with the signal ``e(q, v, a)`` per unit of its value does the work ``u int_0^1 e v ds``, here by Gauss's rule: exact for
+viscous friction, offset and rotor inertia, whose powers are polynomials.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from dynid.arrays import Array, BoolArray
-from dynid.dynamics.inverse_dynamics import random_states
+from dynid.dynamics.inverse_dynamics import effect_signals, random_states
 from dynid.dynamics.regressors import energy_regressor
+from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.criteria import Criterion, Mix, PivotedCondition, Scaling, SpectralCriterion
-from dynid.excitation.gradient import energy_gradient
+from dynid.excitation.design_problem import with_smooth_sign
+from dynid.excitation.gradient import by_parameters, effect_gradient, energy_gradient
 from dynid.excitation.limits import Limits
-from dynid.excitation.points_work import PointsWork
+from dynid.excitation.shortest_pieces import shortest_times
+from dynid.model.effects.effect import Motion
+from dynid.model.effects.linear import Armature
 from dynid.model.robot import Robot
-from dynid.regression.base import BaseReduction
+from dynid.regression.base import BaseReduction, reduce_to_base
 
 Measure: TypeAlias = Literal["singular", "pivoted", "frobenius"]
 MEASURES: tuple[Measure, ...] = ("singular", "pivoted", "frobenius")
@@ -42,12 +52,80 @@ SHARE_OF_SCALING = 0.3
 SHORT_SEARCH = 150
 """Steps of each stage that are enough for short sequences, and for a sketch of long ones."""
 
+SKETCH = 2
+"""Stages of a sketch."""
+
+NODES = 8
+"""Times at which the power between two points is looked at."""
+
+_P, _R0, _R1 = Polynomial([0, 0, 0, 10, -15, 6]), Polynomial([0, 1, 0, -6, 8, -3]), Polynomial([0, 0, 0, -4, 7, -3])
+_SHARES = (1.0 - _P, _P, _R0, _R1)
+_X, _WEIGHTS = np.polynomial.legendre.leggauss(NODES)
+_BASES = tuple(np.array([(one.deriv(k) if k else one)(0.5 * (_X + 1.0)) for one in _SHARES]) for k in range(3))
+"""Share of each end in position, velocity and acceleration by ``s``, ``(4, nodes)``."""
+
 
 def energy_rows_of(robot: Robot, base: BaseReduction, q: ArrayLike, v: ArrayLike) -> Array:
-    """``W``: differences of the base energy regressor between successive points."""
-    h = _energy_columns(robot, np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64))
-    b = h[:, base.independent] if base.independent is not None else h @ base.lift
-    return np.diff(b, axis=0)
+    """``W`` of a robot without effects: differences of the base energy regressor between successive points."""
+    return np.diff(base.regressor(energy_regressor(robot, q, v)), axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class PointsWork:
+    """Work of every effect between successive points, per unit of its value.
+
+    Args:
+        robot: with effects that have derivatives.
+        lengths_s: time between successive points, ``(rows,)``.
+    """
+
+    robot: Robot
+    lengths_s: Array
+
+    def columns(self, q: Array, v: Array) -> Array:
+        """``(rows, effect columns)`` for points ``(rows + 1, joints)``."""
+        power = np.prod(self._powers(*self._motion(q, v)), axis=0)
+        return np.asarray((self._weights[:, None] * power).reshape(len(self.lengths_s), NODES, -1).sum(axis=1))
+
+    def gradient(self, q: Array, v: Array, weights: Array) -> tuple[Array, Array]:
+        """``dg/dq, dg/dv`` of ``g = sum weights columns(q, v)``, the time between points held."""
+        motion = self._motion(q, v)
+        signals, speed = self._powers(*motion)
+        bar = np.repeat(weights, NODES, axis=0) * self._weights[:, None]
+        bars = [np.zeros_like(motion[0]), (bar * signals) @ self.robot.effect_incidence.T, np.zeros_like(motion[0])]
+        first = 0
+        for effect in self.robot.effects:
+            last = first + effect.incidence(self.robot.n_joints).shape[1]
+            by = effect_gradient(effect, Motion(*motion), (bar * speed)[:, first:last])
+            bars = [one if more is None else one + more for one, more in zip(bars, by, strict=True)]
+            first = last
+        ends = np.zeros((4, len(self.lengths_s), q.shape[1]))
+        for k, one in enumerate(bars):
+            scaled = one.reshape(len(self.lengths_s), NODES, -1) / self.lengths_s[:, None, None] ** k
+            ends += np.einsum("en,rnj->erj", _BASES[k], scaled)
+        ends[2:] *= self.lengths_s[:, None]
+        q_bar, v_bar = np.zeros_like(q), np.zeros_like(v)
+        for whole, (before, after) in ((q_bar, ends[:2]), (v_bar, ends[2:])):
+            whole[:-1] += before
+            whole[1:] += after
+        return q_bar, v_bar
+
+    @property
+    def _weights(self) -> Array:
+        """``u`` times the weights of Gauss's rule on [0, 1], ``(rows x nodes,)``."""
+        return np.asarray(np.outer(self.lengths_s, 0.5 * _WEIGHTS).ravel())
+
+    def _motion(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Position, velocity and acceleration at all nodes, row after row."""
+        u = self.lengths_s[:, None]
+        ends = np.stack([q[:-1], q[1:], u * v[:-1], u * v[1:]])
+        found = [np.einsum("en,erj->rnj", _BASES[k], ends) / u[:, None] ** k for k in range(3)]
+        position, velocity, acceleration = (part.reshape(-1, q.shape[1]) for part in found)
+        return position, velocity, acceleration
+
+    def _powers(self, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
+        """Signal of every effect column and the speed that it acts on."""
+        return effect_signals(self.robot, q, v, a), v @ self.robot.effect_incidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,34 +133,64 @@ class PointsProblem:
     """Criterion of ``r + 1`` points as a function of unconstrained variables."""
 
     robot: Robot
+    """With effects that have derivatives."""
     base: BaseReduction
-    limits: Limits
     free: BoolArray
     """Joints whose position matters."""
+    limits: Limits
     rows: int
     share: tuple[float, float]
+    """Of the position range and of the velocity limits that points may use."""
     stages: tuple[Criterion, ...]
     iterations: int
-    seed: int
     deadline: float
-    times: Callable[[Array, Array], Array] | None = None
-    """Time between successive points, s, where effects do work on the way; None where energy says all."""
     work: PointsWork | None = None
-    """The work of effects at the times of a stage."""
+    """The work of effects at the times of a stage; None for a robot without effects."""
 
-    def __call__(self, item: tuple[int, int]) -> Array:
-        """Optimal variables of one start."""
-        return self._through(item, self.stages, self.iterations)
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        base: BaseReduction,
+        limits: Limits,
+        *,
+        rows: int,
+        stages: tuple[Criterion, ...],
+        iterations: int,
+        deadline: float,
+    ) -> PointsProblem:
+        """The problem of a robot and its base parameters.
 
-    def sketch(self, item: tuple[int, int]) -> Array:
-        """The same start after its first stages only."""
-        return self._through(item, self.stages[:2], min(self.iterations, SHORT_SEARCH))
+        Friction does work on the way, which depends on all positions; that of passive joints of a closed robot has no derivative, so
+        such a robot is searched without friction and judged with it.
+        """
+        kinetic = [effect for effect in robot.effects if isinstance(effect, Armature)]
+        if len(kinetic) < len(robot.effects) and robot.loops.rubbing:
+            robot = robot.with_effects(kinetic)
+            base = reduce_to_base(robot)
+        if len(kinetic) == len(robot.effects):
+            free = positions_that_matter(robot)
+        else:
+            robot, free = with_smooth_sign(robot, limits), np.ones(robot.n_joints, dtype=bool)
+        return cls(robot, base, free, limits, rows, (1.0, 1.0), stages, iterations, deadline)
 
-    def _through(self, item: tuple[int, int], stages: tuple[Criterion, ...], iterations: int) -> Array:
-        n_variables = (self.rows + 1) * (int(self.free.sum()) + self.robot.n_joints)
-        x = np.random.default_rng([self.seed, *item, 0]).normal(size=n_variables)
+    @property
+    def n_variables(self) -> int:
+        """One per point for each joint's velocity, and for its position where that matters."""
+        return (self.rows + 1) * (int(self.free.sum()) + self.robot.n_joints)
+
+    def __call__(self, item: tuple[Array, int]) -> Array:
+        """Optimal variables of one start, from where it stands after so many stages."""
+        x, done = item
+        return self._through(x, self.stages[done:], self.iterations, done > 0)
+
+    def sketch(self, x: Array) -> Array:
+        """A start after its first stages only."""
+        return self._through(x, self.stages[:SKETCH], min(self.iterations, SHORT_SEARCH), False)
+
+    def _through(self, x: Array, stages: tuple[Criterion, ...], iterations: int, begun: bool) -> Array:
         for number, criterion in enumerate(stages):
-            if number > 0 and monotonic() > self.deadline:
+            if (begun or number > 0) and monotonic() > self.deadline:
                 break
             found = minimize(
                 self.timed(x).function,
@@ -111,9 +219,9 @@ class PointsProblem:
 
     def timed(self, x: Array) -> PointsProblem:
         """The same problem with the times between these points held: they change with the points too, but from stage to stage."""
-        if self.times is None:
+        if not self.robot.effects:
             return self
-        u = self.times(*self.points(x))
+        u = shortest_times(*self.points(x), self.limits)
         usual = float(np.nanmedian(u)) if np.isfinite(u).any() else 1.0
         return replace(self, work=PointsWork(self.robot, np.where(np.isfinite(u), u, usual)))
 
@@ -130,32 +238,19 @@ class PointsProblem:
 
     def _judged(self, q: Array, v: Array, criterion: Criterion) -> tuple[float, Array, Array]:
         """Criterion of points and its derivatives by their positions and velocities."""
-        n, columns = self.robot.parameters.n_inertial, self.base.independent
+        W = np.diff(energy_regressor(self.robot, q, v), axis=0)
+        n = W.shape[1]
         if self.work is not None:
-            h = np.diff(energy_regressor(self.robot, q, v), axis=0)
-            W = np.hstack([h, self.work.columns(q, v)])
-            value, slope = criterion.of_regressor(W[:, columns] if columns is not None else W @ self.base.lift)
-            G = slope @ self.base.lift.T if columns is None else np.zeros_like(W)
-            if columns is not None:
-                G[:, columns] = slope
-            by_h = np.zeros((len(q), n))
-            by_h[1:] += G[:, :n]
-            by_h[:-1] -= G[:, :n]
-            q_bar, v_bar = energy_gradient(self.robot, q, v, by_h)
+            W = np.hstack([W, self.work.columns(q, v)])
+        value, slope = criterion.of_regressor(self.base.regressor(W))
+        G = by_parameters(self.base, slope)
+        by_h = np.zeros((len(q), n))
+        by_h[1:] += G[:, :n]
+        by_h[:-1] -= G[:, :n]
+        q_bar, v_bar = energy_gradient(self.robot, q, v, by_h)
+        if self.work is not None:
             more = self.work.gradient(q, v, G[:, n:])
-            return value, q_bar + more[0], v_bar + more[1]
-        h = _energy_columns(self.robot, q, v)
-        b = h[:, columns] if columns is not None else h @ self.base.lift
-        value, slope = criterion.of_regressor(np.diff(b, axis=0))
-        by_base = np.zeros_like(b)
-        by_base[1:] += slope
-        by_base[:-1] -= slope
-        G = by_base @ self.base.lift.T if columns is None else np.zeros_like(h)
-        if columns is not None:
-            G[:, columns] = by_base
-        q_bar, v_bar = energy_gradient(self.robot, q, v, G[:, :n])
-        if G.shape[1] > n:
-            v_bar += G[:, n:] * v
+            q_bar, v_bar = q_bar + more[0], v_bar + more[1]
         return value, q_bar, v_bar
 
 
@@ -165,6 +260,13 @@ def points_stages(lambda1: float, lambda2: float, measure: Measure) -> tuple[Cri
     The last one is ``lambda_1 cond + lambda_2 S``. ``S`` is as large as 1e12 where the condition number alone was made small, because
     some entries pass through zero; logarithms of both bring it down before the sum itself is minimised.
     """
+    if measure not in MEASURES:
+        raise UnknownNameError("measure of condition", measure, MEASURES)
+    weights_fit = np.isfinite(lambda1) and np.isfinite(lambda2) and lambda1 >= 0.0 and lambda2 >= 0.0
+    if not (weights_fit and lambda1 + lambda2 > 0.0):
+        raise InputError(
+            f"weights are lambda1 = {lambda1:g} and lambda2 = {lambda2:g}, expected zero or more and not both zero"
+        )
     ridge = SpectralCriterion("logdet", ridge=1e-8)
     frobenius = SpectralCriterion("condition", 2.0)
     soft, firm, sharp = {
@@ -184,12 +286,6 @@ def points_stages(lambda1: float, lambda2: float, measure: Measure) -> tuple[Cri
         Mix(((1.0, firm), (SHARE_OF_SCALING, Scaling(POWERS[1])))),
         Mix(((lambda1, sharp), (lambda2, Scaling(POWERS[2]))), ratios=True),
     )
-
-
-def _energy_columns(robot: Robot, q: Array, v: Array) -> Array:
-    """Energy regressor with the columns ``v^2 / 2`` of rotor inertias."""
-    h = energy_regressor(robot, q, v)
-    return np.hstack([h, 0.5 * v**2]) if robot.effects else h
 
 
 def positions_that_matter(robot: Robot) -> BoolArray:

@@ -2,6 +2,7 @@
 
 torque      1 - ((1 + u) tau_d / tau_max_d)^2     tau of the nominal model, u its relative uncertainty
 tool speed  1 - |v_tool|^2 / v_max^2
+tool room   1 - ((p_tool - middle) / half)^2      along each axis of the base frame
 passive     1 - ((q - middle) / half)^2           of each passive joint of a closed robot with a range
 clearance   (distance - least) / (active - least)    of each pair of bodies closer than ``active`` (``collision.py``)
 """
@@ -20,7 +21,7 @@ from dynid.arrays import Array
 from dynid.dynamics.closed_chains import closures_of, tree_positions
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError, UnknownNameError
-from dynid.excitation.gradient import inverse_dynamics_gradient, point_speed_gradient, point_speeds
+from dynid.excitation.gradient import inverse_dynamics_gradient, point_place_gradient, point_speed_gradient, point_speeds
 from dynid.model.frames import frame_poses
 from dynid.model.poses import make_pose
 from dynid.model.robot import Robot
@@ -118,6 +119,32 @@ class ToolSpeedLimit(PoseLimit):
 
     def name_of(self, constraint: int) -> str:
         return "tool"
+
+
+@dataclass(frozen=True, eq=False)
+class ToolRoomLimit(PoseLimit):
+    """``1 - ((p - middle) / half)^2`` of the tool's place along each axis of the base frame."""
+
+    robot: Robot
+    middle: Array
+    half: Array
+    body: int
+    point: Array
+
+    def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
+        ratio = (tool_path(self.robot, q, self.body, self.point) - self.middle) / self.half
+
+        def pullback(bar: Array) -> tuple[Array, Array, Array]:
+            q_bar = point_place_gradient(self.robot, q, self.body, self.point, -2.0 * bar * ratio / self.half)
+            return q_bar, np.zeros_like(q_bar), np.zeros_like(q_bar)
+
+        return 1.0 - ratio**2, pullback
+
+    def tightened(self, share: float) -> ToolRoomLimit:
+        return replace(self, half=self.half / (1.0 + share))
+
+    def name_of(self, constraint: int) -> str:
+        return f"tool, {'xyz'[constraint]}"
 
 
 UNREACHABLE = -1.0

@@ -97,8 +97,7 @@ def predict_sigmas(
     time = edge + np.arange(n) * ((whole - 2.0 * edge) / n)
     noise = torque_noise_of(found, torque_noise) * np.sqrt(n / ((whole - 2.0 * edge) * rate_hz))
     Y = torque_regressor(robot, *found.playable.evaluate(time)) / noise[:, None]
-    flat = Y.reshape(-1, Y.shape[2])
-    W = flat[:, base.independent] if base.independent is not None else flat @ base.lift
+    W = base.regressor(Y.reshape(-1, Y.shape[2]))
     size = np.linalg.norm(W, axis=0)
     R = np.linalg.qr(W / np.where(size > 0.0, size, 1.0), mode="r")
     with np.errstate(divide="ignore", invalid="ignore"):

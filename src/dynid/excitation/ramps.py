@@ -214,7 +214,9 @@ def _way_back(robot: Robot, motion: Trajectory, limits: Limits) -> tuple[Traject
 
 def _fits(robot: Robot, ramp: Trajectory, limits: Limits) -> bool:
     """Whether a ramp leaves a margin everywhere; kinematics, which costs nothing, is asked on a finer grid and first."""
-    kinematic = replace(limits, torque=np.full_like(limits.torque, np.inf), tool_speed=np.inf, clearance=None)
+    kinematic = replace(
+        limits, torque=np.full_like(limits.torque, np.inf), tool_speed=np.inf, tool_room=None, clearance=None
+    )
     if margins_of(robot, ramp, kinematic, 2000).smallest < 0.0:
         return False
     n_times = max(200, round(200 * ramp.duration_s))

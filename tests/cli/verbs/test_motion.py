@@ -280,7 +280,7 @@ def test_sinusoids_keep_every_limit(arm, tmp_path):
 
 def test_the_engine_reaches_the_search(arm, monkeypatch):
     asked = []
-    for name in ("search_excitation", "points_excitation"):
+    for name in ("search_excitation", "design_points"):
         monkeypatch.setattr(f"dynid.excitation.command.{name}", lambda *_, engine=None, **__: asked.append(engine))
     for settings in (ExciteSettings(engine="threads:2"), ExciteSettings(), ExciteSettings(shape="points", engine="serial")):
         design_excitation(arm, settings)
