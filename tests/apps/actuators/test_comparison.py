@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.apps.actuators.comparison import DESCRIPTION, MECHANISM, Compared, actuator_verdict, best_of, better_estimate
+from dynid.apps.actuators.comparison import (
+    DESCRIPTION,
+    MECHANISM,
+    Compared,
+    Rollout,
+    actuator_verdict,
+    best_of,
+    better_estimate,
+)
 from dynid.apps.actuators.model import ActuatorModel, ActuatorProblem, unknowns_of
-from dynid.apps.actuators.output_error import Rollout
 from dynid.dynamics.position_loop import RunawayError
 from position_logs import position_log, small_arm, true_model
 

@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from dynid.apps.actuators.comparison import roll_out
 from dynid.apps.actuators.export import (
     JointActuator,
     roll_out_controls,
@@ -19,7 +20,6 @@ from dynid.apps.actuators.export import (
     write_newton,
     write_table,
 )
-from dynid.apps.actuators.output_error import roll_out
 from dynid.io.demo import demo_robot
 from dynid.io.robots.mjcf_new import mjcf_text
 from dynid.io.robots.read import read_robot

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from dynid.apps.actuators.comparison import roll_out
 from dynid.apps.actuators.lags import Lags, _followed, fitted_lags, lagging_models
 from dynid.apps.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem, unknowns_of
-from dynid.apps.actuators.output_error import roll_out
 from dynid.signals.commands import Command, PositionControl
 from position_logs import small_arm
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.apps.actuators.comparison import error_over_horizon, roll_out, total_rms
 from dynid.apps.actuators.linear import instrumental_actuators, linear_actuators
 from dynid.apps.actuators.model import ActuatorModel, ActuatorProblem, unknowns_of
-from dynid.apps.actuators.output_error import error_over_horizon, output_error, roll_out, total_rms
+from dynid.apps.actuators.output_error import output_error
 from dynid.apps.actuators.separability import separability
 from position_logs import DELAY_S, TRUTH, position_log, small_arm, true_model
 

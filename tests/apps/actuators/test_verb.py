@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli_program import app
+from dynid.apps.actuators.comparison import total_rms
 from dynid.apps.actuators.export import export_actuators
 from dynid.apps.actuators.identify import identify_actuators
 from dynid.apps.actuators.model import ActuatorModel, command_problem
 from dynid.apps.actuators.options import ActuatorSettings
-from dynid.apps.actuators.output_error import total_rms
 from dynid.arrays import Array
 from dynid.dynamics.position_loop import simulate_commands
 from dynid.errors import InputError

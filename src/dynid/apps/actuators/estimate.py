@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.apps.actuators.comparison import better_estimate
-from dynid.apps.actuators.drives import Motor, actuator_logs
+from dynid.apps.actuators.drives import Motor, actuator_logs, found_limits, with_limits
 from dynid.apps.actuators.lags import Lags, fitted_lags, lagging_models
 from dynid.apps.actuators.linear import LinearActuators, actuator_robot, instrumental_actuators, linear_actuators
 from dynid.apps.actuators.model import (
@@ -29,7 +29,6 @@ from dynid.apps.actuators.model import (
 )
 from dynid.apps.actuators.options import ActuatorSettings
 from dynid.apps.actuators.output_error import OutputError, output_error
-from dynid.apps.actuators.saturation import found_limits, with_limits
 from dynid.apps.actuators.separability import Profile, Separability, profiled, separability, typical_sizes
 from dynid.arrays import Array
 from dynid.dynamics.position_loop import RunawayError
@@ -39,9 +38,21 @@ from dynid.model.robot import Robot
 from dynid.signals.recording import Recording
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What was estimated, from which problem; logs have gains and limits that were found on the way."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ActuatorEstimate:
+    """What was estimated, from which problem; logs have gains and limits that were found on the way.
+
+    Args:
+        problem: what was asked of which logs.
+        unseen: logs that are only rolled out.
+        linear: the estimate from rows.
+        refined: the estimate from simulated positions; None where only the linear one was asked for.
+        model: the final values.
+        sigma: deviation of every unknown, by name; infinite where the data do not determine it.
+        separability: what cannot be told apart.
+        lags: delayed lags of every joint, fitted to the same logs.
+        notes: sentences for the user.
+    """
 
     problem: ActuatorProblem
     unseen: tuple[ActuatorLog, ...]
@@ -56,7 +67,7 @@ class Answer:
 
 def estimated_actuators(
     problem: ActuatorProblem, unseen: Sequence[ActuatorLog], settings: ActuatorSettings, tell: Tell
-) -> Answer:
+) -> ActuatorEstimate:
     """The values that answer a problem; unseen logs are only given what was found of the drives."""
     tell("linear estimate from command rows")
     notes: tuple[str, ...] = ()
@@ -79,8 +90,17 @@ def estimated_actuators(
     if refined is not None:
         problem, refined, held = _without_undetermined(problem, linear, refined, apart, settings)
         final, notes = refined.model, (*notes, *held)
-    sigma = _sigma(problem, linear, refined)
-    return Answer(problem, later, linear, refined, final, sigma, apart, lags, notes)
+    return ActuatorEstimate(
+        problem=problem,
+        unseen=later,
+        linear=linear,
+        refined=refined,
+        model=final,
+        sigma=_sigma(problem, linear, refined),
+        separability=apart,
+        lags=lags,
+        notes=notes,
+    )
 
 
 BODY_SPREAD = 0.3
@@ -132,7 +152,7 @@ def _without_undetermined(
     names = ", ".join(name_of(u) for u in asked)
     missed = f"not determined alone, but the positions miss them at the description: {names}"
     try:
-        again = output_error(fewer, held, window_s=settings.window, prior=_prior(fewer, linear))
+        again = output_error(fewer, held, window_s=settings.window_s, prior=_prior(fewer, linear))
     except RunawayError:  # without friction, say, nothing holds the joint
         return problem, refined, (missed,)
     if np.sqrt(np.mean(again.rms**2)) > WORSE * np.sqrt(np.mean(refined.rms**2)):
@@ -214,7 +234,7 @@ def _estimated(
         starts = (linear.model, moved, *_loaded(problem, linear.model))
     else:
         starts = (linear.model, moved, *lagging_models(problem, linear.model, lags), *_loaded(problem, linear.model))
-    refined = output_error(problem, starts, window_s=settings.window, prior=_prior(problem, linear))
+    refined = output_error(problem, starts, window_s=settings.window_s, prior=_prior(problem, linear))
     return refined, refined.model
 
 

@@ -45,12 +45,11 @@ from dynid.apps.actuators.model import first_state
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.files import write_bytes, write_json, write_text
-from dynid.io.robots.mjcf_new import attributes_text
 from dynid.io.robots.mjcf_write import write_mjcf
 from dynid.io.robots.mujoco_model import mujoco_warnings
 from dynid.io.robots.simulator_joint import WrittenModel, number
 from dynid.io.robots.urdf_write import write_urdf
-from dynid.io.robots.xml import ElementSpan, XmlText
+from dynid.io.robots.xml import ElementSpan, XmlText, xml_tag
 from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.effects.linear import Armature, Viscous
 from dynid.model.robot import Robot
@@ -294,12 +293,12 @@ def _line(one: JointActuator, step_s: float) -> str:
     if one.velocity:
         bias = " ".join(number(x) for x in (-one.offset, 0.0, -one.kd))
         general = {"gaintype": "fixed", "gainprm": number(one.kd), "biastype": "affine", "biasprm": bias}
-        return f"<general {attributes_text(values | general)}/>"
+        return xml_tag("general", values | general)
     if one.offset == 0.0:
-        return f"<position {attributes_text(values | {'kp': number(one.kp), 'kv': number(one.kd)})}/>"
+        return xml_tag("position", values | {"kp": number(one.kp), "kv": number(one.kd)})
     bias = " ".join(number(x) for x in (-one.offset, -one.kp, -one.kd))
     general = {"gaintype": "fixed", "gainprm": number(one.kp), "biastype": "affine", "biasprm": bias}
-    return f"<general {attributes_text(values | general)}/>"
+    return xml_tag("general", values | general)
 
 
 def _joints(element: ElementSpan) -> list[ElementSpan]:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dynid.apps.actuators.comparison import DESCRIPTION, MECHANISM, Compared, actuator_verdict, best_of
+from dynid.apps.actuators.comparison import DESCRIPTION, MECHANISM, Compared, Rollout, actuator_verdict, best_of, roll_out
 from dynid.apps.actuators.drives import actuator_logs, motor_constants, read_motors
-from dynid.apps.actuators.estimate import estimated_actuators, profiled_drive
+from dynid.apps.actuators.estimate import ActuatorEstimate, estimated_actuators, profiled_drive
 from dynid.apps.actuators.lags import Lags
-from dynid.apps.actuators.linear import LinearActuators, actuator_robot, instrumental_actuators
+from dynid.apps.actuators.linear import actuator_robot, instrumental_actuators
 from dynid.apps.actuators.model import (
     LOAD_OF,
     SYMBOL_OF,
@@ -27,11 +27,9 @@ from dynid.apps.actuators.model import (
     read_command_logs,
     still_joints,
 )
-from dynid.apps.actuators.notes import answer_notes, limit_notes, separated_notes, still_notes, symmetry_notes
+from dynid.apps.actuators.notes import answer_notes, limit_notes, separated_notes, still_notes, stray_notes, symmetry_notes
 from dynid.apps.actuators.options import LOAD, ActuatorSettings
-from dynid.apps.actuators.output_error import OutputError, Rollout, roll_out
-from dynid.apps.actuators.separability import Profile, Separability
-from dynid.apps.actuators.strays import stray_notes
+from dynid.apps.actuators.separability import Profile
 from dynid.engine import Tell, silent
 from dynid.errors import InputError
 from dynid.finding import Finding, Verdict
@@ -40,42 +38,25 @@ from dynid.io.robots.read import read_robot
 from dynid.model.robot import Robot
 
 
-@dataclass(frozen=True, eq=False)
-class ActuatorRun:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ActuatorRun(ActuatorEstimate):
     """What an actuator identification did and found.
 
     Args:
         settings: the options.
         robot: cut to the joints of the logs.
-        problem: what was asked of which logs.
-        linear: the estimate from rows.
-        refined: the estimate from simulated positions; None where only the linear one was asked for.
-        model: the final values.
-        sigma: deviation of every unknown, by name; infinite where the data do not determine it.
-        separability: what cannot be told apart.
         compared: rollouts of the final model, of the description and of the plain models that it must beat.
-        notes: sentences for the user.
         seconds: time spent, s.
+        profiles: lag and dead band, where they were asked for.
+        instrumental: instrumental variables beside output error.
     """
 
     settings: ActuatorSettings
     robot: Robot
-    problem: ActuatorProblem
-    unseen: tuple[ActuatorLog, ...]
-    linear: LinearActuators
-    refined: OutputError | None
-    model: ActuatorModel
-    sigma: dict[str, float]
-    separability: Separability
     compared: tuple[Compared, ...]
-    notes: tuple[str, ...] = ()
     seconds: float = 0.0
     profiles: tuple[Profile, ...] = ()
-    """Lag and dead band, where they were asked for."""
     instrumental: ActuatorModel | None = None
-    """Instrumental variables beside output error."""
-    lags: tuple[Lags, ...] = ()
-    """Delayed lags of every joint, fitted to the same logs."""
 
     @property
     def rollouts(self) -> tuple[tuple[Rollout, ...], tuple[Rollout, ...]]:
@@ -233,21 +214,13 @@ def identify_actuators(
     if not freed:
         notes = (*notes, *stray_notes(problem, final, compared[0].rollouts[0]))
     return ActuatorRun(
+        **{**vars(found), "notes": notes},
         settings=chosen,
         robot=cut,
-        problem=problem,
-        unseen=found.unseen,
-        linear=found.linear,
-        refined=refined,
-        model=final,
-        sigma=found.sigma,
-        separability=found.separability,
         compared=compared,
-        notes=notes,
         seconds=time.perf_counter() - started,
         profiles=profiles,
         instrumental=beside,
-        lags=found.lags,
     )
 
 

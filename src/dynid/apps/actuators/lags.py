@@ -18,8 +18,8 @@ import scipy.linalg
 import scipy.optimize
 import scipy.signal
 
+from dynid.apps.actuators.comparison import Rollout
 from dynid.apps.actuators.model import ActuatorLog, ActuatorModel, ActuatorProblem, first_state
-from dynid.apps.actuators.output_error import Rollout
 from dynid.arrays import Array, freeze
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 

@@ -184,8 +184,12 @@ class ActuatorSettings(Reading):
         Text("NAME", choices=METHODS, what="method"),
         group=ASKED,
     )
-    window: float = option(
-        2.0, "Length of the windows that output error simulates, s.", Number("SECONDS", 0.1, unit="s"), group=ASKED
+    window: float | None = option(
+        None,
+        "Length of the windows that output error simulates, s; default: 2 s, with --motor voltage 10 s.",
+        Number("SECONDS", 0.1, unit="s"),
+        example=2.0,
+        group=ASKED,
     )
     split: float | None = option(
         None,
@@ -232,6 +236,14 @@ class ActuatorSettings(Reading):
             and "auto" in (self.kd, self.kd if self.control == "velocity" else self.kp)
         ):
             raise InputError("--gains scale needs --kp and --kd: the numbers that the true gains are multiples of")
+
+    @property
+    def window_s(self) -> float:
+        """Length of the windows, s; long of servos that are driven by voltage.
+
+        Torque per volt and friction that grows with the load shift a motion slowly, which the first states of short windows make up for.
+        """
+        return self.window if self.window is not None else 10.0 if self.motor == "voltage" else 2.0
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -2,110 +2,37 @@
 
     minimise  sum_j sum_k ((q_sim(t_k; theta, x_0) - q_k) / s_j)^2     over theta and the first state x_0 of every window
 
-The first states are eliminated window by window (multiple shooting), so that the step solves for ``theta`` alone; values that are never
-negative in a physical joint stay so. Deviations take the autocorrelation of the residual into account. A rollout is the same
-simulation of a whole log, against what was measured.
+by multiple shooting; values that are never negative in a physical joint stay so. Deviations take the autocorrelation of the residual into
+account.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-import scipy.linalg
 
 from dynid.apps.actuators.model import LOAD_SYMBOLS, ActuatorLog, ActuatorModel, ActuatorProblem, first_state
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.dynamics.position_loop import NARROWEST, RunawayError, Unknown, position_sensitivities
-from dynid.errors import InputError
-from dynid.estimation.shooting import add_scores, bounded_solution
-from dynid.regression.independence import triangle_of
+from dynid.estimation.shooting import SETTLED, STUCK, Shooting, sandwich, scaled_inverse
 
-HORIZONS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-STARTS = 40
-"""Starts per log from which short horizons are rolled out, at most."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rollout:
-    """A rollout of one log: measured and simulated position at the stamps."""
-
-    time: Array
-    command: Array
-    measured: Array
-    simulated: Array
-
-    @property
-    def rms(self) -> Array:
-        """Per joint, rad or m."""
-        return np.asarray(np.sqrt(np.mean((self.simulated - self.measured) ** 2, axis=0)))
-
-
-def roll_out(model: ActuatorModel, log: ActuatorLog, tick_s: float | None = None) -> Rollout:
-    """Follow the commands of a whole log from its first state."""
-    motion = model.simulate(log, first_state(log), tick_s)
-    sent = log.command.at(log.time, np.zeros(model.robot.n_joints))
-    return Rollout(log.time, sent, log.position, freeze(motion.at_stamps))
-
-
-def total_rms(rollouts: Sequence[Rollout]) -> float:
-    """Root mean square over joints, time and logs."""
-    if not rollouts:
-        raise InputError("no rollout to judge")
-    errors = np.concatenate([(one.simulated - one.measured).ravel() for one in rollouts])
-    return float(np.sqrt(np.mean(errors**2)))
-
-
-def error_over_horizon(
-    model: ActuatorModel, logs: Sequence[ActuatorLog], horizons_s: Sequence[float] = HORIZONS_S, tick_s: float | None = None
-) -> list[tuple[float, float]]:
-    """Root mean square error at the end of rollouts of some lengths, started all over the logs."""
-    found = []
-    for horizon in horizons_s:
-        ends: list[Array] = []
-        for log in logs:
-            rows = round(horizon / log.period_s)
-            if rows < 1 or rows + 1 >= len(log.time):
-                continue
-            for start in np.unique(np.linspace(0, len(log.time) - rows - 2, STARTS).astype(int)):
-                part = log.part(start, start + rows + 1)
-                motion = model.simulate(part, first_state(log, start), tick_s)
-                ends.append(motion.at_stamps[-1] - part.position[-1])
-        if ends:
-            found.append((horizon, float(np.sqrt(np.mean(np.array(ends) ** 2)))))
-    return found
-
-
-State: TypeAlias = tuple[Array, Array]
-"""Position and velocity of all joints."""
-Window: TypeAlias = tuple[ActuatorLog, State]
-"""Part of a log that is simulated in one go, and the state it starts in."""
+Window: TypeAlias = tuple[ActuatorLog, tuple[Array, Array]]
+"""Part of a log that is simulated in one go, and the position and velocity it starts with."""
 WINDOW_S = 2.0
 MOST_WINDOWS = 100
 """Windows that a fit follows at most, spread over the logs: more of them take time and tell little more."""
 ITERATIONS = 12
 SETTLING = 4
 """Steps after which the weights of the joints stay."""
-SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)
-"""Parts of a step that are tried until the sum of squares falls."""
-SETTLED = 1e-4
-"""Relative change of the sum of squares at which the steps end."""
-STUCK = 1e-2
-"""Share of the sum of squares that a step may still promise where none lowers it, for the answer to count as settled."""
-FIRST_POSITION, FIRST_VELOCITY = 0.02, 0.5
-"""How far a first state may be from the one that the filtered log has, rad and rad/s: much further than it is."""
 WIDEST = 0.1
 """Speed over which dry friction turns at most, rad/s: wider would be viscous friction under another name, and no simulator holds it."""
 LONGEST_DELAY_S = 0.2
 WIDTH_SPREAD = 1.5
 """Deviation of the logarithm of the width before the data speak."""
-RUNAWAY = 1e3
-"""Error of position that no model near the answer has, rad or m."""
-NEAREST_LAGS_S = 0.25
-"""Time over which residuals may depend on one another, s."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,42 +99,28 @@ def output_error(
     windows = tuple(w for log in problem.logs for w in windows_of(log, window_s))
     if len(windows) > MOST_WINDOWS:
         windows = tuple(windows[k] for k in np.linspace(0, len(windows) - 1, MOST_WINDOWS).astype(int))
-    unknowns, p = problem.unknowns, len(problem.unknowns)
-    low, high = _bounds(unknowns)
-    here, x = _start([start] if isinstance(start, ActuatorModel) else start, problem, windows, low, high)
-    centre, weight = _prior(unknowns, x, prior)
-    scale = np.ones(problem.robot.n_joints)
+    search = _start([start] if isinstance(start, ActuatorModel) else start, problem, windows)
+    search.draw_to(*_prior(problem.unknowns, search.x, prior))
     steps: list[float] = []
     converged = False
     for iteration in range(iterations):
         if iteration < SETTLING:  # weights settle with the first steps, then stay, so that one function is minimised
-            scale = 1.0 / np.maximum(here.rms, 1e-3 * here.rms.max() + 1e-9)
-        cost = here.cost(windows, scale, weight * (x - centre))
-        R, backs = _reduced(problem, here, windows, scale)
-        A = np.vstack([R[:p, :p], np.diag(weight)])
-        b = np.concatenate([R[:p, p], weight * (x - centre)])
-        move = bounded_solution(A, b, low - x, high - x)
-        # the best change of every first state for this change of the unknowns
-        back = [-scipy.linalg.solve_triangular(T, J @ move + r) for T, J, r in backs]
-        for share in SHARES:
-            trial = here.moved(problem, windows, x + share * move, share, back)
-            new = trial.cost(windows, scale, weight * (x + share * move - centre))
-            if new < cost:
-                break
-        else:  # settled where no step was expected to help either; otherwise the derivatives do not lead on
-            converged = float(b @ b) - float(np.sum((A @ move + b) ** 2)) < STUCK * cost
+            search.weigh()
+        cost = search.cost
+        moved, promised = search.step()
+        if not moved:  # settled where no step was expected to help either; otherwise the derivatives do not lead on
+            converged = promised < STUCK * cost
             break
-        x, here = x + share * move, trial
-        steps.append(new)
-        if iteration >= SETTLING and (cost - new) / cost < SETTLED:
+        steps.append(search.cost)
+        if iteration >= SETTLING and (cost - search.cost) / cost < SETTLED:
             converged = True
             break
-    covariance, information, inflation = _judged(problem, here, windows, scale, weight, (x <= low) | (x >= high))
+    covariance, information, inflation = search.judge()
     return OutputError(
-        here.model,
+        search.model(search.x),
         freeze(covariance),
-        (x <= low) | (x >= high),
-        freeze(here.rms),
+        search.at_bound,
+        freeze(search.rms),
         freeze(information),
         inflation,
         tuple(steps),
@@ -215,73 +128,69 @@ def output_error(
     )
 
 
-def _start(
-    models: Sequence[ActuatorModel], problem: ActuatorProblem, windows: Sequence[Window], low: Array, high: Array
-) -> tuple[_Point, Array]:
-    """The model whose motion is nearest to the log, and its unknowns within their bounds.
+def _start(models: Sequence[ActuatorModel], problem: ActuatorProblem, windows: Sequence[Window]) -> _Search:
+    """The search from the model whose motion is nearest to the log.
 
     Beside the models themselves that is one which has the values of each joint from the model in which that joint fares best.
     """
-    states = [first for _, first in windows]
-
-    def tried(x: Array) -> tuple[float, _Point, Array]:
-        x = np.clip(x, low, high)
-        point = _Point.at(problem, windows, models[0].with_values(problem.unknowns, x), states)
-        return point.cost(windows, np.ones(problem.robot.n_joints), np.zeros(0)), point, x
-
     values = [np.array([model.value(u) for u in problem.unknowns]) for model in models]
-    found = [tried(x) for x in values]
+    found = [_Search(problem, windows, models[0], x) for x in values]
     if len(models) > 1:
-        errors = np.array(
-            [point.rms if np.isfinite(cost) else np.full(problem.robot.n_joints, np.inf) for cost, point, _ in found]
-        )
-        best_of = np.append(
-            np.argmin(errors, axis=0), int(np.argmin([cost for cost, _, _ in found]))
-        )  # last: of shared values
-        found.append(tried(np.array([values[best_of[u.joint]][k] for k, u in enumerate(problem.unknowns)])))
-    cost, best, x = min(found, key=lambda one: one[0])
-    if not np.isfinite(cost):
+        errors = np.array([one.rms if np.isfinite(one.cost) else np.full(len(one.rms), np.inf) for one in found])
+        best_of = np.append(np.argmin(errors, axis=0), int(np.argmin([one.cost for one in found])))  # last: of shared values
+        mixed = np.array([values[best_of[u.joint]][k] for k, u in enumerate(problem.unknowns)])
+        found.append(_Search(problem, windows, models[0], mixed))
+    best = min(found, key=lambda one: one.cost)
+    if not np.isfinite(best.cost):
         raise RunawayError(problem.robot.name)
-    return best, x
+    return best
 
 
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """A model, the first states of the windows, and the residuals of both."""
+class _Search(Shooting):
+    """Unknowns of a problem, within their bounds."""
 
-    model: ActuatorModel
-    states: Sequence[State]
-    residuals: Sequence[Array]
+    def __init__(self, problem: ActuatorProblem, windows: Sequence[Window], model: ActuatorModel, x: Array) -> None:
+        self._problem, self._windows, self._near = problem, windows, model
+        low, high = _bounds(problem.unknowns)
+        super().__init__(np.clip(x, low, high), np.array([np.concatenate(first) for _, first in windows]), low, high)
 
-    @classmethod
-    def at(
-        cls, problem: ActuatorProblem, windows: Sequence[Window], model: ActuatorModel, states: Sequence[State]
-    ) -> _Point:
-        residuals = [
-            model.simulate(log, state, problem.tick_s, refuse=False).at_stamps - log.position
-            for (log, _), state in zip(windows, states, strict=True)
-        ]
-        return cls(model, states, residuals)
+    def model(self, x: Array) -> ActuatorModel:
+        """The model with the unknowns at these values."""
+        return self._near.with_values(self._problem.unknowns, x)
 
-    def moved(
-        self, problem: ActuatorProblem, windows: Sequence[Window], x: Array, share: float, back: Sequence[Array]
-    ) -> _Point:
-        n = problem.robot.n_joints
-        states = [(q + share * d[:n], v + share * d[n:]) for (q, v), d in zip(self.states, back, strict=True)]
-        return _Point.at(problem, windows, self.model.with_values(problem.unknowns, x), states)
+    def simulate(self, x: Array, states: Array) -> tuple[Sequence[Array], Array]:
+        model, n = self.model(x), self._problem.robot.n_joints
+        return [
+            model.simulate(log, (state[:n], state[n:]), self._problem.tick_s, refuse=False).at_stamps - log.position
+            for (log, _), state in zip(self._windows, states, strict=True)
+        ], states
 
-    @property
-    def rms(self) -> Array:
-        return np.asarray(np.sqrt(np.mean(np.concatenate(self.residuals) ** 2, axis=0)))
+    def sensitivities(self, motions: Array) -> Iterator[Array]:
+        """Motions are made again from their first states: all steps of all windows would take much memory."""
+        model, n = self.model(self.x), self._problem.robot.n_joints
+        for (log, _), state in zip(self._windows, motions, strict=True):
+            unknowns = [
+                replace(u, scale=float(getattr(log.control, u.symbol)[u.joint])) if u.symbol in ("kp", "kd") else u
+                for u in self._problem.unknowns
+            ]
+            motion = model.simulate(log, (state[:n], state[n:]), self._problem.tick_s, refuse=False)
+            drives = model.drives(log.control)
+            yield position_sensitivities(model.robot, drives, log.command, motion, unknowns, rate=log.control.rate)
 
-    def cost(self, windows: Sequence[Window], scale: Array, pulled: Array) -> float:
-        """Weighted sum of squares, with what draws first states and unknowns to where they came from."""
-        if not all(np.isfinite(r).all() and np.abs(r).max() < RUNAWAY for r in self.residuals):
-            return np.inf
-        total = sum(float(np.sum((r * scale) ** 2)) for r in self.residuals) + float(pulled @ pulled)
-        for (q, v), (_, first) in zip(self.states, windows, strict=True):
-            total += float(np.sum(((q - first[0]) / FIRST_POSITION) ** 2) + np.sum(((v - first[1]) / FIRST_VELOCITY) ** 2))
-        return total
+    def judge(self) -> tuple[Array, Array, float]:
+        """Covariance at the answer, information, and the factor of autocorrelation on deviations."""
+        found, white, meat = self.information([log.period_s for log, _ in self._windows])
+        n_rows, p = sum(r.size for r in self.residuals), len(self.x)
+        spent = max(1.0, n_rows / max(1.0, n_rows - p - self.states.size))
+        held = np.diag(self.weight**2)
+        whole, free = scaled_inverse(found + held), ~self.at_bound
+        bread = np.zeros((p, p))
+        bread[np.ix_(free, free)] = scaled_inverse((found + held)[np.ix_(free, free)])
+        covariance, every = (spent * sandwich(one, white + held, meat + held) for one in (bread, whole))
+        covariance[~free] = every[~free]  # a value at its bound has the deviation that it would have without one
+        covariance[:, ~free] = every[:, ~free]
+        ratio = np.sqrt(np.maximum(np.diag(every), 0.0) / np.maximum(np.diag(whole), 1e-300))
+        return covariance, found, max(1.0, float(np.median(ratio)))
 
 
 def _bounds(unknowns: Sequence[Unknown]) -> tuple[Array, Array]:
@@ -305,82 +214,3 @@ def _prior(unknowns: Sequence[Unknown], x: Array, given: tuple[Array, Array] | N
         if unknown.symbol == "width" and weight[k] == 0.0:
             centre[k], weight[k] = x[k], 1.0 / (WIDTH_SPREAD * max(x[k], 0.01))
     return centre, weight
-
-
-def _window_rows(
-    problem: ActuatorProblem, here: _Point, index: int, window: Window, scale: Array
-) -> tuple[Array, Array, Array]:
-    """Weighted rows of one window: derivatives by unknowns, by the first state with its prior below, and the residual."""
-    (log, (position, velocity)), n, p = window, problem.robot.n_joints, len(problem.unknowns)
-    state, residual = here.states[index], here.residuals[index]
-    unknowns = [
-        replace(u, scale=float(getattr(log.control, u.symbol)[u.joint])) if u.symbol in ("kp", "kd") else u
-        for u in problem.unknowns
-    ]
-    motion = here.model.simulate(log, state, problem.tick_s, refuse=False)
-    drives = here.model.drives(log.control)
-    S = position_sensitivities(here.model.robot, drives, log.command, motion, unknowns, rate=log.control.rate)
-    weighted = (S * scale[:, None]).reshape(-1, p + 2 * n)
-    spread = np.repeat([FIRST_POSITION, FIRST_VELOCITY], n)
-    first = np.concatenate([state[0] - position, state[1] - velocity]) / spread
-    by_state = np.vstack([weighted[:, p:], np.diag(1.0 / spread)])
-    by_unknown = np.vstack([weighted[:, :p], np.zeros((2 * n, p))])
-    return by_unknown, by_state, np.concatenate([(residual * scale).ravel(), first])
-
-
-def _reduced(
-    problem: ActuatorProblem, here: _Point, windows: Sequence[Window], scale: Array
-) -> tuple[Array, list[tuple[Array, Array, Array]]]:
-    """Triangle over the unknowns and the residual, and for every window the rows ``[T, J, r]`` that give its first state."""
-    R = np.zeros((0, len(problem.unknowns) + 1))
-    backs = []
-    for index, window in enumerate(windows):
-        J, X, r = _window_rows(problem, here, index, window, scale)
-        m = X.shape[1]
-        T = triangle_of(np.column_stack([X, J, r]))
-        backs.append((T[:m, :m], T[:m, m:-1], T[:m, -1]))
-        R = triangle_of(np.vstack([R, T[m:, m:]]))
-    return R, backs
-
-
-def _judged(
-    problem: ActuatorProblem, here: _Point, windows: Sequence[Window], scale: Array, weight: Array, at_bound: BoolArray
-) -> tuple[Array, Array, float]:
-    """Covariance at the answer, information, and the factor of autocorrelation on deviations.
-
-    The covariance is the sandwich of the information and of the scores, whose rows depend on one another over some time; it is never
-    below that of white noise.
-    """
-    p, n = len(problem.unknowns), problem.robot.n_joints
-    info, meat, white = np.zeros((3, p, p))
-    n_rows = 0
-    for index, window in enumerate(windows):
-        J, X, r = _window_rows(problem, here, index, window, scale)
-        J = J - X @ np.linalg.lstsq(X, J, rcond=None)[0]
-        info += J.T @ J
-        rows = len(here.residuals[index])
-        n_rows += rows
-        lags = max(1, round(NEAREST_LAGS_S / window[0].period_s))
-        add_scores(J[: rows * n].reshape(rows, n, p), r[: rows * n].reshape(rows, n), lags, white, meat)
-    spent = max(1.0, n_rows * n / max(1.0, n_rows * n - p - 2 * n * len(windows)))
-    precision, held = info + np.diag(weight**2), np.diag(weight**2)
-    size = np.sqrt(np.diag(precision))
-    size[size == 0.0] = 1.0
-
-    def inverse(free: BoolArray) -> Array:
-        found = np.zeros((p, p))
-        scaled = (precision / np.outer(size, size))[np.ix_(free, free)]
-        found[np.ix_(free, free)] = np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) / np.outer(size[free], size[free])
-        return found
-
-    def sandwich(bread: Array) -> Array:
-        plain, robust = (bread @ (middle + held) @ bread * spent for middle in (white, meat))
-        ratio = np.sqrt(np.maximum(np.diag(robust), np.diag(plain)) / np.maximum(np.diag(plain), 1e-300))
-        return np.asarray(plain * np.outer(ratio, ratio))
-
-    whole = inverse(np.ones(p, dtype=np.bool_))
-    covariance, every = sandwich(inverse(~at_bound)), sandwich(whole)
-    covariance[at_bound] = every[at_bound]  # a value at its bound has the deviation that it would have without one
-    covariance[:, at_bound] = every[:, at_bound]
-    ratio = np.sqrt(np.maximum(np.diag(every), 0.0) / np.maximum(np.diag(whole), 1e-300))
-    return covariance, info, max(1.0, float(np.median(ratio)))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.apps.actuators.comparison import Rollout, error_over_horizon
 from dynid.apps.actuators.identify import ActuatorRun
 from dynid.apps.actuators.model import SYMBOL_OF
-from dynid.apps.actuators.output_error import Rollout, error_over_horizon
 from dynid.apps.actuators.separability import UNDETERMINED
 from dynid.arrays import Array
 from dynid.files import write_text

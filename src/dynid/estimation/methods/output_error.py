@@ -10,12 +10,11 @@ starts from the consistent fit to the rows. Deviations follow from the sandwich 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
-import scipy.linalg
 from scipy.interpolate import make_interp_spline
 
 from dynid.arrays import Array
@@ -30,34 +29,31 @@ from dynid.estimation.methods.instrumental import row_logs
 from dynid.estimation.methods.log_cholesky import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.result import Estimate, Outcome
-from dynid.estimation.shooting import add_scores, bounded_solution
+from dynid.estimation.shooting import SETTLED, STUCK, Shooting, sandwich, scaled_inverse
 from dynid.model.inertia import is_consistent
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression
-from dynid.regression.independence import triangle_of
 from dynid.signals.samples import Samples
 
 STEP_S = 4e-3
 """Integration step of logs that are sampled faster."""
 WIDTH = 0.02
 """Speed over which dry friction turns where it is a pure sign, rad/s or m/s."""
-SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)
 DAMPINGS = (0.0, 0.1, 1.0)
 """How strongly a step is held back (Levenberg-Marquardt), in sizes of the columns, where no part of the plain one lowers the sum."""
 GAIN = 0.02
 """Part by which a step must lower the error of unseen windows: what it lowers beyond is noise of the torque, followed."""
-SETTLED = 1e-4
 RUNAWAY = 3.0
 """Error of a position, rad or m, beyond which windows are too long for the model that the search starts from."""
-FIRST_POSITION, FIRST_VELOCITY = 0.02, 0.5
-"""How far a first state may be from the one that the log has, rad and rad/s."""
 SPREAD = 1.0
 """Deviation of the logarithms about the fit to the rows before the motion speaks, and of effects in their own size."""
 DEPTH = 1e-4
 """Part of a link's trace by which its second moments are lifted before the search starts, away from the boundary of consistency."""
-NEIGHBOURS_S = 0.25
+
+Motions: TypeAlias = Sequence[tuple[Array, Array]]
+"""Positions and velocities of windows of one length, for every log."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +97,10 @@ class OutputError:
         rows = FeasibleSDP(weighted=True, prior="auto").estimate(regression, base, prior)
         starts = [rows.standard] + [prior] * bool(np.all(is_consistent(prior.inertials)))
         search, unseen, window_s = self._search(robot, [log.samples for log in logs], starts)
-        first, start = search.z, search.rms.copy()
+        first, start = search.x, search.rms
         settled = search.descend(self.iterations, unseen)
         phi = search.phi
-        if search.z is first and np.array_equal(search.began, rows.standard.values):
+        if search.x is first and np.array_equal(search.began, rows.standard.values):
             kept = f"held-out windows of {window_s:g} s are simulated no better by output error: the fit to the rows is the answer"
             return replace(rows, method=self.name, notes=(*rows.notes, kept))
         covariance = search.covariance(base.lift)
@@ -131,9 +127,9 @@ class OutputError:
             if min(len(w) for w in windows) >= 3:
                 unseen = [w.part(slice(2, None, 3)) for w in windows]
                 windows = [w.part(np.arange(len(w)) % 3 != 2) for w in windows]
-            found = [_Search.of(robot, windows, np.array(start.values)) for start in starts]
-            best = min(found, key=lambda one: float(np.sum(np.nan_to_num(one.rms, nan=np.inf) ** 2)))
-            if float(np.nan_to_num(best.rms, nan=np.inf).max()) < RUNAWAY:
+            found = [_Search(robot, windows, np.array(start.values)) for start in starts]
+            best = min(found, key=lambda one: float(np.sum(one.rms**2)))
+            if float(best.rms.max()) < RUNAWAY:
                 return best, unseen, window_s
             window_s *= 0.5
         raise InputError(
@@ -205,162 +201,83 @@ def effect_sizes(robot: Robot, windows: Sequence[Windows]) -> Array:
     return np.asarray(np.min(np.where(made > 1e-9, size, np.inf), axis=0, initial=1e3))
 
 
-class _Search:
-    """Gauss-Newton on bodies, effects and first states."""
+class _Search(Shooting):
+    """Bodies in log-Cholesky coordinates, then effects.
 
-    began: Array
-    """Parameters before bodies were lifted off the boundary."""
+    Args:
+        robot: with friction that can be simulated.
+        windows: of every log.
+        phi: parameters to start from.
+    """
 
-    def __init__(self, robot: Robot, windows: list[Windows], coordinates: Array, states: list[tuple[Array, Array]]) -> None:
-        self.robot, self.windows, self.states = robot, windows, states
-        self.n, self.z = robot.n_joints, coordinates
-        self.centre = coordinates.copy()
-        sizes = np.maximum(np.abs(coordinates[10 * self.n :]), effect_sizes(robot, windows))
-        self.weight = 1.0 / (SPREAD * np.concatenate([np.ones(10 * self.n), sizes]))
-        signed = {"fo"}
-        self.low = np.full(len(coordinates), -np.inf)
-        for k, column in enumerate(robot.parameters.columns):
-            if column.kind != "inertial" and column.symbol not in signed:
-                self.low[k] = min(0.0, coordinates[k])
-        self.scale = np.ones(self.n)
-        self.motions, self.cost = self._tried(self.z, self.states)
-        if np.isfinite(self.cost):
-            self.weigh()
-
-    @classmethod
-    def of(cls, robot: Robot, windows: list[Windows], phi: Array) -> _Search:
-        n = robot.n_joints
+    def __init__(self, robot: Robot, windows: Sequence[Windows], phi: Array) -> None:
+        self.robot, self.windows, self.began = robot, windows, phi
+        self.n = n = robot.n_joints
         bodies = phi[: 10 * n].reshape(n, 10).copy()
         bodies[:, 0] = np.maximum(bodies[:, 0], 1e-6)
         for j in (4, 6, 9):  # a body on the boundary has no logarithms
             bodies[:, j] += DEPTH * np.maximum(bodies[:, [4, 6, 9]].sum(axis=1), 1e-9)
-        found = cls(
-            robot, windows, np.concatenate([log_cholesky(bodies).ravel(), phi[10 * n :]]), [w.first for w in windows]
-        )
-        found.began = phi
-        return found
+        x = np.concatenate([log_cholesky(bodies).ravel(), phi[10 * n :]])
+        signed = [column.kind == "inertial" or column.symbol == "fo" for column in robot.parameters.columns]
+        states = np.concatenate([np.concatenate(w.first, axis=1) for w in windows])
+        super().__init__(x, states, np.where(signed, -np.inf, np.minimum(x, 0.0)), np.full(len(x), np.inf))
+        sizes = np.maximum(np.abs(x[10 * n :]), effect_sizes(robot, windows))
+        self.draw_to(x, 1.0 / (SPREAD * np.concatenate([np.ones(10 * n), sizes])))
+        if np.isfinite(self.cost):
+            self.weigh()
 
     @property
     def phi(self) -> Array:
-        return self._phi(self.z)
+        """Parameters of the robot."""
+        return self._phi(self.x)
 
-    def _phi(self, z: Array) -> Array:
-        return np.concatenate([phi_from_log_cholesky(z[: 10 * self.n].reshape(self.n, 10)).ravel(), z[10 * self.n :]])
+    def _phi(self, x: Array) -> Array:
+        return np.concatenate([phi_from_log_cholesky(x[: 10 * self.n].reshape(self.n, 10)).ravel(), x[10 * self.n :]])
 
-    @property
-    def rms(self) -> Array:
-        """Position error of every joint over the windows."""
-        errors = [(m[0] - w.position).reshape(-1, self.n) for m, w in zip(self.motions, self.windows, strict=True)]
-        return np.asarray(np.sqrt(np.mean(np.concatenate(errors) ** 2, axis=0)))
+    def _with(self, x: Array) -> Robot:
+        return self.robot.with_parameters(self.robot.parameters.with_values(self._phi(x)))
 
-    def weigh(self) -> None:
-        """Weights of the joints from their errors as they are."""
-        self.scale = 1.0 / np.maximum(self.rms, 1e-3 * self.rms.max() + 1e-9)
-        self.cost = self._cost(self.motions, self.z, self.states)
+    def simulate(self, x: Array, states: Array) -> tuple[Sequence[Array], Motions]:
+        robot, n, motions, errors = self._with(x), self.n, [], []
+        parts = np.split(states, np.cumsum([len(w) for w in self.windows])[:-1])
+        for window, first in zip(self.windows, parts, strict=True):
+            motions.append(simulate_windows(robot, window, (first[:, :n], first[:, n:])))
+            errors += list(motions[-1][0] - window.position)
+        return errors, motions
+
+    def sensitivities(self, motions: Motions) -> Iterator[Array]:
+        robot = self._with(self.x)
+        for window, motion in zip(self.windows, motions, strict=True):
+            yield from window_sensitivities(robot, window, motion)
 
     def missed(self, windows: Sequence[Windows]) -> float:
         """Weighted error of windows that the search does not see, simulated from their measured first states."""
-        robot, found = self._with(self.z), []
-        for window in windows:
-            q, _ = simulate_windows(robot, window, window.first)
-            found.append(((q - window.position) * self.scale).ravel())
+        robot = self._with(self.x)
+        found = [((simulate_windows(robot, w, w.first)[0] - w.position) * self.scale).ravel() for w in windows]
         return float(np.nan_to_num(np.sqrt(np.mean(np.concatenate(found) ** 2)), nan=np.inf))
-
-    def _with(self, z: Array) -> Robot:
-        return self.robot.with_parameters(self.robot.parameters.with_values(self._phi(z)))
-
-    def _tried(self, z: Array, states: list[tuple[Array, Array]]) -> tuple[list[tuple[Array, Array]], float]:
-        robot = self._with(z)
-        motions = [simulate_windows(robot, w, s) for w, s in zip(self.windows, states, strict=True)]
-        return motions, self._cost(motions, z, states)
-
-    def _cost(self, motions: list[tuple[Array, Array]], z: Array, states: list[tuple[Array, Array]]) -> float:
-        total = float(np.sum((self.weight * (z - self.centre)) ** 2))
-        for (q, _), window, (q0, v0) in zip(motions, self.windows, states, strict=True):
-            total += float(np.sum(((q - window.position) * self.scale) ** 2))
-            total += float(np.sum(((q0 - window.first[0]) / FIRST_POSITION) ** 2))
-            total += float(np.sum(((v0 - window.first[1]) / FIRST_VELOCITY) ** 2))
-        return total if np.isfinite(total) else np.inf
-
-    def _rows(self, transform: Array) -> list[tuple[Array, Array, Array, int]]:
-        """Of every window the weighted rows by unknowns, by its first state (its prior below), and the residual."""
-        found, robot, n = [], self._with(self.z), self.n
-        p = transform.shape[0]
-        spread = np.repeat([FIRST_POSITION, FIRST_VELOCITY], n)
-        for window, motion, state in zip(self.windows, self.motions, self.states, strict=True):
-            S = window_sensitivities(robot, window, motion) * self.scale[:, None]
-            errors = (motion[0] - window.position) * self.scale
-            for b in range(len(window)):
-                rows, r = S[b].reshape(-1, p + 2 * n), errors[b]
-                moved = np.concatenate([state[0][b] - window.first[0][b], state[1][b] - window.first[1][b]]) / spread
-                J = np.vstack([rows[:, :p] @ transform, np.zeros((2 * n, transform.shape[1]))])
-                X = np.vstack([rows[:, p:], np.diag(1.0 / spread)])
-                lags = max(1, round(NEIGHBOURS_S / window.step_s))
-                found.append((J, X, np.concatenate([r.ravel(), moved]), lags))
-        return found
 
     def descend(self, iterations: int, unseen: Sequence[Windows]) -> bool:
         """Step until the sum of squares rests or unseen windows are missed by more; whether it did, at the best of them."""
-        n, p = self.n, len(self.z)
-        best, kept = self.missed(unseen) if unseen else np.inf, self.z
+        n, p = self.n, len(self.x)
+        best, kept = self.missed(unseen) if unseen else np.inf, self.x
+        most = np.concatenate([np.ones(10 * n), np.full(p - 10 * n, np.inf)])  # no logarithm by more than one in a step
         for _ in range(iterations):
-            chain = block_diagonal(log_cholesky_jacobian(self.z[: 10 * n].reshape(n, 10)), p)
-            R, backs = np.zeros((0, p + 1)), []
-            for J, X, r, _ in self._rows(chain):
-                T = triangle_of(np.column_stack([X, J, r]))
-                m = 2 * n
-                backs.append((T[:m, :m], T[:m, m:-1], T[:m, -1]))
-                R = triangle_of(np.vstack([R, T[m:, m:]]))
-            A = np.vstack([R[:p, :p], np.diag(self.weight)])
-            b = np.concatenate([R[:p, p], self.weight * (self.z - self.centre)])
-            limit = np.concatenate([np.ones(10 * n), np.full(p - 10 * n, np.inf)])  # no logarithm by more than one in a step
-            bounds, before, sizes = (np.maximum(self.low - self.z, -limit), limit), self.cost, np.linalg.norm(A, axis=0)
-            for damping in DAMPINGS:
-                held = np.vstack([A, damping * np.diag(sizes)]), np.concatenate([b, np.zeros(p)])
-                move = bounded_solution(*held, *bounds)
-                back = [-scipy.linalg.solve_triangular(T, J @ move + r) for T, J, r in backs]
-                if self._moved(move, back):
-                    break
-            else:
-                return float(b @ b) - float(np.sum((A @ move + b) ** 2)) < 1e-2 * before
+            before = self.cost
+            chain = block_diagonal(log_cholesky_jacobian(self.x[: 10 * n].reshape(n, 10)), p)
+            moved, promised = self.step(most, DAMPINGS, chain)
+            if not moved:
+                return promised < STUCK * before
             if unseen:
                 now = self.missed(unseen)
                 if now > (1.0 - GAIN) * best:
-                    self.z = kept
-                    self.motions, self.cost = self._tried(self.z, self.states)
+                    self.move_to(kept, self.states)
                     return True
-                best, kept = now, self.z
+                best, kept = now, self.x
             if before - self.cost < SETTLED * before:
                 return True
         return False
 
-    def _moved(self, move: Array, back: list[Array]) -> bool:
-        """Take the largest part of a step that lowers the cost; whether there is one."""
-        n = self.n
-        for share in SHARES:
-            states, at = [], 0
-            for q, v in self.states:
-                d = share * np.array(back[at : at + len(q)])
-                states.append((q + d[:, :n], v + d[:, n:]))
-                at += len(q)
-            z = self.z + share * move
-            motions, cost = self._tried(z, states)
-            if cost < self.cost:
-                self.z, self.states, self.motions, self.cost = z, states, motions, cost
-                return True
-        return False
-
     def covariance(self, lift: Array) -> Array:
-        """Of the base values, first states eliminated: the sandwich, never below that of white noise."""
-        p, n = lift.shape[1], self.n
-        info, white, meat = np.zeros((3, p, p))
-        for J, X, r, lags in self._rows(lift):
-            J = J - X @ np.linalg.lstsq(X, J, rcond=None)[0]
-            info += J.T @ J
-            rows = (len(r) - 2 * n) // n
-            add_scores(J[: rows * n].reshape(rows, n, p), r[: rows * n].reshape(rows, n), lags, white, meat)
-        size = np.sqrt(np.maximum(np.diag(info), 1e-300))
-        bread = np.linalg.pinv(info / np.outer(size, size), rcond=1e-12, hermitian=True) / np.outer(size, size)
-        plain, robust = (bread @ middle @ bread for middle in (white, meat))
-        ratio = np.sqrt(np.maximum(np.diag(robust), np.diag(plain)) / np.maximum(np.diag(plain), 1e-300))
-        return np.asarray(plain * np.outer(ratio, ratio))
+        """Of the base values, first states eliminated."""
+        found, white, meat = self.information([w.step_s for w in self.windows for _ in range(len(w))], lift)
+        return sandwich(scaled_inverse(found), white, meat)
