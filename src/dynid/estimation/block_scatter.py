@@ -1,7 +1,12 @@
-"""Covariance against the scatter of blocks of time, which knows of errors that channels share."""
+"""Covariance against the scatter of rows: blocks of time know of errors that channels share, channels and contacts of those that repeat.
+
+With the gradients ``g_k = sum w_j^2 X^T r`` of groups of rows and the normal matrix ``H``, ``H^-1 (sum_k g_k g_k^T) H^-1`` is a covariance
+that no channel by itself knows of. It is noisy in each value.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,37 +19,78 @@ from dynid.signals.samples import Samples
 
 BLOCKS = 30
 """Blocks of time of all logs together whose scatter is looked at."""
+MOST = 100.0
+"""Largest ratio of variances that one value has a say with in the factor of all."""
 
 
 def widen_by_blocks(found: Estimate, rows: RowSource, samples: Sequence[Samples]) -> tuple[Estimate, tuple[str, ...]]:
-    """The estimate with its covariance as large as the scatter of blocks of time asks for.
+    """The estimate with its covariance as large as the scatter of its rows asks for.
 
-    Channels of a walking robot share what their rows have wrong: the acceleration of the base, the point that a foot touches. With
-    the gradients ``g_b = sum_j w_j^2 X_bj^T r_bj`` of blocks and the normal matrix ``H``, ``H^-1 (sum_b g_b g_b^T) H^-1`` knows of
-    that, but is noisy in each value: the middle of its ratios to the covariance is one factor for all values, never below one.
+    Channels of a walking robot share what their rows have wrong: the acceleration of the base, the point that a foot touches. Blocks
+    of time show it; one factor for all values follows from the middle of their ratios to the covariance. What repeats with every
+    step is the same in all blocks, but pulls channels, and samples with other feet on the ground, in other directions. Where they are
+    apart on average by more than noise explains, all values get that factor, and each value its own pull on top.
     """
+    H, groups, count = _gradients(found, rows, samples)
+    seen = found.seen & (found.sigma > 0.0)
+    inverse = np.linalg.pinv(H[np.ix_(seen, seen)], hermitian=True)
+    free = count / max(count - int(np.count_nonzero(seen)), 1)
+    variance = found.sigma[seen] ** 2
+
+    def ratios(gradients: Array) -> Array:
+        """Scatter of a kind of groups over the variance, value by value."""
+        if len(gradients) < 2 or not len(variance):
+            return np.zeros(len(variance))
+        own = free * len(gradients) / (len(gradients) - 1) * ((gradients[:, seen] @ inverse) ** 2).sum(axis=0)
+        return np.asarray(np.nan_to_num(own / variance, posinf=0.0))
+
+    in_time, *repeated = (ratios(np.array(own)) for own in groups)
+    factor = max(float(np.median(in_time)), 1.0) if len(variance) else 1.0
+    repeated = [own / factor for own in repeated]
+    pulled = sum((np.maximum(own - 1.0, 0.0) for own in repeated), np.zeros(len(variance)))
+    factor *= max(1.0, *(float(np.minimum(own, MOST).mean()) if len(own) else 1.0 for own in repeated))
+    scale = np.ones(len(found.sigma))
+    scale[seen] = np.sqrt(factor * (1.0 + pulled))
+    wider = float(np.median(scale[seen])) if len(variance) else 1.0
+    if not wider > 1.0 and not pulled.any():
+        return found, ()
+    wide = replace(found, covariance=freeze(scale[:, None] * found.covariance * scale))
+    note = (
+        f"intervals are {wider:.3g} times as wide as noise of each channel by itself would have them: blocks of time, channels, or samples "
+        "with other feet on the ground disagree by so much"
+    )
+    return wide, (note,) if wider > 1.025 else ()
+
+
+def _gradients(
+    found: Estimate, rows: RowSource, samples: Sequence[Samples]
+) -> tuple[Array, tuple[list[Array], list[Array], list[Array]], int]:
+    """The normal matrix, the gradients of blocks of time, of channels and of sets of feet on the ground, and the number of rows."""
     base, w = found.base, 1.0 / np.where(found.residual_rms > 0.0, found.residual_rms, np.inf)
     bases = [base.regressor(channel.expansion) for channel in rows.channels]
-    H, gradients, count = np.zeros((base.n_base, base.n_base)), list[Array](), 0
+    H, blocks, count = np.zeros((base.n_base, base.n_base)), list[Array](), 0
+    channels = [np.zeros(base.n_base) for _ in bases]
+    standing: dict[int, Array] = defaultdict(lambda: np.zeros(base.n_base))
     for log, one in zip(rows.by_log(), samples, strict=True):
         edges = np.linspace(one.time[0], one.time[-1], max(2, BLOCKS // len(samples)) + 1)[1:-1]
         own = np.zeros((len(edges) + 1, base.n_base))
+        feet = None if one.contact is None else (one.contact > 0.0) @ 2 ** np.arange(one.contact.shape[1])
         for chunk in log.passes():
             assert chunk.time is not None
             place = np.searchsorted(edges, chunk.time)
-            for block, X, weight in zip(chunk.blocks, bases, w, strict=True):
+            total = np.zeros((len(chunk.time), base.n_base))
+            for d, (block, X, weight) in enumerate(zip(chunk.blocks, bases, w, strict=True)):
                 A = weight * block[:, :-1] @ X
                 H += A.T @ A
-                np.add.at(own, place, A * (weight * block[:, -1] - A @ found.base_values)[:, None])
+                gradient = A * (weight * block[:, -1] - A @ found.base_values)[:, None]
+                total += gradient
+                channels[d] += gradient.sum(axis=0)
                 count += int(np.count_nonzero(block.any(axis=1)))
-        gradients.extend(own)
-    seen, g = found.seen, np.array(gradients) - np.mean(gradients, axis=0)
-    scatter = g[:, seen] @ np.linalg.pinv(H[np.ix_(seen, seen)], hermitian=True)
-    free = len(g) / max(len(g) - 1, 1) * count / max(count - int(np.count_nonzero(seen)), 1)
-    sigma = found.sigma[seen]
-    ratio = free * (scatter**2).sum(axis=0)[sigma > 0.0] / sigma[sigma > 0.0] ** 2
-    factor = float(np.median(ratio)) if len(ratio) else 1.0
-    if not (np.isfinite(factor) and factor > 1.0):
-        return found, ()
-    note = f"intervals are {np.sqrt(factor):.3g} times as wide as each channel by itself would have them: blocks of time scatter so"
-    return replace(found, covariance=freeze(factor * found.covariance)), (note,) if factor > 1.05 else ()
+            np.add.at(own, place, total)
+            if feet is not None:
+                state = feet[np.clip(np.searchsorted(one.time, chunk.time), 0, len(feet) - 1)]
+                for code in np.unique(state):
+                    standing[int(code)] += total[state == code].sum(axis=0)
+        blocks.extend(own)
+    middle = np.mean(blocks, axis=0)
+    return H, ([one - middle for one in blocks], channels, list(standing.values())), count

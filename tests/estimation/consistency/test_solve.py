@@ -24,7 +24,7 @@ def known_in_cvxpy(phi):
 def test_the_fit_by_rows_reaches_the_optimum_of_cvxpy(condition, constraints, in_cvxpy):
     fit = fit_of_three_links(1, condition=condition, constraints=constraints)
     found = fit_by_rows(fit.consistent, fit.F, fit.centre, fit.pull)
-    assert found is not None
+    assert found.verdict == "solved"
     x = fit.centre + found.x
     assert fit.value(x) == pytest.approx(optimum_in_cvxpy(fit, condition, in_cvxpy), rel=1e-5, abs=1e-9)
     assert fit.consistent.contains(x, 1e-7)
@@ -46,3 +46,14 @@ def test_compiled_fits_reach_the_optimum_of_cvxpy(options):
 def test_compiled_fits_leave_other_constraints_to_others():
     fit = fit_of_three_links(0, constraints=(TotalMass(upper=8.0),))
     assert compiled_fit(fit.consistent, fit.F.T @ fit.F, fit.centre, fit.freedom, None) is None
+
+
+@pytest.mark.parametrize(("constraints", "in_cvxpy"), [((), ()), (KNOWN, (known_in_cvxpy,))])
+def test_the_fit_by_rows_knows_the_entropic_prior(constraints, in_cvxpy):
+    for seed in range(3):
+        fit = fit_of_three_links(seed, constraints=constraints, prior="entropic")
+        found = fit_by_rows(fit.consistent, fit.F, fit.centre, fit.pull, fit.entropic)
+        assert found.verdict == "solved"
+        x = fit.centre + found.x
+        assert fit.consistent.contains(x, 1e-7)
+        assert abs(relative_difference(fit.value(x), optimum_in_cvxpy(fit, "full", in_cvxpy))) < 1e-7

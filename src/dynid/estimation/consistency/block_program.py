@@ -1,10 +1,11 @@
 """A consistent set as blocks for the interior-point method, and the linear system of one of its iterations.
 
-    minimise  1/2 ||F x - f||^2 + q . x
+    minimise  1/2 ||F x - f||^2 + q . x - sum_b w_b log det S_b(x)
     subject to  S_b(x) >= 0,   lower bounds  c_i x_i + b_i >= 0,   G x + g >= 0,   A x = a
 
-Second-order cones become arrow matrices ``[[h 1, t], [t^T, h]]``; rows of one variable alone become bounds. The system is solved by
-the rows of ``F``, which may see less than there is. With ``D`` block diagonal, ``dx = D^-1 (r + Fh^T u)`` and
+Most weights ``w_b`` are zero; those of an entropic prior are not. Second-order cones become arrow matrices
+``[[h 1, t], [t^T, h]]``; rows of one variable alone become bounds. The system is solved by the rows of ``F``, which may see less
+than there is. With ``D`` block diagonal, ``dx = D^-1 (r + Fh^T u)`` and
 
     (Fh D^-1 Fh^T + Lambda) u = rho - Fh D^-1 r,     Fh = [F; G; A],   Lambda = (1, s / z, 0)
 
@@ -14,22 +15,20 @@ cone stay beside ``u``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sparse
 from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.sparse.csgraph import connected_components
 
 from dynid.arrays import Array, IntArray
 from dynid.estimation.consistency.block_kernels import add_adjoint, block_values, half_hessians
 from dynid.estimation.consistency.conic_solver import matrix_from_rows
 from dynid.estimation.consistency.consistent_set import BASES, ConsistentSet
-
-
-def _none(*shape: int) -> Array:
-    return np.zeros(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +42,16 @@ class BlockProgram:
     """``(blocks, width, side, side)``"""
     constant: Array
     """``(blocks, side, side)``"""
-    bounded: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    bounded: IntArray
     """Variables with a lower bound ``bound_slope x + bound_offset >= 0``."""
-    bound_slope: Array = field(default_factory=lambda: _none(0))
-    bound_offset: Array = field(default_factory=lambda: _none(0))
-    G: Array = field(default_factory=lambda: _none(0, 0))
-    g: Array = field(default_factory=lambda: _none(0))
-    A: Array = field(default_factory=lambda: _none(0, 0))
-    a: Array = field(default_factory=lambda: _none(0))
-
-    def __post_init__(self) -> None:
-        for name in ("G", "A"):
-            if not len(getattr(self, name)):
-                object.__setattr__(self, name, np.zeros((0, self.n)))
+    bound_slope: Array
+    bound_offset: Array
+    G: Array
+    g: Array
+    A: Array
+    a: Array
+    log_weight: Array
+    """``(blocks,)``: weight of ``-log det S_b`` in the objective."""
 
     @classmethod
     def of(cls, consistent: ConsistentSet) -> BlockProgram:
@@ -77,6 +73,31 @@ class BlockProgram:
             rows.g,
             rows.A,
             rows.a,
+            np.zeros(len(slots)),
+        )
+
+    def around(self, centre: Array) -> BlockProgram:
+        """The same over steps from a point."""
+        return replace(
+            self,
+            constant=self.blocks(centre),
+            bound_offset=self.bound_offset + self.bound_slope * centre[self.bounded],
+            g=self.g + self.G @ centre,
+            a=self.a - self.A @ centre,
+        )
+
+    def with_log_det(self, slots: IntArray, basis: Array, weight: float) -> BlockProgram:
+        """With ``-weight log det`` of further blocks, ``sum_a x[slots[b, a]] basis[a]`` each, in the objective."""
+        count, side = len(slots), self.basis.shape[2]
+        more = np.zeros((count, self.basis.shape[1], side, side))
+        more[:, : len(basis), : basis.shape[1], : basis.shape[1]] = basis
+        empty = np.diag((np.arange(side) >= basis.shape[1]).astype(float))  # filled up with ones, whose logarithm is zero
+        return replace(
+            self,
+            slots=np.ascontiguousarray(np.concatenate([self.slots, slots])),
+            basis=np.ascontiguousarray(np.concatenate([self.basis, more])),
+            constant=np.ascontiguousarray(np.concatenate([self.constant, np.tile(empty, (count, 1, 1))])),
+            log_weight=np.concatenate([self.log_weight, np.full(count, weight)]),
         )
 
     @cached_property
@@ -90,7 +111,13 @@ class BlockProgram:
     @property
     def degree(self) -> int:
         """Of the barrier: what the gap is divided by."""
-        return int(self.slots.shape[0] * self.basis.shape[2]) + len(self.bounded) + len(self.g)
+        plain = int(np.count_nonzero(self.log_weight == 0.0))
+        return max(plain * int(self.basis.shape[2]) + len(self.bounded) + len(self.g), 1)
+
+    def gap(self, at: Iterate) -> float:
+        """Complementarity of what the objective does not hold inside itself: ``sum_b <S_b, Z_b> + s . z``."""
+        plain = self.log_weight == 0.0
+        return float(np.vdot(at.S[plain], at.Z[plain]) + at.s @ at.z)
 
     def blocks(self, x: Array, homogeneous: bool = False) -> Array:
         """``S_b(x)``, without the constant if ``homogeneous``."""
@@ -123,10 +150,6 @@ class Iterate:
     s: Array
     z: Array
     nu: Array
-
-    @property
-    def complementarity(self) -> float:
-        return float(np.vdot(self.S, self.Z) + self.s @ self.z)
 
     def moved(self, move: Iterate, reach: float) -> Iterate:
         """This point after ``reach`` times a step."""
@@ -309,31 +332,15 @@ class RowSystem:
 
 def _groups(program: BlockProgram) -> tuple[tuple[IntArray, IntArray], int]:
     """Group and place in it of every variable: those that share a block together, a bounded one alone, others in none."""
-    leader = np.arange(program.n)
-
-    def lead(i: int) -> int:
-        while leader[i] != i:
-            i = int(leader[i])
-        return i
-
-    used_by = [slots[slots >= 0] for slots in program.slots]
-    for used in used_by:
-        for i in used[1:]:
-            leader[lead(int(i))] = lead(int(used[0]))
-    held = np.zeros(program.n, dtype=bool)
-    held[program.bounded] = True
-    for used in used_by:
-        held[used] = True
-    group = np.full(program.n, -1, dtype=np.int64)
-    place = np.zeros(program.n, dtype=np.int64)
-    members: dict[int, int] = {}
-    sizes: list[int] = []
-    for i in np.flatnonzero(held):
-        first = lead(int(i))
-        if first not in members:
-            members[first] = len(sizes)
-            sizes.append(0)
-        k = members[first]
-        group[i], place[i] = k, sizes[k]
-        sizes[k] += 1
-    return (group, place), max(sizes, default=1)
+    block, at = np.nonzero(program.slots >= 0)
+    used = program.slots[block, at]
+    shared = sparse.coo_matrix((np.ones(len(used)), (block, used)), shape=(len(program.slots), program.n))
+    labels = connected_components(shared.T @ shared, directed=False)[1]
+    held = np.union1d(used, program.bounded)
+    group, place = np.full(program.n, -1, dtype=np.int64), np.zeros(program.n, dtype=np.int64)
+    _, first, group[held] = np.unique(labels[held], return_index=True, return_inverse=True)
+    group[held] = np.argsort(np.argsort(first))[group[held]]  # numbered in the order of their first variables
+    sizes = np.bincount(group[held], minlength=1)
+    for k in range(len(first)):
+        place[group == k] = np.arange(sizes[k])
+    return (group, place), int(sizes.max())

@@ -18,8 +18,8 @@ import scipy.sparse as sparse
 
 from dynid.arrays import Array, IntArray, freeze
 
-Cone: TypeAlias = tuple[Literal["zero", "nonnegative", "second_order", "semidefinite", "exponential"], int]
-"""A kind and its size: rows, or the side of a semidefinite matrix; an exponential cone has three rows, size 3."""
+Cone: TypeAlias = tuple[Literal["zero", "nonnegative", "second_order", "semidefinite"], int]
+"""A kind and its size: rows, or the side of a semidefinite matrix."""
 
 SolverVerdict: TypeAlias = Literal["solved", "almost", "infeasible", "unbounded", "stalled"]
 
@@ -149,7 +149,6 @@ def _solve(
         "nonnegative": clarabel.NonnegativeConeT,
         "second_order": clarabel.SecondOrderConeT,
         "semidefinite": clarabel.PSDTriangleConeT,
-        "exponential": lambda _: clarabel.ExponentialConeT(),
     }
     quadratic = upper_triangle(P) if isinstance(P, np.ndarray) else sparse.csc_matrix(P)
     solver = clarabel.DefaultSolver(

@@ -306,6 +306,7 @@ def _program(
         inequalities[1][kept_rows],
         rows.A @ T,
         rows.a,
+        np.zeros(len(slots) + len(arrow_slots)),
     )
     return T, program, (kept_bounds, kept_rows)
 

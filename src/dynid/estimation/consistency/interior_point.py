@@ -1,6 +1,6 @@
 """A primal-dual interior-point method for convex quadratic programs over many small semidefinite blocks.
 
-    minimise  1/2 ||F x - f||^2 + q . x
+    minimise  1/2 ||F x - f||^2 + q . x - sum_b w_b log det S_b(x)
     subject to  S_b(x) >= 0,   lower bounds  c_i x_i + b_i >= 0,   G x + g >= 0,   A x = a
 
 Directions are those of Helmberg, Rendl, Vanderbei, Kojima and Monteiro with Mehrotra's second-order correction: with
@@ -8,7 +8,8 @@ Directions are those of Helmberg, Rendl, Vanderbei, Kojima and Monteiro with Meh
 
     (F^T F + D) dx = ...,      D_b[a, c] = <B_a, sym(S^-1 B_c Z)>,
 
-which is solved by the rows of ``F`` (:class:`dynid.estimation.consistency.block_program.RowSystem`).
+where ``mu`` goes to zero, but in a block with a logarithm stays at its weight: that is its optimality condition. The
+system is solved by the rows of ``F`` (:class:`dynid.estimation.consistency.block_program.RowSystem`).
 
 What one iteration costs at least, in multiplications, for ``n`` parameters in ``L`` blocks of ten and ``m`` rows: ``m^2 n / 2 + m^3 / 6``
 for the system, about 4,000 ``L`` for the blocks, ``4 n^2`` for two solves.
@@ -27,6 +28,8 @@ from dynid.estimation.consistency.block_program import BlockProgram, Iterate, Ro
 
 TO_THE_BOUNDARY = 0.98
 """Share of the longest step that is taken."""
+CENTRED = 1e-4
+"""Part of its weight to which a logarithm's block is centred; the value is off by the square of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +96,12 @@ def interior_point(
     for count in range(iterations + 1):
         newton = _Newton(system, now)
         largest = max(newton.scale, largest)
-        gap, value = now.complementarity, abs(system.value(now.x))
+        gap, value = system.program.gap(now), abs(system.value(now.x))
         path.append((gap / max(value, 1e-300), now))
         dual = float(np.abs(newton.dual).max(initial=0.0)) / max(newton.scale, 1e-10 * largest)
         found = InteriorSolution("solved", now, gap, dual, newton.primal, count, ())
-        if newton.primal <= feasibility and (value <= floor or (dual <= feasibility and gap <= tolerance * value)):
+        near = dual <= feasibility and newton.centrality <= CENTRED and gap <= tolerance * value
+        if newton.primal <= feasibility and (value <= floor or near):
             return replace(found, path=tuple(path))
         if best is None or found.merit < best.merit:
             best = found
@@ -112,7 +116,7 @@ def interior_point(
 def centre(system: RowSystem, start: Iterate, steps: int = 8) -> Iterate:
     """A point near the central path with the gap of ``start``, with the least dual residual on the way: round-off if all is well."""
     now = best = start
-    mu = now.complementarity / max(system.program.degree, 1)
+    mu = system.program.gap(now) / system.program.degree
     least = np.inf
     for _ in range(steps):
         newton = _Newton(system, now)
@@ -146,6 +150,10 @@ class _Newton:
         self.scale = max(float(np.abs(gradient).max(initial=0.0)), float(np.abs(pulled).max(initial=0.0)), 1e-300)
         size = max(1.0, float(now.S.max(initial=0.0)), float(now.s.max(initial=0.0)))
         left = (self.blocks, self.linear, self.equalities)
+        # blocks with a logarithm: what S Z misses of w 1
+        weight = program.log_weight[:, None, None]
+        missed = np.where(weight > 0.0, now.S @ now.Z - weight * np.eye(now.S.shape[1]), 0.0)
+        self.centrality = float(np.abs(missed).max(initial=0.0)) / max(float(weight.max(initial=0.0)), 1e-300)
         self.primal = max(float(np.abs(part).max(initial=0.0)) for part in left) / size
 
     def factor(self) -> bool:
@@ -162,7 +170,8 @@ class _Newton:
     def direction(self, target: float, after: Iterate | None = None) -> Iterate:
         """The step to complementarity ``target``, with the second-order terms of a step ``after`` it taken off."""
         now, program = self.now, self.system.program
-        wanted = target * self._inverse - now.Z - self._shift
+        targets = np.maximum(program.log_weight, target)
+        wanted = targets[:, None, None] * self._inverse - now.Z - self._shift
         linear = target / now.s - now.z - self._weights * self.linear
         if after is not None:
             product = np.empty_like(wanted)
@@ -182,13 +191,13 @@ class _Newton:
         """The next iterate by Mehrotra's predictor and corrector; None where the arithmetic gives out."""
         if not self.factor():
             return None
-        now, degree = self.now, max(self.system.program.degree, 1)
-        mu = now.complementarity / degree
+        now, program = self.now, self.system.program
+        mu = program.gap(now) / program.degree
         ahead = self.direction(0.0)
         if not np.isfinite(ahead.x).all():
             return None
         reach = _reach(now, ahead, 1.0)
-        ratio = max(now.moved(ahead, reach).complementarity, 0.0) / degree / max(mu, 1e-300)
+        ratio = max(program.gap(now.moved(ahead, reach)), 0.0) / program.degree / max(mu, 1e-300)
         centring = min(max(ratio**3, 1e-6), 1.0) if reach > 0.1 else max(ratio, 0.5)
         move = self.direction(centring * mu, ahead)
         if not np.isfinite(move.x).all():

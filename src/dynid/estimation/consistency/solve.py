@@ -6,15 +6,14 @@ Which solver a fit takes is decided in :func:`fit_in` alone:
    where they hold, as friction that is passive by itself does, the answer is the same. Variables that no constraint will hold
    (offsets, and friction and rotor inertia far from zero) are eliminated first: ``x_u = -P_uu^-1 P_uv x_v``; what is left has ten
    variables a link. Their bounds are looked at afterwards, and those that do not hold are put back.
-2. The conic solver, for everything else.
-3. The interior-point method by rows, which does not square their condition number, where the conic solver fails.
+2. The conic solver, for everything else without the entropic prior.
+3. The interior-point method by rows, which does not square their condition number: with that prior, and where the conic solver fails.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -22,8 +21,8 @@ import scipy.sparse as sparse
 
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.estimation.consistency.block_program import BlockProgram, RowSystem
-from dynid.estimation.consistency.conic_solver import Cone, ConicSolution, matrix_from_rows, solve_conic, triangle_entries
-from dynid.estimation.consistency.consistent_set import BASES, ConsistentSet, Sparse, unit_body
+from dynid.estimation.consistency.conic_solver import Cone, ConicSolution, matrix_from_rows, solve_conic
+from dynid.estimation.consistency.consistent_set import BASES, ConsistentSet, unit_body
 from dynid.estimation.consistency.fit_kernels import SOLVED, entropic_fit, interior_fit
 from dynid.estimation.consistency.interior_point import interior_point, start_inside
 from dynid.estimation.constraints.base import Layout
@@ -43,60 +42,6 @@ class EntropicPrior:
 
     weight: float
     x0: Array
-
-
-def with_entropy(
-    consistent: ConsistentSet, M: Sparse, k: Array, entropic: EntropicPrior, centre: Array
-) -> tuple[Sparse, Array, Array, list[Cone], int]:
-    """Rows and variables that represent the log-determinants.
-
-        log det X >= sum_i u_i   if   [[X, Z], [Z^T, diag(Z)]] >= 0,  Z lower triangular,  u_i <= log Z_ii
-
-    with ``X = C^-1 P C^-T`` and ``P0 = C C^T``, which is the identity at the prior.
-    """
-    layout = consistent.layout
-    n, links = consistent.n, len(layout.links)
-    C = np.linalg.cholesky(np.einsum("lk,kij->lij", entropic.x0[layout.slots], PSEUDO_BASIS))
-    inverse = np.linalg.inv(C)
-    X = inverse[:, None] @ PSEUDO_BASIS @ np.swapaxes(inverse, -1, -2)[:, None]  # (links, 10, 4, 4)
-    row, column, weight = triangle_entries(8)
-    below = {(int(i), int(j)): z for z, (i, j) in enumerate(zip(*np.tril_indices(4), strict=True))}
-    n_extra = 14  # ten entries of Z, four u
-    height = len(row)
-    # what Z contributes to the 8x8 matrix: Z in the upper right block, its diagonal in the lower right one
-    z_part = np.zeros((height, n_extra))
-    for place, (i, j, w) in enumerate(zip(row, column, weight, strict=True)):
-        if i < 4 <= j and (int(i), int(j - 4)) in below:
-            z_part[place, below[int(i), int(j - 4)]] = w
-        elif i == j and i >= 4:
-            z_part[place, below[int(i - 4), int(i - 4)]] = 1.0
-    x_part = np.zeros((links, height, 10))
-    corner = np.flatnonzero(column < 4)
-    x_part[:, corner] = np.swapaxes(X[:, :, row[corner], column[corner]], 1, 2) * weight[corner, None]
-    # exponential cones (u_i, 1, Z_ii)
-    exponential = np.zeros((12, n_extra))
-    constant = np.zeros(12)
-    for i in range(4):
-        exponential[3 * i, 10 + i] = 1.0
-        exponential[3 * i + 2, below[i, i]] = 1.0
-        constant[3 * i + 1] = 1.0
-    selectors = [
-        sparse.csc_matrix((part.ravel(), (np.repeat(np.arange(height), 10), np.tile(slots, height))), shape=(height, n))
-        for part, slots in zip(x_part, layout.slots, strict=True)
-    ]
-    first = sparse.hstack([sparse.vstack(selectors), sparse.kron(sparse.eye(links), sparse.csc_matrix(z_part))])
-    cone_part = sparse.kron(sparse.eye(links), sparse.csc_matrix(exponential))
-    second = sparse.hstack([sparse.csc_matrix((12 * links, n)), cone_part])
-    old = sparse.hstack([M, sparse.csc_matrix((M.shape[0], n_extra * links))])
-    rows = sparse.vstack([old, first, second], format="csc")
-    shift = sparse.vstack(selectors) @ centre
-    offset = np.concatenate([k, shift, np.tile(constant, links)])
-    q = np.zeros(n + n_extra * links)
-    np.add.at(q, layout.slots, entropic.weight * np.trace(X, axis1=-2, axis2=-1))
-    u = n + n_extra * np.arange(links)[:, None] + np.arange(10, 14)
-    q[u] = -entropic.weight
-    cones: list[Cone] = [*(("semidefinite", 8) for _ in range(links)), *(("exponential", 3) for _ in range(4 * links))]
-    return rows, offset, q, cones, n_extra * links
 
 
 def entropic_divergence(layout: Layout, x: Array, x0: Array) -> float:
@@ -144,50 +89,51 @@ def fit_in(
             # a log-determinant keeps links from the boundary, not by a margin
             if entropic is None or found.moved == 0.0:
                 return found
+    if entropic is not None:
+        return _verified(consistent, centre, fit_by_rows(consistent, F, centre, pull, entropic))
     # around the centre the linear term vanishes and the value is the very excess, free of cancellation
     M, k = consistent.M, consistent.M @ centre + consistent.k
     cones = list(consistent.cones)
-    q = np.zeros(n)
     if equalities is not None:
         E, e = equalities
         M = sparse.vstack([sparse.csc_matrix(E), M], format="csc")
         k = np.concatenate([E @ centre - e, k])
         cones.insert(0, ("zero", len(e)))
-    quadratic: Any = P
-    if entropic is not None:
-        M, k, q, more, extra = with_entropy(consistent, M, k, entropic, centre)
-        cones += more
-        quadratic = sparse.block_diag([sparse.csc_matrix(np.triu(P)), sparse.csc_matrix((extra, extra))], format="csc")
-    solution = solve_conic(quadratic, q, M, k, cones, tolerance=tolerance, quick=freedom is not None and entropic is None)
-    if solution.verdict not in ("solved", "infeasible") and freedom is not None and entropic is None and equalities is None:
-        solution = fit_by_rows(consistent, F, centre, pull) or solution
+    solution = solve_conic(P, np.zeros(n), M, k, cones, tolerance=tolerance, quick=freedom is not None)
     if equalities is not None:
         solution = replace(solution, dual=solution.dual[len(e) :])
+    elif solution.verdict not in ("solved", "infeasible") and freedom is not None:
+        by_rows = fit_by_rows(consistent, F, centre, pull)
+        solution = by_rows if by_rows.verdict == "solved" else solution
     return _verified(consistent, centre, solution)
 
 
-def fit_by_rows(consistent: ConsistentSet, F: Array, centre: Array, pull: float | Array) -> ConicSolution | None:
-    """The same program solved by its rows, which does not square their condition number; None where that fails too."""
+def fit_by_rows(
+    consistent: ConsistentSet, F: Array, centre: Array, pull: float | Array, entropic: EntropicPrior | None = None
+) -> ConicSolution:
+    """The same program solved by its rows, which does not square their condition number."""
     began = time.perf_counter()
-    whole = BlockProgram.of(consistent)
-    program = replace(
-        whole,
-        constant=whole.blocks(centre),
-        bound_offset=whole.bound_offset + whole.bound_slope * centre[whole.bounded],
-        g=whole.g + whole.G @ centre,
-        a=whole.a - whole.A @ centre,
-    )
+    program, q, start = BlockProgram.of(consistent), np.zeros(consistent.n), np.zeros(consistent.n)
+    if entropic is not None:
+        slots = consistent.layout.slots
+        program = program.with_log_det(slots, PSEUDO_BASIS, entropic.weight)
+        q[slots] = entropic.weight * _prior_slopes(consistent.layout, entropic)
+        start[slots] = entropic.x0[slots] - centre[slots]
+    program = program.around(centre)
     pulls = np.broadcast_to(pull, (consistent.n,))
     rows = np.vstack([F, np.diag(np.sqrt(pulls))[pulls > 0.0]])
-    system = RowSystem(program, rows, np.zeros(len(rows)))
+    system = RowSystem(program, rows, np.zeros(len(rows)), q)
     # where rows this large meet, what is left of the gradient is their round-off: the gap decides
-    start = start_inside(program, np.zeros(consistent.n), 1.0)
-    found = interior_point(system, start, tolerance=1e-8, feasibility=1e-2)
-    if found.end != "solved":
-        return None
-    seconds = time.perf_counter() - began
-    value = system.value(found.x)
-    return ConicSolution("solved", freeze(found.x), np.zeros(0), value, found.gap, found.iterations, seconds, "Solved")
+    found = interior_point(system, start_inside(program, start, 1.0), tolerance=1e-8, feasibility=1e-2)
+    seconds, value = time.perf_counter() - began, system.value(found.x)
+    status = "Solved" if found.end == "solved" else "NumericalError"
+    return ConicSolution(found.end, freeze(found.x), np.zeros(0), value, found.gap, found.iterations, seconds, status)
+
+
+def _prior_slopes(layout: Layout, entropic: EntropicPrior) -> Array:
+    """``tr(P0^-1 B_a)`` of every link, ``(links, 10)``."""
+    prior = np.linalg.inv(np.einsum("lk,kij->lij", entropic.x0[layout.slots], PSEUDO_BASIS))
+    return np.asarray(np.einsum("lij,kij->lk", prior, PSEUDO_BASIS))
 
 
 def _verified(consistent: ConsistentSet, centre: Array, solution: ConicSolution) -> ConicSolution:
@@ -307,8 +253,7 @@ def _fit_over_held(
     else:
         basis = np.tile(PSEUDO_BASIS, (len(links), 1, 1, 1))
         constant = np.einsum("lk,kij->lij", centre[slots], PSEUDO_BASIS)
-        prior = np.linalg.inv(np.einsum("lk,kij->lij", entropic.x0[slots], PSEUDO_BASIS))
-        linear[links] = np.einsum("lij,kij->lk", prior, PSEUDO_BASIS)
+        linear[links] = _prior_slopes(consistent.layout, entropic)
         start[links] = entropic.x0[slots] - centre[slots]
         start[bounded] = np.maximum(0.01 - bounds, 0.0)
         x, end, iterations, gap = entropic_fit(
