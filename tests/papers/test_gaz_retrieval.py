@@ -12,14 +12,13 @@ import cvxpy
 import numpy as np
 import pytest
 
-from dynid.dynamics.regressors import static_matrix
+from dynid.dynamics.regressors import static_matrix, static_regressor
 from dynid.estimation.consistency.correction import closest_feasible
 from dynid.estimation.constraints.bodies import CentreOfMassInSphere
 from dynid.estimation.constraints.bounds import Bounds, read_bounds
 from dynid.estimation.constraints.conditions import Condition
 from dynid.estimation.linear import parameter_scale
 from dynid.estimation.methods.retrieval import PenaltyRetrieval
-from dynid.estimation.oracle import LagrangianModel
 from dynid.estimation.result import Outcome
 from dynid.model.inertia import PSEUDO_BASIS, is_consistent, mass_com_inertia
 from dynid.regression.base import reduce_to_base
@@ -181,8 +180,8 @@ def test_one_step_from_the_poses_is_proven_to_be_nearly_the_best(robot):
     """
     low, high = robot.position_limits.T
     q = np.random.default_rng(0).uniform(low, high, (1010, 7))
-    model = LagrangianModel(robot, gaz_base(robot), COEFFICIENTS["reverse"])
-    matrix = static_matrix(robot, q, model.inertia(q), model.gravity(q))
+    values = gaz_base(robot).lift @ COEFFICIENTS["reverse"]
+    matrix = static_matrix(robot, q, *(Y @ values for Y in static_regressor(robot, q)))
     regression = matrix_regression(robot.parameters, ["poses"], [matrix])
     base = reduce_to_base(robot)
     found = PenaltyRetrieval(bounds=_bounds("authors_code")).estimate(regression, base, robot.parameters)

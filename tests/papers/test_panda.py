@@ -11,13 +11,13 @@ import pytest
 
 from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
-from dynid.dynamics.regressors import torque_regressor
+from dynid.dynamics.regressors import static_regressor, torque_regressor
 from dynid.estimation.consistency.correction import closest_feasible
 from dynid.estimation.consistency.feasibility import feasibility
 from dynid.estimation.estimate import estimate
 from dynid.estimation.friction.fit import fit_residual_friction
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.oracle import LagrangianModel, reverse_engineer
+from dynid.estimation.oracle import reverse_engineer
 from dynid.model.effects.dry_friction import Sigmoid
 from dynid.model.inertia import is_consistent
 from dynid.regression.base import BaseReduction, reduce_to_base
@@ -58,16 +58,23 @@ def published(robot):
 
 
 @pytest.fixture(scope="module")
-def model(robot, published):
-    return LagrangianModel(robot, published, COEFFICIENTS["reverse"])
+def statics(robot, published):
+    """``q -> M(q), g(q)`` of the printed coefficients, by the regressor alone."""
+    values = published.lift @ COEFFICIENTS["reverse"]
+
+    def evaluate(q):
+        Y_inertia, Y_gravity = static_regressor(robot, q)
+        return Y_inertia @ values, Y_gravity @ values
+
+    return evaluate
 
 
 @pytest.fixture(scope="module")
-def poses(robot, model):
+def poses(robot, statics):
     """1010 random poses with the inertia matrix and gravity that the printed coefficients give."""
     low, high = robot.position_limits.T
     q = np.random.default_rng(0).uniform(low, high, (TABLES["identification"]["poses"], 7))
-    return StaticRecording(q, robot.joint_names, model.inertia(q), model.gravity(q))
+    return StaticRecording(q, robot.joint_names, *statics(q))
 
 
 def mended_p_hat() -> list[list[float]]:
@@ -94,14 +101,27 @@ def test_our_own_grouping_says_the_same(robot, poses, published):
     np.testing.assert_allclose(over_published, COEFFICIENTS["reverse"], atol=1e-8)
 
 
-def test_lagrangian_and_newton_euler_agree(robot, published, model, poses):
-    """Equation 23 from the coefficients alone, against the recursion with a full parameter set."""
+def inertia_derivative(statics, q):
+    """``dM_ij / dq_k`` with ``k`` last: ``M`` is a trigonometric polynomial of degree two, so four more poses give it exactly."""
+    derivative = np.empty((len(q), 7, 7, 7))
+    for k, unit in enumerate(np.eye(7)):
+        near, far = 0.25 * np.pi * unit, 0.5 * np.pi * unit
+        derivative[..., k] = statics(q + near)[0] - statics(q - near)[0]
+        derivative[..., k] += 0.5 * (1.0 - np.sqrt(2.0)) * (statics(q + far)[0] - statics(q - far)[0])
+    return derivative
+
+
+def test_lagrangian_and_newton_euler_agree(robot, published, statics, poses):
+    """Equation 23 from the coefficients alone, with Christoffel symbols, against the recursion with a full parameter set."""
     rng = np.random.default_rng(0)
     low, high = robot.position_limits.T
     q, v, a = rng.uniform(low, high, (50, 7)), rng.uniform(-2.0, 2.0, (50, 7)), rng.uniform(-5.0, 5.0, (50, 7))
     found = estimate(pose_regression(robot, poses.position, poses.inertia, poses.gravity), published, OrdinaryLeastSquares())
     recursive = inverse_dynamics(robot.with_parameters(found.standard), q, v, a)
-    np.testing.assert_allclose(model.inverse_dynamics(q, v, a), recursive, rtol=0.0, atol=1e-9)
+    M, g = statics(q)
+    derivative = inertia_derivative(statics, q)
+    coriolis = np.einsum("sijk,sj,sk->si", derivative, v, v) - 0.5 * np.einsum("sjki,sj,sk->si", derivative, v, v)
+    np.testing.assert_allclose(np.einsum("sij,sj->si", M, a) + coriolis + g, recursive, rtol=0.0, atol=1e-9)
 
 
 def test_the_printed_expression_with_an_extra_mass_does_not_span_the_regressor(robot):

@@ -17,7 +17,6 @@ from dynid.estimation.friction.fit import fit_residual_friction
 from dynid.estimation.friction.selection import FILTER_MEMORY, choose_friction
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.retrieval import PenaltyRetrieval
-from dynid.estimation.oracle import LagrangianModel
 from dynid.io.logs.read import read_recording
 from dynid.model.effects.dry_friction import Sigmoid
 from dynid.regression.base import BaseReduction, reduce_to_base
@@ -141,8 +140,8 @@ def test_last_third_is_predicted_from_the_first_two(robot, log, velocity, limit)
 
 def test_reverse_engineered_values_predict_the_log(robot, samples, published):
     """Without friction, and with the sigmoid friction of Table I."""
-    model = LagrangianModel(robot, published, COEFFICIENTS["reverse"])
-    rigid = model.inverse_dynamics(samples.position, samples.velocity, samples.acceleration)
+    model = robot.with_parameters(robot.parameters.with_values(published.lift @ COEFFICIENTS["reverse"]))
+    rigid = inverse_dynamics(model, samples.position, samples.velocity, samples.acceleration)
     assert _relative(samples.torque - rigid, samples.torque) == pytest.approx(0.0388, abs=5e-4)
     both = rigid + sigmoid_friction(samples.velocity)
     assert _relative(samples.torque - both, samples.torque) == pytest.approx(0.0245, abs=5e-4)

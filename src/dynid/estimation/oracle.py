@@ -3,44 +3,33 @@
     s(q) = (lower triangle of M(q), g(q)) = Y_s(q) beta
 
 A controller, a table of poses, another library: whatever gives the inertia matrix and the gravity vector of a standing
-robot gives its base parameters without motion, friction or derivatives. From these alone follow the Coriolis forces, by
-Christoffel symbols of ``M``, and with them the inverse dynamics ``tau = M a + c(q, v) + g``.
-
-``M`` is a trigonometric polynomial of degree two in each angle, so its derivative is exact from four more evaluations,
-
-    dM/dq = M(q + pi/4) - M(q - pi/4) + (1 - sqrt 2)/2 (M(q + pi/2) - M(q - pi/2)),
-
-and a polynomial of degree two in the position of a prismatic joint, where a central difference is exact.
+robot gives its base parameters without motion, friction or derivatives. These decide the whole inverse dynamics
+``tau = M a + c(q, v) + g``: any parameters that have them give the same torque.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, check_finite, check_shape, freeze
-from dynid.dynamics.inverse_dynamics import checked_motion, effect_signals, random_states_within_limits
-from dynid.dynamics.regressors import static_regressor
+from dynid.arrays import Array, check_finite, check_shape
+from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states_within_limits
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.result import Estimate, Method
 from dynid.model.robot import Robot
-from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.base import reduce_to_base
 from dynid.regression.static_rows import pose_regression
 from dynid.signals.recording import StaticRecording
 
 PoseFunction: TypeAlias = Callable[[Array], ArrayLike]
 StateFunction: TypeAlias = Callable[[Array, Array], ArrayLike]
 Part: TypeAlias = Literal["inertia", "gravity"]
-
-CHUNK_POSES = 64
-"""Poses per block of the regressor of ``M``, which is large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +75,11 @@ class Oracle:
             raise InputError(f"oracle '{self.name}' does not give g(q)")
         return self._asked("g(q)", [self.gravity(pose) for pose in q], q.shape)
 
+    def statics_at(self, q: Array, parts: Sequence[Part]) -> dict[str, Array | None]:
+        """Inertia and gravity by their names, None where one is not given or not among the parts."""
+        asks = {"inertia": (self.inertia, self.inertia_at), "gravity": (self.gravity, self.gravity_at)}
+        return {part: ask(q) if given is not None and part in parts else None for part, (given, ask) in asks.items()}
+
     def coriolis_at(self, q: Array, v: Array) -> Array:
         """``(states, n)``."""
         if self.coriolis is None:
@@ -100,97 +94,12 @@ class Oracle:
 
 
 @dataclass(frozen=True, eq=False)
-class LagrangianModel:
-    """``tau = M(q) a + C(q, v) v + g(q)`` and joint effects from base parameters alone, without masses of single links.
-
-    ``M`` is that of the rigid bodies; rotor inertia, where the robot has it, is among the effects.
-
-    Args:
-        robot: the robot, with its effects.
-        base: its base parameters.
-        base_values: their values.
-
-    Examples:
-        >>> import dynid
-        >>> from dynid.estimation.oracle import LagrangianModel
-        >>> robot = dynid.demo_robot(effects="none")
-        >>> base = dynid.reduce_to_base(robot)
-        >>> model = LagrangianModel(robot, base, base.base_values(robot.parameters.values))
-        >>> model.inertia([[0.0] * 7]).shape
-        (1, 7, 7)
-    """
-
-    robot: Robot
-    base: BaseReduction
-    base_values: Array
-
-    def __post_init__(self) -> None:
-        _refuse_floating(self.robot)
-        object.__setattr__(self, "base_values", freeze(self.base_values))
-        check_shape("base values", self.base_values, (self.base.n_base,))
-        if self.base.parameter_names != self.robot.parameters.names:
-            raise InputError(
-                f"base reduction is over {self.base.n_parameters} parameters, robot '{self.robot.name}' has "
-                f"{len(self.robot.parameters)}, or other names"
-            )
-
-    @cached_property
-    def _columns(self) -> Array:
-        """Weights of the regressor's columns: those of the base parameters, zero for the columns left out."""
-        return np.asarray(self.base.lift @ self.base_values)
-
-    @property
-    def _inertial(self) -> Array:
-        return np.asarray(self._columns[: self.robot.parameters.n_inertial])
-
-    def inertia(self, q: ArrayLike) -> Array:
-        """``M(q)`` of every pose, ``(poses, n, n)``."""
-        return self._statics(q)[0]
-
-    def gravity(self, q: ArrayLike) -> Array:
-        """``g(q)`` of every pose, ``(poses, n)``."""
-        return self._statics(q)[1]
-
-    def coriolis(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """``c(q, v) = C(q, v) v`` of every state, ``(states, n)``."""
-        q, v, _ = checked_motion(self.robot, q, v, np.zeros_like(np.atleast_2d(np.asarray(v, dtype=np.float64))))
-        return coriolis_forces(inertia_derivative(self.robot, self.inertia, q), v)
-
-    def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """Torque of every sample, ``(samples, n)``."""
-        q, v, a = checked_motion(self.robot, q, v, a)
-        M, g = self._statics(q)
-        tau = np.einsum("sij,sj->si", M, a) + self.coriolis(q, v) + g
-        # rotors first: friction may depend on the torque that is transmitted without it
-        for friction in (False, True):
-            tau = tau + self._effects(q, v, a, tau, friction)
-        return np.asarray(tau)
-
-    def _effects(self, q: Array, v: Array, a: Array, load: Array, friction: bool) -> Array:
-        values = dict(zip(self.robot.parameters.names, self._columns.tolist(), strict=True))
-        some = self.robot.with_effects([effect for effect in self.robot.effects if effect.is_friction == friction])
-        if not some.effects:
-            return np.zeros_like(load)
-        chosen = np.array([values[name] for name in some.parameters.names[some.parameters.n_inertial :]])
-        return np.asarray((effect_signals(some, q, v, a, load) * chosen) @ some.effect_incidence.T)
-
-    def _statics(self, q: ArrayLike) -> tuple[Array, Array]:
-        poses = np.atleast_2d(np.asarray(q, dtype=np.float64))
-        n = self.robot.n_dof
-        M, g = np.empty((len(poses), n, n)), np.empty((len(poses), n))
-        for start in range(0, len(poses), CHUNK_POSES):
-            part = slice(start, start + CHUNK_POSES)
-            Y_inertia, Y_gravity = static_regressor(self.robot, poses[part])
-            M[part], g[part] = Y_inertia @ self._inertial, Y_gravity @ self._inertial
-        return M, g
-
-
-@dataclass(frozen=True, eq=False)
 class ReverseEngineered:
     """Base coefficients of an oracle, and how well the equations they stand for agree with it."""
 
     estimate: Estimate
-    model: LagrangianModel
+    model: Robot
+    """A robot with these base values and without effects; only sums of its links mean something, see :attr:`BaseReduction.lift`."""
     oracle: str
     n_poses: int
     coriolis_gap: float | None
@@ -231,62 +140,36 @@ def reverse_engineer(
         True
     """
     rigid = robot.with_effects(())
-    _refuse_floating(rigid)
-    wanted = _checked_parts(parts)
+    if robot.floating:
+        raise InputError(f"robot '{robot.name}' has a floating base; its equations in Lagrangian form are not defined here")
+    wanted = tuple(parts)
+    if unknown := [part for part in wanted if part not in get_args(Part)]:
+        raise UnknownNameError("part of the dynamics", str(unknown[0]), get_args(Part))
+    if not wanted:
+        raise InputError("reverse engineering was asked for no part of the dynamics, expected inertia, gravity or both")
     if isinstance(source, StaticRecording):
-        q, name = np.asarray(source.position), source.source.path or "table of poses"
-        M = source.inertia if "inertia" in wanted else None
-        g = source.gravity if "gravity" in wanted else None
-        oracle = None
+        q, name, oracle = np.asarray(source.position), source.source.path or "table of poses", None
+        known = {"inertia": source.inertia, "gravity": source.gravity}
     else:
         q, name, oracle = _poses(rigid, poses, seed), source.name, source
-        M = source.inertia_at(q) if "inertia" in wanted and source.inertia is not None else None
-        g = source.gravity_at(q) if "gravity" in wanted and source.gravity is not None else None
+        known = source.statics_at(q, wanted)
+    M, g = (known[part] if part in wanted else None for part in get_args(Part))
     if M is None and g is None:
         raise InputError(f"'{name}' gives none of what was asked for: {' and '.join(wanted)}")
     base = reduce_to_base(rigid)
     result = estimate(pose_regression(rigid, q, M, g), base, method or OrdinaryLeastSquares())
-    model = LagrangianModel(rigid, base, result.base_values)
+    model = rigid.with_parameters(rigid.parameters.with_values(base.lift @ result.base_values))
     gap = None if oracle is None or oracle.coriolis is None else coriolis_gap(model, oracle, seed=seed)
     return ReverseEngineered(result, model, name, len(q), gap)
 
 
-def coriolis_gap(model: LagrangianModel, oracle: Oracle, n_states: int = 50, seed: int = 0) -> float:
-    """Largest difference between ``c(q, v)`` by Christoffel symbols and the oracle's own, relative to its largest."""
-    q, v, _ = random_states_within_limits(model.robot, n_states, seed)
+def coriolis_gap(model: Robot, oracle: Oracle, n_states: int = 50, seed: int = 0) -> float:
+    """Largest difference between ``c(q, v)`` of the model and the oracle's own, relative to its largest."""
+    q, v, _ = random_states_within_limits(model, n_states, seed)
+    still = np.zeros_like(v)
+    found = inverse_dynamics(model, q, v, still) - inverse_dynamics(model, q, still, still)
     expected = oracle.coriolis_at(q, v)
-    return float(np.abs(model.coriolis(q, v) - expected).max() / max(float(np.abs(expected).max()), 1e-300))
-
-
-def inertia_derivative(robot: Robot, inertia: Callable[[Array], Array], q: Array) -> Array:
-    """``dM_ij / dq_k`` of every pose, ``(poses, n, n, n)`` with ``k`` last, exact up to rounding."""
-    if robot.loops:
-        raise InputError(f"robot '{robot.name}' has closed loops: its inertia matrix is no polynomial of sine and cosine")
-    n = robot.n_dof
-    derivative = np.empty((len(q), n, n, n))
-    for k, joint in enumerate(robot.joints):
-        unit = np.eye(n)[k]
-        if joint.kind == "prismatic":
-            derivative[..., k] = 0.5 * (inertia(q + unit) - inertia(q - unit))
-            continue
-        if abs(float(joint.screw[:3] @ joint.screw[3:])) > 1e-12:
-            raise InputError(f"joint '{joint.name}' is helical: its inertia matrix is no polynomial of sine and cosine")
-        near, far = 0.25 * np.pi * unit, 0.5 * np.pi * unit
-        derivative[..., k] = inertia(q + near) - inertia(q - near)
-        derivative[..., k] += 0.5 * (1.0 - np.sqrt(2.0)) * (inertia(q + far) - inertia(q - far))
-    return derivative
-
-
-def coriolis_matrix(derivative: Array, v: Array) -> Array:
-    """``C_ij = 1/2 sum_k (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) v_k``, for which ``dM/dt - 2 C`` is skew-symmetric."""
-    first = np.einsum("sijk,sk->sij", derivative, v)
-    second = np.einsum("sikj,sk->sij", derivative, v)
-    return np.asarray(0.5 * (first + second - np.swapaxes(second, 1, 2)))
-
-
-def coriolis_forces(derivative: Array, v: Array) -> Array:
-    """``C(q, v) v``."""
-    return np.asarray(np.einsum("sij,sj->si", coriolis_matrix(derivative, v), v))
+    return float(np.abs(found - expected).max() / max(float(np.abs(expected).max()), 1e-300))
 
 
 def _poses(robot: Robot, poses: ArrayLike | int, seed: int) -> Array:
@@ -298,18 +181,3 @@ def _poses(robot: Robot, poses: ArrayLike | int, seed: int) -> Array:
     check_shape("poses", q, (None, robot.n_position))
     check_finite("poses", q)
     return q
-
-
-def _checked_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
-    wanted = tuple(parts)
-    for part in wanted:
-        if part not in ("inertia", "gravity"):
-            raise UnknownNameError("part of the dynamics", str(part), ("inertia", "gravity"))
-    if not wanted:
-        raise InputError("reverse engineering was asked for no part of the dynamics, expected inertia, gravity or both")
-    return wanted
-
-
-def _refuse_floating(robot: Robot) -> None:
-    if robot.floating:
-        raise InputError(f"robot '{robot.name}' has a floating base; its equations in Lagrangian form are not defined here")
