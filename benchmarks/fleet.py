@@ -235,7 +235,7 @@ class _QuickMotion:
         self._n_base = base.n_base
 
     def entry(self, key: Key, torque: Array) -> Entry:
-        """What :func:`dynid.apps.fleet.entry.make_entry` keeps, of torque with white noise."""
+        """What :func:`dynid.apps.fleet.make_entry.make_entry` keeps, of torque with white noise."""
         n, n_joints = torque.shape
         weighted = (torque / self._sigma).T.ravel()
         left = (weighted - self._fit @ (self._fit.T @ weighted)).reshape(n_joints, n)
@@ -261,9 +261,6 @@ class _QuickMotion:
             held_out_residual=unknown,
             held_out_energy=unknown,
             seconds=0.0,
-            low=unknown,
-            high=unknown,
-            speed=unknown,
         )
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dynid.apps.fleet.entry import Entry, Key, make_entry
-from dynid.apps.fleet.partition_factors import factor_logs, held_out_start
+from dynid.apps.fleet.entry import Entry, Key
+from dynid.apps.fleet.make_entry import factor_logs, held_out_start, make_entry
 from dynid.arrays import Array
 from dynid.dynamics.regressors import torque_regressor
 from dynid.io.demo import demo_samples
@@ -98,7 +98,7 @@ def simulated_robots(robot: Robot, base: BaseReduction, plan: FleetPlan, seed: i
             digest = hashlib.sha256(log.encode() + torque.tobytes()).hexdigest()
             rows = TorqueRows(robot, (samples,))
             made = factor_logs(rows, [held_out_start(float(samples.time[0]), float(samples.time[-1]))])
-            entries.append(make_entry(key, [(log, digest)], made, base))
+            entries.append(make_entry(key, [(log, digest)], made, base, samples.duration_s))
         yield name, entries
 
 

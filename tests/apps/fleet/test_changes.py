@@ -1,4 +1,4 @@
-"""Changes of values and differences between robots beyond chance: found where they are, at the stated rate where they are not."""
+"""Changes of values beyond chance: found where they are, at the stated rate where they are not; slow ones as such, dated and sized."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from dynid.apps.fleet.changes import changes_of, excess_variance, outlier_threshold, spread_of
+from dynid.apps.fleet.changes import TREND_DAYS, best_ramp, changes_of, excess_variance, explains_better, n_ramps
 from dynid.apps.fleet.information import Followed, Information, Monitored
 
 
@@ -56,29 +56,54 @@ def test_excess_variance_is_that_of_normal_numbers() -> None:
     assert excess_variance(0.5 * v * rng.normal(size=20_000) ** 2, v) == 0.0
 
 
-def test_shrinkage_follows_from_spread_and_measurement() -> None:
-    rng = np.random.default_rng(3)
-    truth = 5.0 + 0.5 * rng.normal(size=400)
-    sigma = rng.choice([0.05, 1.0], size=400)
-    x = truth + sigma * rng.normal(size=400)
-    found = spread_of(x[:, None], sigma[:, None] ** 2)
-    assert found.mean[0] == pytest.approx(5.0, abs=0.1)
-    assert found.spread[0] == pytest.approx(0.5, rel=0.15)
-    T2 = found.spread[0] ** 2
-    expected = found.mean[0] + T2 / (T2 + sigma**2) * (x - found.mean[0])
-    np.testing.assert_allclose(found.shrunk[:, 0], expected, rtol=1e-12)
-    noisy = sigma > 0.5
-    closer = np.mean((found.shrunk[noisy, 0] - truth[noisy]) ** 2) / np.mean((x[noisy] - truth[noisy]) ** 2)
-    assert closer < 0.4  # the theory: 0.2
-    assert np.mean(((found.shrunk[:, 0] - truth) / found.shrunk_sigma[:, 0]) ** 2) == pytest.approx(1.0, abs=0.25)
+DAYS = list(range(30))
 
 
-def test_outliers_of_alike_robots_keep_the_rate() -> None:
-    rng = np.random.default_rng(4)
-    rate, n_robots, n_parameters, n = 0.2, 12, 5, 200
-    threshold = outlier_threshold(n_robots, n_parameters, rate)
-    wrong = 0
-    for _ in range(n):
-        score = spread_of(rng.normal(size=(n_robots, n_parameters)), np.full((n_robots, n_parameters), 1e-6)).score
-        wrong += bool(np.abs(score).max() > threshold)
-    assert scipy.stats.binomtest(wrong, n, rate).pvalue > 1e-3, wrong
+def ramp(start: int, stop: int, height: float) -> np.ndarray:
+    return 5.0 + height * np.clip((np.arange(30) - start) / (stop - start), 0.0, 1.0)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(11, 29), (5, 20), (0, 29)])
+def test_start_end_and_height_of_a_ramp(start: int, stop: int) -> None:
+    rng = np.random.default_rng(start)
+    found = best_ramp(DAYS, ramp(start, stop, 2.0) + 0.05 * rng.normal(size=30), np.full(30, 400.0))
+    assert found is not None
+    assert abs(found.start - start) <= 2
+    assert abs(found.stop - stop) <= 2
+    assert found.height == pytest.approx(2.0, rel=0.1)
+
+
+def test_the_height_is_that_of_weighted_least_squares() -> None:
+    rng = np.random.default_rng(0)
+    y, weight = ramp(10, 29, 1.0) + 0.2 * rng.normal(size=30), rng.uniform(10.0, 40.0, 30)
+    found = best_ramp(DAYS, y, weight)
+    assert found is not None
+    x = np.clip((np.arange(30) - found.start) / (found.stop - found.start), 0.0, 1.0)
+    A = np.column_stack([np.ones(30), x]) * np.sqrt(weight)[:, None]
+    solved, *_ = np.linalg.lstsq(A, y * np.sqrt(weight), rcond=None)
+    assert found.before == pytest.approx(solved[0])
+    assert found.height == pytest.approx(solved[1])
+    assert found.sigma == pytest.approx(np.sqrt(np.linalg.inv(A.T @ A)[1, 1]))
+
+
+def test_a_step_is_not_told_as_a_slow_change() -> None:
+    rng = np.random.default_rng(1)
+    y = 5.0 + (np.arange(30) >= 17) + 0.1 * rng.normal(size=30)
+    weight = np.full(30, 100.0)
+    found = best_ramp(DAYS, y, weight)
+    assert found is not None
+    assert not explains_better(found, [17], y, weight)
+
+
+def test_a_staircase_is_a_slow_change() -> None:
+    rng = np.random.default_rng(2)
+    y = ramp(8, 29, 2.0) + 0.1 * rng.normal(size=30)
+    weight = np.full(30, 100.0)
+    found = best_ramp(DAYS, y, weight)
+    assert found is not None
+    assert explains_better(found, [12, 18, 24], y, weight)
+
+
+def test_few_days_have_no_slow_change() -> None:
+    assert best_ramp(DAYS[:TREND_DAYS], np.zeros(TREND_DAYS), np.ones(TREND_DAYS)) is None
+    assert n_ramps(365) < 2000

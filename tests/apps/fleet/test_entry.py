@@ -73,7 +73,7 @@ BUILT_OTHERWISE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "rows of fewer channels": (_set("rows", [1]), "a value of it is missing"),
     "no numbers": (_set("freedom", None), "cannot be read as a row of a store"),
     "a number is missing": (_set("residual", [1.0, None, 2.0]), "'residual' is not"),
-    "other lengths": (_set("low", [0.0]), "'high' is not 1 finite numbers"),
+    "other lengths": (_set("freedom", [0.0]), "'freedom' is not 2 finite numbers"),
     "infinite": (_set("torque_energy", [float("inf")] * 3), "'torque_energy' is not"),
     "short triangles": (_set("triangles", [1.0, 2.0]), "holds 2 numbers of triangles, expected"),
     "no noise": (_set("noise", []), "holds 0 numbers of triangles"),
@@ -133,6 +133,4 @@ def test_what_an_entry_says_of_its_rows_follows_from_its_triangles(shop: Shop) -
     )
     log = read_recording(shop.logs[0], shop.store.run.robot)
     assert isinstance(log, Recording)
-    assert log.velocity is not None
-    fastest = np.abs(log.velocity).max(axis=0)
-    assert np.all((0.8 * fastest < entry.speed) & (entry.speed < 1.05 * fastest))
+    assert 0.8 * log.duration_s < entry.seconds <= log.duration_s

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import datetime
 
+import numpy as np
 import pytest
+import scipy.stats
 
-from dynid.apps.fleet.judge import Fleet, assess
+from dynid.apps.fleet.judge import Fleet, assess, outlier_threshold, spread_of
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import torque_channels
 from fleet_simulation import Event, simulated_robots
@@ -60,3 +62,31 @@ def test_summary_names_robots_and_alarms(fleet: Fleet) -> None:
     assert {robot["id"] for robot in found["robots"] if robot["alarm"]} == {alarm["robot"] for alarm in found["alarms"]}
     assert found["false_alarm_rate"] == 0.01
     assert {"name", "value", "sigma", "shrunk", "shrunk_sigma", "score"} <= set(found["robots"][0]["estimate"][0])
+
+
+def test_shrinkage_follows_from_spread_and_measurement() -> None:
+    rng = np.random.default_rng(3)
+    truth = 5.0 + 0.5 * rng.normal(size=400)
+    sigma = rng.choice([0.05, 1.0], size=400)
+    x = truth + sigma * rng.normal(size=400)
+    found = spread_of(x[:, None], sigma[:, None] ** 2)
+    assert found.mean[0] == pytest.approx(5.0, abs=0.1)
+    assert found.spread[0] == pytest.approx(0.5, rel=0.15)
+    T2 = found.spread[0] ** 2
+    expected = found.mean[0] + T2 / (T2 + sigma**2) * (x - found.mean[0])
+    np.testing.assert_allclose(found.shrunk[:, 0], expected, rtol=1e-12)
+    noisy = sigma > 0.5
+    closer = np.mean((found.shrunk[noisy, 0] - truth[noisy]) ** 2) / np.mean((x[noisy] - truth[noisy]) ** 2)
+    assert closer < 0.4  # the theory: 0.2
+    assert np.mean(((found.shrunk[:, 0] - truth) / found.shrunk_sigma[:, 0]) ** 2) == pytest.approx(1.0, abs=0.25)
+
+
+def test_outliers_of_alike_robots_keep_the_rate() -> None:
+    rng = np.random.default_rng(4)
+    rate, n_robots, n_parameters, n = 0.2, 12, 5, 200
+    threshold = outlier_threshold(n_robots, n_parameters, rate)
+    wrong = 0
+    for _ in range(n):
+        score = spread_of(rng.normal(size=(n_robots, n_parameters)), np.full((n_robots, n_parameters), 1e-6)).score
+        wrong += bool(np.abs(score).max() > threshold)
+    assert scipy.stats.binomtest(wrong, n, rate).pvalue > 1e-3, wrong

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynid.apps.fleet.entry import Entry, Key, make_entry, parse_day
-from dynid.apps.fleet.partition_factors import factor_found
+from dynid.apps.fleet.entry import Entry, Key, parse_day
+from dynid.apps.fleet.make_entry import entry_of_logs
 from dynid.apps.fleet.store import Store, create_store, open_store, reading_of, refuse_other_robot
 from dynid.engine import Tell, engine_from, one_blas_thread, silent
 from dynid.errors import InputError
@@ -197,11 +197,11 @@ def _entry_of_logs(
     The triangles show at no cost how far logs are from the store's run, and only logs that are far are checked.
     """
     found = open_unseen(run.robot, paths, settings).without_short()
-    factors = factor_found(run, found, engine_from(settings.engine), settings.max_rows)
     names = {str(path): path.name for path in paths}
     logs = [(names[path], digest) for path, digest in found.files]
-    channels = [factor.channel for factor in factors.regression.factors]
-    error = row_error_of(factors.regression, run.estimate).relative_error
+    entry, regression = entry_of_logs(run, found, key, logs, engine_from(settings.engine), settings.max_rows)
+    channels = [factor.channel for factor in regression.factors]
+    error = row_error_of(regression, run.estimate).relative_error
     warnings: tuple[str, ...] = ()
     if error > UNLIKE:
         unlike = (
@@ -209,7 +209,7 @@ def _entry_of_logs(
             "robot or another unit; 'dynid data' with the same flags looks into a log"
         )
         warnings = misread_logs(run, found.recordings, loaded=True) or (unlike,)
-    return make_entry(key, logs, factors, run.estimate.base), channels, found, warnings
+    return entry, channels, found, warnings
 
 
 def _sorted_out(store: Store | None, paths: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:

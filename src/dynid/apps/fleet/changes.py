@@ -1,4 +1,4 @@
-"""Changes from one day to the next, and differences between robots, that chance does not explain, at a stated rate of false alarms.
+"""Changes from one day to the next that chance does not explain, at a stated rate of false alarms.
 
 The values of a robot scatter from day to day by their measurement and by an own scatter ``tau`` of friction (temperature,
 lubricant), which is estimated from successive days of all robots. For every day on which a change may have happened
@@ -8,13 +8,14 @@ lubricant), which is estimated from successive days of all robots. For every day
 An alarm is raised where the largest ``|z|`` exceeds the quantile of Student's t at ``1 - rate / (2 N)``, with all ``N``
 questions that are asked of all robots, values and days counted. By Bonferroni's inequality a fleet in which nothing has
 changed then raises an alarm with at most this probability, if days are independent and their scatter is normal. Half of the rate is for
-steps, half for slow changes (:mod:`~dynid.apps.fleet.trends`).
+steps, half for slow changes.
 
-How much robots of one model differ, per base parameter, and what that says about each of them is empirical Bayes. A robot's value is
-``x_r ~ N(mu, T^2 + v_r)``: spread ``T`` between robots, variance ``v_r`` of its own measurement. ``mu`` and
-``T`` are found from all robots by medians, so that a few robots that differ do not hide themselves. Then
+A slow change is constant, then moves evenly from one day to another, and may still be moving:
 
-    shrunk value = mu + T^2 / (T^2 + v_r) (x_r - mu),     score = (x_r - mu) / sqrt(T^2 + v_r)
+    y(d) = a + h x(d),      x(d) = clip((d - start) / (stop - start), 0, 1)
+
+Every pair of days at least :data:`TREND_DAYS` rows apart is tried; ``z`` is the height ``h`` over its standard deviation. A step is a ramp
+from one day to the next, so the two families are apart, and the one is told that explains the days better for its number of values.
 """
 
 from __future__ import annotations
@@ -22,15 +23,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.special
 
 from dynid.apps.fleet.information import DriftKind, Followed
-from dynid.apps.fleet.trends import Ramp, best_ramp, explains_better, n_ramps
-from dynid.arrays import Array, freeze
+from dynid.arrays import Array
 
 ALARM_RATE = 0.01
 """Probability of a false alarm in one look at a fleet, by default."""
@@ -46,6 +45,12 @@ MOST_CHANGES = 4
 _WORDS = {"fc": "Coulomb friction", "fv": "viscous friction", "fo": "torque offset"}
 NEAR_DAYS = 3
 """Changes of a load's values within so many rows of days are one change."""
+TREND_DAYS = 5
+"""Rows of days that a slow change takes at least."""
+STAIRS = 3
+"""Steps in one direction from which they are a slow change."""
+MOST_KNOTS = 60
+"""Days that a slow change may begin or end on; of longer histories every second, third, .. day."""
 
 
 @dataclass(frozen=True)
@@ -168,20 +173,16 @@ def _changes_of_value(one: Followed, p: int, weight: Array, thresholds: tuple[fl
     ramp = best_ramp([(day - one.days[0]).days for day in one.days], values, weight)
     found = []
     if ramp is not None and abs(ramp.score) > slow and explains_better(ramp, places, values, weight):
-        found.append(_slow_change(one, p, ramp, slow))
+        sizes = (ramp.before, ramp.before + ramp.height, ramp.sigma)
+        found.append(_change(one, p, sizes, slow, ramp.start, ramp.stop))
         values = values - ramp.fitted + ramp.before
         places = _places(values, weight, threshold)
-    bounds = zip([0, *places], places, [*places[1:], len(weight)], strict=False)
-    return [*found, *(_change(one, p, values, segment, weight, threshold) for segment in bounds)]
-
-
-def _slow_change(one: Followed, p: int, ramp: Ramp, threshold: float) -> Change:
-    m, height = one.monitored, ramp.height
-    place = (one.robot, m.names[p], m.kinds[p], m.joints[p], m.units[p], one.days[ramp.start])
-    lasting = ramp.stop == len(one.days) - 1
-    share = float(abs(height) * one.share[p])
-    sizes = (ramp.before, ramp.before + height, ramp.sigma, ramp.score, threshold, share)
-    return Change(*place, *sizes, until=one.days[ramp.stop], lasting=lasting)
+    for start, place, stop in zip([0, *places], places, [*places[1:], len(weight)], strict=False):
+        # between the days before and after it, up to the next change on either side
+        before, after = (float(np.average(values[a:b], weights=weight[a:b])) for a, b in ((start, place), (place, stop)))
+        sigma = float(np.sqrt(1.0 / weight[start:place].sum() + 1.0 / weight[place:stop].sum()))
+        found.append(_change(one, p, (before, after, sigma), threshold, place))
+    return found
 
 
 def _places(values: Array, weight: Array, threshold: float) -> list[int]:
@@ -204,16 +205,27 @@ def _places(values: Array, weight: Array, threshold: float) -> list[int]:
     return sorted(found)
 
 
-def _change(one: Followed, p: int, values: Array, segment: tuple[int, int, int], weight: Array, threshold: float) -> Change:
-    """The change between the days before and after it, up to the next change on either side."""
-    start, place, stop = segment
-    before, after = (float(np.average(values[a:b], weights=weight[a:b])) for a, b in ((start, place), (place, stop)))
-    sigma = float(np.sqrt(1.0 / weight[start:place].sum() + 1.0 / weight[place:stop].sum()))
-    m, score = one.monitored, (after - before) / sigma
-    share = float(abs(after - before) * one.share[p])
-    day = one.days[place]
+def _change(
+    one: Followed, p: int, sizes: tuple[float, float, float], threshold: float, first: int, last: int | None = None
+) -> Change:
+    """The change of a value from day ``first`` on: values before and after and the deviation of their difference are given. ``last`` is
+    the day with which a slow one ended."""
+    m, (before, after, sigma) = one.monitored, sizes
     return Change(
-        one.robot, m.names[p], m.kinds[p], m.joints[p], m.units[p], day, before, after, sigma, score, threshold, share
+        one.robot,
+        m.names[p],
+        m.kinds[p],
+        m.joints[p],
+        m.units[p],
+        one.days[first],
+        before,
+        after,
+        sigma,
+        (after - before) / sigma,
+        threshold,
+        float(abs(after - before) * one.share[p]),
+        until=None if last is None else one.days[last],
+        lasting=last == len(one.days) - 1,
     )
 
 
@@ -236,97 +248,81 @@ def _joined(changes: Sequence[Change], one: Followed) -> tuple[Change, ...]:
     return tuple(sorted(kept, key=lambda change: (change.day, -abs(change.score))))
 
 
-LEAST_ROBOTS = 5
-"""Robots from which a spread is found."""
-DRAWS = 100_000
-"""Fleets of one parameter that the threshold of outliers is drawn from."""
-
-
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """Mean and spread of every base parameter over the robots, and where each robot stands."""
+class Ramp:
+    """The slow change that explains a series best."""
 
-    mean: Array
-    spread: Array
-    """``T``: standard deviation between robots; NaN where too few robots show the parameter."""
-    score: Array
-    """``(robots, base)``; NaN where a robot does not show the parameter."""
-    shrunk: Array
-    shrunk_sigma: Array
-    counted: Array
-    """How many robots show each parameter."""
+    start: int
+    """The last row before the value moves."""
+    stop: int
+    """The row with which it ends; the last one where it still moves."""
+    before: float
+    height: float
+    sigma: float
+    """Of the height."""
+    fitted: Array
 
-
-def spread_of(values: Array, variance: Array) -> Spread:
-    """The spread over robots, ``(robots, base)`` each; a variance that is not finite stands for a value that is not known."""
-    n, p = values.shape
-    mean, spread = np.full(p, np.nan), np.full(p, np.nan)
-    score, shrunk, sigma = (np.full((n, p), np.nan) for _ in range(3))
-    counted = np.isfinite(variance).sum(axis=0)
-    for i in range(p):
-        known = np.isfinite(variance[:, i])
-        if not known.any():
-            continue
-        x, v = values[known, i], np.maximum(variance[known, i], 1e-300)
-        mu, order = float(np.median(x)), np.argsort(x)
-        T2 = 0.0
-        if len(x) >= LEAST_ROBOTS:
-            for _ in range(20):
-                T2 = excess_variance((x - mu) ** 2, v)
-                total = np.cumsum((1.0 / (v + T2))[order])
-                new = float(x[order][np.searchsorted(total, 0.5 * total[-1])])  # the weighted median
-                if new == mu:
-                    break
-                mu = new
-            spread[i] = np.sqrt(T2)
-            score[known, i] = (x - mu) / np.sqrt(v + T2)
-            shrunk[known, i] = mu + T2 / (T2 + v) * (x - mu)
-            sigma[known, i] = np.sqrt(T2 * v / (T2 + v))
-        else:
-            shrunk[known, i], sigma[known, i] = x, np.sqrt(v)
-        mean[i] = mu
-    return Spread(*(freeze(one) for one in (mean, spread, score, shrunk, sigma, counted.astype(float))))
+    @property
+    def score(self) -> float:
+        return self.height / self.sigma
 
 
-@lru_cache(maxsize=32)
-def outlier_threshold(n_robots: int, n_parameters: int, rate: float) -> float:
-    """Score that the largest of all robots and parameters exceeds with this probability where all robots are alike.
+def n_ramps(n: int) -> int:
+    """How many ramps are tried on so many days."""
+    return len(_knots(n))
 
-    Drawn, with the same medians that :func:`spread_of` takes: of few robots the spread itself is uncertain.
+
+def _knots(n: int) -> list[tuple[int, int]]:
+    every = -(-n // MOST_KNOTS)
+    places = sorted({*range(0, n, every), n - 1})
+    return [(i, j) for i in places for j in places if j - i >= TREND_DAYS]
+
+
+def best_ramp(days: Sequence[float], values: Array, weight: Array) -> Ramp | None:
+    """The ramp with the largest score; one that reaches the last day is preferred where the days cannot tell when it ended.
+
+    Args:
+        days: since the first one, ``(n,)``.
+        values: of each day.
+        weight: one over the variance of each.
     """
-    rng = np.random.default_rng(0)
-    largest = []
-    per_turn = max(1, 2_000_000 // n_robots)
-    for start in range(0, DRAWS, per_turn):
-        x = rng.normal(size=(min(per_turn, DRAWS - start), n_robots))
-        away = np.abs(x - np.median(x, axis=1, keepdims=True))
-        T = np.median(away, axis=1) / np.sqrt(MEDIAN_CHI2)
-        largest.append(away.max(axis=1) / T)
-    each = (1.0 - rate) ** (1.0 / n_parameters)  # so that all parameters together keep the rate
-    return float(np.quantile(np.concatenate(largest), each, method="higher"))
+    d, knots = np.asarray(days, dtype=np.float64), np.array(_knots(len(values)))
+    if not len(knots):
+        return None
+    first, last = d[knots[:, 0]], d[knots[:, 1]]
+    X = np.clip((d - first[:, None]) / (last - first)[:, None], 0.0, 1.0)
+    w = weight / weight.sum()
+    centred = X - (X @ w)[:, None]
+    size = (centred**2) @ weight
+    height = (centred @ (weight * values)) / size
+    gain = height**2 * size
+    best = int(np.argmax(gain))
+    open_end = np.flatnonzero(knots[:, 1] == len(values) - 1)
+    latest = int(open_end[np.argmax(gain[open_end])])
+    if gain[latest] > gain[best] - 3.0 * np.log(len(values)):
+        best = latest
+    before = float(values @ w - height[best] * (X[best] @ w))
+    return Ramp(
+        int(knots[best, 0]),
+        int(knots[best, 1]),
+        before,
+        float(height[best]),
+        float(1.0 / np.sqrt(size[best])),
+        before + height[best] * X[best],
+    )
 
 
-@dataclass(frozen=True)
-class Outlier:
-    """A robot whose value differs from the fleet's beyond what the spread of the others explains."""
+def explains_better(ramp: Ramp, places: Sequence[int], values: Array, weight: Array) -> bool:
+    """Whether a ramp explains a series better than steps at these places, each for its number of values (Schwarz' criterion).
 
-    robot: str
-    parameter: str
-    expression: str
-    value: float
-    fleet: float
-    spread: float
-    score: float
-    threshold: float
-    share: float
-    """Largest share of a joint's torque that the difference makes up."""
-
-    def sentence(self) -> str:
-        """The outlier in words."""
-        return (
-            f"{self.robot}: {self.parameter} is {self.value:.4g}, the fleet's is {self.fleet:.4g} with a spread of {self.spread:.2g} "
-            f"({abs(self.score):.1f} standard deviations, outlier above {self.threshold:.1f})"
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"type": "outlier", "text": self.sentence()}
+    Three steps or more in one direction are a slow change, whatever the criterion says: it takes the scatter of days for known.
+    """
+    price = np.log(len(values))
+    left = float(weight @ (values - ramp.fitted) ** 2) + 3.0 * price
+    stepped, means = 2.0 * price * len(places), []
+    for start, stop in zip([0, *places], [*places, len(values)], strict=True):
+        y, w = values[start:stop], weight[start:stop]
+        means.append(float(np.average(y, weights=w)))
+        stepped += float(w @ (y - means[-1]) ** 2)
+    stairs = len(places) >= STAIRS and len(set(np.sign(np.diff(means)))) == 1
+    return stairs or left < stepped

@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, IntArray, freeze
 from dynid.errors import InputError
-from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
-from dynid.estimation.uncertainty import noise_grams
 from dynid.io.logs.log_file import foreign_errors
 from dynid.model.robot import Robot
-from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
 from dynid.regression.factor import Factor, Regression
-from dynid.validation.prediction import MotionRange
 
 
 @dataclass(frozen=True)
@@ -39,11 +34,7 @@ class Key:
     def __post_init__(self) -> None:
         if not self.robot.strip():
             raise InputError("--robot-id is empty, expected a name such as R17")
-        object.__setattr__(self, "condition", MappingProxyType(dict(sorted(self.condition.items()))))
-
-    def __reduce__(self) -> tuple[type[Key], tuple[str, datetime.date, dict[str, str]]]:
-        """To another process: a read-only mapping does not travel."""
-        return Key, (self.robot, self.day, dict(self.condition))
+        object.__setattr__(self, "condition", dict(sorted(self.condition.items())))
 
     def describe(self) -> str:
         conditions = "".join(f", {name}={value}" for name, value in self.condition.items())
@@ -83,17 +74,6 @@ class Entry:
     """Sum of squares that a fit to the first part of each log leaves of the rest; NaN where a part is too short."""
     held_out_energy: Array
     seconds: float
-    low: Array
-    high: Array
-    speed: Array
-    """Lowest and highest position and largest speed of each joint."""
-
-    def factors(self, channels: Sequence[Channel]) -> list[Factor]:
-        """The triangles as factors of these channels."""
-        return [
-            Factor(channel, freeze(triangle[None]), freeze([count], np.int64))
-            for channel, triangle, count in zip(channels, self.triangles, self.rows, strict=True)
-        ]
 
     @property
     def held_out_error(self) -> float:
@@ -106,65 +86,15 @@ def merged(entries: Sequence[Entry], channels: Sequence[Channel], robot: Robot) 
     """All entries as one regression of the robot, one block each."""
     if not entries:
         raise InputError("no row of the store was chosen, expected at least one")
-    each = [entry.factors(channels) for entry in entries]
-    factors = [
-        replace(
-            own[0],
-            blocks=freeze(np.concatenate([one.blocks for one in own])),
-            rows=freeze(np.concatenate([one.rows for one in own]), np.int64),
+    factors = tuple(
+        Factor(
+            channel,
+            freeze(np.array([entry.triangles[j] for entry in entries])),
+            freeze([entry.rows[j] for entry in entries], np.int64),
         )
-        for own in zip(*each, strict=True)
-    ]
-    return Regression(robot.parameters, tuple(factors), stored_of=robot)
-
-
-@dataclass(frozen=True, eq=False)
-class LogFactors:
-    """Triangles of the rows of some logs, whole and in two parts of time, and the range of their motion."""
-
-    regression: Regression
-    fitted: Regression | None
-    """Of the rows before the held-out part of each log; None where no log has any."""
-    held_out: Regression | None
-    motion: MotionRange
-    seconds: float
-
-
-def make_entry(key: Key, logs: Sequence[tuple[str, str]], factors: LogFactors, base: BaseReduction) -> Entry:
-    """What is kept of the rows of some logs."""
-    regression = factors.regression
-    problem = LinearProblem.of(regression, base, regression.parameters)
-    weights, _ = problem.settled_weights()
-    beta = problem.solve(weights)
-    grams, noise_freedom = noise_grams(problem, beta, weights)
-    rows = problem.rows()
-    left = size = freeze(np.full(len(weights), np.nan))
-    if factors.fitted is not None and factors.held_out is not None:  # else too short for two parts: kept without this error
-        stacked = factors.fitted.stacked(base, weights)
-        scale = np.maximum(np.linalg.norm(stacked[:, :-1], axis=0), 1e-300)
-        fitted = np.linalg.lstsq(stacked[:, :-1] / scale, stacked[:, -1], rcond=DATA_TOLERANCE)[0] / scale
-        held = (factors.held_out.channel_matrix(j, base) for j in range(len(weights)))
-        missed = [own[:, -1] - own[:, :-1] @ fitted for own in held]
-        left = freeze([float(one @ one) for one in missed])
-        size = freeze(factors.held_out.torque_norms**2)
-    motion = factors.motion
-    return Entry(
-        key=key,
-        logs=tuple(logs),
-        rows=tuple(factor.n_rows for factor in regression.factors),
-        triangles=tuple(factor.R for factor in regression.factors),
-        noise=tuple(freeze(gram) for gram in grams),
-        noise_freedom=noise_freedom,
-        residual=freeze(problem.residual_norms(beta) ** 2),
-        freedom=freeze(np.maximum(rows - problem.seen.rank * rows / max(rows.sum(), 1.0), 1.0)),
-        torque_energy=freeze(regression.torque_norms**2),
-        held_out_residual=left,
-        held_out_energy=size,
-        seconds=factors.seconds,
-        low=freeze(motion.lowest),
-        high=freeze(motion.highest),
-        speed=freeze(np.maximum(-motion.slowest, motion.fastest)),
+        for j, channel in enumerate(channels)
     )
+    return Regression(robot.parameters, factors, stored_of=robot)
 
 
 FORMAT = 1
@@ -172,16 +102,7 @@ HASH = b"dynid.fixed"
 VERSION = b"dynid.format"
 HEAVY = ("triangles", "noise")
 """Columns that only identification needs."""
-_LISTS = (
-    "residual",
-    "freedom",
-    "torque_energy",
-    "held_out_residual",
-    "held_out_energy",
-    "low",
-    "high",
-    "speed",
-)
+_LISTS = ("residual", "freedom", "torque_energy", "held_out_residual", "held_out_energy")
 
 
 def schema(fixed: str) -> Any:
@@ -270,10 +191,9 @@ def _entry(path: Path, row: Mapping[str, Any], widths: Sequence[int]) -> Entry:
         raise InputError(f"'{path}' is no row of a store: a value of it is missing")
     numbers = {name: row[name].values.to_numpy(zero_copy_only=False) for name in row if name in _LISTS or name in HEAVY}
     for name in _LISTS:
-        expected = len(numbers["low"]) if name in ("low", "high", "speed") else len(widths)
         known = name.startswith("held_out") or np.isfinite(numbers[name]).all()
-        if len(numbers[name]) != expected or not known:
-            raise InputError(f"'{path}' is no row of a store: '{name}' is not {expected} finite numbers")
+        if len(numbers[name]) != len(widths) or not known:
+            raise InputError(f"'{path}' is no row of a store: '{name}' is not {len(widths)} finite numbers")
     triangles: tuple[Array, ...] = ()
     noise: tuple[Array, ...] = ()
     if HEAVY[0] in numbers:

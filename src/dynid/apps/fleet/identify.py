@@ -19,11 +19,11 @@ from dynid.estimation.estimate import estimate
 from dynid.estimation.result import Method
 from dynid.option_types import options_of
 from dynid.pipeline.estimate_checks import check_feasibility, estimate_warnings
-from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.folder import save_result
 from dynid.pipeline.option_groups import ESTIMATION, WORK
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
+from dynid.pipeline.robot_setup import method_of
 from dynid.validation.prediction import row_error_of
 
 

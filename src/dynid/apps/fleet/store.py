@@ -15,7 +15,6 @@ from __future__ import annotations
 import datetime
 import fcntl
 import hashlib
-import os
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from dynid.arrays import freeze
 from dynid.codec import to_record
 from dynid.errors import InputError
 from dynid.files import memory_budget, read_arrays, read_json, read_limited, to_json, write_json
-from dynid.folders import changed_folder
+from dynid.folders import changed_folder, sync
 from dynid.model.effects import effect_to_dict
 from dynid.model.robot import Robot
 from dynid.option_types import flag_of, kind_of, options_of
@@ -194,7 +193,7 @@ class Store:
                     if keep(entry.key):
                         continue
                     path.unlink()  # from here on its logs count as not added
-                    _to_disk(path.parent)
+                    sync(path.parent)
                     for _, digest in entry.logs:
                         self._mark(digest).unlink(missing_ok=True)
                     removed.append(entry.key)
@@ -208,9 +207,9 @@ class Store:
         aside = self.folder / "partial" / uuid.uuid4().hex
         try:
             write(aside)
-            _to_disk(aside)
+            sync(aside)
             aside.replace(target)
-            _to_disk(target.parent)
+            sync(target.parent)
         except OSError as error:
             aside.unlink(missing_ok=True)
             raise InputError(f"cannot write '{target}': {error.strerror or error}") from error
@@ -298,16 +297,7 @@ def _made(folder: Path) -> None:
     """The folder, and its name in the folder above, on disk."""
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
-        _to_disk(folder.parent)
-
-
-def _to_disk(path: Path) -> None:
-    """Ask the system to bring a file, or the names in a folder, to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync(folder.parent)
 
 
 FIXED = tuple(one.name for one in options_of(Settings, MODEL, ROWS) if one.name != "max_rows")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.apps.fleet.partition_factors import GAP_S, factor_logs, held_out_start
+from dynid.apps.fleet.make_entry import GAP_S, factor_logs, held_out_start
 from dynid.errors import InputError
 from dynid.io.demo import demo_samples
 from dynid.regression.row_source import Chunk, WrappedRows
@@ -25,19 +25,19 @@ def test_rows_are_known_before_the_cut_and_unseen_after_it() -> None:
     source = rows()
     (time,) = (one.time for one in source.samples)
     cut = held_out_start(time[0], time[-1])
-    made = factor_logs(source, [cut])
-    assert made.fitted is not None
-    assert made.held_out is not None
-    assert made.fitted.n_samples == np.count_nonzero(time < cut - GAP_S)
-    assert made.held_out.n_samples == np.count_nonzero(time >= cut + GAP_S)
-    assert made.regression.n_samples == len(time)
+    whole, fitted, held_out = factor_logs(source, [cut])
+    assert fitted is not None
+    assert held_out is not None
+    assert fitted.n_samples == np.count_nonzero(time < cut - GAP_S)
+    assert held_out.n_samples == np.count_nonzero(time >= cut + GAP_S)
+    assert whole.n_samples == len(time)
 
 
-@pytest.mark.parametrize(("cut", "empty"), [(-1.0, "fitted"), (100.0, "held_out")])
-def test_a_part_without_rows_is_none(cut: float, empty: str) -> None:
-    made = factor_logs(rows(), [cut])
-    assert getattr(made, empty) is None
-    assert made.regression.n_samples == 200
+@pytest.mark.parametrize(("cut", "empty"), [(-1.0, 1), (100.0, 2)])
+def test_a_part_without_rows_is_none(cut: float, empty: int) -> None:
+    whole, *parts = factor_logs(rows(), [cut])
+    assert parts[empty - 1] is None
+    assert whole.n_samples == 200
 
 
 class Failing(WrappedRows):
