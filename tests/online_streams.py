@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from dynid.apps.online.options import OnlineSettings
+from dynid.apps.online.session import Session
+from dynid.apps.online.sources import Source
+from dynid.apps.online.watcher import Watcher
 from dynid.dynamics.simulate import exact_motion
 from dynid.excitation.shapes import random_fourier
 from dynid.io.demo import demo_robot
@@ -54,3 +61,33 @@ def stream(
     tau = period.torque[rows] + noise * rng.standard_normal((len(rows), arm.n_dof))
     time = start_s + np.round(np.arange(len(rows)) / RATE_HZ, 6)
     return Stream(arm, Recording(time=time, joint_names=arm.joint_names, position=period.position[rows], torque=tau))
+
+
+def reports_of(
+    given: Stream,
+    source: Source,
+    checkpoint: Path | None = None,
+    *,
+    resume: bool = False,
+    said: list[str] | None = None,
+) -> list[dict[str, Any]]:
+    """What a watch of a source reports."""
+    said = [] if said is None else said
+    settings = OnlineSettings(checkpoint=None if checkpoint is None else str(checkpoint), resume=resume)
+    return [dict(one) for one in Session(Watcher(given.robot, settings=settings), source, said.append).run()]
+
+
+def told(given: Stream) -> list[dict[str, Any]]:
+    """What a watcher tells that is fed all lines."""
+    watcher = Watcher(given.robot)
+    found = [report for line in given.json_lines() for report in watcher.feed(line)]
+    last = watcher.finish()
+    assert last is not None
+    return [report.as_dict() for report in [*found, last]]
+
+
+def facts(reports: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Reports without what depends on the machine."""
+    return [
+        {k: v for k, v in one.items() if k not in ("final", "waiting", "stalls", "latency_ms", "cpu_ms")} for one in reports
+    ]

@@ -4,47 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from dynid.apps.online.options import OnlineSettings
-from dynid.apps.online.session import Session
-from dynid.apps.online.sources import McapFile, Source
-from dynid.apps.online.watcher import Watcher
+from dynid.apps.online.sources import McapFile
 from dynid.errors import InputError
-from online_streams import Stream, stream
-
-
-def reports_of(
-    given: Stream,
-    source: Source,
-    checkpoint: Path | None = None,
-    *,
-    resume: bool = False,
-    said: list[str] | None = None,
-) -> list[dict[str, Any]]:
-    said = [] if said is None else said
-    settings = OnlineSettings(checkpoint=None if checkpoint is None else str(checkpoint), resume=resume)
-    return [dict(one) for one in Session(Watcher(given.robot, settings=settings), source, said.append).run()]
-
-
-def told(given: Stream) -> list[dict[str, Any]]:
-    watcher = Watcher(given.robot)
-    found = [report for line in given.json_lines() for report in watcher.feed(line)]
-    last = watcher.finish()
-    assert last is not None
-    return [report.as_dict() for report in [*found, last]]
-
-
-def facts(reports: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reports without what depends on the machine."""
-    return [
-        {k: v for k, v in one.items() if k not in ("final", "waiting", "stalls", "latency_ms", "cpu_ms")} for one in reports
-    ]
+from online_streams import facts, reports_of, stream, told
 
 
 def test_mcap_that_is_still_written(tmp_path: Path) -> None:
@@ -81,5 +48,5 @@ def test_mcap_that_is_still_written(tmp_path: Path) -> None:
     rest = reports_of(given, McapFile(whole, None, follow=False), tmp_path / "watch.npz", resume=True)
     assert facts(rest)[-1] == facts(told(given))[-1]
     (tmp_path / "other.mcap").write_bytes(b"no bag at all")
-    with pytest.raises(InputError, match="does not begin as an MCAP"):
+    with pytest.raises(InputError, match="no MCAP file that can be followed"):
         reports_of(given, McapFile(tmp_path / "other.mcap", None, follow=False))

@@ -7,46 +7,17 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dynid.apps.online.options import OnlineSettings
-from dynid.apps.online.session import ReportQueue, Session
-from dynid.apps.online.sources import Listener, Source, StandardInput
+from dynid.apps.online.session import Session
+from dynid.apps.online.sources import Backlog, Listener, StandardInput
 from dynid.apps.online.watcher import Watcher
 from dynid.errors import InputError
-from online_streams import Stream, stream
-
-
-def reports_of(
-    given: Stream,
-    source: Source,
-    checkpoint: Path | None = None,
-    *,
-    resume: bool = False,
-    said: list[str] | None = None,
-) -> list[dict[str, Any]]:
-    said = [] if said is None else said
-    settings = OnlineSettings(checkpoint=None if checkpoint is None else str(checkpoint), resume=resume)
-    return [dict(one) for one in Session(Watcher(given.robot, settings=settings), source, said.append).run()]
-
-
-def told(given: Stream) -> list[dict[str, Any]]:
-    watcher = Watcher(given.robot)
-    found = [report for line in given.json_lines() for report in watcher.feed(line)]
-    last = watcher.finish()
-    assert last is not None
-    return [report.as_dict() for report in [*found, last]]
-
-
-def facts(reports: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reports without what depends on the machine."""
-    return [
-        {k: v for k, v in one.items() if k not in ("final", "waiting", "stalls", "latency_ms", "cpu_ms")} for one in reports
-    ]
+from online_streams import facts, reports_of, stream, told
 
 
 def send(port: int, data: bytes, pieces: int = 7) -> None:
@@ -178,7 +149,7 @@ def ends(thread: threading.Thread) -> bool:
 
 
 def test_items_come_in_their_order_and_none_in_time_is_none() -> None:
-    due: ReportQueue[int] = ReportQueue()
+    due: Backlog[int] = Backlog()
     for item in range(5):
         due.put(item)
     assert [due.get(LONG_S) for _ in range(5)] == [0, 1, 2, 3, 4]
@@ -186,7 +157,7 @@ def test_items_come_in_their_order_and_none_in_time_is_none() -> None:
 
 
 def test_who_puts_waits_for_room() -> None:
-    due: ReportQueue[int] = ReportQueue(most=2)
+    due: Backlog[int] = Backlog(most=2)
     writer = begun(lambda: [due.put(item) for item in range(3)])
     assert still_waits(writer)
     assert due.get(LONG_S) == 0
@@ -195,7 +166,7 @@ def test_who_puts_waits_for_room() -> None:
 
 
 def test_settled_is_what_was_dealt_with_not_what_was_taken() -> None:
-    due: ReportQueue[int] = ReportQueue()
+    due: Backlog[int] = Backlog()
     due.put(1)
     waiting = begun(due.settle)
     assert due.get(LONG_S) == 1
@@ -205,7 +176,7 @@ def test_settled_is_what_was_dealt_with_not_what_was_taken() -> None:
 
 
 def test_nobody_waits_for_one_who_does_not_answer_any_more() -> None:
-    due: ReportQueue[int] = ReportQueue(most=1)
+    due: Backlog[int] = Backlog(most=1)
     due.put(1)
     threads = [begun(lambda: due.put(2)), begun(due.settle)]
     assert all(still_waits(thread) for thread in threads)

@@ -10,7 +10,6 @@ import io
 import json
 import os
 import re
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -116,49 +115,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise InputError(f"'{path}' is no checkpoint of a watch: {error}") from None
 
 
-class Checkpoints:
-    """Writes states beside the work: the newest one waits where the disk is slow, older ones are passed over."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.error: InputError | None = None
-        self._ready = threading.Condition()
-        self._next: Mapping[str, Any] | None = None
-        self._closed = False
-        # temporary files of a process that was killed while it wrote
-        pattern = re.compile(rf"\.{re.escape(path.stem)}\.[0-9a-f]{{32}}{re.escape(path.suffix)}")
-        for entry in path.parent.iterdir():
-            if pattern.fullmatch(entry.name):
-                entry.unlink(missing_ok=True)
-        self._thread = threading.Thread(target=self._work, name="checkpoints", daemon=True)
-        self._thread.start()
-
-    def put(self, state: Mapping[str, Any]) -> None:
-        """Write this state soon."""
-        if self.error is not None:
-            raise self.error
-        with self._ready:
-            self._next = state
-            self._ready.notify()
-
-    def close(self) -> None:
-        """Write what waits and stop."""
-        with self._ready:
-            self._closed = True
-            self._ready.notify()
-        self._thread.join()
-        if self.error is not None:
-            raise self.error
-
-    def _work(self) -> None:
-        while True:
-            with self._ready:
-                self._ready.wait_for(lambda: self._next is not None or self._closed)
-                state, self._next = self._next, None
-            if state is None:
-                return
-            try:
-                write_checkpoint(self.path, state)
-            except InputError as error:
-                self.error = error
-                return
+def remove_leftovers(path: Path) -> None:
+    """Remove temporary files of a process that was killed while it wrote a checkpoint."""
+    pattern = re.compile(rf"\.{re.escape(path.stem)}\.[0-9a-f]{{32}}{re.escape(path.suffix)}")
+    for entry in path.parent.iterdir():
+        if pattern.fullmatch(entry.name):
+            entry.unlink(missing_ok=True)

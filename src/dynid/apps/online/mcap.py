@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from dynid.errors import InputError, MissingPackageError
 
-_MAGIC = b"\x89MCAP0\r\n"
-_HEAD = struct.Struct("<BQ")
 _LARGEST = 1 << 32
 _POLL_S = 0.02
 _JOINT_STATE = ("sensor_msgs/msg/JointState", "sensor_msgs/JointState")
@@ -51,50 +48,45 @@ def follow(path: Path, topic: str | None, *, wait: bool, stopped: Callable[[], b
     """
     try:
         from mcap.exceptions import McapError
+        from mcap.records import Chunk, DataEnd
+        from mcap.stream_reader import StreamReader, breakup_chunk
     except ImportError as error:
         raise MissingPackageError("mcap", "reading MCAP files", "ros") from error
     try:
         with path.open("rb") as file:
-            reader = _Reader(str(path), topic)
-            for opcode, content in _records(path, file, wait, stopped):
-                lines = reader.lines(opcode, content)
+            growing, reader = cast(BinaryIO, _GrowingFile(file, wait, stopped)), _Reader(str(path), topic)
+            for record in StreamReader(growing, emit_chunks=True).records:
+                parts = breakup_chunk(record, validate_crc=True) if isinstance(record, Chunk) else [record]
+                lines = reader.lines(parts)
                 if lines:
                     yield lines
+                if isinstance(record, DataEnd):  # the writer has finished
+                    return
+    except EOFError:  # the file ends inside a record
+        return
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except (McapError, struct.error, ValueError) as error:
         raise InputError(f"{path} is no MCAP file that can be followed: {error}") from None
 
 
-def _records(path: Path, file: BinaryIO, wait: bool, stopped: Callable[[], bool]) -> Iterator[tuple[int, bytes]]:
-    """Whole records; one that is not complete yet is waited for, or left."""
+class _GrowingFile:
+    """A file that may still be written: bytes that are not there yet are waited for."""
 
-    def exactly(n: int) -> bytes | None:
-        start = file.tell()
-        while True:
-            found = file.read(n)
-            if len(found) == n:
-                return found
-            file.seek(start)
-            if not wait or stopped():
-                return None
+    def __init__(self, file: BinaryIO, wait: bool, stopped: Callable[[], bool]) -> None:
+        self._file, self._wait, self._stopped = file, wait, stopped
+
+    def read(self, n: int) -> bytes:
+        """So many bytes; an ``EOFError`` where nobody waits for them any more."""
+        if n > _LARGEST:
+            raise ValueError(f"it holds a record of {n} bytes, which no MCAP writer makes")
+        found = self._file.read(n)
+        while len(found) < n and self._wait and not self._stopped():
             time.sleep(_POLL_S)
-
-    magic = exactly(len(_MAGIC))
-    if magic is None:
-        return
-    if magic != _MAGIC:
-        raise InputError(f"{path} does not begin as an MCAP file does")
-    while (head := exactly(_HEAD.size)) is not None:
-        opcode, length = _HEAD.unpack(head)
-        if length > _LARGEST:
-            raise InputError(f"{path} holds a record of {length} bytes at byte {file.tell()}, which no MCAP writer makes")
-        content = exactly(length)
-        if content is None:
-            return
-        yield opcode, content
-        if opcode in (0x02, 0x0F):  # footer, end of data: the writer has finished
-            return
+            found += self._file.read(n - len(found))
+        if len(found) < n:
+            raise EOFError
+        return found
 
 
 class _Reader:
@@ -107,30 +99,17 @@ class _Reader:
         self._decoders: dict[int, Any] = {}
         self._chosen: str | None = topic
 
-    def lines(self, opcode: int, content: bytes) -> list[bytes]:
-        from mcap.data_stream import ReadDataStream
-        from mcap.opcode import Opcode
-        from mcap.records import Channel, Chunk, Schema
-        from mcap.records import Message as Record
-        from mcap.stream_reader import breakup_chunk
+    def lines(self, records: Iterable[Any]) -> list[bytes]:
+        """Messages among some records, as lines of JSON."""
+        from mcap.records import Channel, Message, Schema
 
-        stream = ReadDataStream(io.BytesIO(content))
-        records: list[Any] = []
-        if opcode == Opcode.CHUNK:
-            records = list(breakup_chunk(Chunk.read(stream), validate_crc=True))
-        elif opcode == Opcode.SCHEMA:
-            records = [Schema.read(stream)]
-        elif opcode == Opcode.CHANNEL:
-            records = [Channel.read(stream)]
-        elif opcode == Opcode.MESSAGE:
-            records = [Record.read(stream, len(content))]
         lines = []
         for record in records:
             if isinstance(record, Schema):
                 self._schemas[record.id] = record
             elif isinstance(record, Channel):
                 self._channels[record.id] = record
-            elif isinstance(record, Record) and self._wanted(record.channel_id):
+            elif isinstance(record, Message) and self._wanted(record.channel_id):
                 lines.append(self._line(record))
         return lines
 

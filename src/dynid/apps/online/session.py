@@ -8,19 +8,18 @@ import math
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dynid.apps.online.checkpoint import Checkpoints, check_like, read_checkpoint
+from dynid.apps.online.checkpoint import check_like, read_checkpoint, remove_leftovers, write_checkpoint
 from dynid.apps.online.options import OnlineSettings
 from dynid.apps.online.rows import RowOptions
-from dynid.apps.online.sources import Backlog, Batch, Source
+from dynid.apps.online.sources import Backlog, Batch, LineQueue, Source
 from dynid.apps.online.watcher import OnlineReport, Pending, Watcher
 from dynid.errors import InputError
 from dynid.estimation.methods.recursive import read_parameter_bounds
@@ -54,12 +53,12 @@ class Session:
         self._watcher, self._source, self._say = watcher, source, say
         self._settings = watcher.settings
         self._checkpoint = None if self._settings.checkpoint is None else Path(self._settings.checkpoint)
-        self.backlog, self.latency, self.busy = Backlog(), Latency(), Latency()
+        self.backlog, self.latency, self.busy = LineQueue(), Latency(), Latency()
         self._stopped = threading.Event()
         self._position = 0
         self._failure: Exception | None = None
         self._said_stalls = self._said_notes = 0
-        self._due: ReportQueue[DueItem] = ReportQueue()
+        self._due: Backlog[DueItem] = Backlog(MOST_DUE)
         watcher.before_answer = self._due.settle
         if self._checkpoint is not None and not self._checkpoint.parent.is_dir():
             raise InputError(f"cannot write '{self._checkpoint}': there is no folder '{self._checkpoint.parent}'")
@@ -71,7 +70,8 @@ class Session:
     def run(self) -> Iterator[Mapping[str, Any]]:
         """Reports as they come, the last one with ``final`` true."""
         resumed_from = self._resume() if self._settings.resume else None
-        checkpoints = None if self._checkpoint is None else Checkpoints(self._checkpoint)
+        if self._checkpoint is not None:
+            remove_leftovers(self._checkpoint)
         switch = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_S)
         gc.collect()
@@ -80,24 +80,21 @@ class Session:
         rows = threading.Thread(target=self._use_rows, name="rows", daemon=True)
         rows.start()
         try:
-            yield from self._reports(checkpoints)
+            yield from self._reports()
             if self.backlog.error is not None:
                 raise self.backlog.error
-            if checkpoints is not None:
-                checkpoints.put(self._state(self._watcher.state(), self._position))
+            self._write(self._watcher.state(), self._position)
         finally:
             sys.setswitchinterval(switch)
             self._source.stop()
             self.backlog.close()
             self._due.close()
             rows.join()
-            if checkpoints is not None:
-                checkpoints.close()
         last = self._watcher.finish()
         if last is not None:
             yield self._record(last, final=True)
 
-    def _reports(self, checkpoints: Checkpoints | None) -> Iterator[Mapping[str, Any]]:
+    def _reports(self) -> Iterator[Mapping[str, Any]]:
         """Answer what comes due; rows go on being used by a thread of their own, so that none waits for a report."""
         frozen = False
         while True:
@@ -108,8 +105,8 @@ class Session:
                     if not frozen:  # what the first answer made lives to the end as well
                         gc.freeze()
                         frozen = True
-                case (state, position) if checkpoints is not None:
-                    checkpoints.put(self._state(self._watcher.with_answers(state), position))
+                case (state, position):
+                    self._write(self._watcher.with_answers(state), position)
                 case "end":
                     if self._failure is not None:
                         raise self._failure
@@ -167,6 +164,11 @@ class Session:
                 )
             self._said_stalls = self.backlog.stalls
 
+    def _write(self, watcher: dict[str, Any], position: int) -> None:
+        """A checkpoint, where one was asked for; rows do not wait for the disk."""
+        if self._checkpoint is not None:
+            write_checkpoint(self._checkpoint, self._state(watcher, position))
+
     def _state(self, watcher: dict[str, Any], position: int) -> dict[str, Any]:
         return {"position": position, "source": type(self._source).__name__, "watcher": watcher}
 
@@ -191,64 +193,8 @@ class Session:
         return stamp
 
 
-Item = TypeVar("Item")
-
 MOST_DUE = 8
 """Reports and states that may wait; then rows wait for answers, as a stream does that is replayed faster than it was recorded."""
-
-
-class ReportQueue(Generic[Item]):
-    """A queue from one thread to another one that says when all it got is done."""
-
-    def __init__(self, most: int = MOST_DUE) -> None:
-        self._most = most
-        self._changed = threading.Condition()
-        self._items: deque[Item] = deque()
-        self._unfinished = 0
-        self._closed = False
-
-    @property
-    def closed(self) -> bool:
-        """Whether nobody answers any more."""
-        return self._closed
-
-    def put(self, item: Item) -> None:
-        """Add one, after waiting for room; nothing once nobody answers."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._items) < self._most or self._closed)
-            if not self._closed:
-                self._items.append(item)
-                self._unfinished += 1
-                self._changed.notify_all()
-
-    def get(self, timeout_s: float) -> Item | None:
-        """The next one, None where none came in time; :meth:`done` says that it was dealt with."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._items, timeout_s)
-            if not self._items:
-                return None
-            item = self._items.popleft()
-            self._changed.notify_all()
-            return item
-
-    def done(self) -> None:
-        """What :meth:`get` gave is dealt with."""
-        with self._changed:
-            self._unfinished -= 1
-            self._changed.notify_all()
-
-    def settle(self) -> None:
-        """Wait until all that was put is dealt with, or nobody answers any more."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._unfinished == 0 or self._closed)
-
-    def close(self) -> None:
-        """Nobody answers any more."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-
-
 _PER_DECADE = 40
 _SMALLEST_S = 1e-6
 _BINS = 9 * _PER_DECADE

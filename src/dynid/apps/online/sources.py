@@ -18,11 +18,11 @@ import socket
 import stat
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar
 
 from dynid.errors import DynidError, InputError
 
@@ -79,11 +79,11 @@ class Source:
         """The first line of a source that goes on later, where the form of the others follows from it."""
         return None
 
-    def start(self, backlog: Backlog, position: int, resume_from_s: float | None) -> None:
+    def start(self, backlog: LineQueue, position: int, resume_from_s: float | None) -> None:
         """Begin to fill the backlog, after ``position`` where the source can seek."""
         raise NotImplementedError
 
-    def _run(self, backlog: Backlog, work: Callable[[], object]) -> None:
+    def _run(self, backlog: LineQueue, work: Callable[[], object]) -> None:
         def body() -> None:
             try:
                 work()
@@ -96,7 +96,7 @@ class Source:
 
         threading.Thread(target=body, name="reader", daemon=True).start()
 
-    def _hand_over(self, handle: int, lines: Lines, backlog: Backlog) -> None:
+    def _hand_over(self, handle: int, lines: Lines, backlog: LineQueue) -> None:
         """Put the lines of a file into the backlog, to its end or until nobody takes lines any more."""
         wait_s = GATHER_S
         while not self._stopped.is_set():
@@ -107,7 +107,7 @@ class Source:
             data = os.read(handle, _READ)
             wait_s = GATHER_S if len(data) < _READ // 2 else 0.0  # more waits already
             made = lines.cut(data) if data else lines.end()
-            taken = not made[0] or backlog.put(Batch(arrived_s, *made))
+            taken = not made[0] or backlog.put(Batch(arrived_s, *made), len(made[0]))
             if not data or not taken:
                 return
 
@@ -129,7 +129,7 @@ class StandardInput(Source):
         head = os.pread(self._file, LONGEST_LINE, 0)
         return head.split(b"\n", 1)[0].decode("utf-8", "replace") if head else None
 
-    def start(self, backlog: Backlog, position: int, resume_from_s: float | None) -> None:
+    def start(self, backlog: LineQueue, position: int, resume_from_s: float | None) -> None:
         def work() -> None:
             if self.seekable:
                 os.lseek(self._file, position, os.SEEK_SET)
@@ -197,7 +197,7 @@ class Listener(Source):
         self._due: list[_Peer] = []
         """Those that have a line and wait for their turn."""
 
-    def start(self, backlog: Backlog, position: int, resume_from_s: float | None) -> None:
+    def start(self, backlog: LineQueue, position: int, resume_from_s: float | None) -> None:
         greeting = b"" if resume_from_s is None else json.dumps({"resume_from": resume_from_s}).encode() + b"\n"
 
         def work() -> None:
@@ -213,7 +213,7 @@ class Listener(Source):
 
         self._run(backlog, work)
 
-    def _listen(self, ready: selectors.BaseSelector, backlog: Backlog, greeting: bytes) -> None:
+    def _listen(self, ready: selectors.BaseSelector, backlog: LineQueue, greeting: bytes) -> None:
         sender: _Peer | None = None
         while not self._stopped.is_set():
             for key, _ in ready.select(_POLL_S):
@@ -236,7 +236,7 @@ class Listener(Source):
                 self.connections += 1
                 ready.register(sender.connection, selectors.EVENT_READ, sender)
                 made = sender.lines.cut(sender.said)
-                if made[0] and not backlog.put(Batch(time.perf_counter(), *made)):
+                if made[0] and not backlog.put(Batch(time.perf_counter(), *made), len(made[0])):
                     return
 
     def _accept(self, ready: selectors.BaseSelector, greeting: bytes) -> None:
@@ -263,14 +263,14 @@ class Listener(Source):
             ready.unregister(peer.connection)
             self._due.append(peer)
 
-    def _take(self, sender: _Peer, backlog: Backlog) -> bool:
+    def _take(self, sender: _Peer, backlog: LineQueue) -> bool:
         """Put what the sender says into the backlog; False when it has left, or nobody takes lines any more."""
         arrived_s = time.perf_counter()
         time.sleep(sender.wait_s)
         data = sender.receive()
         sender.wait_s = GATHER_S if len(data) < _READ // 2 else 0.0  # more waits already
         made = sender.lines.cut(data) if data else sender.lines.end()
-        return (not made[0] or backlog.put(Batch(arrived_s, *made))) and bool(data)
+        return (not made[0] or backlog.put(Batch(arrived_s, *made), len(made[0]))) and bool(data)
 
     def stop(self) -> None:
         super().stop()
@@ -298,7 +298,7 @@ class McapFile(Source):
             return lines[0].decode("utf-8", "replace")
         return None
 
-    def start(self, backlog: Backlog, position: int, resume_from_s: float | None) -> None:
+    def start(self, backlog: LineQueue, position: int, resume_from_s: float | None) -> None:
         from dynid.apps.online.mcap import follow
 
         def work() -> None:
@@ -306,7 +306,8 @@ class McapFile(Source):
             for lines in follow(self._path, self._topic, wait=self._follow, stopped=self._stopped.is_set):
                 fresh = [(line, taken + k + 1) for k, line in enumerate(lines) if taken + k >= position]
                 taken += len(lines)
-                if fresh and not backlog.put(Batch(time.perf_counter(), *map(list, zip(*fresh, strict=True)))):
+                batch = Batch(time.perf_counter(), *map(list, zip(*fresh, strict=True))) if fresh else None
+                if batch is not None and not backlog.put(batch, len(fresh)):
                     return
 
         self._run(backlog, work)
@@ -355,6 +356,9 @@ MOST_LINES = 20_000
 """Lines that may wait."""
 
 
+Item = TypeVar("Item")
+
+
 class Batch(NamedTuple):
     """Lines that arrived together, when they did, and where the source was behind each of them (0 where it cannot seek)."""
 
@@ -363,70 +367,77 @@ class Batch(NamedTuple):
     positions: Sequence[int]
 
 
-class Backlog:
-    """Batches of lines that wait."""
+class Backlog(Generic[Item]):
+    """Items that wait between two threads, at most so many; who puts in more waits for room.
+
+    Args:
+        most: sum of the sizes of what may wait.
+    """
 
     def __init__(self, most: int = MOST_LINES) -> None:
         self._most = most
-        self._batches: SimpleQueue[Batch | None] = SimpleQueue()  # None wakes who waits for lines that will not come
-        self._room = threading.Condition()
-        self._waiting = 0
-        self._closed = self._stalled = False
+        self._changed = threading.Condition()
+        self._items: deque[tuple[Item, int]] = deque()
+        self._unfinished = 0
+        self.closed = False
+        """Whether nothing more is taken in."""
         self.error: Exception | None = None
+        self.waiting = 0
+        """Sizes of what waits now."""
         self.stalls = 0
-        """How often the reader had to wait for room."""
+        """How often there was no room."""
         self.longest = 0
-        """Most lines that ever waited."""
+        """Most that ever waited."""
 
-    @property
-    def waiting(self) -> int:
-        """Lines that wait now."""
-        return self._waiting
-
-    @property
-    def closed(self) -> bool:
-        """Whether no more lines are taken."""
-        return self._closed
-
-    def put(self, batch: Batch) -> bool:
-        """Add lines, after waiting for room; False once the backlog is closed."""
-        with self._room:
-            if self._waiting >= self._most and not self._closed:
+    def put(self, item: Item, size: int = 1) -> bool:
+        """Add one, after waiting for room; False once the backlog is closed."""
+        with self._changed:
+            if self.waiting >= self._most and not self.closed:
                 self.stalls += 1
-                self._stalled = True
-                self._room.wait_for(lambda: self._waiting < self._most or self._closed)
-                self._stalled = False
-            if self._closed:
+                self._changed.wait_for(lambda: self.waiting < self._most or self.closed)
+            if self.closed:
                 return False
-            self._waiting += len(batch.lines)
-            self.longest = max(self.longest, self._waiting)
-            self._batches.put(batch)
+            self._items.append((item, size))
+            self._unfinished += 1
+            self.waiting += size
+            self.longest = max(self.longest, self.waiting)
+            self._changed.notify_all()
         return True
 
-    def get(self, timeout_s: float) -> Batch | None:
-        """The next lines, None where none came in time or none will come."""
-        try:
-            batch = self._batches.get(timeout=timeout_s) if not self._closed else self._batches.get_nowait()
-        except Empty:
-            return None
-        if batch is None:
-            return None
-        with self._room:
-            self._waiting -= len(batch.lines)
-            if self._stalled:
-                self._room.notify()
-        return batch
+    def get(self, timeout_s: float) -> Item | None:
+        """The next one, None where none came in time or none will come."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._items or self.closed, timeout_s)
+            if not self._items:
+                return None
+            item, size = self._items.popleft()
+            self.waiting -= size
+            self._changed.notify_all()
+            return item
+
+    def done(self) -> None:
+        """What :meth:`get` gave is dealt with."""
+        with self._changed:
+            self._unfinished -= 1
+            self._changed.notify_all()
+
+    def settle(self) -> None:
+        """Wait until all that was put in is dealt with, or the backlog is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._unfinished == 0 or self.closed)
 
     def close(self, error: Exception | None = None) -> None:
-        """No more lines will come; those that wait can still be taken."""
-        with self._room:
-            self._closed = True
+        """Nothing more will come; what waits can still be taken."""
+        with self._changed:
+            self.closed = True
             self.error = self.error or error
-            self._room.notify_all()
-            self._batches.put(None)
+            self._changed.notify_all()
 
     @property
     def ended(self) -> bool:
-        """Whether no line waits and none will come."""
-        with self._room:
-            return self._closed and self._waiting == 0
+        """Whether nothing waits and nothing will come."""
+        return self.closed and not self.waiting
+
+
+LineQueue: TypeAlias = Backlog[Batch]
+"""Lines that wait, counted one by one."""
