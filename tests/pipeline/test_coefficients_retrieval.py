@@ -16,10 +16,10 @@ from cli_program import dynid
 from dynid.cli import main
 from dynid.errors import InputError
 from dynid.model.inertia import mass_com_inertia
-from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.folder import load_result, save_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
+from dynid.pipeline.robot_setup import method_of
 from dynid.pipeline.run_file import read_run_file
 from dynid.regression.base import reduce_to_base
 

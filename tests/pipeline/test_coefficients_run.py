@@ -15,10 +15,10 @@ from bench import PLAIN, Bench
 from cli_program import app
 from dynid.errors import InputError
 from dynid.model.inertia import mass_com_inertia
-from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.folder import load_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
+from dynid.pipeline.robot_setup import method_of
 from dynid.regression.base import reduce_to_base
 
 

@@ -11,7 +11,8 @@ import pytest
 import dynid
 from dynid.finding import DataCheck, Finding
 from dynid.model.robot import Robot
-from dynid.pipeline.dwells import DWELL_S, DWELLS, SlowRows, counted
+from dynid.pipeline.dwells import DWELL_S, DWELLS, SlowRows
+from dynid.pipeline.estimate_rows import widen_by_weights
 from dynid.pipeline.validate import _with_disagreement
 from dynid.signals.recording import Recording
 from problems import planar_2r
@@ -71,7 +72,7 @@ def test_stops_that_friction_holds_are_left_out() -> None:
     asked = dynid.identify(robot, stopping(robot, True, 6.0), replace(settings, friction="linear", dead_zone=0.01))
     assert inertia_errors(asked, robot).max() < 0.03
     weight = asked.data.known.windows[0].weight
-    assert counted(kept.estimate, asked.data).sigma == pytest.approx(
+    assert widen_by_weights(kept.estimate, asked.data.known).sigma == pytest.approx(
         kept.estimate.sigma / np.sqrt(weight.mean(axis=0).min())
     )
 

@@ -223,7 +223,7 @@ def test_the_residual_of_a_misread_log_is_not_blamed_on_springs(
 ) -> None:
     """A base that leans loads the first joint by its position, as a cable would: the check names the base, and that is all."""
     asked: list[str] = []
-    monkeypatch.setattr("dynid.pipeline.identify.advise", lambda robot, *_args, **_options: asked.append(robot.name) or ())
+    monkeypatch.setattr("dynid.pipeline.choices.advise", lambda robot, *_args, **_options: asked.append(robot.name) or ())
     settings = Settings(method="ols", cutoff_hz=10.0, friction="linear")
     for gravity, told in (((0.0, 0.0, -9.81), False), ((1.2, 0.0, -9.736), True)):
         log = write_recording(demo_recording(bench.truth.with_gravity(gravity), torque_noise=0.01), tmp_path / "log.parquet")

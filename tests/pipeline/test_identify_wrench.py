@@ -17,7 +17,7 @@ from dynid.errors import InputError
 from dynid.io.logs.read import write_recording
 from dynid.model.inertia import is_consistent, pseudo_inertia
 from dynid.pipeline.folder import load_result
-from dynid.pipeline.identify_wrench import identify_wrench
+from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
 from dynid.signals.recording import WrenchRecording
 from sensor_logs import BODY, COM, NOISE, OFFSETS, moves, sensor_log, sensor_motion, true_wrench, write_log, write_shoulder
@@ -135,7 +135,7 @@ def test_unweighted_counts_every_row_the_same(place: Path) -> None:
     phi = {}
     for flag, weighted in (("--weighted", True), ("--unweighted", False)):
         settings = Settings(frame="ft_sensor", cutoff_hz=12.0, filter_on="signals", weighted=weighted)
-        run = identify_wrench(place / "shoulder.urdf", [place / "log1.csv"], settings)
+        run = identify(place / "shoulder.urdf", [place / "log1.csv"], settings)
         assert run.body is not None
         phi[flag] = {one.method: one.phi for one in run.body.bodies}
     plain = phi["--unweighted"]

@@ -36,7 +36,7 @@ from dynid.estimation.constraints.formula import linear_terms
 from dynid.files import csv_lines
 from dynid.model.parameters import split_name
 from dynid.model.robot import Robot
-from dynid.pipeline.coefficients import COLUMNS, read_coefficients
+from dynid.pipeline.coefficients import COLUMNS, effect_symbols, number_in, read_coefficients
 from dynid.regression.base import BaseReduction, reduce_to_base
 
 
@@ -191,7 +191,7 @@ def read_base_values(path: str | Path, grouping: str | Path | None = None, robot
     names = tuple(dict.fromkeys(name for one in terms for name in one))
     K = [[one.get(name, 0.0) for name in names] for one in terms]
     labels = [row.get("name") or row["expression"] for _, row in rows]
-    return _made(K, names, [_number_base_check(row["value"], "value", n, place) for n, row in rows], labels, place, None)
+    return _made(K, names, [number_in(row["value"], "value", n, place) for n, row in rows], labels, place, None)
 
 
 def _made(K: Any, names: Sequence[str], values: Any, labels: Sequence[str], place: Path, robot: Robot | None) -> BaseValues:
@@ -207,23 +207,17 @@ def _in_grouping(place: Path, grouping: Path, robot: Robot | None) -> BaseValues
     named = header[0].lower() == "name"
     columns = [_canonical(name, grouping) for name in (header[1:] if named else header)]
     labels = [row[0] for _, row in lines] if named else [f"beta{i + 1}" for i in range(len(lines))]
-    K = np.array([[_number_base_check(cell or "0", "a cell", n, grouping) for cell in row[named:]] for n, row in lines])
+    K = np.array([[number_in(cell or "0", "a cell", n, grouping) for cell in row[named:]] for n, row in lines])
     values = _matched(_value_rows(place, free=True), labels if named else None, len(labels), place, grouping)
     if robot is None:
         return _made(K, columns, values, labels, grouping, None)
-    model = robot.with_effects([effect for effect in robot.effects if _named_in(robot, effect.name, columns)])
+    model = robot.with_effects([effect for effect in robot.effects if effect_symbols(robot, effect.name) & set(columns)])
     whole = np.zeros((len(K), len(model.parameters)))
     for name, column in zip(columns, K.T, strict=True):
         if name not in model.parameters.names:
             raise UnknownNameError("parameter", name, model.parameters.names, f"grouping '{grouping}'")
         whole[:, model.parameters.index(name)] = column
     return _made(whole, model.parameters.names, values, labels, grouping, model)
-
-
-def _named_in(robot: Robot, effect: str, columns: Sequence[str]) -> bool:
-    """Whether a grouping names a parameter of an effect."""
-    alone = robot.with_effects([one for one in robot.effects if one.name == effect]).parameters
-    return bool(set(alone.names[alone.n_inertial :]) & set(columns))
 
 
 def _canonical(name: str, place: Path) -> str:
@@ -247,7 +241,7 @@ def _matched(
         raise InputError(
             f"base values '{place}' have {len(rows)} lines, grouping '{grouping}' has {count}, expected as many"
         )
-    found = [_number_base_check(row["value"], "value", number, place) for number, row in rows]
+    found = [number_in(row["value"], "value", number, place) for number, row in rows]
     names = [row.get("name", "") for _, row in rows]
     if labels is None or not all(names):
         return found
@@ -284,13 +278,3 @@ def _table(place: Path, what: str) -> tuple[list[str], list[tuple[int, list[str]
         if len(row) != len(header):
             raise InputError(f"line {number} of '{place}' has {len(row)} cells, expected {len(header)} as in its header")
     return header, lines[1:]
-
-
-def _number_base_check(text: str, what: str, number: int, place: Path) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"{what} in line {number} of '{place}' is '{text}', expected a number")
-    return value

@@ -1,4 +1,5 @@
-"""Calibration of a run: zeros, gains and offsets are found in its logs, and everything after sees corrected logs."""
+"""What is found wrong with sensors in the logs of a run, where it was asked for: delay of torque, direction of gravity, zeros, gains and
+offsets. Everything after sees corrected logs."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from dynid.engine import Tell
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.calibration import GAIN, OFFSET, QUANTITIES, ZERO, Calibrated, Sought, find_calibration
 from dynid.estimation.friction.selection import choose_friction_model
+from dynid.estimation.lag_and_gravity import find_lag_and_gravity
 from dynid.model.robot import Robot
-from dynid.pipeline.data import with_rows
+from dynid.pipeline.data import delayed, with_rows
 from dynid.pipeline.filter_selection import filter_memory_s
 from dynid.pipeline.log import Data
 from dynid.pipeline.options import Settings
@@ -52,6 +54,37 @@ def with_calibration(
             (zero if name == ZERO else gain)[j] = one.value
     settings = _with_values(settings, robot, zero, gain)
     return with_rows(data, _Correction(zero, gain)), settings, found
+
+
+def with_lag_and_gravity(
+    data: Data, filtered: Filter | None, settings: Settings, progress: Tell
+) -> tuple[Data, Settings, tuple[str, ...]]:
+    """Data and settings with the delay of torque and the direction of gravity that were asked for, and what was found."""
+    lag, lean = settings.torque_delay == "auto", settings.gravity == "auto"
+    if not (lag or lean):
+        return data, settings, ()
+    if filtered is None:
+        raise InputError("--torque-delay auto and --gravity auto need logs of motion, expected numbers for a table of poses")
+    progress("looking for the delay of torque and the direction of gravity")
+    windows, frictions = (
+        data.filtered(filtered, settings.max_rows).known.windows,
+        frictions_before_choice(filtered, settings),
+    )
+    band = filtered.row_filter
+    found = find_lag_and_gravity(data.known.robot, windows, band, lag=lag, gravity=lean, with_friction=frictions)
+    notes: list[str] = []
+    if lag:
+        delay_s = found.delay_s
+        data, settings = with_rows(data, lambda rows: delayed(rows, delay_s)), replace(settings, torque_delay=delay_s)
+        notes.append(found.delay_note())
+    if lean:
+        x, y, z = (float(value) for value in found.gravity)
+        settings = replace(settings, gravity=(x, y, z))
+        known, logs = (replace(own, robot=own.robot.with_gravity((x, y, z))) for own in (data.known, data.logs))
+        unseen = None if data.unseen is None else replace(data.unseen, robot=data.unseen.robot.with_gravity((x, y, z)))
+        data = Data(logs, known, unseen)
+        notes.append(found.gravity_note())
+    return data, settings, tuple(notes)
 
 
 def calibration_notes(found: Sequence[Calibrated] | None) -> tuple[str, ...]:

@@ -39,12 +39,12 @@ from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
 from dynid.pipeline.data import open_unseen
 from dynid.pipeline.estimate_checks import check_feasibility, consistency_notes
-from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.filter_selection import chosen_filter
 from dynid.pipeline.folder import load_robot_result
 from dynid.pipeline.log import Data, Logs
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import COEFFICIENTS, IdentificationResult
+from dynid.pipeline.robot_setup import method_of
 from dynid.pipeline.row_plan import RowPlan
 from dynid.pipeline.signal_filter import FILTERING, Filter, with_dead_zone
 from dynid.regression.base import BaseReduction, reduce_to_base
@@ -182,7 +182,7 @@ def read_coefficients(path: str | Path, robot: Robot) -> Coefficients:
     rows = _rows(place)
     terms = [_terms(row, number, place) for number, row in rows]
     mentioned = {name for one in terms for name in one}
-    kept = [effect for effect in robot.effects if _symbols(robot, effect.name) & mentioned]
+    kept = [effect for effect in robot.effects if effect_symbols(robot, effect.name) & mentioned]
     model = robot.with_effects(kept)
     base = reduce_to_base(model)
     K = np.zeros((len(rows), len(model.parameters)))
@@ -192,7 +192,7 @@ def read_coefficients(path: str | Path, robot: Robot) -> Coefficients:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"coefficient '{twice[0]}' stands {names.count(twice[0])} times in '{place}', expected once")
-    values = np.array([_number(row, "value", number, place) for number, row in rows])
+    values = np.array([number_in(row["value"], "value", number, place) for number, row in rows])
     percent = np.array([_sigma(row, number, place) for number, row in rows])
     return Coefficients(model, tuple(names), K, values, np.diag((0.01 * percent * np.abs(values)) ** 2))
 
@@ -238,7 +238,7 @@ def _terms(row: Mapping[str, str], number: int, place: Path) -> dict[str, float]
     return {parameter_name(row["name"]): 1.0}
 
 
-def _symbols(robot: Robot, effect: str) -> set[str]:
+def effect_symbols(robot: Robot, effect: str) -> set[str]:
     """Names of the parameters of one effect of a robot."""
     alone = robot.with_effects([one for one in robot.effects if one.name == effect]).parameters
     return set(alone.names[alone.n_inertial :])
@@ -251,13 +251,14 @@ def _index(robot: Robot, name: str, where: str) -> int:
         raise UnknownNameError("parameter", name, error.available, where) from None
 
 
-def _number(row: Mapping[str, str], column: str, number: int, place: Path) -> float:
+def number_in(text: str, what: str, number: int, place: Path) -> float:
+    """A finite number in a line of a table."""
     try:
-        value = float(row[column])
+        value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{column} in line {number} of '{place}' is '{row[column]}', expected a number")
+        raise InputError(f"{what} in line {number} of '{place}' is '{text}', expected a number")
     return value
 
 
@@ -265,7 +266,7 @@ def _sigma(row: Mapping[str, str], number: int, place: Path) -> float:
     """A standard deviation in percent; NaN where the cell is empty."""
     if not row.get("sigma_percent"):
         return math.nan
-    value = _number(row, "sigma_percent", number, place)
+    value = number_in(row["sigma_percent"], "sigma_percent", number, place)
     if value < 0.0:
         raise InputError(f"sigma_percent in line {number} of '{place}' is {value:g}, expected zero or a positive number")
     return value

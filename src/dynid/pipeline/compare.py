@@ -21,10 +21,10 @@ from dynid.estimation.result import Estimate, Method
 from dynid.io.logs.paths import LogInputs
 from dynid.model.robot import Robot
 from dynid.pipeline.estimate_checks import check_feasibility
-from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
+from dynid.pipeline.robot_setup import method_of
 from dynid.pipeline.validate import prediction_errors, unseen_logs
 from dynid.validation.prediction import PredictionError, validate
 

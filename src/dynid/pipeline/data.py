@@ -19,11 +19,11 @@ from dynid.model.effects.friction_models import friction_effects
 from dynid.model.friction import with_friction
 from dynid.model.robot import Robot
 from dynid.option_types import flag_of, misplaced_options
-from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.log import SHOWN, Data, Log, Logs, check_log, refuse_without_torque, without_standstill
 from dynid.pipeline.option_groups import TORQUE, Reading
 from dynid.pipeline.options import Settings
-from dynid.pipeline.robot_setup import described_robot
+from dynid.pipeline.robot_setup import FloatingLogError, SensorLogError, described_robot, without_search
+from dynid.pipeline.row_plan import RowPlan
 from dynid.signals.recording import Recording, StaticRecording, WrenchRecording
 from dynid.signals.stream import RecordingStream
 from dynid.validation.torque_channels import DEAD, UNIT
@@ -37,19 +37,17 @@ def read_options(settings: Reading) -> ReadOptions:
     return ReadOptions(**{name: getattr(settings, name) for name in READ_NAMES})
 
 
-class FloatingLogError(InputError):
-    """A log that holds the motion of the robot's base beside the torque of its joints."""
-
-
-class SensorLogError(InputError):
-    """A log of a force/torque sensor where joint torque or poses were expected."""
-
-
 def open_unseen(
-    robot: Robot, paths: Sequence[Path], settings: Reading, *, seen: Iterable[tuple[str, str]] = (), in_memory: bool = False
+    robot: Robot,
+    paths: Sequence[Path],
+    settings: Reading,
+    *,
+    seen: Iterable[tuple[str, str]] = (),
+    in_memory: bool = False,
+    plan: RowPlan | None = None,
 ) -> Logs:
     """Motion logs that have every joint of a robot that was identified; ``seen`` are those that it was identified on."""
-    found = open_logs(robot, paths, settings, in_memory=in_memory)
+    found = open_logs(robot, paths, settings, in_memory=in_memory, plan=plan)
     if isinstance(found, StaticRecording):
         raise InputError(f"{paths[0]} is a table of poses, expected a motion log to validate on")
     missing = [name for name in robot.joint_names if name not in found.robot.joint_names]
@@ -89,15 +87,23 @@ def _is_streamed(files: Sequence[Path], settings: Reading) -> bool:
 
 
 def open_logs(
-    robot: Robot, paths: Sequence[Path], settings: Reading, *, torque: bool = True, in_memory: bool = False
+    robot: Robot,
+    paths: Sequence[Path],
+    settings: Reading,
+    *,
+    torque: bool = True,
+    in_memory: bool = False,
+    plan: RowPlan | None = None,
 ) -> Logs | StaticRecording:
     """Every log, in memory where they are short together or ``in_memory`` asks for it, else left in their files.
 
     Joints that no log has are locked at neutral and merged into the robot. ``torque`` refuses logs without any; position-controlled
-    joints are identified without.
+    joints are identified without. ``plan`` is that of the run to which logs of a floating base belong.
     """
     if not paths:
         raise InputError("no log was given, expected at least one")
+    if robot.floating and getattr(settings, "floating", False):
+        return _open_floating(robot, paths, settings, plan)
     parts = [log_part(path) for path in paths]
     files = [part.path for part in parts]
     streamed = not in_memory and _is_streamed(files, settings)
@@ -130,6 +136,21 @@ def open_logs(
         logs.append(log)
     recordings = tuple(log.rows for log in logs if isinstance(log.rows, Recording))
     return Logs(robot, tuple(logs), tuple(str(path) for path in paths), tuple(hashes), tuple(notes), recordings)
+
+
+def _open_floating(robot: Robot, paths: Sequence[Path], settings: Any, plan: RowPlan | None) -> Logs:
+    """Logs of joints, base and feet, in memory; they are used whole unless times are given."""
+    from dynid.pipeline.floating_log import FloatingSetup, read_floating_log
+
+    setup = FloatingSetup.of(robot, settings)
+    setup = setup if plan is None else replace(setup, plan=plan)
+    logs = tuple(read_floating_log(path, setup, settings, read_options(settings)) for path in paths)
+    hashes = tuple(log.joints.source.sha256 for log in logs)
+    refuse_same(paths, hashes)
+    for path, log in zip(paths, logs, strict=True):
+        refuse_without_torque(path, log)
+    notes = tuple(f"{path.name}: {note}" for path, log in zip(paths, logs, strict=True) for note in log.joints.source.notes)
+    return Logs(robot, logs, tuple(map(str, paths)), hashes, notes, tuple(log.joints for log in logs))
 
 
 def delayed(rows: Recording | RecordingStream, delay_s: float | str) -> Recording | RecordingStream:
@@ -233,38 +254,19 @@ def used_part(rows: Recording | RecordingStream, part: LogPart, settings: Readin
     return (log, "") if times.named or not (trim and settings.trim) else without_standstill(log)
 
 
-def check_settings(settings: Settings, robot: Robot, validate_on: Sequence[Path]) -> None:
-    """Refuse before any work what does not go together, and bounds and constraints that the robot does not have."""
-    if settings.split is not None and validate_on:
-        raise InputError("a split and validation logs were both given, expected one of the two")
-    if settings.calibrate and (settings.coefficients is not None or settings.fix_bodies is not None):
-        raise InputError("--calibrate needs bodies that are fitted to the logs: leave out --coefficients and --fix-bodies")
-    if settings.coefficients is not None:
-        return
-    if settings.ignore_torque and settings.rows != "torque":
-        raise InputError(f"--rows {settings.rows} takes the torque of all joints, --ignore-torque needs --rows torque")
-    if settings.drop_above is not None:
-        raise InputError(
-            "--drop-above leaves out given coefficients, none were given: name them with --coefficients RUN|CSV"
-        )
-    if settings.fix_bodies is None and settings.friction is None:
-        method_of(replace(settings, boxes=False), robot)
-
-
 def read_data(robot: Robot, paths: Sequence[Path], settings: Settings, validate_on: Sequence[Path]) -> Data:
     """Motion logs with what validates, or a table of poses, which says nothing of effects and that no motion log validates.
 
     Linear friction stands in for a friction model until that is chosen.
     """
-    found = open_logs(robot, paths, settings)
-    for one in misplaced_options(settings, TORQUE):  # rather than leave it without effect
-        raise InputError(
+    found = open_logs(robot, paths, without_search(settings))
+    for one in misplaced_options(replace(settings, floating=None), TORQUE) if not settings.floating else ():
+        raise InputError(  # rather than leave it without effect
             f"{flag_of(one)} belongs to logs of a force/torque sensor, {paths[0]} has joint torque or poses: leave it out"
         )
     if isinstance(found, Logs):
-        data = split_data(
-            found.without_short(settings.split, required=settings.cutoff_hz == "auto"), found.robot, settings, validate_on
-        )
+        used = found.without_short(settings.split, required=settings.cutoff_hz == "auto")
+        data = split_data(used, found.robot, without_search(settings), validate_on)
         model = data.known.robot
         plain = model if settings.friction_model is None else with_friction(model, friction_effects("linear"))
         return replace(data, known=replace(data.known, robot=plain))
@@ -289,20 +291,17 @@ def split_data(logs: Logs, robot: Robot, settings: Settings, validate_on: Sequen
     return Data(logs, known.with_windows(), None if unseen is None else unseen.with_windows(SHOWN))
 
 
-def check_data(data: Data) -> tuple[DataCheck, ...]:
-    """What was found wrong with every log."""
-    return tuple(check_log(log, data.known.recordings, data.logs.robot) for log in data.logs.parts)
-
-
-def left_out(data: Data, settings: Settings, checks: Sequence[DataCheck]) -> tuple[Data, Settings]:
-    """Without the torque of channels that hold none or another unit, in any log: one channel must not spoil the robot."""
+def check_data(data: Data, settings: Settings) -> tuple[Data, Settings, tuple[DataCheck, ...]]:
+    """What was found wrong with every log; the torque of channels that hold none or another unit, in any log, is left out: one
+    channel must not spoil the robot."""
+    checks = tuple(check_log(log, data.known.recordings, data.logs.robot) for log in data.logs.parts)
     found = [name for check in checks for one in check if one.code in (DEAD, UNIT) for name in one.where]
     more = tuple(name for name in dict.fromkeys(found) if name not in settings.ignore_torque)
-    if not more or data.poses or settings.rows != "torque":
-        return data, settings
+    if not more or settings.rows != "torque":
+        return data, settings, checks
     joints = (*settings.ignore_torque, *more)
     robot = data.logs.robot
-    return with_rows(data, lambda rows: ignoring(rows, joints, robot)), replace(settings, ignore_torque=joints)
+    return with_rows(data, lambda rows: ignoring(rows, joints, robot)), replace(settings, ignore_torque=joints), checks
 
 
 def with_rows(data: Data, change: Callable[[Recording | RecordingStream], Recording | RecordingStream]) -> Data:
@@ -331,12 +330,30 @@ READ = ("mapping", "preset", "joints", "rate_hz", "episode", "topic")
 """Options of a run that the reader of a sensor log takes as they are."""
 
 
-def first_parts(
-    logs: Sequence[WrenchRecording], split: float
-) -> tuple[tuple[WrenchRecording, ...], tuple[WrenchRecording, ...]]:
-    """The first share of every log, and the rest of it."""
-    cuts = [(log, max(1, round(split * log.n_samples))) for log in logs]
-    return tuple(log.rows(0, cut) for log, cut in cuts), tuple(log.rows(cut, log.n_samples) for log, cut in cuts)
+def read_sensor_data(
+    robot: Robot | str | Path | None, paths: Sequence[Path], settings: Settings, validate_on: Sequence[Path] = ()
+) -> Data:
+    """Logs of a force/torque sensor with what validates; ``robot`` is what moves the sensor, None where they hold its own motion."""
+    from dynid.pipeline.sensor import refuse_other_options, sensor_robot
+
+    refuse_other_options(settings)
+
+    def read(own: Sequence[Path], settings: Settings, mover: Robot | str | Path | None) -> Logs:
+        wrenches, model = read_parts(own, mover, settings)
+        hashes = tuple(log.source.sha256 for log in wrenches)
+        return Logs(sensor_robot() if model is None else model, (), tuple(map(str, own)), hashes, wrenches=wrenches)
+
+    logs = read(paths, settings, robot)
+    refuse_same(paths, logs.hashes)
+    if settings.split is not None:
+        return Data(logs, *logs.split(settings.split))
+    if not validate_on:
+        return Data(logs, logs)
+    mover = None if robot is None else logs.robot
+    whole = replace(settings, from_s=None, to_s=None)
+    unseen = read(validate_on, whole, mover)
+    refuse_same(validate_on, unseen.hashes, seen=logs.files)
+    return Data(logs, logs, unseen)
 
 
 def read_parts(

@@ -15,7 +15,6 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray, IntArray
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.result import Estimate
 from dynid.finding import DataCheck, Finding
 from dynid.model.robot import Robot
 from dynid.pipeline.log import Data, Logs
@@ -109,16 +108,6 @@ def _weighted(data: Data, found: SlowRows) -> Data:
     windows = tuple(found(one) for one in known.windows)
     samples = windows if known.in_memory else tuple(map_samples(found, one) for one in known.samples)
     return replace(data, known=replace(known, samples=samples, windows=windows))
-
-
-def counted(estimate: Estimate, data: Data) -> Estimate:
-    """The estimate with its intervals as wide as the rows that were used make them: filtered rows beside a stop hold less than others."""
-    weights = [one.weight for one in data.known.windows if one.weight is not None]
-    if not weights:
-        return estimate
-    used = np.mean(np.concatenate(weights), axis=0)
-    least = float(used[used > 0.0].min(initial=1.0))
-    return estimate if least == 1.0 else replace(estimate, covariance=estimate.covariance / least)
 
 
 def without_dwells(data: Data, found: SlowRows, checks: Sequence[DataCheck]) -> tuple[Data, tuple[DataCheck, ...]]:

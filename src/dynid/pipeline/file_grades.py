@@ -18,12 +18,12 @@ from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError
 from dynid.finding import FileGrade, FileJoint
-from dynid.io.robots.proof import free_mjcf
+from dynid.io.robots.proof import free_mjcf, load_file
 from dynid.io.robots.simulator_joint import WrittenModel, as_held
 from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.robot import Robot
 from dynid.pipeline.joint_grades import LEAST_TORQUE, torque_noise
-from dynid.pipeline.model_files import SIMULATED, load_file, write_file
+from dynid.pipeline.model_files import SIMULATED, write_file
 from dynid.pipeline.result import IdentificationResult
 from dynid.signals.samples import Samples
 from dynid.validation.free_run import FreeRobot, check_free_run, even_windows

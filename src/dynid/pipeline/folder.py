@@ -17,12 +17,12 @@ from typing import Any
 
 from dynid.codec import read_fields, to_record
 from dynid.errors import InputError
+from dynid.estimation.friction.selection import FrictionChoice
 from dynid.files import read_json
 from dynid.folders import changed_folder, complete
 from dynid.io.logs.paths import found_log
 from dynid.io.robots.read import read_robot
 from dynid.model.robot import Robot
-from dynid.pipeline.identify_wrench import current_record, read_body, stem_of, with_wrench_logs
 from dynid.pipeline.manifest import (
     FORMAT,
     ChangedFileError,
@@ -33,19 +33,19 @@ from dynid.pipeline.manifest import (
     write_record,
 )
 from dynid.pipeline.options import Settings
-from dynid.pipeline.reload import with_logs
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.robot_json import DAMAGED, robot_from_sidecar
 from dynid.pipeline.robot_json import FORMAT as PARAMETERS
 from dynid.pipeline.run_file import write_run_file
+from dynid.pipeline.sensor import current_record, read_body, stem_of
 from dynid.pipeline.stored_model import (
     copy_description,
     load_robot,
     read_estimate,
-    read_friction,
     robot_record,
     write_estimate,
 )
+from dynid.pipeline.validate import with_logs
 
 SENSOR = "sensor"
 """``kind`` in the record of a run of the body on a force/torque sensor; runs of robots have none."""
@@ -139,9 +139,7 @@ def load_result(folder: str | Path, *, with_samples: bool = False) -> Identifica
             raise
         return load_result(source, with_samples=with_samples)  # somebody replaced the run while it was read
     name_changed_files(source, record)
-    if not with_samples:
-        return run
-    return with_logs(run) if run.body is None else with_wrench_logs(run)
+    return with_logs(run) if with_samples else run
 
 
 def load_robot_result(folder: str | Path) -> IdentificationResult:
@@ -199,7 +197,7 @@ def _run_of(source: Path, stored: Mapping[str, Any]) -> IdentificationResult:
             estimate=result,
             logs=_logs(record["logs"], source),
             validation_logs=_logs(record["validation_logs"], source),
-            friction_choice=None if model is None else read_friction(robot, model),
+            friction_choice=None if model is None else FrictionChoice.from_dict(robot, model),
             body=body,
             **read_fields(IdentificationResult, plain_fields),
         )

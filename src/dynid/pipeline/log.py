@@ -23,7 +23,7 @@ from dynid.pipeline.signal_filter import STILL, Filter, as_recorded, to_samples
 from dynid.signals.checks.clock import SHORTEST_S
 from dynid.signals.measures import FEWEST_ROWS
 from dynid.signals.process import ProcessedStream, process
-from dynid.signals.recording import Part, Recording, StaticRecording
+from dynid.signals.recording import Part, Recording, StaticRecording, WrenchRecording
 from dynid.signals.samples import Samples, SampleStream, map_samples
 from dynid.signals.stream import RecordingStream, Survey, survey
 from dynid.validation.data_check import check_recording
@@ -174,6 +174,8 @@ class Logs:
     """Samples of the windows: the same as ``samples`` where logs are in memory."""
     poses: StaticRecording | None = None
     """A table of poses in the place of logs."""
+    wrenches: tuple[WrenchRecording, ...] = ()
+    """Logs of a force/torque sensor in the place of those of joint torque."""
 
     @property
     def in_memory(self) -> bool:
@@ -233,6 +235,10 @@ class Logs:
 
     def split(self, share: float) -> tuple[Logs, Logs]:
         """The first ``share`` in time of every log, and the rest of it."""
+        if self.wrenches:
+            cuts = [(log, max(1, round(share * log.n_samples))) for log in self.wrenches]
+            ends = tuple(log.rows(cut, log.n_samples) for log, cut in cuts)
+            return replace(self, wrenches=tuple(log.rows(0, cut) for log, cut in cuts)), replace(self, wrenches=ends)
         pairs = [log.split(share) for log in self.parts]
         for path, parts in zip(self.paths, pairs, strict=True):
             for name, part in zip(("first", "second"), parts, strict=True):
@@ -242,13 +248,23 @@ class Logs:
     def filtered(self, filtered: Filter, max_rows: int, *, still: bool = False) -> Logs:
         """With their samples; ``still`` holds joints that never move."""
         samples: Sequence[Samples | SampleStream] = [log.samples(filtered, max_rows) for log in self.parts]
-        held = standing_joints(samples).held if still else None
+        held = standing_joints(samples).held if still and not self.robot.floating else None
         samples = samples if held is None else [map_samples(held, one) for one in samples]
         whole = tuple(one for one in samples if isinstance(one, Samples))
         if self.in_memory:
             return replace(self, samples=whole, windows=whole)
         windows = [to_samples(recording, filtered, max_rows) for recording in self.recordings]
         return replace(self, samples=tuple(samples), windows=tuple(windows if held is None else map(held, windows)))
+
+    def recorded(self, robot: Robot) -> list[Samples | SampleStream]:
+        """Their signals as recorded, joints that never move held, for rows that filter by themselves."""
+        if needs_load(robot) and not self.in_memory:
+            raise InputError(
+                "friction that depends on load and --rows polynomial together need the logs in memory: add --stream off"
+            )
+        raw = [log.raw_samples(one) for log, one in zip(self.parts, self.samples, strict=True)]
+        held = standing_joints(raw).held
+        return [map_samples(held, one) for one in raw]
 
     def with_window_samples(self, windows: Sequence[Samples]) -> Logs:
         """With other samples of the windows, which in memory are all samples."""
@@ -271,11 +287,6 @@ class Data:
     logs: Logs
     known: Logs
     unseen: Logs | None = None
-
-    @property
-    def poses(self) -> bool:
-        """Whether it is a table of poses."""
-        return self.known.poses is not None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -385,12 +396,13 @@ def window_name(recording: Recording) -> str:
 def check_log(log: Log, windows: Iterable[Recording], robot: Robot) -> DataCheck:
     """The data check of a log: in memory as a whole, else its windows against the model, and what one pass over it has shown."""
     whole = log.survey
+    against = None if robot.floating else robot  # which would explain the torque of a moving base wrongly
     own = [log.rows] if isinstance(log.rows, Recording) else [one for one in windows if one.source.path == log.path]
     if len(own) == 1 and own[0].n_samples >= whole.n_rows:
-        return check_recording(own[0], robot)
+        return check_recording(own[0], against)
     found = DataCheck((), {})
     for window in own:
-        check = check_recording(window, robot)
+        check = check_recording(window, against)
         known = {(finding.code, finding.where) for finding in found}
         fresh = [one for one in check if one.code not in WHOLE_LOG and (one.code, one.where) not in known]
         found = DataCheck((*found.findings, *fresh), {**check.facts, **found.facts})

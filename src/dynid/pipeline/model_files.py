@@ -12,15 +12,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError, reason_of
 from dynid.files import read_json, write_json, write_text
 from dynid.folders import complete
 from dynid.io.robots.mjcf_write import write_mjcf
-from dynid.io.robots.proof import PARITY, LoadedFile, mjcf_parity, torque_parity, why_unequal
+from dynid.io.robots.proof import PARITY, file_parity, why_unequal
 from dynid.io.robots.simulator_joint import URDF_PLACES, JointDifference, WrittenModel, as_format_holds, total_difference
 from dynid.io.robots.urdf_write import write_urdf
 from dynid.io.vendors import FORMS, vendor_load
@@ -191,24 +190,12 @@ def _write_sdf(robot: Robot, path: Path, allow: bool, run: IdentificationResult 
     return write_sdf(robot, path, allow, _described(run))
 
 
-def _prove_sdf(robot: Robot, path: Path) -> float:
-    from dynid.io.robots.proof import sdf_parity
-
-    return sdf_parity(robot, path)
-
-
-_LANGUAGES: Mapping[str, tuple[str, str, str]] = {
-    "c": (".c", "dynid.io.code.c", "C compiler"),
-    "cpp": (".hpp", "dynid.io.code.languages", "C++ compiler"),
-    "python": (".py", "dynid.io.code.languages", ""),
-    "matlab": (".m", "dynid.io.code.languages", "GNU Octave"),
-}
-"""Languages of the functions: suffix, the module that writes them, and the program that the proof needs."""
+_LANGUAGES: Mapping[str, str] = {"c": ".c", "cpp": ".hpp", "python": ".py", "matlab": ".m"}
+"""Languages of the functions, and how their files end."""
 
 
 def _code_format(name: str, prefix: str | None = None) -> _Format:
     """Functions in a language; without a prefix they have the robot's name in C, and none where files or namespaces keep them apart."""
-    suffix, module, program = _LANGUAGES[name]
 
     def prefix_of(robot: Robot) -> str:
         from dynid.io.code.functions import name_of
@@ -216,17 +203,22 @@ def _code_format(name: str, prefix: str | None = None) -> _Format:
         return prefix if prefix is not None else f"{name_of(robot.name)}_" if name == "c" else ""
 
     def write(robot: Robot, path: Path, allow: bool, _run: IdentificationResult | None) -> WrittenModel:
-        return cast("WrittenModel", getattr(import_module(module), f"write_{name}")(robot, path, prefix_of(robot), allow))
+        from dynid.io.code.languages import write_source
+
+        return write_source(name, robot, path, prefix_of(robot), allow)
 
     def prove(robot: Robot, path: Path) -> float:
-        return float(getattr(import_module(module), f"{name}_parity")(robot, path, prefix_of(robot)))
+        from dynid.io.code.languages import source_parity
+
+        return source_parity(name, robot, path, prefix_of(robot))
 
     def unprovable() -> str:
-        find = {"c": "c_compiler", "cpp": "cpp_compiler", "matlab": "octave"}.get(name)
-        known = find is None or getattr(import_module(module), find)()
-        return "" if known else f"not proven: there is no {program} on this machine"
+        from dynid.io.code.languages import LANGUAGES
 
-    return _Format(suffix, write, prove, partial(_code_format, name), unprovable=unprovable)
+        language = LANGUAGES[name]
+        return "" if language.find_runner() else f"not proven: there is no {language.runner} on this machine"
+
+    return _Format(_LANGUAGES[name], write, prove, partial(_code_format, name), unprovable=unprovable)
 
 
 def _described(run: IdentificationResult | None) -> Robot | None:
@@ -237,17 +229,17 @@ _FORMATS: Mapping[str, _Format] = {
     "urdf": _Format(
         ".urdf",
         lambda robot, path, allow, run: write_urdf(robot, path, None, allow, _described(run)),
-        torque_parity,
+        partial(file_parity, "urdf"),
         places=URDF_PLACES,
         why_unequal=why_unequal,
     ),
     "mjcf": _Format(
         ".xml",
         lambda robot, path, _allow, run: write_mjcf(robot, path, None, _described(run)),
-        mjcf_parity,
+        partial(file_parity, "mjcf"),
         places=PLACES,
     ),
-    "sdf": _Format(".sdf", _write_sdf, _prove_sdf, places=URDF_PLACES),
+    "sdf": _Format(".sdf", _write_sdf, partial(file_parity, "sdf"), places=URDF_PLACES),
     **{name: _code_format(name) for name in _LANGUAGES},
     "json": _Format(
         ".json",
@@ -260,16 +252,6 @@ LATEX = "latex"
 FORMATS = (*_FORMATS, LATEX)
 SIMULATED: Mapping[str, tuple[Place, ...]] = {"urdf": URDF_PLACES, "mjcf": PLACES, "sdf": URDF_PLACES}
 """Formats of simulators, and what the joints of each hold."""
-
-
-def load_file(name: str, robot: Robot, path: Path) -> LoadedFile:
-    """A simulator file of a robot, loaded by its own library."""
-    from dynid.io.robots.proof import load_mjcf, load_sdf, load_urdf
-
-    found = {"urdf": load_urdf, "mjcf": load_mjcf, "sdf": load_sdf}[name](robot, path)
-    if found is None:
-        raise InputError(f"'{path.name}' closes other loops than robot '{robot.name}'")
-    return found
 
 
 BODY_FORMATS: Mapping[str, str] = {name: f"_{name}.txt" for name in FORMS} | {

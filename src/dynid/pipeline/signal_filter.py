@@ -35,7 +35,8 @@ SAVITZKY_GOLAY = "Savitzky-Golay"
 class Filter:
     """How the signals of a run were filtered; stored with every error it gave.
 
-    For Savitzky-Golay the cut-offs are those that its window stands for, and ``window`` and ``order`` are its own.
+    For Savitzky-Golay the cut-offs are those that its window stands for, and ``window`` and ``order`` are its own. A Butterworth of
+    order zero leaves signals as they are logged.
     """
 
     cutoff_hz: float
@@ -59,7 +60,8 @@ class Filter:
         else:
             # a logged velocity that is not used need not be filtered
             logged = ("position", "velocity") if has_velocity and self.velocity == "logged" else ("position",)
-            steps.append(LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=logged))
+            if self.order:
+                steps.append(LowPass(cutoff_hz=self.cutoff_hz, order=self.order, signals=logged))
             if self.row_band_hz is None:
                 steps.append(LowPass(cutoff_hz=self.torque_cutoff_hz, order=self.order, signals=("torque",)))
             steps.append(Differentiate(velocity=self.velocity))
@@ -79,7 +81,8 @@ class Filter:
     def describe(self) -> str:
         source = "logged velocity" if self.velocity == "logged" else "velocity from position"
         if self.row_band_hz is not None:
-            return f"rows below {self.row_band_hz:g} Hz, made of signals below {self.cutoff_hz:.4g} Hz, {source}"
+            signals = f"signals below {self.cutoff_hz:.4g} Hz" if self.order else "signals as logged"
+            return f"rows below {self.row_band_hz:g} Hz, made of {signals}, {source}"
         if self.window is not None:
             return f"{self.kind}, window {self.window} rows, order {self.order}, {source}"
         torque = "" if self.torque_cutoff_hz == self.cutoff_hz else f", torque at {self.torque_cutoff_hz:g} Hz"

@@ -16,7 +16,6 @@ import numpy as np
 
 from dynid.codec import from_record, to_record
 from dynid.errors import InputError
-from dynid.estimation.friction.selection import FrictionChoice
 from dynid.estimation.result import Estimate, Outcome
 from dynid.files import json_object, read_arrays, write_atomically, write_bytes, write_json
 from dynid.io.demo import demo_robot
@@ -76,11 +75,6 @@ def load_robot(folder: Path, record: Mapping[str, Any], files: Mapping[str, Any]
     coupling = record.get("coupling")
     robot = replace(robot, coupling=None if coupling is None else from_record(Coupling, coupling))
     return robot.with_effects([effect_from_dict(effect) for effect in record["effects"]])
-
-
-def read_friction(robot: Robot, record: Mapping[str, Any]) -> FrictionChoice:
-    """The friction model of a run and what it was chosen against."""
-    return FrictionChoice.from_dict(robot, record)
 
 
 _ARRAYS = ("K", "lift", "covariance", "independent")

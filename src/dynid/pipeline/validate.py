@@ -17,17 +17,21 @@ from dynid.engine import Engine, Serial, Tell, engine_from, silent
 from dynid.errors import InputError
 from dynid.estimation.result import Estimate
 from dynid.finding import DataCheck, Finding
-from dynid.io.logs.paths import LogInputs, log_paths
-from dynid.pipeline.data import open_unseen
+from dynid.io.logs.log_file import log_path
+from dynid.io.logs.paths import LogInputs, log_paths, refuse_same
+from dynid.pipeline.data import open_logs, open_unseen, read_sensor_data, split_data, unchanged
 from dynid.pipeline.estimate_checks import estimate_warnings, sharp_friction_notes
 from dynid.pipeline.estimate_rows import row_source
 from dynid.pipeline.filter_selection import chosen_filter
-from dynid.pipeline.log import Logs, samples_under_load
+from dynid.pipeline.log import Data, Logs, samples_under_load
+from dynid.pipeline.option_groups import FLOATING
 from dynid.pipeline.options import ROW_OPTIONS, Settings
 from dynid.pipeline.partitions import partitioned_samples
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.row_plan import RowPlan, plan_rows, row_kinds
+from dynid.pipeline.sensor import sensor_errors, sensor_samples, with_sensor_errors
 from dynid.pipeline.signal_filter import FILTERING, Filter, with_dead_zone
+from dynid.regression.factor import factorise
 from dynid.signals.recording import Recording
 from dynid.signals.samples import Samples
 from dynid.validation.data_check import check_recording
@@ -47,10 +51,16 @@ def prediction_errors(
     run: IdentificationResult, result: Estimate, logs: Logs | None, engine: Engine | None = None
 ) -> tuple[Validation | None, MotionRange | None]:
     """Torque errors of an estimate on logs, and how the joints moved in them; ``engine`` says where the passes over files run."""
-    if logs is None or not logs.samples:
+    if logs is None or not (logs.samples or logs.wrenches):
         return None, None
+    if run.body is not None:
+        return sensor_errors(run.body, sensor_samples(run, logs)), None
+    if run.rows.kind == FLOATING:
+        from dynid.pipeline.floating import floating_errors
+
+        return floating_errors(run.rows, run.robot, result, logs.windows), None
     runner = Serial() if engine is None or logs.in_memory else engine
-    model = run.robot.with_parameters(result.standard)
+    model = run.model if result is run.estimate else run.robot.with_parameters(result.standard)
     loaded = samples_under_load(model, logs.samples)
     cut = (
         (lambda one: [one])
@@ -77,7 +87,9 @@ def misread_logs(run: IdentificationResult, recordings: Iterable[Recording], *, 
     """
     return tuple(
         f"{Path(recording.source.path).name}: {finding.what}; {finding.remedy}".replace("nominal model", "run's model")
-        for recording in recordings
+        for recording in (
+            () if run.robot.floating else recordings
+        )  # a robot that stands fixed would explain their torque wrongly
         for finding in check_recording(recording, run.model).findings
         if finding.level == "error" and not (loaded and finding.code in _OF_LOADS)
     )
@@ -85,7 +97,9 @@ def misread_logs(run: IdentificationResult, recordings: Iterable[Recording], *, 
 
 def with_errors(run: IdentificationResult, tell: Tell = silent) -> IdentificationResult:
     """The run with its errors on known and unseen data, and the notes on its estimate."""
-    tell("predicting torque")
+    tell(f"predicting {run.measured}")
+    if run.body is not None:
+        return with_sensor_errors(run)
     data, engine, row_validation = run.data, engine_from(run.settings.engine), None
     assert data is not None
     if data.unseen is not None:
@@ -186,9 +200,9 @@ class Unseen:
         assert found is not None
         return found
 
-    def row_error(self) -> PredictionError:
-        """How well the run explains their rows."""
-        return logs_row_error(self.run, self.plan, self.logs)
+    def row_error(self) -> PredictionError | None:
+        """How well the run explains their rows; None for the wrench of a sensor."""
+        return None if self.run.body is not None else logs_row_error(self.run, self.plan, self.logs)
 
 
 def unseen_logs(run: IdentificationResult, paths: LogInputs, **changes: Any) -> Unseen:
@@ -199,8 +213,15 @@ def unseen_logs(run: IdentificationResult, paths: LogInputs, **changes: Any) -> 
     poses, how they are filtered.
     """
     files = log_paths(paths)
+    if run.body is not None:
+        settings = run.settings.for_other_logs(changes, "sensor logs")
+        logs = read_sensor_data(run.mover, files, replace(settings, split=None)).logs
+        refuse_same(files, logs.hashes, seen=run.logs)
+        return Unseen(run, logs, run.rows)
+    if run.rows.kind == FLOATING:
+        run.settings.for_other_logs(changes, "logs of a floating robot")
     settings = replace(run.settings, **({"from_s": None, "to_s": None, "engine": "serial"} | changes))
-    found = open_unseen(run.robot, files, settings, seen=run.logs).with_windows()
+    found = open_unseen(run.robot, files, settings, seen=run.logs, plan=run.rows).with_windows()
     filtered = filter_for(run, found.recordings, settings)
     if run.filter is None:  # judged as a run with this filter is: torque in its band, friction with its dead zone
         run = replace(run, filter=filtered, robot=with_dead_zone(run.robot, found.recordings, filtered, settings))
@@ -226,3 +247,34 @@ def filter_for(run: IdentificationResult, recordings: Sequence[Recording], setti
             "for a motion log: give --cutoff-hz F"
         )
     return chosen_filter(run.robot, recordings, settings)[0]
+
+
+def with_logs(run: IdentificationResult) -> IdentificationResult:
+    """A loaded run with its samples and regression made again from its logs; as it is where a log is gone or has changed.
+
+    Errors on logs that are too long to hold stay as they were found.
+    """
+    files, others = [log_path(path) for path, _ in run.logs], [log_path(path) for path, _ in run.validation_logs]
+    known = all(unchanged(log_path(path), digest) for path, digest in (*run.logs, *run.validation_logs))
+    if not known or (run.filter is None and run.body is None):
+        return run
+    settings = run.settings
+    if run.body is not None:
+        data = read_sensor_data(run.mover, files, settings, others)
+        return run.changed(data=data, body=replace(run.body, samples=sensor_samples(run, data.known)))
+    assert run.filter is not None
+    if not run.logs:  # retrieved from coefficients: there is nothing to validate on but these
+        unseen = open_unseen(run.robot, others, settings, in_memory=True) if others else None
+        if unseen is None:
+            return run
+        judged = unseen.filtered(run.filter, settings.max_rows).under_load(run.model)
+        return replace(run, data=Data(unseen.without_rows(), unseen.without_rows(), judged))
+    found = open_logs(run.robot, files, settings, plan=run.rows)
+    assert isinstance(found, Logs)
+    data = split_data(found, run.robot, settings, others).filtered(run.filter, settings.max_rows)
+    unseen = None if data.unseen is None else data.unseen.under_load(run.model)
+    data = replace(data, known=data.known.under_load(run.model), unseen=unseen)
+    if not data.known.in_memory:
+        return replace(run, data=data)
+    regression = factorise(row_source(run.rows, run.robot, data.known))
+    return replace(with_errors(replace(run, data=data, regression=regression)), notes=run.notes)

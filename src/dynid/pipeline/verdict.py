@@ -18,6 +18,7 @@ from dynid.pipeline.joint_grades import GOOD, USABLE, grade_joints, overall_grad
 from dynid.pipeline.option_groups import FLOATING
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.signal_filter import STILL
+from dynid.pipeline.wrench import judge_body
 from dynid.validation.prediction import row_error, validate
 from dynid.validation.replay import Replay, replay, windows_for
 
@@ -39,9 +40,10 @@ def percent(fraction: float | None) -> str:
 
 
 def with_verdict(run: IdentificationResult) -> IdentificationResult:
-    """The run with its replay and its verdict; a body on a sensor has one from the start."""
+    """The run with its replay and its verdict; a body on a sensor is judged by its wrench."""
     if run.body is not None:
-        return run
+        unseen = "known" if run.validation is None else "unseen"
+        return run.changed(verdict=judge_body(run.body, run.judged_error, unseen))
     found, failure = _replayed(run)
     moved = run.changed(replay=found)
     try:

@@ -23,6 +23,8 @@ from dynid.io.logs.read import read_recording
 from dynid.model.frames import frame_named, frame_poses, frames_of
 from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import Robot
+from dynid.pipeline.log import Log
+from dynid.pipeline.option_groups import Reading
 from dynid.pipeline.options import Settings
 from dynid.pipeline.row_plan import RowPlan
 from dynid.pipeline.signal_filter import Filter, repairs
@@ -38,11 +40,12 @@ SWITCH_S = 0.03
 JOINTS = "joint_acceleration"
 
 
-@dataclass(frozen=True, eq=False)
-class FloatingLog:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FloatingLog(Log):
     """One log: the joints, and what it says of the base and the feet, row by row."""
 
-    joints: Recording
+    setup: FloatingSetup
+    """The robot, and where it touches the ground."""
     base: Recording
     """What is logged of the base, and accelerations of the joints where they are logged, as positions of a recording."""
     columns: Mapping[str, slice]
@@ -50,25 +53,32 @@ class FloatingLog:
     """``(rows, feet)``, zeros and ones."""
     forces: tuple[Array, ...] = ()
     """Measured forces, ``(rows, 3 or 6)`` each, in the axes of their frames."""
-    notes: tuple[str, ...] = field(default=())
 
-    def split(self, share: float, names: tuple[str, str]) -> tuple[FloatingLog, FloatingLog]:
+    @property
+    def joints(self) -> Recording:
+        """What is logged of the joints."""
+        assert isinstance(self.rows, Recording)
+        return self.rows
+
+    def split(self, share: float) -> tuple[FloatingLog, FloatingLog]:
         """The first ``share`` in time and the rest."""
-        first, rest = self.joints.split(share, names)
+        first, rest = self.joints.split(share)
         cut = int(np.searchsorted(self.base.time, rest.time[0]))
-        return self._rows(first, slice(0, cut)), self._rows(rest, slice(cut, None))
+        return self._over(first, slice(0, cut)), self._over(rest, slice(cut, None))
 
     def between(self, from_s: float | None, to_s: float | None) -> FloatingLog:
         """The part between two times."""
         joints = self.joints.between(from_s, to_s)
         first, last = np.searchsorted(self.base.time, [joints.time[0], np.nextafter(joints.time[-1], np.inf)])
-        return self._rows(joints, slice(int(first), int(last)))
+        return self._over(joints, slice(int(first), int(last)))
 
-    def _rows(self, joints: Recording, rows: slice) -> FloatingLog:
-        base = self.base.cut(*rows.indices(self.base.n_samples)[:2])
-        return replace(
-            self, joints=joints, base=base, contact=self.contact[rows], forces=tuple(f[rows] for f in self.forces)
-        )
+    def _over(self, joints: Recording, rows: slice) -> FloatingLog:
+        base, forces = self.base.cut(*rows.indices(self.base.n_samples)[:2]), tuple(force[rows] for force in self.forces)
+        return replace(self, **vars(Log.of(joints)), base=base, contact=self.contact[rows], forces=forces)
+
+    def samples(self, filtered: Filter, max_rows: int = 0) -> Samples:
+        """Joints, base and feet behind the filter, with logged accelerations where the plan of the rows says so."""
+        return self.setup.samples(self, filtered)
 
     @property
     def has_accelerations(self) -> bool:
@@ -121,23 +131,33 @@ class FloatingSetup:
         """Whether something carries the base, so that the rows of the joints alone are used."""
         return self.plan.feet == (f"{self.robot.links[0]}:flat",)
 
-    def motion(self, log: FloatingLog, made: Samples, *, logged: bool) -> BaseMotion:
+    @property
+    def logged(self) -> bool:
+        """Whether accelerations are taken as logged, where there are some."""
+        return self.plan.acceleration == "logged"
+
+    def filtered(self, filtered: Filter, logged: bool) -> FloatingSetup:
+        """With a filter of the rows, and whether accelerations are taken as logged."""
+        acceleration = "logged" if logged else "derived"
+        return replace(self, plan=replace(self.plan, band_hz=filtered.row_band_hz, acceleration=acceleration))
+
+    def motion(self, log: FloatingLog, made: Samples) -> BaseMotion:
         """The motion of the base."""
         try:
-            return base_motion(made, log.columns, self.gravity, self.imu_pose, logged=logged)
+            return base_motion(made, log.columns, self.gravity, self.imu_pose, logged=self.logged)
         except InputError as error:
             raise InputError(f"{log.joints.place}: {error}") from error
 
-    def samples(self, log: FloatingLog, filtered: Filter, *, logged: bool, margin_s: float | None = None) -> Samples:
-        """Samples of a log; ``logged`` takes logged accelerations where there are some."""
+    def samples(self, log: FloatingLog, filtered: Filter, margin_s: float | None = None) -> Samples:
+        """Samples of a log; feet count as in contact for a margin before and after, by default as long as filters reach."""
         joints = process(log.joints, filtered.steps(log.joints, log.joints.n_samples))
         made = log.filtered_base(filtered)
         if len(made) != len(joints) or np.abs(made.time - joints.time).max() > 1e-9:
             inside = (joints.time >= made.time[0]) & (joints.time <= made.time[-1])
             joints = joints[np.flatnonzero(inside)]
             made = _at(made, joints.time)
-        motion = self.motion(log, made, logged=logged)
-        a = made.position[:, log.columns[JOINTS]] if logged and JOINTS in log.columns else joints.acceleration
+        motion = self.motion(log, made)
+        a = made.position[:, log.columns[JOINTS]] if self.logged and JOINTS in log.columns else joints.acceleration
         q, v, a = base_states(self.robot, motion, joints.position, joints.velocity, a)
         assert joints.torque is not None
         torque = np.hstack([np.zeros((len(q), 6)), joints.torque])
@@ -187,8 +207,8 @@ def _foot_frame(robot: Robot, name: str) -> str:
     raise InputError(f"robot '{robot.name}' has no frame '{name}' for a foot, expected one of {', '.join(shown[:12])}")
 
 
-def read_floating_log(path: Path, setup: FloatingSetup, settings: Settings, options: ReadOptions) -> FloatingLog:
-    """A log of joints, base and feet."""
+def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, options: ReadOptions) -> FloatingLog:
+    """A log of joints, base and feet: the part of it that is used."""
     part = log_part(path)
     with LogFile(part.path) as file:
         columns, where = log_columns(file, options), str(path)
@@ -207,14 +227,19 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Settings, opti
         forces = [force_columns(where, columns, foot.frame.name) for foot in setup.forces]
         wanted = [name for own in (*found.values(), flags, *forces) for name in own]
         made = read_columns(file, wanted, options)
-    log = _made(where, joints, made, found, len(flags), [len(own) for own in forces])
-    times = part if part.named else None
-    from_s, to_s = (settings.from_s, settings.to_s) if times is None else (times.from_s, times.to_s)
-    return log if from_s is None and to_s is None else log.between(from_s, to_s)
+    log = _made(setup, where, joints, made, found, len(flags), [len(own) for own in forces])
+    times = part if part.named else settings
+    return log if times.from_s is None and times.to_s is None else log.between(times.from_s, times.to_s)
 
 
 def _made(
-    where: str, joints: Recording, made: Recording, found: Mapping[str, Sequence[str]], n_flags: int, forces: Sequence[int]
+    setup: FloatingSetup,
+    where: str,
+    joints: Recording,
+    made: Recording,
+    found: Mapping[str, Sequence[str]],
+    n_flags: int,
+    forces: Sequence[int],
 ) -> FloatingLog:
     values, columns, start = made.position, dict[str, slice](), 0
     blocks = []
@@ -235,4 +260,4 @@ def _made(
     base = Recording(made.time, position, tuple(f"base {k}" for k in range(position.shape[1])), source=made.source)
     contact = np.column_stack([touching(column) for column in flags.T]) if n_flags else np.zeros((len(values), 0))
     pushed = tuple(values[:, a:b] for a, b in pairwise(ends))
-    return FloatingLog(joints, base, columns, contact, pushed)
+    return FloatingLog(**vars(Log.of(joints)), setup=setup, base=base, columns=columns, contact=contact, forces=pushed)

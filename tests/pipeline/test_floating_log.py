@@ -11,7 +11,7 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.pipeline.data import read_options
-from dynid.pipeline.floating_data import FloatingLog, FloatingSetup, read_floating_log
+from dynid.pipeline.floating_log import FloatingLog, FloatingSetup, read_floating_log
 from dynid.pipeline.options import Settings
 from dynid.pipeline.signal_filter import Filter
 from legged_robots import QUADRUPED_FEET
@@ -37,7 +37,7 @@ def test_contact_begins_before_its_flag_and_ends_after_it(tmp_path: Path) -> Non
 
 def test_parts_hold_the_same_rows_of_joints_and_base(tmp_path: Path) -> None:
     _, log = read(tmp_path)
-    first, rest = log.split(0.6, ("one", "other"))
+    first, rest = log.split(0.6)
     assert first.joints.n_samples + rest.joints.n_samples == log.joints.n_samples
     for part in (first, rest, log.between(0.5, 1.5)):
         np.testing.assert_array_equal(part.joints.time, part.base.time)
@@ -48,7 +48,8 @@ def test_parts_hold_the_same_rows_of_joints_and_base(tmp_path: Path) -> None:
 def test_measured_forces_balance_the_rows_of_the_truth(tmp_path: Path) -> None:
     settings = Settings(force_frames=QUADRUPED_FEET)
     setup, log = read(tmp_path, settings)
-    samples = setup.samples(log, Filter(45.0, 12.0, 4, "logged", row_band_hz=12.0), logged=True)
+    filtered = Filter(45.0, 12.0, 4, "logged", row_band_hz=12.0)
+    samples = setup.filtered(filtered, logged=True).samples(log, filtered)
     assert samples.contact is None
     assert samples.torque is not None
     weight = 9.81 * quadruped().parameters.inertials[:, 0].sum()

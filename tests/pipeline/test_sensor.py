@@ -10,8 +10,8 @@ import pytest
 from dynid.errors import InputError
 from dynid.io.demo import demo_robot
 from dynid.pipeline.options import Settings
+from dynid.pipeline.sensor import filter_of, places, refuse_other_options, sensor_place, sensor_robot
 from dynid.pipeline.wrench_filter import SensorFilter
-from dynid.pipeline.wrench_options import filter_of, places, refuse_other_options, sensor_place, sensor_robot
 
 
 @pytest.mark.parametrize(

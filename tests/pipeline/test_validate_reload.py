@@ -9,7 +9,7 @@ import numpy as np
 
 import dynid
 from dynid.pipeline.folder import save_result
-from dynid.pipeline.reload import with_logs
+from dynid.pipeline.validate import with_logs
 
 ARM = dynid.demo_robot(effects=[dynid.Viscous()])
 SETTINGS = dynid.Settings(method="wls", cutoff_hz=8.0, signal_band_hz=20.0, velocity="logged", effects=("viscous",))
