@@ -4,7 +4,8 @@ A case is a reader, a seed and a number: the same three give the same file. Anyt
 finding, and so are a reading of more than ten seconds, more than a gigabyte, a file left in the working folder, and a process that dies.
 Cases run one after another in a process of their reader, which is replaced when it dies; findings are written beside each other as files
 that repeat them. Readers share the cases by their speed, measured first: a slow one gets fewer. ``done.json`` holds the seed, the share and
-the cases done of every reader; ``--resume`` goes on from there, on the same code only (its hash is kept too).
+the cases done of every reader; ``--resume`` goes on from there, on the same code only. The code is what reads files and all that it
+imports (:func:`code_files`) with the makers of the cases: its hash is kept in ``done.json`` too, and a commit elsewhere leaves it as it is.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import dynid
+from dynid.engine import Threads
 from fuzz.targets import TARGETS, Target, no_reseal
 
 LONGEST_S = 10.0
@@ -190,12 +192,37 @@ def run_block(name: str, seed: int, first: int, last: int, folder: Path) -> list
     return found
 
 
+READING = (
+    "io/",
+    "model/",
+    "signals/",
+    "dynamics/",
+    "estimation/constraints/",
+    "excitation/motion_files",
+    "apps/online/",
+    "apps/fleet/",
+)
+"""Rooms of the package that are fuzzed beside its foundation and the readers of the pipeline, by the beginning of a path."""
+PIPELINE = (
+    "base_check", "coefficients", "data", "folder", "manifest", "model_files", "option_groups", "options", "result",
+    "robot_setup", "run_file",
+)  # fmt: skip
+
+
+def code_files() -> list[Path]:
+    """The sources that read files, and those that make the cases."""
+    package, here = Path(dynid.__file__).parent, Path(__file__).parent
+    starts = (*READING, *(f"pipeline/{name}.py" for name in PIPELINE))
+    own = [path for path in sorted(package.rglob("*.py")) if path.relative_to(package).as_posix().startswith(starts)]
+    makers = [here / name for name in ("campaign.py", "kept_targets.py", "mutate.py", "targets.py")]
+    return [*sorted(package.glob("*.py")), *own, *makers]
+
+
 def code_hash() -> str:
-    """Of the source that is fuzzed and of what makes the cases."""
+    """Of the sources that are fuzzed."""
     whole = hashlib.sha256()
-    for folder in (Path(dynid.__file__).parent, Path(__file__).parent):
-        for path in sorted(folder.rglob("*.py")):
-            whole.update(path.read_bytes())
+    for path in code_files():
+        whole.update(f"{path.name} ".encode() + path.read_bytes())
     return whole.hexdigest()
 
 
@@ -228,6 +255,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="go on with the campaign in --out")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no turn after this")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"))
+    parser.add_argument("--processes", type=int, default=1, help="readers that take their turn at the same time")
     parser.add_argument("--worker", default="")
     parser.add_argument("--from", dest="first", type=int, default=0)
     parser.add_argument("--to", dest="last", type=int, default=0)
@@ -249,13 +277,18 @@ def main() -> None:
     done, kinds, wanted = Counter[str](state["cases"]), Counter[str](state["findings"]), state["wanted"]
     begun = time.monotonic()
     findings = (given.out / "findings.jsonl").open("a", buffering=1)
+
+    def turn(name: str) -> tuple[str, int, list[dict[str, object]]]:
+        first, last = done[name], min(wanted[name], done[name] - (-wanted[name] // given.rounds))
+        if first == last or time.monotonic() - begun > 60.0 * given.minutes:
+            return name, 0, []
+        return name, last - first, run_block(name, state["seed"], first, last, given.out)
+
     for _ in range(given.rounds):
-        for name in wanted:
-            first, last = done[name], min(wanted[name], done[name] - (-wanted[name] // given.rounds))
-            if first == last or time.monotonic() - begun > 60.0 * given.minutes:
+        for name, cases, found in Threads(given.processes).map(turn, wanted):
+            if not cases:
                 continue
-            found = run_block(name, state["seed"], first, last, given.out)
-            done[name] += last - first
+            done[name] += cases
             for one in found:
                 kinds[f"{name} {one['kind']} {one['signature']}"] += 1
                 findings.write(json.dumps(one) + "\n")
