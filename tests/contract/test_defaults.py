@@ -31,9 +31,9 @@ from dynid.estimation.estimate import default_method
 from dynid.estimation.methods.registry import METHODS
 from dynid.io.robots.read import read_robot
 from dynid.option_types import default_of, options_of
-from dynid.pipeline.estimate_rows import method_of
 from dynid.pipeline.export import write_result
 from dynid.pipeline.options import Settings
+from dynid.pipeline.robot_setup import method_of
 from dynid.pipeline.row_plan import RowPlan, approximation
 from dynid.pipeline.simulate import simulate_log
 from dynid.pipeline.simulate_options import SimulateSettings

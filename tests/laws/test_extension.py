@@ -26,7 +26,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.registry import method_names, unregister_method
 from dynid.excitation.shapes import random_fourier
-from dynid.io.code.c import c_compiler
+from dynid.io.code.languages import c_compiler
 from dynid.io.logs.read import read_recording
 from dynid.model.effects import unregister_effect
 from dynid.model.effects.effect import NonlinearParameter

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from math import ceil, floor, log10
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -46,26 +46,7 @@ class _Frame:
         return self.y + self.height * (1.0 - share)
 
 
-class Drawn(Protocol):
-    """What is drawn: a :class:`~dynid.report.figure.Figure`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def caption(self) -> str: ...
-    @property
-    def panels(self) -> tuple[Panel, ...]: ...
-    @property
-    def arrangement(self) -> str: ...
-    @property
-    def panel_height(self) -> int: ...
-    @property
-    def columns(self) -> int: ...
-
-
-def figure_svg(figure: Drawn) -> str:
+def figure_svg(figure: Figure) -> str:
     """The figure as one SVG document."""
     strips = figure.arrangement == "strips"
     columns = 1 if strips else min(figure.columns, len(figure.panels))
@@ -97,7 +78,7 @@ def figure_svg(figure: Drawn) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _row_height(figure: Drawn, panels: Sequence[Panel]) -> float:
+def _row_height(figure: Figure, panels: Sequence[Panel]) -> float:
     names = max(len(panel.y.categories) for panel in panels)
     return _NAME * names + 6.0 if names else float(figure.panel_height)
 
@@ -248,7 +229,7 @@ def _mark(frame: _Frame, along: str, value: float, colour: str) -> str:
     return _line(frame.x, y, frame.x + frame.width, y, colour, 1.0, dashed=True)
 
 
-def _legend(figure: Drawn) -> list[tuple[str, Role]]:
+def _legend(figure: Figure) -> list[tuple[str, Role]]:
     """Every name once; none where a single curve needs no name."""
     named: dict[str, Role] = {}
     for panel in figure.panels:

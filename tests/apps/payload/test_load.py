@@ -23,36 +23,14 @@ from dynid.model.frames import Frame, frame_named
 from dynid.model.inertia import change_of_frame
 from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import make_robot
-from dynid.pipeline.folder import save_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.known_load import known_load
 from dynid.pipeline.options import Settings
 from dynid.signals.recording import Recording
 from messages import facts
-from uniform_bodies import phi_of_cuboid
+from uniform_bodies import LOAD, phi_of_cuboid
 
-LOAD = phi_of_cuboid(2.0, [0.06, 0.05, 0.08], [0.02, -0.03, 0.12], np.eye(3))
 CENTRE = [0.02, -0.03, 0.12]
-
-
-@pytest.fixture(scope="module")
-def loaded_log(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    values = bench.truth.parameters.values.copy()
-    values[30:40] += LOAD
-    loaded = bench.truth.with_parameters(bench.truth.parameters.with_values(values))
-    motion = random_fourier(loaded, 6.0, 4, seed=5).samples(250.0)
-    recording = simulate(loaded, motion, rate_hz=250.0, seed=5).recording
-    return Path(write_recording(recording, tmp_path_factory.mktemp("load") / "loaded.parquet"))
-
-
-@pytest.fixture(scope="module")
-def run(bench: Bench):
-    return identify(bench.urdf, [bench.log, bench.other_log], Settings(cutoff_hz=15.0, friction="linear"))
-
-
-@pytest.fixture(scope="module")
-def folder(run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_result(run, tmp_path_factory.mktemp("payload") / "run")
 
 
 def test_finds_the_load(run, loaded_log: Path) -> None:

@@ -23,7 +23,7 @@ from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states_with
 from dynid.excitation.motion_files import write_motion
 from dynid.excitation.shapes import random_fourier
 from dynid.io.demo import demo_description
-from dynid.io.robots.proof import mjcf_parity, sdf_parity
+from dynid.io.robots.proof import file_parity
 from dynid.io.robots.read import read_robot
 from dynid.model.robot import Robot
 from dynid.pipeline.folder import read_model
@@ -157,7 +157,7 @@ def test_an_inertia_of_a_rod_is_consistent_and_still_made_compilable(tmp_path: P
     done = dynid("repair", rod, "-o", tmp_path / "good.xml", "--json")
     assert done.code == 0, done.err
     assert any("no inertia about an axis" in note for note in done.result["notes"])
-    assert mjcf_parity(read_robot(rod), tmp_path / "good.xml") < 1e-9
+    assert file_parity("mjcf", read_robot(rod), tmp_path / "good.xml") < 1e-9
 
 
 def test_an_mjcf_that_cannot_move_is_not_simulated(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_dh_file_is_repaired(tmp_path: Path) -> None:
         assert done.code == 0, done.err
         assert dynid("check", tmp_path / name).code == 0
     done = dynid("repair", bad, "-o", tmp_path / "good.sdf", "--json")
-    assert sdf_parity(read_model(tmp_path / "good.json"), tmp_path / "good.sdf") < 1e-9
+    assert file_parity("sdf", read_model(tmp_path / "good.json"), tmp_path / "good.sdf") < 1e-9
 
 
 # What is refused --------------------------------------------------------------------------------

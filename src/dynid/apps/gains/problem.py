@@ -161,26 +161,10 @@ class GainProblem:
         return self._regression(rows_of)
 
     def start(self) -> tuple[Array, Array]:
-        """``K i = Y phi`` by ordinary least squares on scaled columns, the mass known: biased, and near enough to start from."""
-        b = self.base.n_base - self._n
-        lift = self.base.lift[: -self._n, :b]
-        place = self._mass_row
-        blocks, targets = [], []
-        for log in self.logs:
-            for j, rows in enumerate(log.blocks):
-                W = rows[:, :-1] @ lift
-                own = np.zeros((len(rows), self._n))
-                own[:, j] = -rows[:, -1]
-                weight = 1.0 / max(float(np.linalg.norm(rows[:, -1])), 1e-12)
-                blocks.append(weight * np.hstack([np.delete(W, place, axis=1), own]))
-                targets.append(-weight * self.mass * W[:, place])
-        A, y = np.vstack(blocks), np.concatenate(targets)
-        scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
-        x = np.linalg.lstsq(A / scale, y, rcond=1e-8)[0] / scale
-        beta = np.insert(x[: b - 1], place, self.mass)
-        K = x[b - 1 :]
+        """What least squares gives: biased, and near enough to start from."""
+        phi, K = self._split(self._least_squares()[1])
         typical = float(np.median(K[K > 0.0])) if (K > 0.0).any() else 1.0
-        return lift @ beta, 1.0 / np.where(0.05 * typical < K, K, typical)
+        return phi, 1.0 / np.where(0.05 * typical < K, K, typical)
 
     @property
     def _mass_row(self) -> int:
@@ -190,7 +174,12 @@ class GainProblem:
     def solved(self, method: str) -> tuple[Array, Array, Array, float]:
         """Parameters, gains ``K``, their covariance and the relative error."""
         if method == "ols":
-            return self.least_squares()
+            problem, beta = self._least_squares()
+            sigma = problem.noise_sigma(beta, pooled=True)
+            covariance, _ = uncertainty(problem, beta, np.ones(self._n), sigma, "corrected")
+            phi, K = self._split(beta)
+            left = problem.residual_norms(beta) / np.maximum(np.abs(K), 1e-12)
+            return phi, K, covariance[-self._n :, -self._n :], self._relative(left)
         phi, g = self.start()
         for _ in range(STEPS):
             phi, new, *_ = self._step(phi, g, None)
@@ -205,7 +194,7 @@ class GainProblem:
         K = 1.0 / g
         return phi, K, covariance * np.outer(K**2, K**2), error
 
-    def least_squares(self) -> tuple[Array, Array, Array, float]:
+    def _least_squares(self) -> tuple[LinearProblem, Array]:
         """``K i = Y phi`` with every row counting alike."""
 
         def rows_of(j: int, rows: Array) -> tuple[Array, Array]:
@@ -214,13 +203,11 @@ class GainProblem:
             return rows[:, :-1], own
 
         problem = self._with_mass(self._regression(rows_of), self.parameters)
-        ones = np.ones(self._n)
-        beta = problem.solve(ones)
-        covariance, _ = uncertainty(problem, beta, ones, problem.noise_sigma(beta, pooled=True), "corrected")
-        K = beta[-self._n :]
-        phi = self.base.lift[: -self._n, : -self._n] @ beta[: -self._n]
-        left = problem.residual_norms(beta) / np.maximum(np.abs(K), 1e-12)
-        return phi, K, covariance[-self._n :, -self._n :], self._relative(left)
+        return problem, problem.solve(np.ones(self._n))
+
+    def _split(self, beta: Array) -> tuple[Array, Array]:
+        """Parameters and gains of base values."""
+        return self.base.lift[: -self._n, : -self._n] @ beta[: -self._n], beta[-self._n :]
 
     def _with_mass(self, regression: Regression, prior: Parameters) -> LinearProblem:
         """The linear problem with the mass of the load held at its value."""
@@ -257,10 +244,10 @@ class GainProblem:
             )
             if not result.outcome.usable:
                 raise InputError(f"no consistent links and load explain the logs: {'; '.join(result.notes)}")
-            values = result.standard.values
+            phi, g = result.standard.values[: -self._n], result.standard.values[-self._n :]
         else:
-            values = np.concatenate([self.base.lift[: -self._n, : -self._n] @ beta[: -self._n], beta[-self._n :]])
-        return values[: -self._n], values[-self._n :], covariance, self._relative(problem.residual_norms(beta))
+            phi, g = self._split(beta)
+        return phi, g, covariance, self._relative(problem.residual_norms(beta))
 
     def gains(
         self, found: tuple[Array, Array, Array, float], unit: str, method: str, prior: Sequence[float] | None, spread: float

@@ -19,9 +19,9 @@ from dynid.model.frames import frame_named
 from dynid.model.robot import Robot
 from dynid.pipeline.data import read_parts
 from dynid.pipeline.result import IdentificationResult
+from dynid.pipeline.sensor import identify_body, places, refuse_other_options
 from dynid.pipeline.wrench import SensorBody
 from dynid.pipeline.wrench_filter import sensor_filter
-from dynid.pipeline.wrench_options import identify_body, places, refuse_other_options
 from dynid.regression.row_source import Chunk
 
 

@@ -80,7 +80,8 @@ def export(
     refusals: list[str] = []
     options: dict[str, Any] = {"allow_inconsistent": allow_inconsistent, "prefix": prefix, "samples": samples}
     written = export_models(known, output or run, to.split(","), **options, refusals=refusals)
-    changes = {item.path.name: changes_of(known.robot, item.path) for item in written if item.format in ("urdf", "mjcf")}
+    own = ("urdf", "mjcf", known.robot.source.format)
+    changes = {item.path.name: changes_of(known.robot, item.path) for item in written if item.format in own}
     if json:
         listed = {name: [asdict(one) for one in found] for name, found in changes.items()}
         show_json(_as_dict(written) | {"changes": listed, "refusals": refusals})

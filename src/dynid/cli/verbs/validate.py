@@ -57,8 +57,6 @@ def validate(
     """
     from dynid.io.logs.paths import log_paths
     from dynid.pipeline.folder import load_result
-    from dynid.pipeline.identify_floating import validate_floating
-    from dynid.pipeline.identify_wrench import validate_wrench
     from dynid.pipeline.validate import misread_logs, unseen_logs
     from dynid.validation.replay import error_over_horizons, replay
 
@@ -66,25 +64,12 @@ def validate(
     asked = given or {}
     paths = log_paths(logs)
     known = load_result(run)
-    if known.body is not None:
-        if forward:
-            raise InputError(
-                f"--replay drives a robot by joint torque; run '{run}' is that of a body on a force/torque sensor"
-            )
-        found = _Found(paths, validate_wrench(known, paths, asked))
-        found.tell(max_error, json, verbose)
-        end_above(found.verdict.relative_error, max_error)
-        return
-    if known.rows.kind == FLOATING:
-        if forward:
-            raise InputError(f"--replay drives a robot that stands fixed; that of run '{run}' floats")
-        found = _Found(paths, *validate_floating(known, paths, asked))
-        found.tell(max_error, json, verbose)
-        end_above(found.verdict.relative_error, max_error)
-        return
+    if forward and (known.body is not None or known.rows.kind == FLOATING):
+        other = "floats" if known.body is None else "is what moves a force/torque sensor"
+        raise InputError(f"--replay drives a robot that stands fixed by its joint torque; that of run '{run}' {other}")
     unseen = unseen_logs(known, paths, **asked)
     verdict, rows = unseen.validation(), unseen.row_error()
-    judged = rows.relative_error if "rows" in asked else verdict.relative_error
+    judged = rows.relative_error if rows is not None and "rows" in asked else verdict.relative_error
     replays = [replay(known.model, one, window_s=window) for one in unseen.samples] if forward else []
     horizons = [error_over_horizons(known.model, known.robot, one) for one in unseen.samples] if forward else []
     found = _Found(paths, verdict, rows, replays, horizons, misread_logs(known, unseen.recordings))
