@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrated_logs import JOINTS, WrongSensors, wrong_sensors
+from calibrated_logs import JOINTS, Geared, WrongSensors, geared_log, wrong_sensors
 from dynid.errors import InputError
-from dynid.estimation.calibration import Calibrated, Sought, find_calibration
+from dynid.estimation.calibration import GEAR_BAND_HZ, Calibrated, Sought, find_calibration
+from dynid.pipeline.signal_filter import Filter, to_samples
 from dynid.regression.row_filter import BandLimit
 
 SEPARABLE = [("zero", 1), ("zero", 2), *(("gain", j) for j in (0, 2, 3)), *(("offset", j) for j in range(JOINTS))]
@@ -16,7 +17,7 @@ SEPARABLE = [("zero", 1), ("zero", 2), *(("gain", j) for j in (0, 2, 3)), *(("of
 def found_in(made: WrongSensors, sought: list[Sought], **known: float) -> tuple[Calibrated, ...]:
     return find_calibration(
         made.robot, made.samples, BandLimit(10.0), sought, with_friction=lambda robot, _: robot, fixed=known
-    )
+    )[0]
 
 
 def test_errors_are_found_beside_one_another() -> None:
@@ -77,3 +78,43 @@ def test_intervals_hold_over_many_logs() -> None:
         false += any(one.undone for one in found_in(wrong_sensors(1000 + seed), SEPARABLE))
     assert 0.90 <= np.mean(inside) <= 0.98
     assert false <= 3  # 5 % of the logs
+
+
+def found_behind_gears(log: Geared, sought: list[Sought]) -> tuple[Calibrated, ...]:
+    band = Filter(2.0 * GEAR_BAND_HZ, 2.0 * GEAR_BAND_HZ, 4, "position", row_band_hz=GEAR_BAND_HZ)
+    samples = to_samples(log.recording, band, log.recording.n_samples)
+    return find_calibration(log.robot, [samples], band.row_filter, sought, with_friction=lambda robot, _: robot)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("made", "quantities"), [({"stiff": True}, ("compliance",)), ({"play": True, "warm": True}, ("backlash", "temperature"))]
+)
+def test_gears_and_temperature_of_an_arm_in_mujoco(made: dict[str, bool], quantities: tuple[str, ...]) -> None:
+    sought = [(name, j) for name in quantities for j in range(JOINTS)]
+    seen = 0
+    for seed in (0, 1):
+        for (name, j), one in zip(sought, found_behind_gears(log := geared_log(seed, **made), sought), strict=True):
+            if one.value is not None and one.lower is not None and one.upper is not None:
+                assert abs(one.value - log.true(name, j)) < (one.upper - one.lower) / 3.92 * 4.0
+                seen += one.undone
+    assert seen >= 8
+
+
+@pytest.mark.slow
+def test_no_play_is_found_where_there_is_none_and_a_vertical_axis_has_no_number() -> None:
+    found = found_behind_gears(geared_log(3), [("backlash", j) for j in range(JOINTS)])
+    assert found[0].value is None
+    assert "no torque of this motion shows it" in found[0].note()
+    assert not any(one.undone for one in found)
+
+
+def test_a_stiffness_is_told_in_words() -> None:
+    assert "stiffness of 5000 to 2e+04 N m/rad" in Calibrated("elbow", "compliance", 1e-4, 5e-5, 2e-4, undone=True).note()
+    assert "5000 or more N m/rad" in Calibrated("elbow", "compliance", 1e-5, -1e-5, 2e-4).note()
+
+
+def test_play_needs_rows_that_are_filtered() -> None:
+    made = wrong_sensors(0)
+    with pytest.raises(InputError, match="filtered signals"):
+        find_calibration(made.robot, made.samples, None, [("backlash", 1)], with_friction=lambda robot, _: robot)

@@ -10,6 +10,8 @@ import pytest
 import dynid
 from calibrated_logs import wrong_sensors
 from dynid.errors import InputError
+from dynid.estimation.calibration import Calibrated
+from dynid.pipeline.calibrate import calibration_notes
 from dynid.pipeline.folder import save_result
 from dynid.pipeline.validate import validate_result
 
@@ -79,3 +81,32 @@ def test_current_beside_torque_is_refused() -> None:
     both = log.with_(current=log.torque)
     with pytest.raises(InputError, match="current beside torque"):
         dynid.identify(wrong_sensors(0).robot, both, dynid.Settings(**PLAIN, calibrate=("gain:elbow",)))
+
+
+def test_what_temperature_adds_is_taken_off_the_torque() -> None:
+    log = wrong_sensors(3, seconds=12.0)
+    recording = log.recording()
+    warmer = recording.with_(
+        torque=np.asarray(recording.torque) + 0.8 * 3.0 * recording.time[:, None] / 60.0 * recording.velocity
+    )
+    asked = ("temperature:shoulder_yaw", "temperature:elbow")
+    run = dynid.identify(log.robot, warmer, dynid.Settings(**PLAIN, calibrate=asked))
+    before = dynid.identify(log.robot, warmer, dynid.Settings(**PLAIN))
+    assert run.calibration is not None
+    for one in run.calibration:
+        assert one.undone
+        assert one.value == pytest.approx(3.0, rel=0.5)
+    assert run.validation is not None
+    assert before.validation is not None
+    assert run.validation.relative_error < before.validation.relative_error
+
+
+def test_that_encoders_must_be_at_the_motors_is_said_first() -> None:
+    found = [
+        Calibrated("elbow", "compliance", 1e-4, 5e-5, 2e-4, undone=True),
+        Calibrated("wrist", "backlash", reason="none"),
+    ]
+    first, *rest = calibration_notes(found)
+    assert "measured at the links neither is seen" in first
+    assert ["has no number" in note for note in rest] == [True, False]
+    assert calibration_notes([Calibrated("elbow", "gain", 1.0, 0.9, 1.1)])[0].startswith("gain of elbow")

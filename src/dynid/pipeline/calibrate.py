@@ -1,5 +1,5 @@
 """What is found wrong with sensors in the logs of a run, where it was asked for: delay of torque, direction of gravity, zeros, gains and
-offsets. Everything after sees corrected logs."""
+offsets, and what gears and temperature add. Everything after sees corrected logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.engine import Tell
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.calibration import GAIN, OFFSET, QUANTITIES, ZERO, Calibrated, Sought, find_calibration
+from dynid.estimation.calibration import (
+    BACKLASH,
+    COMPLIANCE,
+    GAIN,
+    GEAR_BAND_HZ,
+    OFFSET,
+    QUANTITIES,
+    ZERO,
+    Calibrated,
+    Sought,
+    added_torque,
+    find_calibration,
+)
 from dynid.estimation.friction.selection import choose_friction_model
 from dynid.estimation.lag_and_gravity import find_lag_and_gravity
 from dynid.model.robot import Robot
@@ -20,10 +32,13 @@ from dynid.pipeline.data import delayed, with_rows
 from dynid.pipeline.filter_selection import filter_memory_s
 from dynid.pipeline.log import Data
 from dynid.pipeline.options import Settings
-from dynid.pipeline.signal_filter import Filter
+from dynid.pipeline.signal_filter import Filter, to_samples
 from dynid.signals.recording import Recording
 from dynid.signals.samples import Samples
 from dynid.signals.stream import RecordingStream
+
+OFFSET_ON = QUANTITIES.index(OFFSET) + 1
+"""From here on quantities change torque by what the robot does."""
 
 
 def with_calibration(
@@ -38,9 +53,14 @@ def with_calibration(
         raise InputError("--calibrate needs logs of motion, a table of poses was given: leave it out")
     if any(name == GAIN for name, _ in sought):
         _refuse_current(data, settings)
-    progress("looking for zeros, gains and offsets of the sensors")
+    beyond = [name for name, _ in sought if name not in (ZERO, GAIN, OFFSET)]
+    if beyond and not data.logs.in_memory:
+        raise InputError(f"--calibrate {beyond[0]} needs logs in memory: give shorter ones (--from, --to) or --stream off")
+    progress(f"looking for {', '.join(dict.fromkeys(name for name, _ in sought))}")
+    if {COMPLIANCE, BACKLASH} & set(beyond):
+        filtered = _slow_filter(filtered)
     windows = data.filtered(filtered, settings.max_rows).known.windows
-    found = find_calibration(
+    found, fit = find_calibration(
         robot,
         windows,
         filtered.row_filter,
@@ -48,12 +68,12 @@ def with_calibration(
         with_friction=frictions_before_choice(filtered, settings)[0],
         fixed=settings.constraints.get("fixed", {}),
     )
-    zero, gain = np.zeros(robot.n_dof), np.ones(robot.n_dof)
+    values = np.zeros((len(QUANTITIES), robot.n_dof))
     for (name, j), one in zip(sought, found, strict=True):
         if one.undone and one.value is not None:
-            (zero if name == ZERO else gain)[j] = one.value
-    settings = _with_values(settings, robot, zero, gain)
-    return with_rows(data, _Correction(zero, gain)), settings, found
+            values[QUANTITIES.index(name), j] = np.log(one.value) if name == GAIN else one.value
+    correction = _Correction(values, fit, filtered)
+    return with_rows(data, correction), _with_values(settings, robot, correction.zero, correction.gain), found
 
 
 def with_lag_and_gravity(
@@ -88,8 +108,22 @@ def with_lag_and_gravity(
 
 
 def calibration_notes(found: Sequence[Calibrated] | None) -> tuple[str, ...]:
-    """What was found in words: first what has no number."""
-    return tuple(one.note() for one in sorted(found or (), key=lambda one: one.value is not None))
+    """What was found in words: first what cannot be seen, then what has no number."""
+    geared = any(one.quantity in (COMPLIANCE, BACKLASH) for one in found or ())
+    told = tuple(one.note() for one in sorted(found or (), key=lambda one: one.value is not None))
+    return (AT_MOTORS, *told) if geared else told
+
+
+AT_MOTORS = (
+    "compliance and backlash are what torques show of links that are not where their motors are: positions are taken as those of the "
+    "motors; of positions that are measured at the links neither is seen"
+)
+
+
+def _slow_filter(filtered: Filter) -> Filter:
+    """The filter in whose band gears are looked for."""
+    band_hz = min(GEAR_BAND_HZ, filtered.band_hz)
+    return Filter(2.0 * band_hz, 2.0 * band_hz, 4, filtered.velocity, row_band_hz=band_hz)
 
 
 def frictions_before_choice(filtered: Filter, settings: Settings) -> list[Callable[[Robot, Sequence[Samples]], Robot]]:
@@ -146,10 +180,21 @@ def _with_values(settings: Settings, robot: Robot, zero: Array, gain: Array) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Correction:
-    """Positions from the zeros of the description and torque without its gain, of a log in memory or while it is read."""
+    """Positions from the zeros of the description and torque without its gain, and without what gears and temperature add, of a log in
+    memory or while it is read."""
 
-    zero: Array
-    gain: Array
+    values: Array
+    """Of every quantity and joint; gains by their logarithms."""
+    fit: Robot
+    filtered: Filter
+
+    @property
+    def zero(self) -> Array:
+        return np.asarray(self.values[QUANTITIES.index(ZERO)])
+
+    @property
+    def gain(self) -> Array:
+        return np.asarray(np.exp(self.values[QUANTITIES.index(GAIN)]))
 
     def __call__(self, rows: Recording | RecordingStream) -> Recording | RecordingStream:
         if isinstance(rows, Recording):
@@ -169,4 +214,14 @@ class _Correction:
             for name in ("position", "reference_position")
             if (values := getattr(recording, name)) is not None
         }
-        return recording.with_(**moved, torque=np.asarray(recording.torque) / self.gain)
+        plain = recording.with_(**moved, torque=np.asarray(recording.torque) / self.gain)
+        if not self.values[OFFSET_ON:].any():
+            return plain
+        return plain.with_(torque=np.asarray(plain.torque) - self._added(plain))
+
+    def _added(self, recording: Recording) -> Array:
+        """Torque that gears and temperature add, on the clock of the log."""
+        samples, part = to_samples(recording, self.filtered, recording.n_samples), recording.source.part
+        before_s = 0.0 if part is None else part.start * part.duration_s / max(part.n_rows, 1)
+        added = added_torque(samples, self.values, self.fit, float(recording.time[0]) - before_s)
+        return np.column_stack([np.interp(recording.time, samples.time, column) for column in added.T])

@@ -269,9 +269,10 @@ class Settings(Reading, Model):
     )
     calibrate: tuple[str, ...] = fit_option(
         (),
-        "Errors of sensors that are found in the data with intervals and undone: zero (of positions), gain (of torque), offset (of torque, "
-        "which stays in the model); of one joint alone zero:JOINT, gain:JOINT, offset:JOINT.",
-        Names("zero,gain,offset"),
+        "What is found in the data with intervals and undone: zero (of positions), gain (of torque), offset (of torque, which stays in the "
+        "model), compliance and backlash (of gears, with encoders at the motors), temperature (friction that changes with time); of one "
+        "joint alone zero:JOINT and so on.",
+        Names("zero,gain,.."),
         example=("zero", "gain:elbow"),
     )
     conditions: tuple[Mapping[str, Any], ...] = fit_option(
