@@ -12,6 +12,8 @@ import json
 import math
 import os
 import stat
+import sys
+import threading
 import tomllib
 import uuid
 import zipfile
@@ -34,6 +36,8 @@ LARGEST_INTEGER = 2**63
 BUDGET = "DYNID_MEMORY_GB"
 """Environment variable: how much memory a file may ask for, in GiB; a share of the machine's where it is not set."""
 BUDGET_SHARE = 0.25
+_LIMITING = threading.RLock()
+"""Held while the process is limited: two threads would put back each other's limit."""
 
 
 def memory_budget() -> int:
@@ -73,22 +77,22 @@ def limited_memory(what: str, most_bytes: int) -> Iterator[None]:
 
     For libraries that take the memory a file asks for before they tell how much that is.
     """
-    try:
-        import resource
-
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except (ImportError, OSError):  # other systems than Linux
+    if not sys.platform.startswith("linux"):
         yield
         return
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = pages * os.sysconf("SC_PAGE_SIZE") + most_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (min(one for one in (wanted, soft, hard) if one >= 0), hard))
-    try:
-        yield
-    except MemoryError:
-        raise InputError(f"{what} ask for more than {most_bytes / 2**30:.3g} GiB of memory") from None
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    import resource
+
+    with _LIMITING:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = pages * os.sysconf("SC_PAGE_SIZE") + most_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (min(one for one in (wanted, soft, hard) if one >= 0), hard))
+        try:
+            yield
+        except MemoryError:
+            raise InputError(f"{what} ask for more than {most_bytes / 2**30:.3g} GiB of memory") from None
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def read_limited(path: Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
@@ -107,7 +111,7 @@ def read_limited(path: Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
                 raise InputError(f"{what} is not an ordinary file")
             if found.st_size > most_bytes:
                 raise InputError(f"{what} has {found.st_size} bytes, expected at most {most_bytes}")
-            return file.read(most_bytes + 1)
+            return file.read(found.st_size)  # and not as much as is allowed, which would be reserved first
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
         raise InputError(f"{what} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
