@@ -11,6 +11,7 @@ import io
 import json
 import math
 import os
+import re
 import stat
 import sys
 import threading
@@ -31,6 +32,8 @@ MOST_BYTES = 64 * 2**20
 DEEPEST = 60
 """Tables inside tables."""
 LARGEST_INTEGER = 2**63
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}""")
+"""A key of very many parts: the parser of TOML takes memory by their square."""
 
 
 BUDGET = "DYNID_MEMORY_GB"
@@ -119,7 +122,10 @@ def read_limited(path: Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
 def toml_table(text: str | bytes, what: str) -> dict[str, Any]:
     """A TOML table whose numbers and depth are within limits."""
     try:
-        table = tomllib.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        if _LONG_KEY.search(text):
+            raise ValueError(f"a key has more than {DEEPEST} parts")
+        table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a text that is not UTF-8, and an integer of thousands of digits
         raise InputError(f"{what} is not valid TOML: {_first_line(error)}") from None
     check_tree(table, what)
