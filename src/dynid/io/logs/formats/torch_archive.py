@@ -183,11 +183,7 @@ def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
                 if made == _DICTIONARY:
                     stack.append({})
                     continue
-                if len(arguments[2]) > _MOST_DIMENSIONS:
-                    raise InputError(
-                        f"{where}: a tensor has {len(arguments[2])} dimensions, expected at most {_MOST_DIMENSIONS}"
-                    )
-                asked += math.prod(int(n) for n in arguments[2])  # strides of zero make any number of one
+                asked += _values(where, arguments[2])
                 check_memory(where, 8 * asked, "write longer logs as parquet")
                 stack.append(_tensor(where, *arguments[:4]))
             case unknown:
@@ -195,6 +191,13 @@ def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
                     f"{where}: its pickle uses '{unknown}', expected tensors, text and numbers alone; it was not run"
                 )
     raise InputError(f"{where}: its pickle has no end")
+
+
+def _values(where: str, shape: Any) -> int:
+    """Numbers of a tensor, which may be more than its storage has: strides of zero make any number of one."""
+    if len(shape) > _MOST_DIMENSIONS:
+        raise InputError(f"{where}: a tensor has {len(shape)} dimensions, expected at most {_MOST_DIMENSIONS}")
+    return math.prod(int(n) for n in shape)
 
 
 def _storage(where: str, archive: zipfile.ZipFile, root: str, kind: str, key: str, count: int) -> NDArray[Any]:
