@@ -116,9 +116,7 @@ def typical_state(robot: Robot, samples: Samples) -> tuple[Array, Array | None]:
     return np.median(samples.position[:, first + robot.floating :], axis=0), load
 
 
-def friction_curve(
-    robot: Robot, place: int, velocity: Array, typical: tuple[Array, Array | None]
-) -> tuple[Array, Array]:
+def friction_curve(robot: Robot, place: int, velocity: Array, typical: tuple[Array, Array | None]) -> tuple[Array, Array]:
     """Friction torque of one driven joint over its speed, the others at rest, at a typical position and load."""
     n = len(robot.driven)
     low, high = float(velocity.min()), float(velocity.max())
