@@ -60,6 +60,9 @@ PROOFS = 4.0
 """Proofs on the fine grid for which time is kept at the end: of two motions side by side, of one made smaller because neither held,
 and of what will be played."""
 
+SINGULAR = 1e10
+"""Condition number beyond which columns are lost in rounding: the motion does not show some parameter."""
+
 PROOF_SPARE = 1e-5
 """Share of each limit that a proof leaves: what is played is looked at on another grid, with ramps and repeats."""
 
@@ -140,6 +143,11 @@ def search_excitation(
             )
             if told := beside_random(problem, seed, winner.condition):
                 notes.append(told)
+        if not winner.condition < SINGULAR:
+            raise InputError(
+                f"no motion of robot '{robot.name}' within these limits shows all {found.n_base} base parameters: the best has the "
+                f"condition number {winner.condition:.2g}; give wider limits or a longer --period"
+            )
         trajectory = problem.trajectory(winner.x)
         return finished_excitation(
             robot,
