@@ -390,8 +390,7 @@ def _kept_apart(
         same = np.flatnonzero([other == name for other in names])
         needs[same] = np.where(np.isnan(needs[same]), np.nan, np.nanmin(needs[same], initial=np.inf))
     notes = list(described.notes)
-    left_out = [pair for pair in could_touch if pair not in pairs]
-    if left_out:
+    if left_out := [pair for pair in could_touch if pair not in pairs]:
         notes.append(f"pairs that the description excludes from contact are not kept apart: {_listed(owners, left_out)}")
     often = "nearly every pose" if always_above == ALWAYS else "most poses"
     if always.any():
@@ -408,9 +407,9 @@ def _kept_apart(
             f"a clearance of {1e3 * least_m:g} mm cannot be kept between {far}: they are nearer in {often}; give a smaller --clearance"
         )
     for level in sorted({float(need) for need in needs if need < least_m}, reverse=True):
-        near = [pair for pair, need in zip(pairs, needs, strict=True) if need == level]
+        near = _listed(owners, [pair for pair, need in zip(pairs, needs, strict=True) if need == level])
         kept_by = f"{1e3 * level:g} mm" if level > 0.0 else "without touching"
-        notes.append(f"pairs nearer than {1e3 * least_m:g} mm in {often} are kept apart {kept_by}: {_listed(owners, near)}")
+        notes.append(f"pairs nearer than {1e3 * least_m:g} mm in {often} are kept apart {kept_by}: {near}")
     kept = [pair for pair, drop in zip(pairs, always, strict=True) if not drop]
     return Clearance(robot, shapes.with_pairs(kept), least_m, active, tuple(notes), freeze(needs[~always]))
 
