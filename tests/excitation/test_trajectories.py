@@ -66,7 +66,6 @@ def test_every_motion_is_the_integral_of_its_derivatives(motion):
         np.testing.assert_allclose(motion.derivative(time, order + 1), slope, rtol=1e-5, atol=1e-5)
     q, v, a = motion.evaluate(time)
     np.testing.assert_array_equal(v, motion.derivative(time, 1))
-    np.testing.assert_array_equal(motion.jerk(time), motion.derivative(time, 3))
     assert q.shape == a.shape == (4, 2)
 
 

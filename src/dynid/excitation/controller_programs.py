@@ -118,20 +118,20 @@ def read_program(path: Path, prismatic: Sequence[bool]) -> Points:
     return time, np.array(points, dtype=np.float64)[:, :n_joints] / units(prismatic)
 
 
-def write_set_points(motion: Trajectory, path: Path, columns: Sequence[str], rate_hz: float, scale: Array) -> Path:
-    """A table of set points, positions times a scale: a line for every cycle of whoever sends them to the controller."""
+def write_set_points(
+    motion: Trajectory,
+    path: Path,
+    columns: Sequence[str],
+    rate_hz: float,
+    scale: Array,
+    zero: float = 0.0,
+    decimals: int = 9,
+) -> Path:
+    """A table of set points, positions times a scale beyond a zero: a line for every cycle of whoever sends them to the controller."""
     samples = motion.samples(rate_hz)
-    rows = np.column_stack([samples.time, samples.position * scale])
-    lines = [",".join(columns), *(",".join(f"{value:.9f}" for value in row) for row in rows)]
-    return write_text(path, "\n".join(lines) + "\n")
-
-
-def write_ticks(motion: Trajectory, path: Path, rate_hz: float) -> Path:
-    """A table of goal positions of Dynamixel servos, whole ticks."""
-    samples = motion.samples(rate_hz)
-    ticks = np.round(samples.position * TICKS_PER_TURN / (2.0 * np.pi)).astype(np.int64) + MIDDLE_TICK
-    lines = [",".join(["t", *(f"goal_position_{j + 1}" for j in range(motion.n_joints))])]
-    lines += [f"{at:.9f}," + ",".join(map(str, row)) for at, row in zip(samples.time, ticks.tolist(), strict=True)]
+    lines = [",".join(columns)]
+    for at, row in zip(samples.time, samples.position * scale + zero, strict=True):
+        lines.append(",".join([f"{at:.9f}", *(f"{value:.{decimals}f}" for value in row)]))
     return write_text(path, "\n".join(lines) + "\n")
 
 

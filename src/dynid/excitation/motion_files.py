@@ -170,7 +170,15 @@ FORMS: Mapping[str, Form] = {
     ),
     ".dynamixel.csv": Form(
         "goal positions of Dynamixel servos, 4096 ticks a turn",
-        lambda motion, file, names, hz, slides: programs.write_ticks(motion, file, hz),
+        lambda motion, file, names, hz, slides: programs.write_set_points(
+            motion,
+            file,
+            ["t", *(f"goal_position_{k + 1}" for k in range(len(names)))],
+            hz,
+            np.full(len(names), _TICKS),
+            programs.MIDDLE_TICK,
+            decimals=0,
+        ),
         lambda file, slides: programs.read_set_points(file, np.full(len(slides), _TICKS), programs.MIDDLE_TICK),
         "lines",
         (0.0, 100.0),

@@ -38,7 +38,7 @@ class Trajectory(ABC):
         >>> from dynid.excitation.shapes import random_fourier
         >>> from dynid.excitation.trajectories import Trajectory
         >>> motion = random_fourier(dynid.demo_robot(), period_s=5.0)
-        >>> isinstance(motion, Trajectory), motion.jerk([0.0, 1.0]).shape
+        >>> isinstance(motion, Trajectory), motion.derivative([0.0, 1.0], order=3).shape
         (True, (2, 7))
     """
 
@@ -68,10 +68,6 @@ class Trajectory(ABC):
         """Position, velocity and acceleration at the given times, ``(times, joints)`` each."""
         t = as_times(time)
         return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
-
-    def jerk(self, time: ArrayLike) -> Array:
-        """Third derivative at the given times."""
-        return self.derivative(time, 3)
 
     @property
     def at_rest(self) -> bool:

@@ -76,19 +76,13 @@ def excite(
     Example: [bold]dynid excite arm.urdf -o traj.csv --period 20 --harmonics 5 --rate 1000[/bold]
     """
     settings = ExciteSettings(**given)
-    from dynid.excitation.command import design_excitation, evaluate_excitation, moved_robot
-    from dynid.excitation.motion_files import check_file, check_form
+    from dynid.excitation.command import design_excitation, evaluate_excitation
     from dynid.excitation.prediction import predict_sigmas, sensitivity_lines
 
     if evaluate is not None and output:
         raise InputError("-o is given with --evaluate, expected one of the two: a motion that exists is not written again")
     outputs = [] if evaluate is not None else output or [Path("excitation.csv")]
-    for path in outputs:
-        check_file(path)
-    if any(path.suffix != ".csv" or len(path.suffixes) > 1 for path in outputs):  # not every form takes every robot
-        slides = _slides(moved_robot(robot, settings)[0])
-        for path in outputs:
-            check_form(path, slides)
+    _check_outputs(outputs, robot, settings)
     with ProgressBar("designing", json) as bar:
         found = (
             design_excitation(robot, settings, progress=bar.tell)
@@ -111,6 +105,19 @@ def excite(
         show(_start(found, settings, outputs))
     for line in _predicted_lines(predicted, settings, found.playable.duration_s):
         show(line)
+
+
+def _check_outputs(outputs: Sequence[Path], robot: Path, settings: ExciteSettings) -> None:
+    """Refuse files that could not be written, before a motion is designed for them."""
+    from dynid.excitation.command import moved_robot
+    from dynid.excitation.motion_files import check_file, check_form
+
+    for path in outputs:
+        check_file(path)
+    if any(path.suffix != ".csv" or len(path.suffixes) > 1 for path in outputs):  # not every form takes every robot
+        slides = _slides(moved_robot(robot, settings)[0])
+        for path in outputs:
+            check_form(path, slides)
 
 
 def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
