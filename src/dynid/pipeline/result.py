@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.codec import to_record
-from dynid.dynamics.inverse_dynamics import effect_signals, inverse_dynamics, mass_matrix, needs_load, transmitting
+from dynid.dynamics.inverse_dynamics import friction_part, inverse_dynamics, mass_matrix, needs_load
 from dynid.dynamics.pinocchio_model import pinocchio_model
 from dynid.errors import InputError
 from dynid.estimation.advice import Advice
@@ -24,6 +24,7 @@ from dynid.estimation.consistency.feasibility import Feasibility
 from dynid.estimation.friction.selection import FrictionChoice
 from dynid.estimation.result import Estimate
 from dynid.finding import DataCheck, Finding, Verdict
+from dynid.io.logs.paths import LogInputs
 from dynid.io.robots.mjcf_new import mujoco_model
 from dynid.model.friction import searched_values, without_friction
 from dynid.model.links import with_links_apart
@@ -285,9 +286,7 @@ class IdentificationResult:
         Returns:
             ``(samples, torques)``, N m or N.
         """
-        robot = self.model
-        load = inverse_dynamics(transmitting(robot), q, v, a) if needs_load(robot) else None
-        return inverse_dynamics(robot, q, v, a, load)
+        return inverse_dynamics(self.model, q, v, a)
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """``M(q)`` of bodies and rotors, ``(samples, joints, joints)``; ``q`` is ``(samples, joints)``."""
@@ -306,12 +305,9 @@ class IdentificationResult:
     def friction(self, v: ArrayLike, load: ArrayLike | None = None) -> Array:
         """Torque of friction at these velocities, ``(samples, joints)``; ``load`` is the torque transmitted, zero without it."""
         speeds = np.atleast_2d(np.asarray(v, dtype=np.float64))
-        robot = self.model.with_effects([effect for effect in self.model.effects if effect.is_friction])
         carried = np.zeros_like(speeds) if load is None else np.atleast_2d(np.asarray(load, dtype=np.float64))
-        values = robot.parameters.values[robot.parameters.n_inertial :]
-        q = np.zeros((len(speeds), robot.n_dof + robot.floating))
-        signals = effect_signals(robot, q, speeds, np.zeros_like(speeds), carried)
-        return np.asarray((signals * values) @ robot.effect_incidence.T)
+        q = np.zeros((len(speeds), self.model.n_position))
+        return friction_part(self.model, q, speeds, carried)
 
     def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
         """Acceleration under a torque, ``(samples, joints)``; friction that depends on load is iterated until it agrees.
@@ -337,6 +333,16 @@ class IdentificationResult:
     def to_mujoco(self) -> Any:
         """The identified model for MuJoCo, with the friction that MuJoCo can hold."""
         return mujoco_model(self.model)
+
+    def validate(self, logs: LogInputs, **settings: Any) -> Validation:
+        """Prediction of logs that the run has not seen, filtered as the run was: what ``dynid validate`` answers.
+
+        Args:
+            logs: files or logs in memory, as :func:`dynid.identify` takes them.
+            settings: by name, where these logs are read otherwise than those of the run.
+        """
+        found: Validation = _writer("validate").unseen_logs(self, logs, **settings).validation()
+        return found
 
     def save(self, path: str | Path, **options: Any) -> Path:
         """Write numbers, models and report into a folder, as :func:`dynid.pipeline.export.write_result` does.
@@ -400,7 +406,6 @@ class IdentificationResult:
     def summary(self) -> dict[str, Any]:
         """What scripts rely on, under fixed names."""
         found, own, unseen = self.estimate, self.identification, self.validation
-        interval = found.interval()
         record = {
             "method": found.method,
             "outcome": found.outcome.name.lower(),
@@ -439,12 +444,7 @@ class IdentificationResult:
                     strict=True,
                 )
             ],
-            "intervals": [
-                {"name": name, "value": value, "lower": low, "upper": high}
-                for name, value, (low, high) in zip(
-                    found.base.names, found.base_values.tolist(), interval.tolist(), strict=True
-                )
-            ],
+            "intervals": [{key: one[key] for key in ("name", "value", "lower", "upper")} for one in self.parameters],
             "advice": to_record(self.advice),
             "calibration": to_record(self.calibration),
             "findings": [one.as_dict() for one in self.findings],
