@@ -379,14 +379,12 @@ class IdentificationResult:
     @property
     def inner_numbers(self) -> tuple[InnerRow, ...]:
         """Numbers inside the friction of every joint, with their 95 % intervals where these are known: for terminal and report."""
-        choice = self.friction_choice
-        known = {} if choice is None else {(number.joint, number.name): number for number in choice.numbers}
-        rows = []
-        for one in searched_values(self.robot):
-            number = known.get((one.joint, one.name))
-            limits = None if number is None else (number.lower, number.upper)
-            rows.append(InnerRow(one.joint, one.name, one.value, one.unit, limits))
-        return tuple(rows)
+        found = () if self.friction_choice is None else self.friction_choice.numbers
+        limits = {(number.joint, number.name): (number.lower, number.upper) for number in found}
+        return tuple(
+            InnerRow(one.joint, one.name, one.value, one.unit, limits.get((one.joint, one.name)))
+            for one in searched_values(self.robot)
+        )
 
     @property
     def judged_hz(self) -> float | None:
