@@ -394,9 +394,8 @@ class IdentificationResult:
     @property
     def judged_error(self) -> float:
         """Relative error of filtered torque on unseen data, else on what was identified on."""
-        if self.validation is not None:
-            return self.validation.relative_error
-        return self.estimate.relative_error if self.identification is None else self.identification.relative_error
+        judged = (self.validation, self.identification, self.estimate)
+        return next(one.relative_error for one in judged if one is not None)
 
     @property
     def from_coefficients(self) -> bool:
