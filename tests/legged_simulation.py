@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -17,9 +18,33 @@ from dynid.io.robots.read import read_robot
 from dynid.model.frames import frame_named
 from dynid.model.inertia import mass_com_inertia
 from dynid.model.robot import Robot
-from legged_robots import QUADRUPED, QUADRUPED_FEET, robot_file
+from legged_robots import HUMANOID, HUMANOID_FEET, QUADRUPED, QUADRUPED_FEET, robot_file
 
-STEP_S, LOG_S = 0.001, 0.01
+LOG_S = 0.01
+
+
+@dataclass(frozen=True)
+class World:
+    """How somebody else simulates and logs."""
+
+    step_s: float = 0.001
+    integrator: str = "Euler"
+    contact: str = ""
+    """Attributes of the feet and the ground, such as ``solref="0.005 1"``."""
+    option: str = ""
+    """Attributes of MuJoCo's options, such as ``cone="elliptic"``."""
+    radius: float = 0.015
+    hold_s: float = 0.0
+    """Time for which a controller holds its torque; zero for one step."""
+    accelerations: str = "exact"
+    """``exact``, ``backward`` or ``central`` differences of logged velocities, or ``none``."""
+    after: bool = False
+    """Whether a row is logged behind a step: state of its end, torque and acceleration of its beginning."""
+    late: int = 0
+    """Rows by which flags are late."""
+
+
+PLAIN = World()
 
 
 def floating(name: str, effects: str = "none") -> Robot:
@@ -33,10 +58,10 @@ def _numbers(values: Sequence[float] | Array) -> str:
 def mjcf_of(
     robot: Robot,
     feet: Sequence[str],
-    radius: float = 0.015,
     flat: Sequence[float] = (),
     ground: bool = True,
     gravity: float = 9.81,
+    world: World = PLAIN,
 ) -> str:
     """The robot on a plane, with spheres for point feet, or boxes for flat ones; written from its ten parameters a link."""
 
@@ -53,8 +78,8 @@ def mjcf_of(
         for name in feet:
             frame = frame_named(robot, name)
             if frame.body == index:
-                shape = f'type="box" size="{_numbers(flat)}"' if len(flat) else f'type="sphere" size="{radius}"'
-                geoms += f'<geom name="{name}" {shape} pos="{_numbers(frame.placement[:3, 3])}" friction="1 0.02 0.001"/>'
+                shape = f'type="box" size="{_numbers(flat)}"' if len(flat) else f'type="sphere" size="{world.radius}"'
+                geoms += f'<geom name="{name}" {shape} pos="{_numbers(frame.placement[:3, 3])}" friction="1 0.02 0.001" {world.contact}/>'
                 geoms += f'<site name="{name}" pos="{_numbers(frame.placement[:3, 3])}"/>'
         inside = "".join(body(k) for k, one in enumerate(robot.joints) if one.parent == index)
         return (
@@ -62,9 +87,10 @@ def mjcf_of(
             f'<inertial pos="{_numbers(com)}" mass="{mass:.12g}" fullinertia="{_numbers(about)}"/>{geoms}{inside}</body>'
         )
 
-    plane = '<geom name="floor" type="plane" size="50 50 1" friction="1 0.02 0.001"/>' if ground else ""
+    plane = f'<geom name="floor" type="plane" size="50 50 1" friction="1 0.02 0.001" {world.contact}/>' if ground else ""
     return (
-        f'<mujoco><compiler angle="radian" boundmass="0"/><option timestep="{STEP_S}" gravity="0 0 {-gravity}"/>'
+        f'<mujoco><compiler angle="radian" boundmass="0"/><option timestep="{world.step_s}" gravity="0 0 {-gravity}" '
+        f'integrator="{world.integrator}" {world.option}/>'
         f"<worldbody>{plane}{body(0)}</worldbody></mujoco>"
     )
 
@@ -111,27 +137,40 @@ def walk(
     gravity: float = 9.81,
     flat: Sequence[float] = (),
     seed: int = 0,
+    world: World = PLAIN,
+    balance: object = None,
 ) -> Walk:
-    """Simulate and log at 100 Hz. ``motion_noise`` multiplies the usual noise of encoders and IMU; ``hanging`` takes the ground away and
-    holds the trunk by springs that push at its frame, which is measured as a force; without gravity nothing touches the robot."""
+    """Simulate and log at 100 Hz.
+
+    ``motion_noise`` multiplies the usual noise of encoders and IMU; ``hanging`` takes the ground away and holds the trunk by springs that
+    push at its frame, which is measured as a force; without gravity nothing touches the robot. ``balance`` adds to the references by what
+    it sees of the robot.
+    """
     rng = np.random.default_rng(seed)
     model = mujoco.MjModel.from_xml_string(
-        mjcf_of(truth, feet, flat=flat, ground=not hanging and gravity > 0.0, gravity=gravity)
+        mjcf_of(truth, feet, flat=flat, ground=not hanging and gravity > 0.0, gravity=gravity, world=world)
     )
     data = mujoco.MjData(model)
     phase = rng.uniform(0.0, 2.0 * np.pi, 64)
     start = gait(0.0, phase)  # type: ignore[operator]
     data.qpos[:3], data.qpos[7:] = [0.0, 0.0, height], start
+    if len(flat):  # which stand from the beginning
+        mujoco.mj_forward(model, data)
+        data.qpos[2] += flat[2] - min(data.site(name).xpos[2] for name in feet)
     rows: dict[str, list[Array]] = {
         name: [] for name in ("t", "pose", "twist", "rate", "q", "dq", "ddq", "tau", "contact", "force", "push")
     }
-    every = round(LOG_S / STEP_S)
+    every, step_s = round(LOG_S / world.step_s), world.step_s
+    hold, tau = max(1, round(world.hold_s / step_s)), np.zeros(len(start))
     weight = float(model.body_mass.sum()) * gravity
-    for k in range(round((seconds + 1.0) / STEP_S)):
-        t = k * STEP_S
+    for k in range(round((seconds + 1.0) / step_s)):
+        t = k * step_s
         v, q = data.qvel[6:].copy(), data.qpos[7:].copy()
         reference = start + (gait(t, phase) - start) * min(t, 1.0)  # type: ignore[operator]
-        tau = np.asarray(stiffness * (reference - q) - damping * v)
+        if balance is not None:
+            reference = reference + balance(model, data, feet)  # type: ignore[operator]
+        if k % hold == 0:
+            tau = np.asarray(stiffness * (reference - q) - damping * v)
         data.qfrc_applied[:] = 0.0
         data.qfrc_applied[6:] = tau - viscous * v
         if hanging:  # a spring to a moving point, at the origin of the trunk, with a moment that keeps it up
@@ -151,10 +190,14 @@ def walk(
             mujoco.mju_quat2Vel(turn, data.qpos[3:7], 1.0)
             moment = 0.4 * weight * 0.1 * (tilt - turn) - 0.004 * weight * data.qvel[3:6]
             data.qfrc_applied[:3], data.qfrc_applied[3:6] = force, moment
-        mujoco.mj_forward(model, data)
+        if world.after:
+            mujoco.mj_step(model, data)
+            v, q = data.qvel[6:].copy(), data.qpos[7:].copy()
+        else:
+            mujoco.mj_forward(model, data)
         if k % every == 0 and t >= 1.0:
-            R = data.xmat[1].reshape(3, 3)
-            world, w, a = data.qvel[:3].copy(), data.qvel[3:6].copy(), data.qacc.copy()
+            R = _rotation(data.qpos[[4, 5, 6, 3]])
+            moved, w, a = data.qvel[:3].copy(), data.qvel[3:6].copy(), data.qacc.copy()
             force, on = np.zeros((len(feet), 6)), np.zeros(len(feet))
             for c in range(data.ncon):
                 pair = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_GEOM, g) for g in data.contact[c].geom]
@@ -166,7 +209,7 @@ def walk(
                         world_force = data.contact[c].frame.reshape(3, 3).T @ six[:3]
                         arm = data.contact[c].pos - data.site(name).xpos
                         force[f] += np.r_[world_force, np.cross(arm, world_force)]
-            body = R.T @ world
+            body = R.T @ moved
             rows["t"].append(np.array([t]))
             rows["pose"].append(np.r_[data.qpos[:3], data.qpos[4:7], data.qpos[3]])
             rows["twist"].append(np.r_[body, w])
@@ -183,9 +226,23 @@ def walk(
                 else np.zeros(0)
             )
             rows["push"].append(np.r_[R.T @ data.qfrc_applied[:3], data.qfrc_applied[3:6]])
-        mujoco.mj_step(model, data)
+        if not world.after:
+            mujoco.mj_step(model, data)
     made = {name: np.array(values) for name, values in rows.items()}
-    return Walk(_columns(made, feet, rng, torque_noise, motion_noise, hanging, truth, gravity), truth)
+    made["contact"] = made["contact"][np.maximum(np.arange(len(made["t"])) - world.late, 0)]
+    if world.accelerations in ("backward", "central"):
+        made["rate"], made["ddq"] = (_differences(made[name], world.accelerations) for name in ("twist", "dq"))
+    columns = _columns(made, feet, rng, torque_noise, motion_noise, hanging, truth, gravity)
+    if world.accelerations == "none":
+        columns = {name: x for name, x in columns.items() if not name.startswith(("base_a", "ddq"))}
+    return Walk(columns, truth)
+
+
+def _differences(values: Array, how: str) -> Array:
+    """Rates of logged velocities, as those log them who have nothing better."""
+    if how == "central":
+        return np.asarray(np.gradient(values, LOG_S, axis=0))
+    return np.diff(values, axis=0, prepend=values[:1]) / LOG_S
 
 
 def truth_body(robot: Robot, foot: str) -> int:
@@ -271,3 +328,60 @@ def described_wrong(robot: Robot, share: float = 0.2, seed: int = 0) -> Robot:
     values = robot.parameters.values.copy()
     values[: len(factors)] *= factors
     return robot.with_parameters(robot.parameters.with_values(values))
+
+
+HUMANOID_JOINTS = (
+    *(f"leg_{side}_{k}_joint" for side in ("left", "right") for k in range(1, 7)),
+    *("torso_1_joint", "torso_2_joint"),
+    *(f"arm_{side}_{k}_joint" for side in ("left", "right") for k in (1, 2, 4)),
+)
+"""Legs, waist, shoulders and elbows of the humanoid that squats; its other joints are locked."""
+BALANCE = 0.5
+"""rad of an ankle for every metre."""
+HUMANOID_GAINS = np.array([3000.0] * 12 + [3000.0] * 2 + [300.0] * 6)
+
+
+def humanoid(effects: str = "none") -> Robot:
+    return read_robot(robot_file(HUMANOID), effects, joints=HUMANOID_JOINTS, floating=True)
+
+
+def squat(t: float, phase: Array) -> Array:
+    """References of twenty joints: squats, weight from foot to foot, a turning trunk and swinging arms, both feet on the ground."""
+
+    def wave(hz: float, k: int) -> float:
+        return float(np.sin(2.0 * np.pi * hz * t + phase[k]))
+
+    bend, lean = 0.45 + 0.22 * wave(0.43, 0) + 0.08 * wave(1.1, 1), 0.04 * wave(0.29, 2) + 0.01 * wave(0.9, 3)
+    pitch = 0.05 * wave(0.61, 4)
+    leg = [0.0, lean, -bend + pitch, 2.0 * bend, -bend, -lean]
+    trunk = [0.35 * wave(0.37, 5) + 0.1 * wave(1.3, 6), 0.12 + 0.12 * wave(0.53, 7) + 0.04 * wave(1.2, 8)]
+    arms = [
+        [0.4 * wave(0.47, 9 + k), side * (0.35 + 0.25 * wave(0.67, 11 + k)), -0.6 + 0.5 * wave(0.83, 13 + k)]
+        for k, side in enumerate((1.0, -1.0))
+    ]
+    return np.array([*leg, *leg, *trunk, *arms[0], *arms[1]])
+
+
+def over_feet(model: Any, data: Any, feet: Sequence[str]) -> Array:
+    """Ankles that bring the centre of mass over the middle of the feet."""
+    mujoco.mj_subtreeVel(model, data)
+    middle = np.mean([data.site(name).xpos for name in feet], axis=0)
+    ahead, left, _ = data.subtree_com[1] - middle + 0.3 * data.subtree_linvel[1]
+    move = np.zeros(len(HUMANOID_JOINTS))
+    move[[4, 10]], move[[5, 11]] = BALANCE * ahead, -BALANCE * left
+    return move
+
+
+def stand(seconds: float = 20.0, **options: Any) -> Walk:
+    """A humanoid of 90 kg that squats on flat feet."""
+    robot = humanoid("armature")
+    names = [name for name in robot.parameters.names if name.startswith("Ia")]
+    truth = robot.with_parameters(robot.parameters.as_dict() | dict.fromkeys(names, 0.1))
+    given: dict[str, Any] = {"feet": HUMANOID_FEET, "gait": squat, "height": 1.05, "balance": over_feet}
+    gains: dict[str, Any] = {
+        "flat": (0.1, 0.06, 0.01),
+        "stiffness": HUMANOID_GAINS,
+        "damping": 0.01 * HUMANOID_GAINS,
+        "viscous": 0.5,
+    }
+    return walk(truth, seconds, **given, **gains, **options)

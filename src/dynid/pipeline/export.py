@@ -7,11 +7,10 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynid.engine import Tell, give_back, one_blas_thread, silent
 from dynid.errors import InputError, reason_of
-from dynid.estimation.consistency.repair import Repair, repair
 from dynid.estimation.constraints.base import Constraint
 from dynid.folders import Change, changed_folder, only_writer
 from dynid.model.links import links_of
@@ -22,6 +21,9 @@ from dynid.pipeline.report import FIGURES, REPORT, write_report
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.verdict import NEVER_MOVED
 from dynid.report.page import Section
+
+if TYPE_CHECKING:
+    from dynid.estimation.consistency.repair import Repair
 
 DEFAULT_FORMATS = ("urdf", "mjcf")
 
@@ -162,6 +164,7 @@ def export_models(
     allow_inconsistent: bool = False,
     prefix: str | None = None,
     samples: int = 0,
+    rotors_apart: bool = False,
     refusals: list[str] | None = None,
 ) -> tuple[Exported, ...]:
     """Write the identified robot in each format into a folder, reload each file and compare its torque.
@@ -175,6 +178,7 @@ def export_models(
         allow_inconsistent: write links that no physical body can be, instead of refusing.
         prefix: before the names of functions; None for the robot's own in C, and for none in other languages.
         samples: consistent models that are drawn from the uncertainty and written besides.
+        rotors_apart: leave rotor inertia out of the links of URDF and SDF, for a simulator that is given it apart.
         refusals: why a format could not be written is added to it, and the others are written; None for an error instead.
 
     Examples:
@@ -188,6 +192,7 @@ def export_models(
     """
     wanted = known_formats(formats, body=run.body is not None)
     options: dict[str, Any] = {"allow_inconsistent": allow_inconsistent, "prefix": prefix, "samples": samples}
+    options["rotors_apart"] = rotors_apart
     with changed_folder(folder) as change:
         if refusals is None:
             exported = [*write_exports(run, change.stage, wanted, **options)]
@@ -206,6 +211,8 @@ def repair_model(
 
     The suffix of ``output`` chooses the format: URDF, MJCF (.xml), SDF, or a file of parameters (.json).
     """
+    from dynid.estimation.consistency.repair import repair  # no other export needs it
+
     target = Path(output)
     if target.suffix.lower() not in (".urdf", ".xml", ".sdf", ".json"):
         raise InputError(
