@@ -11,7 +11,6 @@ play alone, driven by the torque that its motor no longer gives, and stops at th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -37,21 +36,12 @@ SUBSTEPS = 4
 """Steps of a crossing between two samples."""
 
 
-@dataclass(frozen=True, eq=False)
 class Gears:
     """The gears of some joints over the samples of a log that has no gap."""
 
-    robot: Robot
-    samples: Samples
-    joints: Sequence[int]
-
-    @cached_property
-    def _bodies(self) -> Robot:
-        return transmitting(self.robot)
-
-    @cached_property
-    def _period_s(self) -> float:
-        return float(np.median(np.diff(self.samples.time)))
+    def __init__(self, robot: Robot, samples: Samples, joints: Sequence[int]) -> None:
+        self.samples, self.joints, self._bodies = samples, joints, transmitting(robot)
+        self._period_s = float(np.median(np.diff(samples.time)))
 
     @cached_property
     def rigid(self) -> Array:
