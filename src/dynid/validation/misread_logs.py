@@ -111,6 +111,7 @@ def _finding(kind: str, joints: tuple[str, ...], left: float, logged: float) -> 
 
 
 _EXCHANGE_ROWS = 800  # rows on which pairs of joints are exchanged
+_EXCHANGE_JOINTS = 40  # more joints than these have too many pairs
 _UNEXPLAINED_NOMINAL = 0.05  # mean share of torque's variance that is unexplained before joints are exchanged
 _EXCHANGE_GAIN = 0.25  # and what an exchange has to leave of it
 
@@ -119,7 +120,9 @@ def exchanged_joints(recording: Recording, robot: Robot, fit: ModelFit) -> list[
     """Two joints whose columns, exchanged, let the nominal model explain the torque, where it does not as logged."""
     # Coefficients that are free can also explain a wrong motion, so the nominal masses have to fit better, too. Of
     # amperes that is not known.
-    if recording.torque is None or recording.n_joints < 2 or np.mean(1.0 - fit.explained) < _UNEXPLAINED_NOMINAL:
+    if recording.torque is None or not 2 <= recording.n_joints <= _EXCHANGE_JOINTS:
+        return []
+    if np.mean(1.0 - fit.explained) < _UNEXPLAINED_NOMINAL:
         return []
     samples = smooth_samples(longest_part(recording))
     assert samples.torque is not None
