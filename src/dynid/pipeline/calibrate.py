@@ -37,9 +37,6 @@ from dynid.signals.recording import Recording
 from dynid.signals.samples import Samples
 from dynid.signals.stream import RecordingStream
 
-OFFSET_ON = QUANTITIES.index(OFFSET) + 1
-"""From here on quantities change torque by what the robot does."""
-
 
 def with_calibration(
     data: Data, filtered: Filter | None, settings: Settings, progress: Tell
@@ -72,8 +69,8 @@ def with_calibration(
     for (name, j), one in zip(sought, found, strict=True):
         if one.undone and one.value is not None:
             values[QUANTITIES.index(name), j] = np.log(one.value) if name == GAIN else one.value
-    correction = _Correction(values, fit, filtered)
-    return with_rows(data, correction), _with_values(settings, robot, correction.zero, correction.gain), found
+    settings = _with_values(settings, robot, values[QUANTITIES.index(ZERO)], np.exp(values[QUANTITIES.index(GAIN)]))
+    return with_rows(data, _Correction(values, fit, filtered)), settings, found
 
 
 def with_lag_and_gravity(
@@ -188,14 +185,6 @@ class _Correction:
     fit: Robot
     filtered: Filter
 
-    @property
-    def zero(self) -> Array:
-        return np.asarray(self.values[QUANTITIES.index(ZERO)])
-
-    @property
-    def gain(self) -> Array:
-        return np.asarray(np.exp(self.values[QUANTITIES.index(GAIN)]))
-
     def __call__(self, rows: Recording | RecordingStream) -> Recording | RecordingStream:
         if isinstance(rows, Recording):
             return self._of(rows)
@@ -209,15 +198,15 @@ class _Correction:
             yield None if piece is None else self._of(piece), dropped
 
     def _of(self, recording: Recording) -> Recording:
+        zero, gain = self.values[QUANTITIES.index(ZERO)], np.exp(self.values[QUANTITIES.index(GAIN)])
         moved = {
-            name: values - self.zero
+            name: values - zero
             for name in ("position", "reference_position")
             if (values := getattr(recording, name)) is not None
         }
-        plain = recording.with_(**moved, torque=np.asarray(recording.torque) / self.gain)
-        if not self.values[OFFSET_ON:].any():
-            return plain
-        return plain.with_(torque=np.asarray(plain.torque) - self._added(plain))
+        plain = recording.with_(**moved, torque=np.asarray(recording.torque) / gain)
+        beyond = self.values[QUANTITIES.index(COMPLIANCE) :].any()
+        return plain.with_(torque=np.asarray(plain.torque) - self._added(plain)) if beyond else plain
 
     def _added(self, recording: Recording) -> Array:
         """Torque that gears and temperature add, on the clock of the log."""

@@ -1,32 +1,18 @@
-"""Rollout of an MJCF file under controls in MuJoCo itself, for the proof of an export.
+"""Files of an actuator run for simulators, each with what it can hold; MJCF proven by a rollout in MuJoCo itself.
 
-The numbers of one actuator, as every simulator's file is made of.
+JSON: SI values with deviations, and the same in the units of USD drives (per degree).
+Isaac Lab (``isaaclab.actuators``; PhysX 5.6 ``PxJointFrictionParams``): actuator groups as a Python module. ``stiffness`` and ``damping``
+are kp and kd per radian, ``armature`` is kg m^2, delays are whole physics steps. From Isaac Sim 5.0 on, ``friction``,
+``dynamic_friction`` and ``viscous_friction`` are N m, N m and N m s/rad. Before, ``friction`` was a unitless coefficient on the force that
+the joint transmits, which no identified torque converts to: it is left out there and viscous friction is added to the damping.
 
-JSON of the actuators: SI values with deviations, and the same in the units of USD drives (per degree).
+MJCF with position actuators: ``force = kp (ctrl(t - delay) - q) - kv v - offset``, at most ``forcerange``; of drives that are sent speeds
+``kv (ctrl(t - delay) - v) - offset``. Joints get ``armature``, ``damping`` and ``frictionloss``, as stiff as the file's time step allows:
+by default it builds up over 20 ms. A constant torque has no place in a ``position`` actuator: a joint with an offset gets the ``general``
+actuator that ``position`` stands for, with the offset in its bias.
 
-Isaac Lab: actuator groups as a Python module.
-
-Sources: ``isaaclab.actuators`` (ActuatorBaseCfg, ImplicitActuatorCfg, DelayedPDActuatorCfg), PhysX 5.6 ``PxJointFrictionParams``.
-``stiffness`` and ``damping`` are kp and kd per radian, ``armature`` is kg m^2, delays are whole physics steps. From Isaac Sim 5.0
-(PhysX 5.6) on, ``friction``, ``dynamic_friction`` and ``viscous_friction`` are N m, N m and N m s/rad. Before, ``friction`` was a
-unitless coefficient on the force that the joint transmits, which no identified torque converts to, so it is left out there and viscous
-friction is added to the damping.
-
-MJCF with position actuators: ``force = kp (ctrl(t - delay) - q) - kv v - offset``, at most ``forcerange``; of drives that
-are sent speeds ``kv (ctrl(t - delay) - v) - offset``.
-
-Joints get ``armature``, ``damping`` and ``frictionloss``. MuJoCo's friction is a soft constraint that builds up over 20 ms by default;
-it is made as stiff as the file's time step allows, because the identified friction is. A constant torque has no place in a
-``position`` actuator, so a joint with an offset gets the ``general`` actuator that ``position`` stands for, with the offset in its bias.
-
-Newton and MJX: joint values set on a model builder, as a Python module.
-
-Newton's joints hold armature, dry friction and a drive per degree of freedom (``joint_armature``, ``joint_friction``,
-``joint_target_ke``, ``joint_target_kd``, ``joint_effort_limit``). Its MuJoCo solver and MJX take friction loss like MuJoCo. Damping of
-the joint itself has no field of its own in the builder, so viscous friction is added to the drive's damping, which is the same while
-the drive damps absolute velocity. Delays are steps to hold commands back by.
-
-Files of an actuator run for simulators, each with what it can hold; MJCF proven by a rollout in MuJoCo.
+Newton and MJX: joint values set on a model builder, as a Python module. Damping of the joint has no field of its own there, so viscous
+friction is added to the drive's damping (the same while the drive damps absolute velocity). Delays are steps to hold commands back by.
 """
 
 from __future__ import annotations
