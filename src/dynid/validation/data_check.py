@@ -23,7 +23,7 @@ from dynid.signals.measures import first_rows, longest_part, named
 from dynid.signals.recording import Recording
 from dynid.signals.steps.clock import nominal_period_s
 from dynid.signals.stream import RecordingStream
-from dynid.validation.misread_logs import exchanged_joints, misread_columns, tilted_base, without_gravity
+from dynid.validation.misread_logs import misread_columns, tilted_base, without_gravity
 from dynid.validation.model_fit import ModelFit, fit_nominal, fitted_model, smooth_samples
 from dynid.validation.torque_channels import foreign_channels
 
@@ -92,9 +92,7 @@ def check_against_model(recording: Recording, robot: Robot) -> DataCheck:
         "torque_lag_error_s": fit.lag_error_s,
     }
     # What exchanged columns or a column without torque do to the coefficients needs no finding of its own.
-    findings = (
-        [] if recording.source.ignored else exchanged_joints(recording, robot, fit) or misread_columns(recording, robot)
-    )
+    findings = [] if recording.source.ignored else misread_columns(recording, robot)
     findings = findings or _all_in_another_unit(recording, fit) or foreign_channels(recording, robot)
     if not recording.source.ignored:
         findings = findings or _judged(recording, robot, fit)
