@@ -52,17 +52,22 @@ class Screen:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
+        self._findings: list[list[str]] = []
         self._remarks: list[list[str]] = []
         self._last: list[str] = []
 
     def line(self, text: str, level: str = "", most: int = 2) -> None:
         """A sentence; ``level`` gives the words up to its first number, comma or second colon their colour."""
-        first, *rest = fold(text, most)
+        self._lines += self._coloured(fold(text, most), level)
+
+    @staticmethod
+    def _coloured(lines: list[str], level: str) -> list[str]:
+        first, *rest = lines
         if level in _CODES and in_colour():
             label = re.match(r"[^:]*:(?: [^:]*(?=:))?|.*", first)
             end = 0 if label is None else label.end()
             first = f"\x1b[{_CODES[level]}m{first[:end]}\x1b[0m{first[end:]}"
-        self._lines += [first, *rest]
+        return [first, *rest]
 
     def table(self, header: Sequence[str], rows: Iterable[Row], text: Sequence[int] = (0,), most: int = JOINTS) -> None:
         """A table of at most ``most`` rows, cut to the width: names are shortened, then columns on the right are left out.
@@ -95,18 +100,15 @@ class Screen:
         if len(every) > most:
             self._lines.append(f"and {len(every) - most} more")
 
-    def findings(self, found: Iterable[tuple[str, str, str]], option: str = "--verbose") -> None:
-        """The first three of ``(level, what, remedy)``, each with its remedy, and how many more there are."""
-        every = list(dict.fromkeys(found))
-        for level, what, remedy in every[:FINDINGS]:
-            self.line(f"{level}: {what[:1].lower() if what[1:2].islower() else what[:1]}{what[1:]}", level)
-            if remedy:
-                self._lines += [
-                    f"  -> {line.strip()}" if k == 0 else f"     {line.strip()}"
-                    for k, line in enumerate(fold(remedy, indent=5))
-                ]
-        if len(every) > FINDINGS:
-            self._lines.append(f"{len(every) - FINDINGS} more in {option}")
+    def findings(self, found: Iterable[tuple[str, str, str]]) -> None:
+        """Level, what was found and its remedy; the first three are shown, each of them whole or not at all."""
+        for level, what, remedy in dict.fromkeys(found):
+            text = f"{level}: {what[:1].lower() if what[1:2].islower() else what[:1]}{what[1:]}"
+            arrows = [
+                f"  -> {line.strip()}" if k == 0 else f"     {line.strip()}"
+                for k, line in enumerate(fold(remedy, indent=5) if remedy else ())
+            ]
+            self._findings.append([*self._coloured(fold(text), level), *arrows])
 
     def remark(self, text: str) -> None:
         """A sentence that is shown where there is room."""
@@ -122,17 +124,26 @@ class Screen:
         room = LINES - len(self._lines) - len(self._last)
         for line in self._lines[: LINES - len(self._last)]:
             show(line)
-        for k, lines in enumerate(self._remarks):
-            left = len(self._remarks) - k
-            if len(lines) + (left > 1) > room:
-                if room > 0:
-                    show(f"{left} more note{'s' if left > 1 else ''}: {option}")
-                break
-            for line in lines:
-                show(line)
-            room -= len(lines)
+        room -= _show_blocks(self._findings, room, FINDINGS, "finding", option)
+        _show_blocks(self._remarks, room, len(self._remarks), "note", option)
         for line in self._last:
             show(line)
+
+
+def _show_blocks(blocks: Sequence[Sequence[str]], room: int, most: int, word: str, option: str) -> int:
+    """Print blocks of lines that fit into ``room`` and count the others in one line; returns the lines used."""
+    used = 0
+    for k, lines in enumerate(blocks):
+        left = len(blocks) - k
+        if k == most or used + len(lines) + (left > 1) > room:
+            if used < room:
+                show(f"{left} more {word}{'s' if left > 1 else ''}: {option}")
+                used += 1
+            break
+        for line in lines:
+            show(line)
+        used += len(lines)
+    return used
 
 
 def printable(text: str) -> str:

@@ -17,6 +17,7 @@ from dynid.model.robot import Robot
 from dynid.pipeline.data import open_first, read_options
 from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import FloatingLogError, described_robot
+from dynid.pipeline.sensor import sensor_frame
 from dynid.pipeline.wrench_filter import SensorFilter
 from dynid.signals.recording import Recording, WrenchRecording
 from dynid.validation.data_check import check_recording
@@ -53,7 +54,7 @@ def check_wrench(recording: WrenchRecording, robot: Robot, frame: str | None = N
         return DataCheck((missing,), facts)
     window = max(5, round(0.1 * recording.rate_hz) // 2 * 2 + 1)
     model = robot if not by_joints or recording.joint_names == robot.joint_names else robot.only(recording.joint_names)
-    place = frame_named(model, frame) if by_joints else None
+    place = frame_named(model, frame or sensor_frame(model)) if by_joints else None
     samples, motion = SensorFilter("savgol", window, 2).samples(recording, model if by_joints else None, place)
     return DataCheck(check_sensor([samples], [motion], model.gravity if by_joints else None), facts)
 

@@ -56,10 +56,10 @@ class Exported:
         lost = math.sqrt(sum(one.difference**2 for one in self.lacking))
         if lost <= PARITY * whole:
             return "whole torque: nothing is left out"
-        parts = ", ".join(f"{one.joint} {one.difference:.3g} ({100.0 * one.relative:.2g} %)" for one in self.lacking)
+        parts = ", ".join(f"{one.joint} {one.difference:.3g} ({100.0 * one.relative:.1f} %)" for one in self.lacking)
         return (
-            f"whole torque, with friction and rotors, on random states: differs by {100.0 * lost / whole:.2g} %; by joint, "
-            f"root mean square in N m or N: {parts}"
+            f"torque with friction and rotors differs by {100.0 * lost / whole:.1f} % on random states; by joint, RMS in N m "
+            f"or N: {parts}"
         )
 
     @property

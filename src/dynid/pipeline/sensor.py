@@ -5,6 +5,7 @@ The result is that of the body, with every method beside the one that was asked 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,7 +17,7 @@ from dynid.arrays import Array
 from dynid.codec import read_fields
 from dynid.errors import InputError
 from dynid.estimation.body import METHODS, body_estimate, given_mass
-from dynid.model.frames import Frame, frame_named
+from dynid.model.frames import Frame, frame_named, last_body
 from dynid.model.joint import Joint
 from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import Robot, make_robot
@@ -68,20 +69,33 @@ def filter_of(settings: Settings) -> SensorFilter | str:
     )
 
 
+def sensor_frame(robot: Robot | None) -> str | None:
+    """The only link on the last body that is named as a sensor, such as ``ft_sensor``; None where there is none, or several."""
+    if robot is None or not robot.merged:
+        return None
+    last = last_body(robot)
+    named = [link.name for link in robot.merged if link.body == last and SENSOR_NAME.search(link.name)]
+    return named[0] if len(named) == 1 else None
+
+
+SENSOR_NAME = re.compile(r"sensor|wrench|force|(^|_)fts?(_|$)", re.IGNORECASE)
+"""In the name of a link that is a force/torque sensor."""
+
+
 def places(robot: Robot | None, settings: Settings) -> tuple[str | Frame | None, Array | None]:
     """Frame of the sensor on the robot, and pose of the IMU in it."""
-    place: str | Frame | None = settings.frame
+    place: str | Frame | None = settings.frame or sensor_frame(robot)
     if settings.frame_pose is not None:
         if robot is None:
             raise InputError("--frame-pose is a pose in a frame of the robot, expected a robot before the log")
-        place = frame_named(robot, settings.frame).moved(pose_from_numbers(settings.frame_pose), "sensor")
+        place = frame_named(robot, place).moved(pose_from_numbers(settings.frame_pose), "sensor")
     return place, None if settings.imu_pose is None else pose_from_numbers(settings.imu_pose)
 
 
 def identify_body(recordings: Sequence[WrenchRecording], robot: Robot | None, settings: Settings) -> SensorBody:
     """The body on a sensor as the settings ask for it."""
     place, imu = places(robot, settings)
-    return identify_sensor_body(
+    found = identify_sensor_body(
         recordings,
         robot,
         place,
@@ -94,6 +108,13 @@ def identify_body(recordings: Sequence[WrenchRecording], robot: Robot | None, se
         answer=settings.method,
         weighted=settings.weighted,
     )
+    fixed = [] if robot is None or place is not None else [one.name for one in robot.merged if one.body == last_body(robot)]
+    if not fixed:
+        return found
+    note = (
+        f"the sensor is taken to sit in the frame of '{found.frame}'; the description also has {', '.join(fixed)} (--frame)"
+    )
+    return replace(found, notes=(note, *found.notes))
 
 
 def sensor_place(robot: Robot, settings: Settings) -> Frame:

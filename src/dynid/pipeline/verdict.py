@@ -84,11 +84,17 @@ def verdict_on(
 
 
 _REMEDIES = {
-    "rotor inertia": "take the MJCF file, which holds rotor inertia, or state it in the simulator (armature)",
-    "torque offset": "apply the offsets as constant joint torques (MuJoCo: qfrc_applied)",
-    "friction": "take functions instead of a file: dynid export RUN --to c, cpp, python or matlab hold everything",
+    "rotor inertia": "use the MJCF file, or set the armature in the simulator",
+    "torque offset": "apply the offsets as constant torques (MuJoCo: qfrc_applied)",
+    "friction": "or use the functions of dynid export RUN --to c, which hold everything",
 }
 """What to do about a term that a format has no place for."""
+
+
+def _lost(file: FileGrade) -> str:
+    """The terms that a format has no place for, or holds in another form."""
+    terms = [term for term in _REMEDIES if any(term in lack for lack in file.lacks)]
+    return f" ({', '.join(terms)})" if terms else ""
 
 
 def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
@@ -103,9 +109,7 @@ def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
         names = ", ".join(one.path for one in files)
         return [Finding("good", f"Ready to use: {names}; no joint loses more than {percent(worst.loss)} of its torque.")]
     told = "; ".join(
-        f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque"
-        + (f", {', '.join(one.lacks)}" if one.lacks else "")
-        for one in poor
+        f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque{_lost(one)}" for one in poor
     )
     lost = " ".join(lack for one in poor for lack in one.lacks)
     remedies = [text for term, text in _REMEDIES.items() if term in lost] or [_REMEDIES["friction"]]
@@ -362,9 +366,8 @@ def _replay_reason(run: IdentificationResult, failure: str) -> Finding:
     return Finding(
         "warning",
         f"Simulated with the measured torque, joints drift from their motion in {window}: {', '.join(far)}.",
-        "Their inertia is known too badly, or their friction is larger than what moves them: control them in a simulation by "
-        "position, excite them more, or try --method output-error, which fits the simulated motion itself: rows shrink the inertia where "
-        "torque is small beside weight and noise of the motion.",
+        "Their inertia is known too badly, or their friction is larger than what moves them. Excite them more, or try "
+        "--method output-error, which fits the simulated motion.",
     )
 
 

@@ -426,7 +426,7 @@ def _show_alarms(found: Fleet, page: Path, verbose: bool) -> None:
     screen = Screen()
     told = f"{len(changed)} of {len(found.robots)} robots changed" if changed else f"{len(found.robots)} robots: no change"
     beside = f", {len(named - changed)} more differ from the others" if named - changed else ""
-    screen.line(f"{told}: {found.rows} rows, {len(named)} with an alarm{beside}", "error" if changed else "good")
+    screen.line(f"{told} ({found.rows} robot days){beside}", "error" if changed else "good")
     if verbose:
         screen.show()
         for alarm in found.alarms:
@@ -439,6 +439,6 @@ def _show_alarms(found: Fleet, page: Path, verbose: bool) -> None:
             screen.line(f"{len(found.alarms) - MOST_ALARMS} more alarms: --verbose")
     for note in found.notes:
         screen.remark(note)
-    screen.last(f"without any change or difference an alarm is raised with probability {percent(found.rate, 1)} at most")
+    screen.last(f"false alarms: in at most {percent(found.rate, 1)} of fleets in which nothing differs or changes")
     screen.last(f"written: {page}")
     screen.show()

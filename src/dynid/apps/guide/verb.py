@@ -59,7 +59,7 @@ def guide(
         for note in files.notes:
             show(f"# {note}")
         for step in steps:
-            beside = "" if step.ready or not files.given else " (needs a file or number of yours)"
+            beside = "" if step.ready or not files.given else " (fill in your own files first)"
             show(f"# {step.why}{beside}")
             show(step.command)
     for step in steps if run else ():

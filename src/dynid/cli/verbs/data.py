@@ -63,7 +63,8 @@ def data(
     looked = (inspect_any(log, robot, frame, **(given or {})) for log in paths)
     if not json:
         for log, (recording, check) in zip(paths, looked, strict=True):
-            _show(log, recording, check, verbose, len(paths) == 1, _identify_command(robot, log, given or {}))
+            needs_gains = " --drive-gains K1,K2,.." if check.find("current_only") is not None else ""
+            _show(log, recording, check, verbose, len(paths) == 1, _identify_command(robot, log, given or {}) + needs_gains)
         return
     found = [_record(log, recording, check) for log, (recording, check) in zip(paths, looked, strict=True)]
     show_json(found[0] | ({"logs": found} if len(found) > 1 else {}))

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 
+ZERO = 1e-15
+"""Numbers of a description below which they are zero: no length, angle, mass or inertia is so small."""
+
+
 @dataclass(frozen=True)
 class Change:
     """One attribute of one element; None where it was not there before, or is not there any more."""
@@ -100,8 +104,13 @@ def _empty(element: Element) -> Element:
 
 
 def _differ(old: str | None, new: str | None) -> bool:
-    """Whether two texts are not the same, nor the same numbers."""
-    return old != new and not (old and new and read_numbers(old) and read_numbers(old) == read_numbers(new))
+    """Whether two texts are not the same, nor the same numbers; what arithmetic leaves of zero is zero."""
+    before, after = (_numbers(text) for text in (old, new))
+    return old != new and not (before and before == after)
+
+
+def _numbers(text: str | None) -> list[float]:
+    return [0.0 if abs(value) < ZERO else value for value in read_numbers(text or "")]
 
 
 def _short(text: str | None) -> str:
