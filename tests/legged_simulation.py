@@ -19,7 +19,31 @@ from dynid.model.inertia import mass_com_inertia
 from dynid.model.robot import Robot
 from legged_robots import QUADRUPED, QUADRUPED_FEET, robot_file
 
-STEP_S, LOG_S = 0.001, 0.01
+LOG_S = 0.01
+
+
+@dataclass(frozen=True)
+class World:
+    """How somebody else simulates and logs."""
+
+    step_s: float = 0.001
+    integrator: str = "Euler"
+    contact: str = ""
+    """Attributes of the feet and the ground, such as ``solref="0.005 1"``."""
+    option: str = ""
+    """Attributes of MuJoCo's options, such as ``cone="elliptic"``."""
+    radius: float = 0.015
+    hold_s: float = 0.0
+    """Time for which a controller holds its torque; zero for one step."""
+    accelerations: str = "exact"
+    """``exact``, or ``backward`` or ``central`` differences of logged velocities."""
+    after: bool = False
+    """Whether a row is logged behind a step: state of its end, torque and acceleration of its beginning."""
+    late: int = 0
+    """Rows by which flags are late."""
+
+
+PLAIN = World()
 
 
 def floating(name: str, effects: str = "none") -> Robot:
@@ -33,10 +57,10 @@ def _numbers(values: Sequence[float] | Array) -> str:
 def mjcf_of(
     robot: Robot,
     feet: Sequence[str],
-    radius: float = 0.015,
     flat: Sequence[float] = (),
     ground: bool = True,
     gravity: float = 9.81,
+    world: World = PLAIN,
 ) -> str:
     """The robot on a plane, with spheres for point feet, or boxes for flat ones; written from its ten parameters a link."""
 
@@ -53,8 +77,8 @@ def mjcf_of(
         for name in feet:
             frame = frame_named(robot, name)
             if frame.body == index:
-                shape = f'type="box" size="{_numbers(flat)}"' if len(flat) else f'type="sphere" size="{radius}"'
-                geoms += f'<geom name="{name}" {shape} pos="{_numbers(frame.placement[:3, 3])}" friction="1 0.02 0.001"/>'
+                shape = f'type="box" size="{_numbers(flat)}"' if len(flat) else f'type="sphere" size="{world.radius}"'
+                geoms += f'<geom name="{name}" {shape} pos="{_numbers(frame.placement[:3, 3])}" friction="1 0.02 0.001" {world.contact}/>'
                 geoms += f'<site name="{name}" pos="{_numbers(frame.placement[:3, 3])}"/>'
         inside = "".join(body(k) for k, one in enumerate(robot.joints) if one.parent == index)
         return (
@@ -62,9 +86,10 @@ def mjcf_of(
             f'<inertial pos="{_numbers(com)}" mass="{mass:.12g}" fullinertia="{_numbers(about)}"/>{geoms}{inside}</body>'
         )
 
-    plane = '<geom name="floor" type="plane" size="50 50 1" friction="1 0.02 0.001"/>' if ground else ""
+    plane = f'<geom name="floor" type="plane" size="50 50 1" friction="1 0.02 0.001" {world.contact}/>' if ground else ""
     return (
-        f'<mujoco><compiler angle="radian" boundmass="0"/><option timestep="{STEP_S}" gravity="0 0 {-gravity}"/>'
+        f'<mujoco><compiler angle="radian" boundmass="0"/><option timestep="{world.step_s}" gravity="0 0 {-gravity}" '
+        f'integrator="{world.integrator}" {world.option}/>'
         f"<worldbody>{plane}{body(0)}</worldbody></mujoco>"
     )
 
@@ -111,12 +136,13 @@ def walk(
     gravity: float = 9.81,
     flat: Sequence[float] = (),
     seed: int = 0,
+    world: World = PLAIN,
 ) -> Walk:
     """Simulate and log at 100 Hz. ``motion_noise`` multiplies the usual noise of encoders and IMU; ``hanging`` takes the ground away and
     holds the trunk by springs that push at its frame, which is measured as a force; without gravity nothing touches the robot."""
     rng = np.random.default_rng(seed)
     model = mujoco.MjModel.from_xml_string(
-        mjcf_of(truth, feet, flat=flat, ground=not hanging and gravity > 0.0, gravity=gravity)
+        mjcf_of(truth, feet, flat=flat, ground=not hanging and gravity > 0.0, gravity=gravity, world=world)
     )
     data = mujoco.MjData(model)
     phase = rng.uniform(0.0, 2.0 * np.pi, 64)
@@ -125,13 +151,15 @@ def walk(
     rows: dict[str, list[Array]] = {
         name: [] for name in ("t", "pose", "twist", "rate", "q", "dq", "ddq", "tau", "contact", "force", "push")
     }
-    every = round(LOG_S / STEP_S)
+    every, step_s = round(LOG_S / world.step_s), world.step_s
+    hold, tau = max(1, round(world.hold_s / step_s)), np.zeros(len(start))
     weight = float(model.body_mass.sum()) * gravity
-    for k in range(round((seconds + 1.0) / STEP_S)):
-        t = k * STEP_S
+    for k in range(round((seconds + 1.0) / step_s)):
+        t = k * step_s
         v, q = data.qvel[6:].copy(), data.qpos[7:].copy()
         reference = start + (gait(t, phase) - start) * min(t, 1.0)  # type: ignore[operator]
-        tau = np.asarray(stiffness * (reference - q) - damping * v)
+        if k % hold == 0:
+            tau = np.asarray(stiffness * (reference - q) - damping * v)
         data.qfrc_applied[:] = 0.0
         data.qfrc_applied[6:] = tau - viscous * v
         if hanging:  # a spring to a moving point, at the origin of the trunk, with a moment that keeps it up
@@ -151,10 +179,14 @@ def walk(
             mujoco.mju_quat2Vel(turn, data.qpos[3:7], 1.0)
             moment = 0.4 * weight * 0.1 * (tilt - turn) - 0.004 * weight * data.qvel[3:6]
             data.qfrc_applied[:3], data.qfrc_applied[3:6] = force, moment
-        mujoco.mj_forward(model, data)
+        if world.after:
+            mujoco.mj_step(model, data)
+            v, q = data.qvel[6:].copy(), data.qpos[7:].copy()
+        else:
+            mujoco.mj_forward(model, data)
         if k % every == 0 and t >= 1.0:
-            R = data.xmat[1].reshape(3, 3)
-            world, w, a = data.qvel[:3].copy(), data.qvel[3:6].copy(), data.qacc.copy()
+            R = _rotation(data.qpos[[4, 5, 6, 3]])
+            moved, w, a = data.qvel[:3].copy(), data.qvel[3:6].copy(), data.qacc.copy()
             force, on = np.zeros((len(feet), 6)), np.zeros(len(feet))
             for c in range(data.ncon):
                 pair = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_GEOM, g) for g in data.contact[c].geom]
@@ -166,7 +198,7 @@ def walk(
                         world_force = data.contact[c].frame.reshape(3, 3).T @ six[:3]
                         arm = data.contact[c].pos - data.site(name).xpos
                         force[f] += np.r_[world_force, np.cross(arm, world_force)]
-            body = R.T @ world
+            body = R.T @ moved
             rows["t"].append(np.array([t]))
             rows["pose"].append(np.r_[data.qpos[:3], data.qpos[4:7], data.qpos[3]])
             rows["twist"].append(np.r_[body, w])
@@ -183,9 +215,20 @@ def walk(
                 else np.zeros(0)
             )
             rows["push"].append(np.r_[R.T @ data.qfrc_applied[:3], data.qfrc_applied[3:6]])
-        mujoco.mj_step(model, data)
+        if not world.after:
+            mujoco.mj_step(model, data)
     made = {name: np.array(values) for name, values in rows.items()}
+    made["contact"] = made["contact"][np.maximum(np.arange(len(made["t"])) - world.late, 0)]
+    if world.accelerations != "exact":
+        made["rate"], made["ddq"] = (_differences(made[name], world.accelerations) for name in ("twist", "dq"))
     return Walk(_columns(made, feet, rng, torque_noise, motion_noise, hanging, truth, gravity), truth)
+
+
+def _differences(values: Array, how: str) -> Array:
+    """Rates of logged velocities, as those log them who have nothing better."""
+    if how == "central":
+        return np.asarray(np.gradient(values, LOG_S, axis=0))
+    return np.diff(values, axis=0, prepend=values[:1]) / LOG_S
 
 
 def truth_body(robot: Robot, foot: str) -> int:

@@ -57,6 +57,19 @@ def test_measured_forces_balance_the_rows_of_the_truth(tmp_path: Path) -> None:
     assert abs(float(samples.torque[:, 2].mean()) / weight - 1.0) < 0.1
 
 
+def test_rates_at_100_hz_keep_the_size_of_a_fast_motion(tmp_path: Path) -> None:
+    columns = walk(quadruped(), 2.5).columns
+    w, t = 2.0 * np.pi * 8.0, columns["t"]
+    columns |= {"dq1": 0.1 * np.sin(w * t), "base_vz": 0.1 * np.sin(w * t)}
+    parquet.write_table(pa.table({name: x for name, x in columns.items() if name[:3] != "imu"}), tmp_path / "fast.parquet")
+    setup = FloatingSetup.of(quadruped(), SETTINGS)
+    log = read_floating_log(tmp_path / "fast.parquet", setup, SETTINGS, read_options(SETTINGS))
+    as_logged = Filter(50.0, 12.0, 0, "logged", row_band_hz=12.0)
+    samples, made = setup.filtered(as_logged, logged=False).samples(log, as_logged), log.filtered_base(as_logged)
+    for rate in (samples.acceleration[5:-5, 6], made.velocity[5:-5, log.columns["velocity"]][:, 2]):
+        assert np.abs(rate).max() == pytest.approx(0.1 * w, rel=0.01)  # over three rows it would be 4 % less
+
+
 @pytest.mark.parametrize("feet", [("FL", "FR", "HL", "HR"), ("fl_foot", "FR_F", "HL", "hr_foot")])
 def test_feet_are_named_by_a_beginning_that_no_other_foot_has(feet: tuple[str, ...]) -> None:
     assert FloatingSetup.of(quadruped(), Settings(feet=feet)).plan.feet == QUADRUPED_FEET

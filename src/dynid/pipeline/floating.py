@@ -73,10 +73,10 @@ def choose_floating_filter(
         )
     middle = min(bands, key=lambda band: abs(np.log(band / JUDGED_HZ)))
     behind = [Filter(hz, middle, settings.filter_order, source, row_band_hz=middle) for hz in signals]
-    options = [(one, False) for one in behind]
-    if all(log.has_accelerations for log in logs):
-        as_logged = [replace(behind[0], cutoff_hz=0.5 * rate, order=0)] if asked == "auto" else []
-        options += [(one, True) for one in (*behind, *as_logged)]
+    if asked == "auto":
+        behind.append(replace(behind[0], cutoff_hz=0.5 * rate, order=0))  # signals as logged
+    own_too = all(log.has_accelerations for log in logs)
+    options = [(one, own) for own in ((False, True) if own_too else (False,)) for one in behind]
     trials: dict[tuple[Filter, bool], float] = {}
     parts = [log.split(1.0 - HELD_OUT) for log in logs]
 
@@ -89,7 +89,8 @@ def choose_floating_filter(
 
     if len(options) * len(bands) == 1:
         return setup.filtered(*options[0]), options[0][0], ()
-    best, own = min(options, key=tried)
+    few = (1.0 + ALIKE) * min(map(tried, options))
+    best, own = min((one for one in options if tried(one) <= few), key=lambda one: (one[0].cutoff_hz, tried(one)))
     narrow = [band for band in bands if SIGNAL_OVER_ROWS * band <= best.cutoff_hz] or bands[:1]
     rows = [(replace(best, row_band_hz=band, torque_cutoff_hz=band), own) for band in narrow]
     least = min(map(tried, rows))

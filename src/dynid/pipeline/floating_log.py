@@ -34,6 +34,8 @@ from dynid.signals.process import process
 from dynid.signals.recording import Recording
 from dynid.signals.samples import Samples
 from dynid.signals.steps.cuts import Unwrap
+from dynid.signals.steps.filters import Differentiate
+from dynid.signals.steps.step import Step
 
 SWITCH_S = 0.03
 """Time before and after a contact for which its force is taken out as well, at least."""
@@ -93,7 +95,7 @@ class FloatingLog(Log):
             self.base.n_samples,
             self.base.n_samples,
         )
-        return process(self.base, steps)
+        return process(self.base, _through_five(steps))
 
     def touches(self, time: Array, margin_s: float) -> Array:
         """Where a foot touches the ground, or does within a margin before or after."""
@@ -150,7 +152,7 @@ class FloatingSetup:
 
     def samples(self, log: FloatingLog, filtered: Filter, margin_s: float | None = None) -> Samples:
         """Samples of a log; feet count as in contact for a margin before and after, by default as long as filters reach."""
-        joints = process(log.joints, filtered.steps(log.joints, log.joints.n_samples))
+        joints = process(log.joints, _through_five(filtered.steps(log.joints, log.joints.n_samples)))
         made = log.filtered_base(filtered)
         if len(made) != len(joints) or np.abs(made.time - joints.time).max() > 1e-9:
             inside = (joints.time >= made.time[0]) & (joints.time <= made.time[-1])
@@ -180,6 +182,11 @@ class FloatingSetup:
             feet.append(replace(foot, flat=here.shape[1] == 6))
             found.append(np.hstack(parts))
         return contact_torque(Contacts(self.robot, tuple(feet)), q, found)
+
+
+def _through_five(steps: Sequence[Step]) -> list[Step]:
+    """Steps that differentiate over five rows: at 100 Hz those over three lose 4 % of an acceleration at 8 Hz."""
+    return [replace(step, points=5) if isinstance(step, Differentiate) else step for step in steps]
 
 
 def _at(made: Samples, time: Array) -> Samples:
