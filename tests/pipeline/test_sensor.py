@@ -11,6 +11,7 @@ import pytest
 from dynid.errors import InputError
 from dynid.io.demo import demo_robot
 from dynid.io.robots.read import read_robot
+from dynid.model.frames import sensor_frame
 from dynid.pipeline.inspect import inspect_any
 from dynid.pipeline.options import Settings
 from dynid.pipeline.sensor import (
@@ -18,7 +19,6 @@ from dynid.pipeline.sensor import (
     identify_body,
     places,
     refuse_other_options,
-    sensor_frame,
     sensor_place,
     sensor_robot,
 )

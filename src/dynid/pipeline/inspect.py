@@ -12,12 +12,11 @@ from dynid.io.logs.columns import MissingJointsError
 from dynid.io.logs.log_file import LogFile, log_path
 from dynid.io.logs.paths import log_part
 from dynid.io.logs.read import read_recording
-from dynid.model.frames import frame_named
+from dynid.model.frames import frame_named, sensor_frame
 from dynid.model.robot import Robot
 from dynid.pipeline.data import open_first, read_options
 from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import FloatingLogError, described_robot
-from dynid.pipeline.sensor import sensor_frame
 from dynid.pipeline.wrench_filter import SensorFilter
 from dynid.signals.recording import Recording, WrenchRecording
 from dynid.validation.data_check import check_recording

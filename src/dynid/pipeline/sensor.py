@@ -5,7 +5,6 @@ The result is that of the body, with every method beside the one that was asked 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,7 +16,7 @@ from dynid.arrays import Array
 from dynid.codec import read_fields
 from dynid.errors import InputError
 from dynid.estimation.body import METHODS, body_estimate, given_mass
-from dynid.model.frames import Frame, frame_named, last_body
+from dynid.model.frames import Frame, frame_named, last_body, sensor_frame
 from dynid.model.joint import Joint
 from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import Robot, make_robot
@@ -67,19 +66,6 @@ def filter_of(settings: Settings) -> SensorFilter | str:
         order=settings.filter_order,
         band_hz=float(settings.cutoff_hz),
     )
-
-
-def sensor_frame(robot: Robot | None) -> str | None:
-    """The only link on the last body that is named as a sensor, such as ``ft_sensor``; None where there is none, or several."""
-    if robot is None or not robot.merged:
-        return None
-    last = last_body(robot)
-    named = [link.name for link in robot.merged if link.body == last and SENSOR_NAME.search(link.name)]
-    return named[0] if len(named) == 1 else None
-
-
-SENSOR_NAME = re.compile(r"sensor|wrench|force|(^|_)fts?(_|$)", re.IGNORECASE)
-"""In the name of a link that is a force/torque sensor."""
 
 
 def places(robot: Robot | None, settings: Settings) -> tuple[str | Frame | None, Array | None]:
