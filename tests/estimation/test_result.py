@@ -40,7 +40,7 @@ def test_interval_has_students_quantile(freedom: float, level: float) -> None:
     assert (low, high) == (pytest.approx(2.0 - half, rel=1e-9), pytest.approx(2.0 + half, rel=1e-9))
 
 
-@pytest.mark.parametrize("freedom", [1.0, 7.5, 199.0, 200.0, 1234.0, 1e9])
+@pytest.mark.parametrize("freedom", [1.0, 7.5, 9.99, 10.0, 31.5, 199.0, 200.0, 1234.0, 1e9])
 @pytest.mark.parametrize("probability", [0.9, 0.975, 0.9995])
 def test_students_quantile_is_that_of_scipy(freedom: float, probability: float) -> None:
     assert student_quantile(freedom, probability) == pytest.approx(t.ppf(probability, freedom), rel=1e-9)

@@ -16,10 +16,8 @@ import numpy as np
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.base import Constraint
-from dynid.estimation.constraints.bodies import MassBounds
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
-from dynid.estimation.methods.manifold import Manifold
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.result import Estimate, Method, confidence_interval
 from dynid.model.inertia import is_consistent, mass_com_inertia, phi_from_mass_com_inertia
@@ -195,6 +193,8 @@ def _by(
     constraints: tuple[Constraint, ...],
     weighted: bool,
 ) -> BodyEstimate:
+    from dynid.estimation.methods.manifold import Manifold
+
     iterates: list[Array] = []
 
     def watch(parameters: Parameters) -> None:
@@ -223,6 +223,8 @@ def _by(
 
 def known_mass(constraints: Sequence[Constraint]) -> float | None:
     """The mass of the body where constraints fix it."""
+    from dynid.estimation.constraints.bodies import MassBounds
+
     fixed = [one.lower for one in constraints if isinstance(one, MassBounds) and one.lower == one.upper]
     return fixed[0] if fixed else None
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Any, TypeAlias
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -212,6 +211,8 @@ def _yaskawa(load: Load) -> tuple[str, dict[str, Any]]:
 
 
 def _urdf(load: Load) -> tuple[str, dict[str, Any]]:
+    from xml.sax.saxutils import quoteattr  # it loads a client for the internet, which models need not
+
     names = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
     values = " ".join(f'{name}="{_n(value)}"' for name, value in zip(names, _six(load.inertia), strict=True))
     xyz = " ".join(_n(float(value)) for value in load.com)
@@ -236,6 +237,8 @@ def _urdf(load: Load) -> tuple[str, dict[str, Any]]:
 
 
 def _mjcf(load: Load) -> tuple[str, dict[str, Any]]:
+    from xml.sax.saxutils import quoteattr
+
     pos = " ".join(_n(float(value)) for value in load.com)
     full = " ".join(_n(value) for value in _six(load.inertia))
     text = f"""<body name={quoteattr(load.name)}>

@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, BoolArray, IntArray
+from dynid.estimation.friction.rows import MOST_NUMBERS, fewer_samples
 from dynid.estimation.linear import LinearProblem
 from dynid.finding import DataCheck, Finding
 from dynid.model.robot import Robot
 from dynid.pipeline.log import Data, Logs
 from dynid.pipeline.options import Settings
 from dynid.regression.base import LONG_CHAIN, reduce_to_base
+from dynid.regression.channels import torque_channels
 from dynid.regression.factor import factorise_whole
 from dynid.regression.row_filter import FilteredRows, RowFilter
 from dynid.regression.row_source import RowSource
@@ -89,7 +91,9 @@ def poisoning_dwells(data: Data, robot: Robot, settings: Settings, row_filter: R
     shares = np.mean(np.concatenate([found.mask(one) for one in windows]), axis=0)
     if not shares.any():
         return None
-    whole, moving = (_problem(robot, samples, row_filter) for samples in (windows, [found(one) for one in windows]))
+    width = sum(channel.width for channel in torque_channels(robot))
+    few = fewer_samples(windows, row_filter, width, MOST_NUMBERS)
+    whole, moving = (_problem(robot, samples, row_filter) for samples in (few, [found(one) for one in few]))
     weights, _ = moving.settled_weights()
     left = [moving.residual_norms(one.solve(weights)) for one in (whole, moving)]
     worse = left[0] / np.maximum(left[1], 1e-300)

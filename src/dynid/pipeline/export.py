@@ -7,11 +7,10 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynid.engine import Tell, give_back, one_blas_thread, silent
 from dynid.errors import InputError, reason_of
-from dynid.estimation.consistency.repair import Repair, repair
 from dynid.estimation.constraints.base import Constraint
 from dynid.folders import Change, changed_folder, only_writer
 from dynid.model.links import links_of
@@ -22,6 +21,9 @@ from dynid.pipeline.report import FIGURES, REPORT, write_report
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.verdict import NEVER_MOVED
 from dynid.report.page import Section
+
+if TYPE_CHECKING:
+    from dynid.estimation.consistency.repair import Repair
 
 DEFAULT_FORMATS = ("urdf", "mjcf")
 
@@ -206,6 +208,8 @@ def repair_model(
 
     The suffix of ``output`` chooses the format: URDF, MJCF (.xml), SDF, or a file of parameters (.json).
     """
+    from dynid.estimation.consistency.repair import repair  # no other export needs it
+
     target = Path(output)
     if target.suffix.lower() not in (".urdf", ".xml", ".sdf", ".json"):
         raise InputError(

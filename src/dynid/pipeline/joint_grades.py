@@ -135,7 +135,7 @@ def _uncertainty(run: IdentificationResult, noise: Array, covariance: Array) -> 
     torque = run.predict(q, v, a)
     load = torque if needs_load(run.robot) else None
     W = run.estimate.base.regressor(torque_regressor(run.robot, q, v, a, load))
-    variance = np.einsum("sjb,bc,sjc->sj", W, covariance, W).mean(axis=0)
+    variance = ((W @ covariance) * W).sum(axis=2).mean(axis=0)
     size = np.maximum(np.sqrt((torque**2).mean(axis=0)), LEAST_TORQUE * noise)
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / np.where(size > 0.0, size, np.inf))
 

@@ -21,7 +21,6 @@ from dynid.model.joint import Joint
 from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import Robot, make_robot
 from dynid.option_types import flag_of, misplaced_options
-from dynid.pipeline.known_load import known_load
 from dynid.pipeline.log import Data, Logs
 from dynid.pipeline.option_groups import WRENCH
 from dynid.pipeline.options import Settings
@@ -80,6 +79,8 @@ def places(robot: Robot | None, settings: Settings) -> tuple[str | Frame | None,
 
 def identify_body(recordings: Sequence[WrenchRecording], robot: Robot | None, settings: Settings) -> SensorBody:
     """The body on a sensor as the settings ask for it."""
+    from dynid.pipeline.known_load import known_load
+
     place, imu = places(robot, settings)
     found = identify_sensor_body(
         recordings,

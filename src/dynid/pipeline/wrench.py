@@ -30,7 +30,6 @@ from dynid.regression.factor import Regression, factorise, matrix_regression
 from dynid.regression.wrench_rows import AXES, WrenchRows
 from dynid.signals.recording import WrenchRecording
 from dynid.signals.samples import WrenchSamples
-from dynid.validation.sensor_check import check_sensor
 
 STILL_RAD_S = 0.02
 """A body that never turns faster is weighed as standing still, rad/s."""
@@ -210,7 +209,7 @@ def identify_sensor_body(
     alone = turning < STILL_RAD_S if static is None else static
     rows_of = partial(WrenchRows, offsets=offsets, drift=drift, static=alone)
     gravity = None if robot is None else robot.gravity
-    findings = _without_errors(check_sensor(samples, motions, gravity))
+    findings = _checked(samples, motions, gravity)
     notes = [note for one in samples for note in one.notes]
     if tilt:
         gravity, samples, tilted = levelled(samples, motions, robot, place, rows_of)
@@ -244,8 +243,13 @@ def at_rest(log: WrenchRecording) -> WrenchRecording:
     return log if log.angular_velocity is not None else replace(log, angular_velocity=still, angular_acceleration=still)
 
 
-def _without_errors(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+def _checked(
+    samples: Sequence[WrenchSamples], motions: Sequence[LinkMotion | None], gravity: Array | None
+) -> tuple[Finding, ...]:
     """The findings on logs; one that no body can be estimated with is refused."""
+    from dynid.validation.sensor_check import check_sensor  # runs of joint torque do not need it
+
+    findings = check_sensor(samples, motions, gravity)
     for finding in findings:
         if finding.level == "error":
             raise InputError(f"{finding.what}; {finding.remedy}")

@@ -16,8 +16,6 @@ from dynid.model.robot import Robot
 from dynid.regression.factor import factorise
 from dynid.regression.row_filter import BandLimit, FilteredRows
 from dynid.regression.wrench_rows import WrenchRows
-from dynid.signals.kernel_filter import approximate_derivatives
-from dynid.signals.polynomial_kernels import PolynomialApproximation
 from dynid.signals.process import process
 from dynid.signals.recording import WrenchRecording
 from dynid.signals.samples import WrenchSamples
@@ -143,6 +141,9 @@ def _held_out_error_sensor_signals(
 
 def _approximated(recording: WrenchRecording, window_s: float) -> WrenchSamples:
     """Motion, its derivatives and the wrench through kernels of one delay: no signal is differentiated."""
+    from dynid.signals.kernel_filter import approximate_derivatives
+    from dynid.signals.polynomial_kernels import PolynomialApproximation
+
     if recording.position is None:
         raise InputError(
             f"{recording.source.path or 'the force/torque recording'} has no joint positions, which --filter polynomial differentiates"

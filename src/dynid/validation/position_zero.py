@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
 
 from dynid.arrays import Array
 from dynid.finding import Finding
@@ -62,6 +61,8 @@ def find_zeros(robot: Robot, motion: tuple[Array, Array, Array, Array], logged: 
         motion: position, velocity, acceleration and torque, ``(rows, joints)``.
         logged: share of squared torque that is left without any shift.
     """
+    from scipy.optimize import minimize_scalar  # 0.1 s of every start, which logs with the right zeros need not pay
+
     q, v, a, tau = motion
     shifts, left = np.zeros(q.shape[1]), logged
     turning = [j for j, joint in enumerate(robot.moving_joints) if joint.kind != "prismatic"]
@@ -85,7 +86,7 @@ def find_zeros(robot: Robot, motion: tuple[Array, Array, Array, Array], logged: 
         shifts, left = moved(j, shift), best
         for k in np.flatnonzero(shifts) if np.count_nonzero(shifts) == 1 else np.tile(np.flatnonzero(shifts), 2):
             width = np.pi / STEPS * 2.0
-            found = scipy.optimize.minimize_scalar(
+            found = minimize_scalar(
                 lambda s, k=k: unexplained(moved(k, s)), bounds=(-width, width), method="bounded", options={"xatol": 2e-3}
             )
             shifts, left = moved(int(k), float(found.x)), float(found.fun)

@@ -20,6 +20,7 @@ from dynid.pipeline.sections.torque import (
     independent_samples,
     spectrum_figure,
     torque_figure,
+    typical_state,
     uniform_period,
 )
 from dynid.signals.samples import Samples
@@ -39,7 +40,7 @@ def test_friction_curve_is_the_law_of_its_parameters() -> None:
     robot = demo_robot()
     samples = _samples(robot)
     for j in range(robot.n_joints):
-        speed, torque = friction_curve(robot, j, samples.velocity[:, j], samples)
+        speed, torque = friction_curve(robot, j, samples.velocity[:, j], typical_state(robot, samples))
         value = robot.parameters
         expected = value[f"fv{j + 1}"] * speed + value[f"fc{j + 1}"] * np.sign(speed) + value[f"fo{j + 1}"]
         np.testing.assert_allclose(torque, expected, rtol=1e-12, atol=1e-12)
@@ -51,7 +52,7 @@ def test_friction_that_grows_with_load_is_drawn_at_the_typical_load() -> None:
     robot = demo_robot([Viscous(), LoadCoulomb()])
     robot = robot.with_parameters({f"flc{j + 1}": 0.1 for j in range(robot.n_joints)})
     samples = _samples(robot)
-    speed, torque = friction_curve(robot, 1, samples.velocity[:, 1], samples)
+    speed, torque = friction_curve(robot, 1, samples.velocity[:, 1], typical_state(robot, samples))
     typical = float(np.median(np.abs(samples.load[:, 1])))
     fast = np.abs(speed) > 0.5
     expected = robot.parameters["fv2"] * speed + 0.1 * typical * np.sign(speed)

@@ -23,7 +23,6 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sparse
 from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.sparse.csgraph import connected_components
 
 from dynid.arrays import Array, IntArray
 from dynid.estimation.consistency.block_kernels import add_adjoint, block_values, half_hessians
@@ -332,6 +331,8 @@ class RowSystem:
 
 def _groups(program: BlockProgram) -> tuple[tuple[IntArray, IntArray], int]:
     """Group and place in it of every variable: those that share a block together, a bounded one alone, others in none."""
+    from scipy.sparse.csgraph import connected_components  # the compiled fits do without
+
     block, at = np.nonzero(program.slots >= 0)
     used = program.slots[block, at]
     shared = sparse.coo_matrix((np.ones(len(used)), (block, used)), shape=(len(program.slots), program.n))

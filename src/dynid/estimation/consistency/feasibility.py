@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,12 +28,14 @@ from dynid.dynamics.inverse_dynamics import mass_matrix, random_states_within_li
 from dynid.errors import InputError
 from dynid.estimation.consistency.certificate import REACH, Certificate, exactly_consistent
 from dynid.estimation.consistency.consistent_set import MARGIN
-from dynid.estimation.consistency.nearest_feasible import DualBound, NearestFeasibleProblem, nearest_feasible
 from dynid.estimation.consistency.solve import max_margin_point
 from dynid.estimation.constraints.base import Constraint
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
+
+if TYPE_CHECKING:  # loaded where it is needed: base values of most runs come with bodies that prove them feasible
+    from dynid.estimation.consistency.nearest_feasible import DualBound, NearestFeasibleProblem
 
 Decision: TypeAlias = Literal["feasible", "boundary", "infeasible"]
 
@@ -266,6 +268,8 @@ def feasibility(
         >>> dynid.feasibility(base, beta).decision, dynid.feasibility(base, -beta).decision
         ('feasible', 'infeasible')
     """
+    from dynid.estimation.consistency.nearest_feasible import DualBound, NearestFeasibleProblem
+
     ask = partial(
         NearestFeasibleProblem.of,
         base,
@@ -349,6 +353,8 @@ def _infeasible(common: Feasibility, problem: NearestFeasibleProblem, certificat
 
 
 def _on_boundary(common: Feasibility, problem: NearestFeasibleProblem, below: DualBound) -> Feasibility:
+    from dynid.estimation.consistency.nearest_feasible import nearest_feasible
+
     found = nearest_feasible(problem, below)
     near = found.distance <= TOLERANCE * max(float(np.linalg.norm(problem.beta)), 1e-300)
     standard, bodies = problem.parameters(found.x) if near and found.x is not None else (None, None)

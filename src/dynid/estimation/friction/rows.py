@@ -167,7 +167,6 @@ class FrictionData:
     logs: tuple[Log, ...]
     columns: tuple[Array, ...]
     """Rigid columns of every joint, none where the bodies are held."""
-    expansions: tuple[Array, ...]
     torque: Array
     """``(rows, joints)``, less that of the nominal bodies, or of the bodies held."""
     measured: Array
@@ -210,16 +209,13 @@ class FrictionData:
                 f"{len(measured)} rows of {robot.n_dof} joints are left, too few for {len(robot.parameters)} parameters: give "
                 "longer logs or a higher --cutoff-hz"
             )
-        base = reduce_to_base(rigid)
         channels = torque_channels(rigid)
         nominal = np.column_stack(
             [A @ channel.values(rigid.parameters.values) for A, channel in zip(columns, channels, strict=True)]
         )
-        expansions = [base.regressor(channel.expansion) for channel in channels]
         if held:
             columns = [A[:, :0] for A in columns]
-            expansions = [np.zeros((0, 0)) for _ in channels]
-        return cls(rigid, logs, tuple(columns), tuple(expansions), measured - nominal, measured, held)
+        return cls(rigid, logs, tuple(columns), measured - nominal, measured, held)
 
     def holding(self, parameters: Parameters) -> FrictionData:
         """The same rows with the rigid bodies of some parameters held."""
@@ -230,7 +226,6 @@ class FrictionData:
             rigid=self.rigid.with_parameters(bodies),
             logs=self.logs,
             columns=tuple(A[:, :0] for A in self.columns),
-            expansions=tuple(np.zeros((0, 0)) for _ in channels),
             torque=self.measured - np.column_stack(known),
             measured=self.measured,
             held=True,
@@ -249,6 +244,12 @@ class FrictionData:
     def base(self) -> BaseReduction:
         """Base parameters of everything but friction."""
         return reduce_to_base(self.rigid)
+
+    @cached_property
+    def expansions(self) -> list[Array]:
+        """How base parameters enter the rigid columns of every joint."""
+        channels = torque_channels(self.rigid)
+        return [np.zeros((0, 0)) if self.held else self.base.regressor(channel.expansion) for channel in channels]
 
     @property
     def n_shared(self) -> int:

@@ -73,7 +73,7 @@ class Predicted:
         assert self.samples.torque is not None
         return self.samples.torque
 
-    @property
+    @cached_property
     def residual(self) -> Array:
         return self.torque - self.prediction
 

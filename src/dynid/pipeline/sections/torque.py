@@ -84,13 +84,13 @@ def friction_figure(robot: Robot, log: Predicted) -> Figure | None:
         return None
     units = torque_units(robot)
     first = robot.n_dof - len(robot.driven)
-    without = log.residual + log.friction
+    without, typical = log.residual + log.friction, typical_state(robot, log.samples)
     panels = []
     for place, joint in enumerate(robot.driven_joints):
         dof = first + place
         v = log.samples.velocity[:, dof]
         rows = spread_rows(v, _SCATTER_POINTS)
-        speeds, torque = friction_curve(robot, place, v, log.samples)
+        speeds, torque = friction_curve(robot, place, v, typical)
         panels.append(
             Panel(
                 joint.name,
@@ -109,10 +109,16 @@ def friction_figure(robot: Robot, log: Predicted) -> Figure | None:
     return Figure("friction", "Friction over velocity", caption, tuple(panels), "grid", 170)
 
 
-def friction_curve(robot: Robot, place: int, velocity: Array, samples: Samples) -> tuple[Array, Array]:
-    """Friction torque of one driven joint over its speed, the others at rest, at the load that is typical for it."""
+def typical_state(robot: Robot, samples: Samples) -> tuple[Array, Array | None]:
+    """Median position and load of the driven joints."""
+    first = robot.n_dof - len(robot.driven)
+    load = None if samples.load is None else np.median(np.abs(samples.load[:, first:]), axis=0)
+    return np.median(samples.position[:, first + robot.floating :], axis=0), load
+
+
+def friction_curve(robot: Robot, place: int, velocity: Array, typical: tuple[Array, Array | None]) -> tuple[Array, Array]:
+    """Friction torque of one driven joint over its speed, the others at rest, at a typical position and load."""
     n = len(robot.driven)
-    first = robot.n_dof - n
     low, high = float(velocity.min()), float(velocity.max())
     reach = max(high - low, 1e-9)
     # dense at reversal, where friction bends
@@ -120,14 +126,11 @@ def friction_curve(robot: Robot, place: int, velocity: Array, samples: Samples) 
     speeds = np.union1d(np.linspace(low, high, _CURVE_POINTS), fine[(fine > low) & (fine < high)])
     v = np.zeros((len(speeds), n))
     v[:, place] = speeds
-    rest = np.zeros_like(v)
-    load = None
-    if samples.load is not None:
-        load = np.broadcast_to(np.median(np.abs(samples.load[:, first:]), axis=0), v.shape)
-    q = np.broadcast_to(np.median(samples.position[:, first + robot.floating :], axis=0), v.shape)
-    signals = np.hstack([effect.signals(Motion(q, v, rest, load)) for effect in robot.effects])
+    q, load = (None if one is None else np.broadcast_to(one, v.shape) for one in typical)
+    assert q is not None
+    signals = np.hstack([effect.signals(Motion(q, v, np.zeros_like(v), load)) for effect in robot.effects])
     torque = (signals * _friction_values(robot)) @ robot.effect_incidence.T
-    return speeds, torque[:, first + place]
+    return speeds, torque[:, robot.n_dof - n + place]
 
 
 def residual_velocity_figure(robot: Robot, log: Predicted) -> Figure:
