@@ -18,6 +18,8 @@ LINES = 25
 JOINTS = 8
 """Joints that a screen names; the worst come first."""
 FINDINGS = 3
+NO_END = 1_000_000
+"""Lines of a screen that shows everything."""
 _CODES = {"error": "31;1", "do not use": "31;1", "warning": "33", "usable": "33;1", "good": "32;1", "title": "1"}
 
 Row: TypeAlias = Sequence[str | float | None]
@@ -48,9 +50,13 @@ def bar(share: float, size: int) -> str:
 
 
 class Screen:
-    """What a verb found: lines that are always shown, remarks that are shown where there is room, and the last lines."""
+    """What a verb found: lines that are always shown, remarks that are shown where there is room, and the last lines.
 
-    def __init__(self) -> None:
+    ``whole``: everything is shown, however many lines it takes (``--verbose``).
+    """
+
+    def __init__(self, whole: bool = False) -> None:
+        self._whole = whole
         self._lines: list[str] = []
         self._findings: list[list[str]] = []
         self._remarks: list[list[str]] = []
@@ -58,7 +64,10 @@ class Screen:
 
     def line(self, text: str, level: str = "", most: int = 2) -> None:
         """A sentence; ``level`` gives the words up to its first number, comma or second colon their colour."""
-        self._lines += self._coloured(fold(text, most), level)
+        self._lines += self._coloured(self._fold(text, most), level)
+
+    def _fold(self, text: str, most: int = 2, indent: int = 0) -> list[str]:
+        return fold(text, NO_END if self._whole else most, indent)
 
     @staticmethod
     def _coloured(lines: list[str], level: str) -> list[str]:
@@ -79,6 +88,7 @@ class Screen:
             most: rows that are shown; a line says how many more there are.
         """
         every = list(rows)
+        most = len(every) if self._whole else most
         shown = every[:most]
         bars = [k for k in range(len(header)) if any(isinstance(row[k], float) for row in shown)]
         cells = [["" if k in bars else str(cell) for k, cell in enumerate(row)] for row in shown]
@@ -106,25 +116,26 @@ class Screen:
             text = f"{level}: {what[:1].lower() if what[1:2].islower() else what[:1]}{what[1:]}"
             arrows = [
                 f"  -> {line.strip()}" if k == 0 else f"     {line.strip()}"
-                for k, line in enumerate(fold(remedy, indent=5) if remedy else ())
+                for k, line in enumerate(self._fold(remedy, indent=5) if remedy else ())
             ]
-            self._findings.append([*self._coloured(fold(text), level), *arrows])
+            self._findings.append([*self._coloured(self._fold(text), level), *arrows])
 
     def remark(self, text: str) -> None:
         """A sentence that is shown where there is room."""
         if wants_notes():
-            self._remarks.append(fold(f"note: {text}", 3))
+            self._remarks.append(self._fold(f"note: {text}", 3))
 
     def last(self, text: str, most: int = 2) -> None:
         """A line at the end."""
-        self._last += fold(text, most)
+        self._last += self._fold(text, most)
 
     def show(self, option: str = "--verbose") -> None:
         """Print it; ``option`` shows the remarks that did not fit."""
-        room = LINES - len(self._lines) - len(self._last)
-        for line in self._lines[: LINES - len(self._last)]:
+        height, findings = (NO_END, NO_END) if self._whole else (LINES, FINDINGS)
+        room = height - len(self._lines) - len(self._last)
+        for line in self._lines[: height - len(self._last)]:
             show(line)
-        room -= _show_blocks(self._findings, room, FINDINGS, "finding", option)
+        room -= _show_blocks(self._findings, room, findings, "finding", option)
         _show_blocks(self._remarks, room, len(self._remarks), "note", option)
         for line in self._last:
             show(line)

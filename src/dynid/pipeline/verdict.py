@@ -91,12 +91,6 @@ _REMEDIES = {
 """What to do about a term that a format has no place for."""
 
 
-def _lost(file: FileGrade) -> str:
-    """The terms that a format has no place for, or holds in another form."""
-    terms = [term for term in _REMEDIES if any(term in lack for lack in file.lacks)]
-    return f" ({', '.join(terms)})" if terms else ""
-
-
 def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
     """Which simulator files are ready to use; the grade is that of the model, whatever a format has no place for."""
     if failure:
@@ -108,11 +102,11 @@ def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
         worst = max((one.worst for one in files), key=lambda joint: joint.loss)
         names = ", ".join(one.path for one in files)
         return [Finding("good", f"Ready to use: {names}; no joint loses more than {percent(worst.loss)} of its torque.")]
-    told = "; ".join(
-        f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque{_lost(one)}" for one in poor
-    )
+    told = "; ".join(f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque" for one in poor)
     lost = " ".join(lack for one in poor for lack in one.lacks)
-    remedies = [text for term, text in _REMEDIES.items() if term in lost] or [_REMEDIES["friction"]]
+    terms = [term for term in _REMEDIES if term in lost]
+    told += f"; they lack {', '.join(terms)}" if terms else ""
+    remedies = [_REMEDIES[term] for term in terms or ["friction"]]
     if len(poor) < len(files) and "rotor inertia" not in lost:
         remedies.insert(0, f"take {', '.join(one.path for one in files if one.ready)}")
     remedy = "; ".join(remedies)

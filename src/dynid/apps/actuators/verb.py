@@ -105,15 +105,6 @@ def _written(run: ActuatorRun, forms: tuple[str, ...], folder: Path, report: boo
     return found
 
 
-def _rollout(run: ActuatorRun) -> str:
-    """How far the simulated joints are from the log, in one sentence."""
-    found = run.as_json()
-    part = "identification" if found["rollout"]["validation"] is None else "validation"
-    ours, theirs = found["rollout"][part], found["rollout_description"][part]
-    data = "unseen data" if part == "validation" else "the log identified on"
-    return f"simulated position is {1e3 * ours:.3g} mrad RMS from {data} (description: {1e3 * theirs:.3g} mrad)"
-
-
 ROUNDED = 1e-6
 """Part of its standard deviation below which a value is what a solver leaves of zero."""
 
@@ -146,7 +137,7 @@ def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -
     from dynid.apps.actuators.model import SYMBOL_OF
 
     delay, screen = run.as_json()["delay_s"], Screen()
-    screen.line(f"verdict: {run.verdict.grade}: {_rollout(run)}", run.verdict.grade)
+    screen.line(f"verdict: {run.verdict.grade}: {run.verdict.opening}", run.verdict.grade)
     screen.line(f"delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms); values below with (sigma)")
     screen.table(["joint", *SYMBOL_OF], [row[: 1 + len(SYMBOL_OF)] for row in _rows(run)])
     screen.findings(

@@ -96,17 +96,13 @@ def look_into(robot: str | Path, log: str | Path, without_torque: bool = False) 
             gains = logged_gains(log, model.only(recording.joint_names))
             flags += _gain_flags(gains)
             notes.append(_gain_note(gains))
-    feet = _feet(log)
+    with LogFile(log_path(log)) as file:
+        columns = log_columns(file, ReadOptions())
+    feet = tuple(name.removeprefix(CONTACT) for name in columns if name.startswith(CONTACT))
     if feet:
         flags += ["--feet", ",".join(feet)]
         notes.append("the log has contacts of feet: the base is taken to move (--feet)")
     return Files(str(robot), str(log), True, tuple(flags), tuple(notes), current, tuple(recording.quantities), feet)
-
-
-def _feet(log: str | Path) -> tuple[str, ...]:
-    """Frames of the columns ``contact_NAME``."""
-    with LogFile(log_path(log)) as file:
-        return tuple(name.removeprefix(CONTACT) for name in log_columns(file, ReadOptions()) if name.startswith(CONTACT))
 
 
 CONTACT = "contact_"

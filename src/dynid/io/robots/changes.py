@@ -105,12 +105,8 @@ def _empty(element: Element) -> Element:
 
 def _differ(old: str | None, new: str | None) -> bool:
     """Whether two texts are not the same, nor the same numbers; what arithmetic leaves of zero is zero."""
-    before, after = (_numbers(text) for text in (old, new))
+    before, after = ([0.0 if abs(x) < ZERO else x for x in read_numbers(text or "")] for text in (old, new))
     return old != new and not (before and before == after)
-
-
-def _numbers(text: str | None) -> list[float]:
-    return [0.0 if abs(value) < ZERO else value for value in read_numbers(text or "")]
 
 
 def _short(text: str | None) -> str:
