@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import resource
+import threading
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +18,11 @@ from dynid.files import (
     check_memory,
     csv_lines,
     json_value,
+    limited_memory,
     memory_budget,
     read_arrays,
     read_json,
+    read_limited,
     to_json,
     toml_table,
     write_atomically,
@@ -133,6 +138,44 @@ def test_numbers_and_depth_of_every_kind_of_text_have_limits() -> None:
             json_value(opened * 62 + inside + closed * 62, "j")
     with pytest.raises(InputError, match=r"'a' of t has the date 2020-01-01, expected numbers, text, lists and tables"):
         toml_table("a = [[2020-01-01]]", "t")
+
+
+def test_a_key_of_toml_has_few_parts() -> None:
+    """The parser of Python takes memory by the square of their number."""
+    assert toml_table("a" + ".a" * 20 + " = 1", "t")
+    assert toml_table("a = '" + "x " * 10**6 + "'", "t")
+    for key in (".".join("a" * 10**5), "[" + " . ".join(['"a"'] * 100) + "]\nb"):
+        with pytest.raises(InputError, match="a key has more than 60 parts"):
+            toml_table(f"{key} = 1", "t")
+
+
+def test_a_file_is_read_into_no_more_than_it_holds(tmp_path: Path) -> None:
+    """What is allowed may be more than the process can have."""
+    (tmp_path / "x").write_bytes(b"abc")
+    assert read_limited(tmp_path / "x", "x", 2**62) == b"abc"
+    with pytest.raises(InputError, match="x has 3 bytes, expected at most 2"):
+        read_limited(tmp_path / "x", "x", 2)
+
+
+def test_limits_of_memory_end_with_their_blocks_also_in_threads() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    entered = threading.Barrier(2, timeout=0.2)
+
+    def limited() -> None:
+        with limited_memory("x", 2**30), suppress(threading.BrokenBarrierError):
+            entered.wait()  # never both at once
+
+    both = [threading.Thread(target=limited) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert entered.broken
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    refused = pytest.raises(InputError, match=r"inner ask for more than 0\.25 GiB")
+    with limited_memory("outer", 2**30), refused, limited_memory("inner", 2**28):
+        bytearray(2**29)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 def test_lines_of_a_table_are_counted_from_one(tmp_path: Path) -> None:

@@ -11,7 +11,10 @@ import io
 import json
 import math
 import os
+import re
 import stat
+import sys
+import threading
 import tomllib
 import uuid
 import zipfile
@@ -29,11 +32,15 @@ MOST_BYTES = 64 * 2**20
 DEEPEST = 60
 """Tables inside tables."""
 LARGEST_INTEGER = 2**63
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}""")
+"""A key of very many parts: the parser of TOML takes memory by their square."""
 
 
 BUDGET = "DYNID_MEMORY_GB"
 """Environment variable: how much memory a file may ask for, in GiB; a share of the machine's where it is not set."""
 BUDGET_SHARE = 0.25
+_LIMITING = threading.RLock()
+"""Held while the process is limited: two threads would put back each other's limit."""
 
 
 def memory_budget() -> int:
@@ -73,22 +80,22 @@ def limited_memory(what: str, most_bytes: int) -> Iterator[None]:
 
     For libraries that take the memory a file asks for before they tell how much that is.
     """
-    try:
-        import resource
-
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except (ImportError, OSError):  # other systems than Linux
+    if not sys.platform.startswith("linux"):
         yield
         return
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = pages * os.sysconf("SC_PAGE_SIZE") + most_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (min(one for one in (wanted, soft, hard) if one >= 0), hard))
-    try:
-        yield
-    except MemoryError:
-        raise InputError(f"{what} ask for more than {most_bytes / 2**30:.3g} GiB of memory") from None
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    import resource
+
+    with _LIMITING:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = pages * os.sysconf("SC_PAGE_SIZE") + most_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (min(one for one in (wanted, soft, hard) if one >= 0), hard))
+        try:
+            yield
+        except MemoryError:
+            raise InputError(f"{what} ask for more than {most_bytes / 2**30:.3g} GiB of memory") from None
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def read_limited(path: Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
@@ -107,7 +114,7 @@ def read_limited(path: Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
                 raise InputError(f"{what} is not an ordinary file")
             if found.st_size > most_bytes:
                 raise InputError(f"{what} has {found.st_size} bytes, expected at most {most_bytes}")
-            return file.read(most_bytes + 1)
+            return file.read(found.st_size)  # and not as much as is allowed, which would be reserved first
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
         raise InputError(f"{what} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -115,7 +122,10 @@ def read_limited(path: Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
 def toml_table(text: str | bytes, what: str) -> dict[str, Any]:
     """A TOML table whose numbers and depth are within limits."""
     try:
-        table = tomllib.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        if _LONG_KEY.search(text):
+            raise ValueError(f"a key has more than {DEEPEST} parts")
+        table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a text that is not UTF-8, and an integer of thousands of digits
         raise InputError(f"{what} is not valid TOML: {_first_line(error)}") from None
     check_tree(table, what)

@@ -84,7 +84,7 @@ def verdict_on(
 
 
 _REMEDIES = {
-    "rotor inertia": "use the MJCF file, or set the armature in the simulator",
+    "rotor inertia": "use the MJCF file",
     "torque offset": "apply the offsets as constant torques (MuJoCo: qfrc_applied)",
     "friction": "or use the functions of dynid export RUN --to c, which hold everything",
 }

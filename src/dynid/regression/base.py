@@ -185,12 +185,17 @@ def reduce_to_base(
     return find_base(robot, order=order, tolerance=tolerance, seed=seed)
 
 
+def check_base_memory(robot: Robot) -> None:
+    """Refuse a robot of so many joints that its base parameters cannot be found in the memory there is."""
+    need = COPIES * 8.0 * len(robot.parameters) ** 2
+    check_memory(f"finding the base parameters of robot '{robot.name}' with {robot.n_joints} joints", need)
+
+
 def find_base(
     robot: Robot, *, order: Sequence[str] | None = None, tolerance: float = NEGLIGIBLE, seed: int = 0
 ) -> BaseReduction:
     """The same, looked for anew."""
-    n = len(robot.parameters)
-    check_memory(f"finding the base parameters of robot '{robot.name}' with {robot.n_joints} joints", COPIES * 8.0 * n * n)
+    check_base_memory(robot)
     default = robot.parameters.grouping()
     preferred = [robot.parameters.index(name) for name in (order or ())]
     chosen = freeze([*preferred, *(i for i in default if i not in set(preferred))], dtype=np.int64)

@@ -40,7 +40,7 @@ from dynid.validation.position_zero import GAIN, find_zeros
 
 _UNEXPLAINED = 0.004  # share of squared torque that no rigid model explains before another reading is tried
 _GAIN = 0.25  # and what another reading has to leave of it
-_MOST_JOINTS = 12  # of more joints only neighbours are exchanged
+_MOST_JOINTS = 12  # of more joints only the torque columns of neighbours are exchanged
 
 
 def misread_columns(recording: Recording, robot: Robot) -> list[Finding]:
@@ -56,12 +56,11 @@ def misread_columns(recording: Recording, robot: Robot) -> list[Finding]:
     signs = 1.0 - 2.0 * np.eye(fit.n_joints)
     readings: list[tuple[float, str, tuple[int, ...]]] = []
     for pair, order in _exchanges(fit.n_joints):  # the torque of two joints, their motion, or both
-        moved = RigidFit.of(model, q[:, order], v[:, order], a[:, order], tau)
-        readings += [
-            (fit.unexplained(order), "exchanged_torque", pair),
-            (moved.unexplained(), "exchanged_motion", pair),
-            (moved.unexplained(order), "exchanged_joints", pair),
-        ]
+        readings.append((fit.unexplained(order), "exchanged_torque", pair))
+        if fit.n_joints <= _MOST_JOINTS:
+            moved = RigidFit.of(model, q[:, order], v[:, order], a[:, order], tau)
+            readings.append((moved.unexplained(), "exchanged_motion", pair))
+            readings.append((moved.unexplained(order), "exchanged_joints", pair))
     for j, sign in enumerate(signs):  # one joint turned round: its motion and torque, its motion alone, or its torque alone
         turned = RigidFit.of(model, sign * q, sign * v, sign * a, tau)
         readings += [(turned.unexplained(sign=sign), "mirrored", (j,)), (turned.unexplained(), "motion", (j,))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,20 @@ def test_a_row_that_is_built_otherwise_is_refused(shop: Shop, tmp_path: Path, ca
     with pytest.raises(InputError, match=message) as refused:
         read_entry(path, shop.store.fixed, shop.store.channels)
     assert str(path) in str(refused.value) or "--robot-id" in message
+
+
+def test_a_row_that_is_a_pipe_or_asks_for_gigabytes_is_refused(shop: Shop, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with pytest.raises(InputError, match="is a pipe or a device"):
+        read_entry(tmp_path / "pipe.parquet", shop.store.fixed, shop.store.channels)
+    (robot, *_) = shop.store.robots
+    path = next(shop.store.files(robot))
+    start = parquet.read_metadata(path).row_group(0).column(0).data_page_offset
+    content = path.read_bytes()
+    assert content[start : start + 3] == b"\x15\x00\x15"  # a page of data, and the size it unpacks to
+    (tmp_path / "row.parquet").write_bytes(content[: start + 3] + b"\xfe\xff\xff\xff\x0f" + content[start + 4 :])
+    with pytest.raises(InputError, match=r"a page of column 'robot' says that it unpacks to 2147483647 bytes"):
+        read_entry(tmp_path / "row.parquet", shop.store.fixed, shop.store.channels)
 
 
 def test_files_with_wrong_bytes_give_an_entry_or_one_sentence(shop: Shop, tmp_path: Path) -> None:

@@ -149,6 +149,22 @@ def test_sdf_refuses_a_tie(tmp_path: Path) -> None:
     assert not (tmp_path / "arm.sdf").exists()
 
 
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_follower_of_a_follower_starts_where_all_before_it_put_it(step: int, tmp_path: Path) -> None:
+    joints = [
+        f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/><axis xyz="0 0 1"/>'
+        + (f'<mimic joint="j{k - 1}" offset="0.1"/>' if k else "")
+        + "</joint>"
+        for k in range(300)
+    ]
+    links = "".join(f'<link name="l{k}"/>' for k in range(301))
+    (tmp_path / "chain.urdf").write_text(f'<robot name="chain">{links}{"".join(joints[::step])}</robot>')
+    robot = read_robot(tmp_path / "chain.urdf", "none")
+    assert robot.joint_names == ("j0",)
+    start = dict(zip([joint.name for joint in robot.opened.joints], robot.loops.start, strict=True))
+    np.testing.assert_allclose([start[f"j{k}"] for k in range(300)], 0.1 * np.arange(300), atol=1e-9)
+
+
 def test_a_mimic_of_nothing_stays_a_joint(tmp_path: Path) -> None:
     robot = read_robot(urdf(tmp_path, '<mimic joint="nowhere"/>'), "none")
     assert robot.n_joints == 4

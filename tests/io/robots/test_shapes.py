@@ -80,6 +80,14 @@ def test_a_mesh_that_is_no_file_is_refused(tmp_path: Path) -> None:
         link_shapes(read_robot(urdf(tmp_path, mesh)))
 
 
+@pytest.mark.parametrize("corners", [[np.nan] * 9, [np.inf, *range(8)]])
+def test_a_mesh_of_no_triangle_is_refused(corners: list[float], tmp_path: Path) -> None:
+    stl(tmp_path / "part.stl", np.array([corners]))
+    mesh = f'<collision><geometry><mesh filename="file://{tmp_path}/part.stl"/></geometry></collision>'
+    with pytest.raises(InputError, match=r"part\.stl' has no triangles of three finite points"):
+        link_shapes(read_robot(urdf(tmp_path, mesh)))
+
+
 def test_without_shapes_the_sentence_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no link shapes"):
         link_shapes(read_robot(urdf(tmp_path, "")))

@@ -120,7 +120,29 @@ BOMBS = {
     "endless include": "<xacro:include filename='arm.xacro'/>",
     "property of itself": "<xacro:property name='a' value='${a + 1}'/><l x='${a}'/>",
     "many texts": "<l x='${len([\"a\"*90000 for i in range(99999)])}'/>",
+    "functions of others": "<l x='${max(range(40000), key=range)}'/>",
+    "lists beside each other": "<xacro:property name='a' value='${range(40000)}'/>"
+    f"<l x='${{len(zip({', '.join('a' * 3000)}))}}'/>",
+    "looked at again and again": "<xacro:property name='a' value='${range(40000)}'/><l x='${[len(a) for i in a]}'/>",
+    "arguments": "<xacro:arg name='p0' default='aaaaaaaaaa'/>"
+    + "".join(f"<xacro:arg name='p{k + 1}' default='{f'$(arg p{k})' * 10}'/>" for k in range(9))
+    + "<l x='$(arg p9)'/>",
+    "macros of nothing": "<xacro:macro name='m0' params=''/>"
+    + "".join(f"<xacro:macro name='m{k + 1}' params=''>{f'<xacro:m{k}/>' * 10}</xacro:macro>" for k in range(30))
+    + "<xacro:m30/>",
+    "multiples": f"<xacro:property name='b' value='${{7**3000}}'/><l x='${{math.lcm({','.join(f'b+{k}' for k in range(1200))})}}'/>",
 }
+
+
+def test_a_number_of_yaml_that_no_text_holds_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "long.yaml").write_text(f"a: [{'1:' * 5000}1]")
+    with pytest.raises(InputError, match="a number is too large"):
+        expand_xacro(place(tmp_path, "<l x='${xacro.load_yaml(\"long.yaml\")}'/>"))
+
+
+def test_a_quote_without_its_end_in_parameters_takes_no_time(tmp_path: Path) -> None:
+    names = f"a:={'b' * 60}'"
+    assert b"<l" in expand_xacro(place(tmp_path, f'<xacro:macro name="m" params="{names}"/><l/>'))
 
 
 @pytest.mark.parametrize("body", BOMBS.values(), ids=BOMBS)

@@ -17,7 +17,9 @@ import numpy as np
 
 from dynid.arrays import Array, IntArray, freeze
 from dynid.errors import InputError
-from dynid.io.logs.log_file import foreign_errors
+from dynid.io.logs.formats.parquet import refuse_large_pages
+from dynid.io.logs.log_file import LogFile, foreign_errors
+from dynid.io.logs.table import HARMLESS_BYTES
 from dynid.model.robot import Robot
 from dynid.regression.channels import Channel
 from dynid.regression.factor import Factor, Regression
@@ -154,8 +156,11 @@ def read_entry(path: Path, fixed: str, channels: Sequence[Channel], *, light: bo
     columns = [name for name in own.names if not (light and name in HEAVY)]
     with (
         foreign_errors(str(path), "cannot be read as a row of a store"),
-        parquet.ParquetFile(path, memory_map=False, pre_buffer=False) as file,
+        LogFile(path) as log,
+        log.reading() as content,
     ):
+        refuse_large_pages(str(path), content, HARMLESS_BYTES)
+        file = parquet.ParquetFile(content, pre_buffer=False)
         written = file.schema_arrow
         version, found = ((written.metadata or {}).get(key, b"none").decode(errors="replace") for key in (VERSION, HASH))
         if version != str(FORMAT):

@@ -93,7 +93,7 @@ class Store:
             found = [
                 _channel(str(name), stored[f"columns{j}"], stored[f"expansion{j}"]) for j, name in enumerate(stored["names"])
             ]
-        except Exception as error:  # decoders raise nearly anything on damaged archives
+        except (InputError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"store '{self.folder}' has no readable channels.npz: {error}") from None
         n = len(self.run.robot.parameters)
         if any(one.expansion.shape != (len(one.columns), n) for one in found):

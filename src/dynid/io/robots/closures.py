@@ -245,9 +245,14 @@ def with_mimics(robot: Robot, mimics: Mapping[str, Element | None], notes: list[
     if not ties:
         return robot
     start = np.array([neutral_position(joint) for joint in robot.joints])
-    for _ in ties:  # a leader may follow another joint itself
-        for tie in ties:
-            start[tie.follower] = tie.position(float(start[tie.leader]) if tie.leader >= 0 else 0.0)
+    behind: dict[int, list[JointTie]] = {}
+    for tie in ties:
+        behind.setdefault(tie.leader, []).append(tie)
+    following = {tie.follower for tie in ties}
+    ready = [tie for tie in ties if tie.leader not in following]
+    for tie in ready:  # a follower may lead another joint itself
+        start[tie.follower] = tie.position(float(start[tie.leader]) if tie.leader >= 0 else 0.0)
+        ready += behind.get(tie.follower, ())
     return with_loops(robot, Loops(tuple(ties), free_of_ties(robot.joints, ties), (), start))
 
 

@@ -163,8 +163,8 @@ def mesh_surface(path: Path, scale: Array) -> Surface:
         mesh = coal.MeshLoader().load(str(path), scale)
     except (ValueError, RuntimeError) as error:
         raise InputError(f"mesh '{path}' cannot be read: {coal_reason(error)}") from error
-    if not mesh.num_tris:
-        raise InputError(f"mesh '{path}' has no triangles")
+    if not mesh.num_tris or mesh.num_vertices < 3 or not np.isfinite(mesh.vertices()).all():
+        raise InputError(f"mesh '{path}' has no triangles of three finite points")
     triangles = [[t[0], t[1], t[2]] for t in map(mesh.tri_indices, range(mesh.num_tris))]
     return Surface(np.array(mesh.vertices()), np.array(triangles, dtype=np.int64))
 

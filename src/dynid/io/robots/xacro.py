@@ -20,7 +20,7 @@ from xml.etree.ElementTree import Element
 from dynid.errors import InputError
 from dynid.io.robots.description import home_of, read_description
 from dynid.io.robots.xacro_child import PACKAGES, expand_trusted
-from dynid.io.robots.xacro_expression import SYMBOLS, Budget, ExpressionError, Namespace, dotted, evaluate, size_of
+from dynid.io.robots.xacro_expression import SYMBOLS, Budget, ExpressionError, Namespace, dotted, evaluate, joined, size_of
 from dynid.io.robots.xml import parse_xml, serialize_xml
 from dynid.option_types import TRUST_XACRO
 
@@ -32,7 +32,7 @@ _TEXT = re.compile(
     r"(?P<escaped>\$\$+[{(])|\$\{(?P<expression>[^}]*)\}|\$\((?P<command>[^)]*)\)|(?P<text>[^$]+|\$[^{($]+|\$$)"
 )
 _PARAMETER = re.compile(
-    r"""^\s*([^\s:=]+?)\s*:?=\s*(\^\|?)?(\$\{.*?\}|\$\(.*?\)|(?:'.*?'|\".*?\"|[^\s'\"]+)+|)(?:\s+|$)(.*)""", re.DOTALL
+    r"""^\s*([^\s:=]+?)\s*:?=\s*(\^\|?)?(\$\{.*?\}|\$\(.*?\)|(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+|)(?:\s+|$)(.*)""", re.DOTALL
 )
 _UNITS = {
     "radians": 1.0,
@@ -125,19 +125,22 @@ class _Expansion:
                 raise ExpressionError(f"'{text[place : place + 80]}' is no expression")
             place = match.end()
             if match["expression"] is not None:
-                inner = str(self._evaluate(match["expression"], scope))
+                inner = self._text(match["expression"], scope)
                 found.append(evaluate(inner, lambda name: self._symbol(name, scope), self.budget))
             elif match["command"] is not None:
-                found.append(self._substitute(str(self._evaluate(match["command"], scope))))
+                found.append(self._substitute(self._text(match["command"], scope)))
             else:
                 found.append(match["text"] if match["escaped"] is None else match["escaped"][1:])
-        self.budget.spend(1 + len(text) // 64)
-        return found[0] if len(found) == 1 else "".join(self._written(one) for one in found)
+        self.budget.spend(4 + len(text) // 64)
+        return found[0] if len(found) == 1 else joined("", [self._written(one) for one in found])
 
     def _written(self, value: Any) -> str:
         if size_of(value) > 10_000 and not isinstance(value, str):
             raise ExpressionError("a list or dictionary of more than 10000 entries is written as text")
-        return str(value)
+        try:
+            return str(value)
+        except ValueError:  # of YAML, where a number may have any length
+            raise ExpressionError("a number is too large") from None
 
     def _text(self, text: str, scope: Scope) -> str:
         return self._written(self._evaluate(text, scope))
@@ -301,7 +304,7 @@ class _Expansion:
 
     def _directive(self, name: str, element: Element, into: Element, scope: Scope, macros: Scope) -> None:
         """One element of xacro's own."""
-        self.budget.spend()
+        self.budget.spend(30)
         if name == "property":
             self._define_property(element, scope)
         elif name == "macro":

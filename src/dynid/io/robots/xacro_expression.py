@@ -80,6 +80,11 @@ def _map(function: Any, values: Any) -> list[Any]:
     return [function(one) for one in values]
 
 
+def _zip(*each: Any) -> list[list[Any]]:
+    _refuse_size(sum(map(len, each)))
+    return [list(one) for one in zip(*each, strict=False)]
+
+
 def _sum(values: Any, start: Any = 0) -> Any:
     for one in values:
         if not isinstance(one, int | float):
@@ -94,7 +99,8 @@ def _tokenize(text: str, sep: str = ",; ", skip_empty: bool = True) -> list[str]
     return [part for part in text.split(sep[0]) if part or not skip_empty]
 
 
-def _join(between: str, values: list[str]) -> str:
+def joined(between: str, values: list[str]) -> str:
+    """Texts as one, which is not too long."""
     _refuse_size(size_of(values) + len(between) * len(values))
     return between.join(values)
 
@@ -126,7 +132,7 @@ def _quiet(*_words: Any, **_options: Any) -> str:
     return ""
 
 
-_UNBOUNDED = ("factorial", "comb", "perm", "prod")
+_UNBOUNDED = ("factorial", "comb", "perm", "prod", "lcm")
 _MATH = Namespace({name: one for name, one in vars(math).items() if not name.startswith("_") and name not in _UNBOUNDED})
 _PYTHON = Namespace(
     {one.__name__: one for one in (len, str, float, int, bool, min, max, abs, all, any, sorted, list, divmod)}
@@ -140,7 +146,7 @@ _PYTHON = Namespace(
         "True": True,
         "False": False,
     }
-    | {"zip": lambda *each: [list(one) for one in zip(*each, strict=False)]}
+    | {"zip": _zip}
     | {"enumerate": lambda each: [[k, one] for k, one in enumerate(each)], "reversed": lambda each: list(each)[::-1]}
 )
 _XACRO = Namespace(
@@ -154,7 +160,7 @@ _METHODS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         name: getattr(str, name)
         for name in ("lower", "upper", "strip", "lstrip", "rstrip", "split", "startswith", "endswith")
     }
-    | {"join": _join, "replace": _replace},
+    | {"join": joined, "replace": _replace},
     Namespace: {name: getattr(dict, name) for name in ("keys", "values", "items", "get")},
 }
 _BINARY: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
@@ -207,7 +213,7 @@ class _Evaluation:
         if isinstance(found, str | list | dict):
             size = size_of(found)
             _refuse_size(size)
-            self._budget.spend(size // 64)
+            self._budget.spend(size // (64 if isinstance(found, str) else 2))  # entries are counted one by one
         if isinstance(found, int) and found.bit_length() > MOST_BITS:
             raise ExpressionError("a number is too large")
         return found
@@ -294,7 +300,10 @@ class _Evaluation:
         if not callable(function) or any(isinstance(one, ast.Starred) for one in node.args):
             raise ExpressionError(f"'{ast.unparse(node)[:80]}' is not allowed in an expression of xacro")
         named = {str(one.arg): self.value(one.value) for one in node.keywords if one.arg is not None}
-        found = function(*(self.value(one) for one in node.args), **named)
+        given = [self.value(one) for one in node.args]
+        if function is not _map and any(map(callable, (*given, *named.values()))):  # its calls would not be counted
+            raise ExpressionError(f"'{ast.unparse(node)[:80]}' is not allowed in an expression of xacro")
+        found = function(*given, **named)
         return found if isinstance(found, str | list | Namespace) or not isinstance(found, Iterable) else list(found)
 
     def _listcomp(self, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:

@@ -147,3 +147,9 @@ def test_truth_values_are_ones_and_zeros(tmp_path):
     path.write_text("t,on\n" + "0.0,True\n" * 60 + "0.1,maybe\n")
     with pytest.raises(InputError, match="column 'on' holds 'maybe', expected true or false"):
         list(CsvFormat().open(path, OpenOptions()).read(["on"], 100, 0))
+
+
+def test_brackets_without_an_end_take_no_time(tmp_path):
+    (tmp_path / "x.csv").write_text("[" * 10**6 + ",")
+    with pytest.raises(InputError):
+        read_recording(tmp_path / "x.csv", ARM)

@@ -168,3 +168,29 @@ def test_a_storage_that_is_cut_off_is_refused(tmp_path: Path, torch: types.Modul
             new.writestr(name, old.read(name)[:100] if name.endswith("data/0") else old.read(name))
     with pytest.raises(InputError, match="storage 0 has 100 bytes, expected 200"):
         motion(tmp_path / "cut.pt")
+
+
+NESTED = b")" + b"".join(bytes([ord("q"), k, ord("h"), k]) + b"\x86" for k in range(60))
+"""Sixty tuples, each of the one before twice: as many parts as no computer counts."""
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "said"),
+    [
+        (b"\x80\x02" + NESTED + b"Q.", "cannot be read"),
+        (
+            b"\x80\x02(X\x07\x00\x00\x00storage" + b"(K\x01" + NESTED + b"tX\x01\x00\x00\x000K\x01K\x01tQ.",
+            "a tuple for a name",
+        ),
+        (b"\x80\x02}" + NESTED + b"K\x01s.", "a tuple for a name"),
+        (b"\x80\x04" + NESTED + b"\x8c\x01a\x93.", "a tuple for a name"),
+        (b"\x80\x04" + NESTED + b")R.", "cannot be read"),
+        (b"\x80\x04" + NESTED + b"(K\x00K\x00(" + b"K\x7f" * 50_000 + b"ttR.", "50000 dimensions, expected at most 8"),
+        (b"\x80\x02" + b"(" * 200_000 + b"t" * 200_000 + b".", "holds a tuple"),
+    ],
+)
+def test_a_pickle_that_would_take_for_ever_is_refused_at_once(opcodes: bytes, said: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.pt", "w") as archive:
+        archive.writestr("x/data.pkl", opcodes)
+    with pytest.raises(InputError, match=said):
+        motion(tmp_path / "x.pt")

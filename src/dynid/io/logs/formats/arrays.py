@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError, MissingPackageError
-from dynid.files import array_header, limited_memory, read_array
+from dynid.files import array_header, limited_memory, memory_budget, read_array
 from dynid.io.logs.log_file import foreign_errors, local_copy
 from dynid.io.logs.names import fold, is_motion
 from dynid.io.logs.table import (
@@ -144,7 +144,7 @@ class Hdf5Format:
             raise MissingPackageError("h5py", "reading HDF5 logs", "hdf5") from None
         where, copy = str(path), local_copy(path)
         # Sizes of arrays are checked; lengths of texts and of its own tables the library takes from the file as they are.
-        most = int(2 * (HARMLESS_BYTES + MOST_PACKING * copy.stat().st_size))
+        most = min(int(2 * (HARMLESS_BYTES + MOST_PACKING * copy.stat().st_size)), memory_budget())
         with (
             foreign_errors(where, "cannot be read as HDF5 (the file may be truncated)"),
             limited_memory(f"{where}: its lengths", most),
@@ -165,7 +165,8 @@ class Hdf5Format:
                 raise InputError(f"{where}: holds {len(groups)} episodes, expected at most {MOST_DATASETS}")
             read = _Hdf5Arrays(h5py, where)
             parts = [read.below(group) for _, group in groups]
-            names = _stated_names(file)
+            with limited_memory(f"{where}: names of joints", HARMLESS_BYTES):
+                names = _stated_names(file)
         columns, notes = _joined(where, [number for number, _ in groups], parts)
         return array_table("hdf5", columns, element_names=named_elements(columns, names), notes=notes)
 

@@ -325,7 +325,7 @@ def _delimiter(line: str) -> str:
     """The separator of a header or first line: the most frequent of tab, semicolon and comma, else blanks."""
     plain = re.sub(r'"[^"]*"', "", line)
     # Commas inside brackets belong to a name, as in M[2,1].
-    plain = re.sub(r"\[[^\]]*\]", "", plain)
+    plain = re.sub(r"\[[^][]*\]", "", plain)
     counts = {sign: plain.count(sign) for sign in ("\t", ";", ",")}
     best = max(counts, key=lambda sign: counts[sign])
     if counts[best]:

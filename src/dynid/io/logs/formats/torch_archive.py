@@ -33,7 +33,8 @@ _TYPES = {
     "ByteStorage": np.uint8,
 }
 _TENSOR = {("torch._utils", "_rebuild_tensor_v2"), ("torch._utils", "_rebuild_tensor")}
-_DICTIONARY = {("collections", "OrderedDict")}
+_DICTIONARY = ("collections", "OrderedDict")
+_MOST_DIMENSIONS = 8
 _NAMES = {
     "time": "t",
     "dof_pos": "q",
@@ -111,15 +112,24 @@ class TorchFormat:
 
 def _since_mark(stack: list[Any]) -> list[Any]:
     """What was put on the stack since the last mark, taken off it with the mark."""
-    place = max(k for k, value in enumerate(stack) if value is _MARK)
+    place = next(k for k in reversed(range(len(stack))) if stack[k] is _MARK)
     values = stack[place + 1 :]
     del stack[place:]
     return values
 
 
+def _name(where: str, value: Any) -> Any:
+    """A text or a number that names something; a tuple of tuples of itself would take for ever to look up."""
+    if not isinstance(value, str | int):
+        raise InputError(
+            f"{where}: its pickle has a {type(value).__name__} for a name, expected text or a number; it was not run"
+        )
+    return value
+
+
 def _refuse_foreign(where: str, named: tuple[Any, ...]) -> None:
     """Refuse a name that is neither of a tensor nor of a dictionary: a pickle may call whatever it names."""
-    if named not in _TENSOR | _DICTIONARY and not (named[0] == "torch" and named[1] in _TYPES):
+    if named not in {*_TENSOR, _DICTIONARY} and not (named[0] == "torch" and named[1] in _TYPES):
         raise InputError(f"{where}: its pickle names {'.'.join(map(str, named))}, expected tensors alone; it was not run")
 
 
@@ -157,22 +167,23 @@ def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
                 stack[-1].extend(values)
             case "SETITEM" | "SETITEMS":
                 pairs = [stack.pop(-2), stack.pop()] if opcode.name == "SETITEM" else _since_mark(stack)
-                stack[-1].update(zip(pairs[::2], pairs[1::2], strict=True))
+                stack[-1].update(zip((_name(where, key) for key in pairs[::2]), pairs[1::2], strict=True))
             case "GLOBAL" | "STACK_GLOBAL":
                 named = tuple(argument.split(" ", 1)) if opcode.name == "GLOBAL" else (stack.pop(-2), stack.pop())
-                _refuse_foreign(where, named)
+                _refuse_foreign(where, tuple(_name(where, one) for one in named))
                 stack.append(named)
             case "BINPERSID":
-                identity = stack.pop()
+                _, (_, kind), key, _, count = stack.pop()
+                identity = _name(where, kind), _name(where, key)
                 if identity not in storages:  # many tensors may lie in one storage
-                    storages[identity] = _storage(where, archive, pickle.removesuffix("data.pkl"), identity)
+                    storages[identity] = _storage(where, archive, pickle.removesuffix("data.pkl"), *identity, int(count))
                 stack.append(storages[identity])
             case "REDUCE":
                 arguments, made = stack.pop(), stack.pop()
-                if made in _DICTIONARY:
+                if made == _DICTIONARY:
                     stack.append({})
                     continue
-                asked += math.prod(int(n) for n in arguments[2])  # strides of zero make any number of one
+                asked += _values(where, arguments[2])
                 check_memory(where, 8 * asked, "write longer logs as parquet")
                 stack.append(_tensor(where, *arguments[:4]))
             case unknown:
@@ -182,9 +193,15 @@ def _tensors(where: str, archive: zipfile.ZipFile, pickle: str) -> Any:
     raise InputError(f"{where}: its pickle has no end")
 
 
-def _storage(where: str, archive: zipfile.ZipFile, root: str, identity: Any) -> NDArray[Any]:
-    """A raw storage of the archive: ``("storage", type, key, device, count)``."""
-    kind, key, count = identity[1][1], str(identity[2]), int(identity[4])
+def _values(where: str, shape: Any) -> int:
+    """Numbers of a tensor, which may be more than its storage has: strides of zero make any number of one."""
+    if len(shape) > _MOST_DIMENSIONS:
+        raise InputError(f"{where}: a tensor has {len(shape)} dimensions, expected at most {_MOST_DIMENSIONS}")
+    return math.prod(int(n) for n in shape)
+
+
+def _storage(where: str, archive: zipfile.ZipFile, root: str, kind: str, key: str, count: int) -> NDArray[Any]:
+    """A raw storage of the archive."""
     dtype = np.dtype(_TYPES[kind]).newbyteorder("<")
     raw = archive.read(f"{root}data/{key}")
     if len(raw) < count * dtype.itemsize:
