@@ -86,7 +86,7 @@ def verdict_on(
 _REMEDIES = {
     "rotor inertia": "use the MJCF file",
     "torque offset": "apply the offsets as constant torques (MuJoCo: qfrc_applied)",
-    "friction": "or use the functions of dynid export RUN --to c, which hold everything",
+    "friction": "use the functions of dynid export RUN --to c, which hold everything",
 }
 """What to do about a term that a format has no place for."""
 
@@ -105,7 +105,7 @@ def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
     told = "; ".join(f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque" for one in poor)
     lost = " ".join(lack for one in poor for lack in one.lacks)
     terms = [term for term in _REMEDIES if term in lost]
-    told += f"; they lack {', '.join(terms)}" if terms else ""
+    told += f"; left out or simplified: {', '.join(terms)}" if terms else ""
     remedies = [_REMEDIES[term] for term in terms or ["friction"]]
     if len(poor) < len(files) and "rotor inertia" not in lost:
         remedies.insert(0, f"take {', '.join(one.path for one in files if one.ready)}")
