@@ -37,11 +37,13 @@ class Change:
 
     @property
     def size(self) -> float:
-        """The change of numbers relative to what they were; infinite where there is nothing to compare, zero of a turn."""
+        """The change of numbers relative to what they were, as it is where they were zero; infinite of other texts, zero of a turn."""
         if self.attribute in ("quat", "rpy"):  # of principal axes, which turn far when moments are nearly equal
             return 0.0
         before, after = (np.array(read_numbers(text or "")) for text in (self.before, self.after))
-        if not len(before) or before.shape != after.shape or not before.any():
+        if not before.any() and len(after):
+            return float(np.linalg.norm(after))
+        if before.shape != after.shape or not len(before):
             return math.inf
         return float(np.linalg.norm(after - before) / np.linalg.norm(before))
 

@@ -96,20 +96,16 @@ def write_urdf(
         if description.path.suffix.lower() == ".xacro" or uses_xacro(description.root):
             content = expand_xacro(description.path)
             notes.append("written as the text that xacro expands to")
-        text = _patched(robot, content, where, notes)
-        files = [element.get("filename", "") for element in parse_xml(content, where).iter("mesh")]
-        relative = [name for name in files if name and "://" not in name and not name.startswith("/")]
-        if relative and Path(path).resolve().parent != description.path.resolve().parent:
-            notes.append(
-                f"{len(relative)} meshes such as '{relative[0]}' are named relative to the folder '{description.path.parent}'"
-            )
+        edited = _patched(robot, content, where, notes)
+        edited.move_meshes(description.path.resolve().parent, Path(path).resolve().parent, notes)
+        text = edited.edited()
     written = write_bytes(path, text)
     companions = (write_side_file(robot, Path(path)),) if robot.loops else ()
     return WrittenModel(written, "urdf", description is not None, tuple(notes), companions)
 
 
 # The robot's own file -----------------------------------------------------------------------------
-def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> bytes:
+def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> XmlText:
     """The source with the start tags of its inertials and dynamics edited; untouched links keep every byte."""
     root = parse_xml(content, where)
     present = {
@@ -135,7 +131,7 @@ def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> byte
             text.set_attributes(stated, {name: number(x) for name, x in values.items() if before[name] != [x]})
         elif given := " ".join(f'{name}="{number(value)}"' for name, value in values.items() if value != 0.0):
             text.insert_child(joints[joint.name], [f"<dynamics {given}/>"], at_end=True)
-    return text.edited()
+    return text
 
 
 def _patch_inertial(text: XmlText, link: ElementSpan, phi: Array) -> None:
