@@ -449,7 +449,8 @@ class IdentificationResult:
             "calibration": to_record(self.calibration),
             "findings": [one.as_dict() for one in self.findings],
             "notes": list(self.notes),
-        } | self._method_details()
+        }
+        record |= {name: own for name, own in (("retrieval", self.retrieval), ("recursive", self.recursion)) if own}
         return record if self.body is None else self._of_body(record, self.body)
 
     def _of_body(self, record: dict[str, Any], body: SensorBody) -> dict[str, Any]:
@@ -478,10 +479,6 @@ class IdentificationResult:
     def recursion(self) -> dict[str, Any]:
         """Flags and clipped values of a recursive estimate; empty for other methods."""
         return self._some_details("flags", ("flags", "clipped"))
-
-    def _method_details(self) -> dict[str, Any]:
-        found = {"retrieval": self.retrieval, "recursive": self.recursion}
-        return {name: details for name, details in found.items() if details}
 
     def _some_details(self, mark: str, names: tuple[str, ...]) -> dict[str, Any]:
         details = self.estimate.details
