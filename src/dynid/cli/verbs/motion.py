@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json, wants_notes
+from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json
 from dynid.cli.schema import AsJson, Output, RobotFile, takes_options
-from dynid.cli.screen import fold
+from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.excitation.options import ExciteSettings
 from dynid.option_types import options_of
@@ -100,11 +100,29 @@ def excite(
         return
     for line in relations:
         show(line)
-    _show_excitation(found.robot.name, found, files)
-    if evaluate is None:
-        show(_start(found, settings, outputs))
+    screen = Screen()
+    screen.line(f"{found.robot.name}: {found.in_words()}", "title")
+    screen.line(f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s")
+    limits = [
+        (
+            use.name,
+            f"{use.limit:.4g}",
+            "" if use.largest != use.largest else f"{use.largest:.4g}",
+            percent(use.share),
+            f"{use.where} at {use.time_s:.3f} s, {use.unit}",
+        )
+        for use in found.limit_uses
+    ]
+    screen.table(("limit", "robot", "largest", "share", "where"), limits, text=(0, 4), most=len(limits))
     for line in _predicted_lines(predicted, settings, found.playable.duration_s):
-        show(line)
+        screen.line(line)
+    if evaluate is None:
+        screen.line(_start(found, settings, outputs), most=4)
+    for note in found.notes:
+        screen.remark(note)
+    for name in files:
+        screen.last(f"written: {name}")
+    screen.show("--json")
 
 
 def _check_outputs(outputs: Sequence[Path], robot: Path, settings: ExciteSettings) -> None:
@@ -118,24 +136,6 @@ def _check_outputs(outputs: Sequence[Path], robot: Path, settings: ExciteSetting
         slides = _slides(moved_robot(robot, settings)[0])
         for path in outputs:
             check_form(path, slides)
-
-
-def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
-    show(f"{robot}: {found.in_words()}")
-    show(f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s")
-    show("")
-    show(f"{'limit':<16}{'robot':>12}{'largest':>12}{'share':>9}  where")
-    for use in found.limit_uses:
-        largest = "" if use.largest != use.largest else f"{use.largest:.4g}"
-        show(
-            f"{use.name:<16}{use.limit:>12.4g}{largest:>12}{percent(use.share):>9}  {use.where} at {use.time_s:.3f} s, {use.unit}"
-        )
-    show("")
-    for note in found.notes:
-        if wants_notes():
-            show("\n".join(fold(f"note: {note}", most=4)))
-    for name in files:
-        show(f"written: {name}")
 
 
 def _start(found: Excitation, settings: ExciteSettings, outputs: Sequence[Path]) -> str:

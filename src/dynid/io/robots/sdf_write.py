@@ -29,6 +29,7 @@ from dynid.io.robots.simulator_joint import (
     WrittenModel,
     closed_position,
     joint_dynamics,
+    joints_in_file,
     left_out,
     number,
     refuse_inconsistent,
@@ -119,12 +120,8 @@ def _patched(robot: Robot, description: Description, notes: list[str]) -> XmlTex
         refuse_moments_without_mass(wanted.link, wanted.phi, "SDF")
         if not wanted.is_like(present[wanted.link]):
             _patch_inertial(text, links[wanted.link], wanted.phi)
-    for i, joint in enumerate(robot.joints):
-        if joint.kind == "floating":
-            continue
-        if joint.name not in joints:
-            raise UnknownNameError("joint", joint.name, joints, where)
-        axis = joints[joint.name].child("axis")
+    for i, joint in joints_in_file(robot, joints, where):
+        axis = joint.child("axis")
         assert axis is not None  # a joint that moves has one, or was not read
         values = joint_dynamics(robot, i, notes, FRICTION)
         stated = axis.child("dynamics")

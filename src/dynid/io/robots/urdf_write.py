@@ -30,6 +30,7 @@ from dynid.io.robots.simulator_joint import (
     FRICTION,
     WrittenModel,
     joint_dynamics,
+    joints_in_file,
     left_out,
     number,
     refuse_inconsistent,
@@ -118,19 +119,15 @@ def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> XmlT
             raise UnknownNameError("link", wanted.link, links, where)
         if not wanted.is_like(present[wanted.link]):
             _patch_inertial(text, links[wanted.link], wanted.phi)
-    for i, joint in enumerate(robot.joints):
-        if joint.kind == "floating":
-            continue
-        if joint.name not in joints:
-            raise UnknownNameError("joint", joint.name, joints, where)
-        stated = joints[joint.name].child("dynamics")
+    for i, joint in joints_in_file(robot, joints, where):
+        stated = joint.child("dynamics")
         # rotor inertia is no part of URDF, but where a file states it, it must not contradict the rest
         values = joint_dynamics(robot, i, notes, PLACES if stated and "armature" in stated.attributes else FRICTION)
         if stated is not None:
             before = {name: read_numbers(stated.attributes.get(name, "0")) for name in values}
             text.set_attributes(stated, {name: number(x) for name, x in values.items() if before[name] != [x]})
         elif given := " ".join(f'{name}="{number(value)}"' for name, value in values.items() if value != 0.0):
-            text.insert_child(joints[joint.name], [f"<dynamics {given}/>"], at_end=True)
+            text.insert_child(joint, [f"<dynamics {given}/>"], at_end=True)
     return text
 
 
