@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
+from scipy.special import stdtrit
 
 from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
@@ -269,7 +269,7 @@ def _sizes(samples: Sequence[Samples], fitted: Sequence[Sought]) -> Array:
 def _told(robot: Robot, fitted: Sequence[Sought], values: Array, at: _Step, sizes: Array) -> dict[Sought, Calibrated]:
     """Every value with its interval, or why it has none."""
     names = [(name, robot.joint_names[j]) for name, j in fitted]
-    sure = NormalDist().inv_cdf(1.0 - CHANCE / (2.0 * max(len(fitted), 1)))
+    sure = float(stdtrit(BLOCKS - 1, 1.0 - CHANCE / (2.0 * max(len(fitted), 1))))
     made = {}
     for k, (name, joint) in enumerate(names):
         if at.unseen[k, k] > SHARED:
@@ -431,7 +431,8 @@ def _beside(G: Array, right: Array, rank: int) -> tuple[Array, Array]:
 def _step(at: _Normal, J: Array) -> _Step:
     """The step to where the right side is zero, along what rows show.
 
-    Deviations are those of rows with independent noise, or what leaving out blocks moves a value by, where that is more.
+    Deviations are those of rows with independent noise, or what leaving out blocks moves a value by, where that is more: with few blocks
+    it is itself uncertain, and its 95 % are Student's.
     """
     scale = np.where(at.lengths > 0.0, at.lengths, 1.0)
     part, U = np.linalg.eigh(at.S / np.outer(scale, scale))
@@ -447,7 +448,7 @@ def _step(at: _Normal, J: Array) -> _Step:
     values = inverse @ at.rest
     others = np.array([inverse @ (rest - S @ values) for S, rest in at.without]) * BLOCKS / (BLOCKS - 1)
     moved = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((others - others.mean(axis=0)) ** 2, axis=0))
-    wider = np.maximum(moved / sigma, 1.0)
+    wider = np.maximum(moved / sigma * stdtrit(BLOCKS - 1, 0.975) / SURE, 1.0)
     return _Step(values, covariance * np.outer(wider, wider), np.eye(len(T)) - T @ T.T)
 
 
