@@ -55,13 +55,6 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
-def blas_threads() -> tuple[int, ...]:
-    """Threads of every BLAS that is loaded."""
-    from threadpoolctl import threadpool_info
-
-    return tuple(int(library["num_threads"]) for library in threadpool_info() if library["user_api"] == "blas")
-
-
 MUCH = 400 << 20
 """Bytes of this process from which looking for what can be given back is worth the time."""
 GROWN = 64 << 20

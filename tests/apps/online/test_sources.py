@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -230,3 +231,148 @@ def test_what_source_names(tmp_path: Path) -> None:
         ):
             with pytest.raises(InputError, match=sentence):
                 named(text, **changes)
+
+
+def test_a_backlog_counts_sizes_and_says_when_all_is_dealt_with() -> None:
+    backlog = Backlog[str](most=5)
+    assert backlog.get(0.01) is None  # nothing came in time
+    assert backlog.put("ab", 2)
+    assert backlog.put("cde", 3)
+    assert (backlog.waiting, backlog.longest, backlog.stalls) == (5, 5, 0)
+    settled = threading.Thread(target=backlog.settle)
+    settled.start()
+    assert [backlog.get(1.0), backlog.get(1.0)] == ["ab", "cde"]
+    assert backlog.waiting == 0
+    assert not backlog.ended  # more may come
+    backlog.done()
+    settled.join(0.1)
+    assert settled.is_alive()  # one is not dealt with yet
+    backlog.done()
+    settled.join(5.0)
+    assert not settled.is_alive()
+    assert backlog.put("f")
+    first = InputError("first")
+    backlog.close(first)
+    backlog.close(InputError("second"))
+    assert backlog.error is first
+    assert not backlog.put("g")
+    assert not backlog.ended  # what waits can still be taken
+    assert backlog.get(0.0) == "f"
+    assert backlog.ended
+    assert (backlog.longest, backlog.stalls) == (5, 0)
+
+
+def test_who_waits_for_room_is_let_go_when_the_backlog_closes() -> None:
+    backlog, answers = Backlog[int](most=1), list[bool]()
+    assert backlog.put(0)
+    blocked = threading.Thread(target=lambda: answers.append(backlog.put(1)))
+    blocked.start()
+    blocked.join(0.1)
+    assert blocked.is_alive()
+    backlog.close()
+    blocked.join(5.0)
+    assert answers == [False]
+    assert backlog.stalls == 1
+
+
+def read_to_the_end(backlog: Backlog) -> list[Batch]:
+    found = []
+    while not backlog.ended:
+        batch = backlog.get(5.0)
+        found += [] if batch is None else [batch]
+    return found
+
+
+def test_a_file_on_standard_input_goes_on_behind_what_was_taken(tmp_path: Path) -> None:
+    rows = [b"t,q", *(b"%d,1" % k for k in range(40_000)), b"last without an end"]
+    (tmp_path / "log").write_bytes(b"\n".join(rows))
+    with (tmp_path / "log").open("rb") as stream:
+        source, whole, rest = StandardInput(stream), Backlog(most=10**6), Backlog(most=10**6)
+        assert source.name == "standard input"
+        source.start(whole, 0, None)
+        parts = read_to_the_end(whole)
+        assert [line for part in parts for line in part.lines] == rows
+        places = [place for part in parts for place in part.positions]
+        assert places == np.cumsum([len(row) + 1 for row in rows[:-1]] + [len(rows[-1])]).tolist()
+        assert all(part.arrived_s <= time.perf_counter() for part in parts)
+        source.start(rest, places[100], None)
+        again = read_to_the_end(rest)
+        assert [line for part in again for line in part.lines] == rows[101:]
+        assert [place for part in again for place in part.positions] == places[101:]
+        assert rest.error is None
+
+
+def test_a_pipe_cannot_go_back_and_a_stopped_source_reads_no_more() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as sender:
+        source, backlog = StandardInput(stream), Backlog()
+        assert (source.seekable, source.first_line()) == (False, None)
+        source.start(backlog, 7, None)  # there is no place to go to
+        sender.write(b"one\ntw")
+        assert taken(backlog) == [b"one"]
+        sender.write(b"o\n")
+        assert taken(backlog) == [b"two"]
+        source.stop()
+        begun = time.monotonic()
+        while not backlog.closed and time.monotonic() - begun < 10.0:
+            time.sleep(0.01)
+        assert backlog.ended
+
+
+def test_an_error_while_reading_is_one_sentence() -> None:
+    backlog = Backlog()
+    sources.Source("x", seekable=False)._run(backlog, lambda: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+    while not backlog.closed:
+        time.sleep(0.01)
+    assert str(backlog.error) == "reading stopped: Input/output error"
+    with pytest.raises(NotImplementedError):
+        sources.Source("x", seekable=False).start(backlog, 0, None)
+
+
+def test_much_that_waits_is_read_without_a_pause() -> None:
+    lines, backlog = Lines(), Backlog()
+    assert lines.wait_s == sources.GATHER_S
+    assert sources.hand_over(lambda: b"x" * (1 << 15), lines, backlog)
+    assert lines.wait_s == 0.0
+    assert sources.hand_over(lambda: b"y\nz", lines, backlog)
+    assert lines.wait_s == sources.GATHER_S
+    assert not sources.hand_over(lambda: b"", lines, backlog)
+    assert [taken(backlog), taken(backlog)] == [[b"x" * (1 << 15) + b"y"], [b"z"]]
+    backlog.close()
+    assert not sources.hand_over(lambda: b"more\n", lines, backlog)  # nobody takes lines any more
+
+
+def test_senders_are_told_where_to_go_on_until_the_first_has_begun(listener: Listener) -> None:
+    backlog = Backlog()
+    listener.start(backlog, 0, 1.25)
+    with connected(listener) as first:
+        assert first.recv(100) == b'{"resume_from": 1.25}\n'
+        first.sendall(b"row\n")
+        assert taken(backlog) == [b"row"]
+        with connected(listener) as second:
+            second.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                second.recv(1)
+    assert listener.name == "tcp://127.0.0.1:0"
+
+
+def test_a_line_that_does_not_end_and_a_port_that_is_taken(listener: Listener) -> None:
+    backlog = Backlog()
+    listener.start(backlog, 0, None)
+    with connected(listener) as endless, suppress(ConnectionError):
+        for _ in range(2 * LONGEST_LINE // 2**16):
+            endless.sendall(b"x" * 2**16)
+        assert endless.recv(1) == b""
+    assert listener.connections == listener.turned_away == 0
+    with pytest.raises(InputError, match=rf"cannot listen on tcp://127\.0\.0\.1:{listener.port}: "):
+        Listener("127.0.0.1", listener.port, once=False)
+
+
+def test_a_sender_that_leaves_without_ending_its_line_has_said_it(listener: Listener) -> None:
+    backlog = Backlog()
+    listener.start(backlog, 0, None)
+    connected(listener, b"whole\nhalf").close()
+    assert taken(backlog) + taken(backlog) == [b"whole", b"half"]
+    connected(listener, b"only half").close()
+    assert taken(backlog) == [b"only half"]
+    assert listener.connections == 2

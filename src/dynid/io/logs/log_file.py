@@ -176,8 +176,6 @@ class LogFile:
                     digest.update(file.name.encode() + bytes.fromhex(LogFile(file).sha256))
                 return digest.hexdigest()
             with self.reading() as opened:
-                if not isinstance(self.path, UrlPath):
-                    return hashlib.file_digest(opened, "sha256").hexdigest()
                 digest = hashlib.sha256()
                 while block := opened.read(READ_BYTES):  # in requests as large as those of its rows
                     digest.update(block)
