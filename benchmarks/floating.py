@@ -7,8 +7,10 @@ sample (``speedup_humanoid``), or of those of 100 samples at once (``speedup_bat
 
 *Coverage* (``--logs N`` for each kind): Solo12 with a description that is 20 % wrong and noise on encoders, base, torque and forces,
 simulated by MuJoCo: free of contacts and of gravity (where torque is small, with a tenth of the noise), with the wrench on its feet
-measured, and with unknown forces. Share of the 95 % intervals of base parameters that hold the truth, and unseen error over that of
-the truth itself, both as the default command has them.
+measured, and with unknown forces; and Talos that squats on flat feet (``--kind humanoid``, 20 joints, unknown wrenches). Share of the
+95 % intervals of base parameters that hold the truth, and unseen error over that of the truth itself, both as the default command has
+them. ``--noise 0`` is a log without noise, ``--wrong-flags 0.05`` turns so many flags of the feet, ``--world`` simulates and logs in
+another way (soft or stiff ground, another step, accelerations differenced at 100 Hz).
 """
 
 from __future__ import annotations
@@ -35,14 +37,26 @@ from dynid.validation.prediction import row_error
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from legged_robots import HUMANOID, HUMANOID_FEET, QUADRUPED, QUADRUPED_FEET, robot_file
-from legged_simulation import described_wrong, floating, quadruped, walk
+from legged_simulation import Walk, World, described_wrong, floating, humanoid, quadruped, stand, walk
 
 PIECE = 5000
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "contact_free": ({"gravity": 0.0, "torque_noise": 0.003, "motion_noise": 0.1}, {"gravity": (0.0, 0.0, 0.0)}),
+    "contact_free": ({"gravity": 0.0}, {"gravity": (0.0, 0.0, 0.0)}),
     "measured_wrench": ({}, {"force_frames": QUADRUPED_FEET}),
     "unknown_forces": ({}, {"feet": QUADRUPED_FEET}),
+    "humanoid": ({}, {"flat_feet": HUMANOID_FEET}),
 }
+WORLDS = {
+    "plain": World(),
+    "derived": World(accelerations="none"),
+    "central": World(accelerations="central"),
+    "backward": World(accelerations="backward"),
+    "after": World(after=True, step_s=0.002),
+    "soft": World(step_s=0.002, integrator="implicitfast", contact='solref="0.04 1"', radius=0.02, accelerations="none"),
+    "stiff": World(step_s=0.0005, contact='solref="0.004 1"', option='cone="elliptic"', radius=0.01),
+    "late": World(late=1, after=True, step_s=0.002, accelerations="backward"),
+}
+"""Ways in which others simulate and log; ``none`` logs no accelerations."""
 
 
 class Stream:
@@ -107,36 +121,55 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
-def truth_of(robot: Robot, viscous: float = 0.01) -> Any:
-    """The parameters that the quadruped was simulated with, over the columns of a robot."""
-    own = quadruped().parameters.as_dict()
+def truth_of(robot: Robot, simulated: Robot, viscous: float) -> Any:
+    """The parameters that a robot was simulated with, over the columns of another."""
+    own = simulated.parameters.as_dict()
     values = {name: own.get(name, viscous if name.startswith("fv") else 0.0) for name in robot.parameters.names}
     return robot.with_parameters(values).parameters
 
 
-def campaign(kind: str, logs: int) -> dict[str, float]:
+def turned(columns: dict[str, Any], share: float, seed: int) -> dict[str, Any]:
+    """A log with a share of the flags of its feet turned."""
+    rng = np.random.default_rng(seed)
+    flags = {name: x for name, x in columns.items() if name.startswith("contact_")}
+    return columns | {name: np.where(rng.random(len(x)) < share, 1.0 - x, x) for name, x in flags.items()}
+
+
+def simulated_log(kind: str, seed: int, noise: float, world: str) -> tuple[Walk, Robot, float]:
+    """A log of one kind, the description it is identified from, and the viscous friction of its joints."""
+    given = {"seed": seed, "world": WORLDS[world], "motion_noise": noise} | KINDS[kind][0]
+    effects = "viscous,coulomb,offset,armature"
+    if kind == "humanoid":
+        return stand(torque_noise=0.5 * noise, **given), described_wrong(humanoid(effects), seed=seed), 0.5
+    walked = walk(quadruped(), torque_noise=0.03 * noise, **given)
+    return walked, described_wrong(floating(QUADRUPED, effects), seed=seed), 0.01
+
+
+def campaign(kind: str, logs: int, noise: float = 1.0, wrong: float = 0.0, world: str = "plain") -> dict[str, float]:
     """Coverage and unseen error over logs of one kind."""
-    simulated, settings = KINDS[kind]
-    held, ratios, masses = [], [], []
+    held, ratios, masses, errors = [], [], [], []
     for seed in range(logs):
-        walked = walk(quadruped(), 20.0, seed=seed, **({"torque_noise": 0.03, "motion_noise": 1.0} | simulated))
-        described = described_wrong(floating(QUADRUPED, "viscous,coulomb,offset,armature"), seed=seed)
-        run = identify(described, walked.columns, Settings(split=0.65, **settings))
-        truth = truth_of(run.robot)
+        made, described, viscous = simulated_log(kind, seed, 0.1 * noise if kind == "contact_free" else noise, world)
+        columns = turned(made.columns, wrong, seed)
+        if noise == 0.0:  # accelerometers would be exact beside accelerations that are not
+            columns = {name: x for name, x in columns.items() if not name.startswith("imu")}
+        run = identify(described, columns, Settings(split=0.65, **KINDS[kind][1]))
+        truth = truth_of(run.robot, made.truth, viscous)
         beta, (low, high) = run.estimate.base.base_values(truth), run.intervals.T
         held.append(np.mean(((low <= beta) & (beta <= high))[run.estimate.seen]))
         assert run.row_validation is not None
         floor = row_error(run.rows.source(run.robot, run.unseen), truth).relative_error
-        ratios.append(run.row_validation.relative_error / floor)
+        errors.append(run.row_validation.relative_error)
+        ratios.append(errors[-1] / floor)
         if kind != "contact_free":  # where the base may have no rows
-            masses.append(
-                abs(float(run.model.parameters.inertials[:, 0].sum() / quadruped().parameters.inertials[:, 0].sum()) - 1.0)
-            )
+            whole = made.truth.parameters.inertials[:, 0].sum()
+            masses.append(abs(float(run.model.parameters.inertials[:, 0].sum() / whole) - 1.0))
         assert run.consistency.feasible
     return {
         f"coverage_{kind}": float(np.mean(held)),
         f"least_coverage_{kind}": float(np.min(held)),
         f"over_floor_{kind}": float(np.max(ratios)),
+        f"unseen_error_{kind}": float(np.mean(errors)),
         f"mass_error_{kind}": float(np.max(masses, initial=0.0)),
     }
 
@@ -147,9 +180,15 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=20, help="logs of each kind whose intervals are counted")
     parser.add_argument("--samples", type=int, default=100_000, help="samples of the humanoid")
     parser.add_argument("--kind", choices=tuple(KINDS), help="one kind of logs alone, and no timing")
+    parser.add_argument("--noise", type=float, default=1.0, help="size of all noise, 1 as usual; with --kind")
+    parser.add_argument("--wrong-flags", type=float, default=0.0, help="share of the flags that are turned; with --kind")
+    parser.add_argument(
+        "--world", choices=tuple(WORLDS), default="plain", help="how walks are simulated and logged; with --kind"
+    )
     options = parser.parse_args()
     if options.kind is not None:
-        measure.print_result(campaign(options.kind, options.logs), options.json)
+        found = campaign(options.kind, options.logs, options.noise, options.wrong_flags, options.world)
+        measure.print_result(found, options.json)
         return
     logs, total, few, loops = (1, 2000, 1000, 20) if options.smoke else (options.logs, options.samples, 40_000, 200)
     robot = floating(HUMANOID)
@@ -161,10 +200,11 @@ def main() -> None:
     small = motion(robot, loops)
     for name, at_once in (("speedup_humanoid", 1), ("speedup_batched", min(100, loops))):
         result[name] = measure.median_time(reference(small, at_once), 1, 0) / loops / ours
-    for kind in KINDS if logs else ():
+    walks = [kind for kind in KINDS if kind != "humanoid"]
+    for kind in walks if logs else ():
         result |= campaign(kind, logs)
     if logs:
-        result["coverage"] = float(np.mean([result[f"coverage_{kind}"] for kind in KINDS]))
+        result["coverage"] = float(np.mean([result[f"coverage_{kind}"] for kind in walks]))
     measure.print_result(result, options.json)
 
 

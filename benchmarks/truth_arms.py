@@ -1,8 +1,8 @@
 """Robots of ``truth.py``: chains of joints with known bodies, written as URDF by this file alone.
 
-Nine arms come from the wheel ``example-robot-data``, read by Pinocchio, with fingers and whatever is no part of the arm locked;
-three are made here. What a run is given is a *description* of the arm: the same geometry, masses off by up to 15 % and centres of mass by
-up to 10 %, as in a data sheet. Nothing of dynid is used.
+Nine arms, one of them with its fingers too, and a quadruped on a stand come from the wheel ``example-robot-data``, read by Pinocchio,
+with whatever is no part of the arm locked; three are made here. What a run is given is a *description* of the arm: the same geometry,
+masses off by up to 15 % and centres of mass by up to 10 %, as in a data sheet. Nothing of dynid is used.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Body:
     low: float
     high: float
     speed: float
+    above: int = -1
+    """Number, from 1, of the body that carries it, 0 for the base; -1 for the one before it."""
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -52,7 +54,7 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """A chain of bodies from a fixed base."""
+    """Bodies from a fixed base: a chain, or a tree where they say which carries them."""
 
     name: str
     bodies: tuple[Body, ...]
@@ -72,6 +74,7 @@ class Arm:
         """As a URDF file."""
         lines = [f'<robot name="{self.name}">', '  <link name="base"/>']
         for k, body in enumerate(self.bodies, 1):
+            above = k - 1 if body.above < 0 else body.above
             frame = f'xyz="{_text(body.position)}" rpy="{_text(pin.rpy.matrixToRpy(body.rotation))}"'
             I = body.inertia
             tensor = " ".join(
@@ -87,7 +90,7 @@ class Arm:
             )
             lines += [
                 f'  <joint name="{body.name}" type="{"prismatic" if body.prismatic else "revolute"}">',
-                f'    <parent link="{"base" if k == 1 else f"link{k - 1}"}"/><child link="link{k}"/>',
+                f'    <parent link="{f"link{above}" if above else "base"}"/><child link="link{k}"/>',
                 f'    <origin {frame}/><axis xyz="{_text(body.axis)}"/>',
                 f'    <limit lower="{body.low!r}" upper="{body.high!r}" velocity="{body.speed!r}" effort="1000.0"/>',
                 "  </joint>",
@@ -128,6 +131,8 @@ SHIPPED = {
     "talos": ("talos_data/robots/talos_left_arm.urdf", "arm_left"),
     "z1": ("z1_description/urdf/z1.urdf", "joint1 joint2 joint3 joint4 joint5 joint6"),
     "xarm7": ("xarm_description/urdf/xarm7.urdf", ""),
+    "panda_hand": ("panda_description/urdf/panda.urdf", "panda"),
+    "quadruped": ("solo_description/robots/solo12.urdf", ""),
     "so101": ("so_arm_description/urdf/so101.urdf", "shoulder elbow wrist"),
 }
 """File of every shipped arm and how the names of its joints begin; empty for all of them."""
@@ -151,7 +156,6 @@ def shipped_arm(name: str) -> Arm:
     pin.forwardKinematics(model, data, pin.neutral(model), np.zeros(model.nv))
     bodies = []
     for k in range(1, model.njoints):
-        assert model.parents[k] == k - 1, f"{name} is no chain"
         S = np.asarray(data.joints[k].S).reshape(6)
         prismatic = bool(np.abs(S[:3]).max() > 0.5)
         inertia, at = model.inertias[k], model.joints[k].idx_q
@@ -164,7 +168,7 @@ def shipped_arm(name: str) -> Arm:
             Body(
                 model.names[k], prismatic, model.jointPlacements[k].rotation.copy(), model.jointPlacements[k].translation.copy(),
                 S[:3] if prismatic else S[3:], inertia.mass, inertia.lever.copy(), _physical(inertia.inertia.copy()),
-                low, high, float(min(model.velocityLimit[model.joints[k].idx_v], 3.0)),
+                low, high, float(min(model.velocityLimit[model.joints[k].idx_v], 3.0)), int(model.parents[k]),
             )
         )  # fmt: skip
     return Arm(name, tuple(bodies))

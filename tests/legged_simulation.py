@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -17,7 +18,7 @@ from dynid.io.robots.read import read_robot
 from dynid.model.frames import frame_named
 from dynid.model.inertia import mass_com_inertia
 from dynid.model.robot import Robot
-from legged_robots import QUADRUPED, QUADRUPED_FEET, robot_file
+from legged_robots import HUMANOID, HUMANOID_FEET, QUADRUPED, QUADRUPED_FEET, robot_file
 
 LOG_S = 0.01
 
@@ -36,7 +37,7 @@ class World:
     hold_s: float = 0.0
     """Time for which a controller holds its torque; zero for one step."""
     accelerations: str = "exact"
-    """``exact``, or ``backward`` or ``central`` differences of logged velocities."""
+    """``exact``, ``backward`` or ``central`` differences of logged velocities, or ``none``."""
     after: bool = False
     """Whether a row is logged behind a step: state of its end, torque and acceleration of its beginning."""
     late: int = 0
@@ -137,9 +138,14 @@ def walk(
     flat: Sequence[float] = (),
     seed: int = 0,
     world: World = PLAIN,
+    balance: object = None,
 ) -> Walk:
-    """Simulate and log at 100 Hz. ``motion_noise`` multiplies the usual noise of encoders and IMU; ``hanging`` takes the ground away and
-    holds the trunk by springs that push at its frame, which is measured as a force; without gravity nothing touches the robot."""
+    """Simulate and log at 100 Hz.
+
+    ``motion_noise`` multiplies the usual noise of encoders and IMU; ``hanging`` takes the ground away and holds the trunk by springs that
+    push at its frame, which is measured as a force; without gravity nothing touches the robot. ``balance`` adds to the references by what
+    it sees of the robot.
+    """
     rng = np.random.default_rng(seed)
     model = mujoco.MjModel.from_xml_string(
         mjcf_of(truth, feet, flat=flat, ground=not hanging and gravity > 0.0, gravity=gravity, world=world)
@@ -148,6 +154,9 @@ def walk(
     phase = rng.uniform(0.0, 2.0 * np.pi, 64)
     start = gait(0.0, phase)  # type: ignore[operator]
     data.qpos[:3], data.qpos[7:] = [0.0, 0.0, height], start
+    if len(flat):  # which stand from the beginning
+        mujoco.mj_forward(model, data)
+        data.qpos[2] += flat[2] - min(data.site(name).xpos[2] for name in feet)
     rows: dict[str, list[Array]] = {
         name: [] for name in ("t", "pose", "twist", "rate", "q", "dq", "ddq", "tau", "contact", "force", "push")
     }
@@ -158,6 +167,8 @@ def walk(
         t = k * step_s
         v, q = data.qvel[6:].copy(), data.qpos[7:].copy()
         reference = start + (gait(t, phase) - start) * min(t, 1.0)  # type: ignore[operator]
+        if balance is not None:
+            reference = reference + balance(model, data, feet)  # type: ignore[operator]
         if k % hold == 0:
             tau = np.asarray(stiffness * (reference - q) - damping * v)
         data.qfrc_applied[:] = 0.0
@@ -219,9 +230,12 @@ def walk(
             mujoco.mj_step(model, data)
     made = {name: np.array(values) for name, values in rows.items()}
     made["contact"] = made["contact"][np.maximum(np.arange(len(made["t"])) - world.late, 0)]
-    if world.accelerations != "exact":
+    if world.accelerations in ("backward", "central"):
         made["rate"], made["ddq"] = (_differences(made[name], world.accelerations) for name in ("twist", "dq"))
-    return Walk(_columns(made, feet, rng, torque_noise, motion_noise, hanging, truth, gravity), truth)
+    columns = _columns(made, feet, rng, torque_noise, motion_noise, hanging, truth, gravity)
+    if world.accelerations == "none":
+        columns = {name: x for name, x in columns.items() if not name.startswith(("base_a", "ddq"))}
+    return Walk(columns, truth)
 
 
 def _differences(values: Array, how: str) -> Array:
@@ -314,3 +328,60 @@ def described_wrong(robot: Robot, share: float = 0.2, seed: int = 0) -> Robot:
     values = robot.parameters.values.copy()
     values[: len(factors)] *= factors
     return robot.with_parameters(robot.parameters.with_values(values))
+
+
+HUMANOID_JOINTS = (
+    *(f"leg_{side}_{k}_joint" for side in ("left", "right") for k in range(1, 7)),
+    *("torso_1_joint", "torso_2_joint"),
+    *(f"arm_{side}_{k}_joint" for side in ("left", "right") for k in (1, 2, 4)),
+)
+"""Legs, waist, shoulders and elbows of the humanoid that squats; its other joints are locked."""
+BALANCE = 0.5
+"""rad of an ankle for every metre."""
+HUMANOID_GAINS = np.array([3000.0] * 12 + [3000.0] * 2 + [300.0] * 6)
+
+
+def humanoid(effects: str = "none") -> Robot:
+    return read_robot(robot_file(HUMANOID), effects, joints=HUMANOID_JOINTS, floating=True)
+
+
+def squat(t: float, phase: Array) -> Array:
+    """References of twenty joints: squats, weight from foot to foot, a turning trunk and swinging arms, both feet on the ground."""
+
+    def wave(hz: float, k: int) -> float:
+        return float(np.sin(2.0 * np.pi * hz * t + phase[k]))
+
+    bend, lean = 0.45 + 0.22 * wave(0.43, 0) + 0.08 * wave(1.1, 1), 0.04 * wave(0.29, 2) + 0.01 * wave(0.9, 3)
+    pitch = 0.05 * wave(0.61, 4)
+    leg = [0.0, lean, -bend + pitch, 2.0 * bend, -bend, -lean]
+    trunk = [0.35 * wave(0.37, 5) + 0.1 * wave(1.3, 6), 0.12 + 0.12 * wave(0.53, 7) + 0.04 * wave(1.2, 8)]
+    arms = [
+        [0.4 * wave(0.47, 9 + k), side * (0.35 + 0.25 * wave(0.67, 11 + k)), -0.6 + 0.5 * wave(0.83, 13 + k)]
+        for k, side in enumerate((1.0, -1.0))
+    ]
+    return np.array([*leg, *leg, *trunk, *arms[0], *arms[1]])
+
+
+def over_feet(model: Any, data: Any, feet: Sequence[str]) -> Array:
+    """Ankles that bring the centre of mass over the middle of the feet."""
+    mujoco.mj_subtreeVel(model, data)
+    middle = np.mean([data.site(name).xpos for name in feet], axis=0)
+    ahead, left, _ = data.subtree_com[1] - middle + 0.3 * data.subtree_linvel[1]
+    move = np.zeros(len(HUMANOID_JOINTS))
+    move[[4, 10]], move[[5, 11]] = BALANCE * ahead, -BALANCE * left
+    return move
+
+
+def stand(seconds: float = 20.0, **options: Any) -> Walk:
+    """A humanoid of 90 kg that squats on flat feet."""
+    robot = humanoid("armature")
+    names = [name for name in robot.parameters.names if name.startswith("Ia")]
+    truth = robot.with_parameters(robot.parameters.as_dict() | dict.fromkeys(names, 0.1))
+    given: dict[str, Any] = {"feet": HUMANOID_FEET, "gait": squat, "height": 1.05, "balance": over_feet}
+    gains: dict[str, Any] = {
+        "flat": (0.1, 0.06, 0.01),
+        "stiffness": HUMANOID_GAINS,
+        "damping": 0.01 * HUMANOID_GAINS,
+        "viscous": 0.5,
+    }
+    return walk(truth, seconds, **given, **gains, **options)

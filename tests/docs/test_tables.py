@@ -22,6 +22,7 @@ from mkdocs.exceptions import PluginError
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
 PAPERS = ("gautier_khalil1992", "gaz2019", "lomakin2020", "sousa2014", "traversaro2016")
+MODULES = (*PAPERS, "loads")
 
 
 @pytest.fixture
@@ -65,10 +66,10 @@ def markers() -> list[tuple[str, str]]:
 
 def test_every_marker_names_a_function_and_every_function_is_shown(hook):
     asked = markers()
-    assert {name.split(".")[0] for _, name in asked} == set(PAPERS)
+    assert {name.split(".")[0] for _, name in asked} == set(MODULES)
     for page, name in asked:
         assert callable(hook.table_named(name, page))
-    there = {f"{paper}.{name}" for paper in PAPERS for name in hook.tables_in(importlib.import_module(f"tables_of.{paper}"))}
+    there = {f"{one}.{name}" for one in MODULES for name in hook.tables_in(importlib.import_module(f"tables_of.{one}"))}
     assert there == {name for _, name in asked}
 
 
@@ -281,3 +282,14 @@ def test_tests_and_benchmarks_that_a_page_names_exist(paper):
     assert named
     for name in named:
         assert (REPOSITORY / name).is_file(), name
+
+
+def test_a_load_of_known_mass_and_centre_alone_has_no_inertia_in_any_controller(hook):
+    """Numbers of every form but those of simulators: 2 kg, 50 mm in the units of the vendor, and zeros."""
+    assert hook is not None
+    rows = importlib.import_module("tables_of.loads").mass_and_centre_alone().splitlines()[2:]
+    cells = {row.split("|")[1].strip(" `"): row.split("|")[2] for row in rows}
+    assert set(cells) == {"franka", "ur", "kuka", "abb", "fanuc", "yaskawa", "urdf", "mjcf"}
+    for name in set(cells) - {"urdf", "mjcf"}:
+        assert "0.015" not in cells[name]
+        assert re.search(r"\b(0\.05|50|5)\b", cells[name]), name

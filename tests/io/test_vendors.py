@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import mujoco
@@ -41,6 +42,8 @@ def read_franka(text: str) -> np.ndarray:
     assert len(values) == 13
     again = numbers(text.splitlines()[1].split("mass:", 1)[1])
     np.testing.assert_allclose(again, values)
+    desk = json.loads("{" + text.splitlines()[2].split(": ", 1)[1] + "}")
+    np.testing.assert_allclose([desk["mass"], *desk["centerOfMass"], *desk["inertia"]], values)
     return phi_from_mass_com_inertia(values[0], values[1:4], np.reshape(values[4:], (3, 3), order="F"))
 
 

@@ -17,8 +17,8 @@ from dynid.io.robots.urdf_write import write_urdf
 from dynid.pipeline.folder import load_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
-from legged_robots import QUADRUPED, QUADRUPED_FEET, robot_file
-from legged_simulation import described_wrong, quadruped, walk
+from legged_robots import HUMANOID_FEET, QUADRUPED, QUADRUPED_FEET, robot_file
+from legged_simulation import World, described_wrong, humanoid, quadruped, stand, walk
 
 QUICK = Settings(feet=QUADRUPED_FEET, cutoff_hz=12.0, signal_band_hz=40.0, foot_radius=0.015, friction="linear", boxes=False)
 
@@ -158,6 +158,16 @@ def test_feet_that_never_lift_are_told() -> None:
     assert np.median(run.estimate.sigma / free.estimate.sigma) > 1.2
 
 
+@pytest.mark.parametrize("joints", [None, quadruped().joint_names[1:12]])
+def test_joints_that_a_log_lacks_or_that_are_not_asked_for_are_locked(joints: tuple[str, ...] | None) -> None:
+    named = columns("q dq ddq tau")
+    for k, name in enumerate(quadruped().joint_names[1:12]):
+        named |= {f"{stem}_{name}": walked()[f"{stem}{k + 1}"] for stem in ("q", "dq", "tau")}
+    run = identify(robot_file(QUADRUPED), named, replace(QUICK, signal_band_hz=30.0, method="wls", joints=joints))
+    assert run.robot.n_dof == 17
+    assert any("locked at neutral and merged" in note and "HR_KFE" in note for note in run.notes)
+
+
 def test_a_known_total_mass_is_kept() -> None:
     assert mass_of(identify(wrong(), columns(), replace(QUICK, mass=2.6))) == pytest.approx(2.6, rel=1e-4)
 
@@ -241,3 +251,41 @@ def test_two_kilograms_on_the_trunk_are_found_within_their_interval() -> None:
         places = [found.base.names.index(name) for name in ("mx1", "my1", "mz1")]
         held += [low < own[k] < high for k, (low, high) in zip(places, run.intervals[places], strict=True)]
     assert np.mean(held) > 0.8  # of 16 intervals of 95 %
+
+
+def share_held(run: Any, truth: Any, viscous: float) -> float:
+    """Share of the intervals of what is known that hold the parameters that were simulated."""
+    own = truth.parameters.as_dict()
+    known = {name: own.get(name, viscous if name.startswith("fv") else 0.0) for name in run.robot.parameters.names}
+    beta, (low, high) = run.estimate.base.base_values(run.robot.with_parameters(known).parameters), run.intervals.T
+    return float(np.mean(((low <= beta) & (beta <= high))[run.estimate.seen]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "world",
+    [
+        World(accelerations="central"),
+        World(accelerations="none", contact='solref="0.04 1"', radius=0.02, step_s=0.002, integrator="implicitfast"),
+        World(late=1, after=True, step_s=0.002, accelerations="backward"),
+    ],
+)
+def test_a_clean_walk_of_somebody_else_has_intervals_that_hold(world: World) -> None:
+    made = walk(quadruped(), seed=7, world=world)
+    clean = {name: column for name, column in made.columns.items() if not name.startswith("imu")}
+    run = identify(wrong(), clean, Settings(feet=QUADRUPED_FEET, split=0.65))
+    assert share_held(run, made.truth, 0.01) > 0.9
+    assert mass_of(run) == pytest.approx(2.5, rel=0.005)
+
+
+@pytest.mark.slow
+def test_a_humanoid_squats_on_flat_feet() -> None:
+    made = stand(seed=0, torque_noise=0.5, motion_noise=1.0)
+    described = described_wrong(humanoid("viscous,coulomb,offset,armature"))
+    run = identify(described, made.columns, Settings(flat_feet=HUMANOID_FEET, split=0.65))
+    assert run.rows.feet == tuple(f"{name}:flat" for name in HUMANOID_FEET)
+    assert run.validation is not None
+    assert run.validation.relative_error < 0.05
+    assert run.consistency.feasible
+    assert share_held(run, made.truth, 0.5) > 0.9
+    assert mass_of(run) == pytest.approx(float(made.truth.parameters.inertials[:, 0].sum()), rel=0.05)

@@ -57,6 +57,21 @@ def test_every_format_is_written_and_proven(run, tmp_path: Path) -> None:
             assert hashlib.sha256((tmp_path / "models" / name).read_bytes()).hexdigest() == digest
 
 
+@pytest.mark.parametrize("format", ["urdf", "sdf"])
+def test_links_carry_rotors_where_a_format_has_no_place_for_them_unless_they_are_wanted_apart(
+    run, tmp_path: Path, format: str
+) -> None:
+    (carrying,) = export_models(run, tmp_path / "carrying", [format])
+    (apart,) = export_models(run, tmp_path / "apart", [format], rotors_apart=True)
+    found = [read_robot(item.path, "none").parameters.inertials for item in (carrying, apart)]
+    np.testing.assert_allclose(found[1], run.model.parameters.inertials, rtol=1e-9, atol=1e-12)
+    assert np.abs(found[0] - found[1]).max() > 1e-3
+    assert sum("no place for rotor inertia: the links carry" in note for note in carrying.notes) == 1
+    assert not any("the links carry" in note for note in apart.notes)
+    lost = [math.sqrt(sum(one.relative**2 for one in item.lacking)) for item in (carrying, apart)]
+    assert lost[0] < lost[1]
+
+
 def test_exporting_again_renews_the_proof(run, tmp_path: Path) -> None:
     export_models(run, tmp_path, ["urdf", "json"])
     export_models(run, tmp_path, ["urdf"])

@@ -131,11 +131,13 @@ def _six(I: Array) -> list[float]:
 
 
 def _franka(load: Load) -> tuple[str, dict[str, Any]]:
-    columns = load.inertia.T.ravel().tolist()
+    columns, m, centre = load.inertia.T.ravel().tolist(), _n(load.mass), _list(load.com)
+    moments = _list(columns)
     text = (
-        f"robot.setLoad({_n(load.mass)}, {{{{{_list(load.com)}}}}}, {{{{{_list(columns)}}}}});\n"
+        f"robot.setLoad({m}, {{{{{centre}}}}}, {{{{{moments}}}}});\n"
         f"ros2 service call /service_server/set_load franka_msgs/srv/SetLoad "
-        f'"{{mass: {_n(load.mass)}, center_of_mass: [{_list(load.com)}], load_inertia: [{_list(columns)}]}}"'
+        f'"{{mass: {m}, center_of_mass: [{centre}], load_inertia: [{moments}]}}"\n'
+        f'Desk, end effector (endeffector-config.json): "mass": {m}, "centerOfMass": [{centre}], "inertia": [{moments}]'
     )
     return text, {"mass": load.mass, "center_of_mass": load.com.tolist(), "load_inertia": columns}
 
@@ -259,17 +261,17 @@ FORMS: Mapping[str, VendorForm] = {
     for form in (
         VendorForm(
             "franka",
-            "libfranka Robot::setLoad and franka_msgs/SetLoad",
+            "libfranka Robot::setLoad, franka_msgs/SetLoad and the end effector of Desk",
             "flange (F)",
             ("panda_link8", "fr3_link8", "fp3_link8", "link8"),
             "kg, m, kg m^2",
             "3x3 about the centre of mass, in flange axes, column by column",
             (
                 "https://docs.ros.org/en/humble/p/franka_msgs/srv/SetLoad.html",
-                "libfranka include/franka/robot.h, setLoad(load_mass, F_x_Cload, load_inertia)",
+                "libfranka include/franka/robot.h, setLoad(load_mass, F_x_Cload, load_inertia); robot_state.h, I_load about the centre",
+                "https://download.franka.de/ride-cli-doc-v1.1.1/end_effector_commissioning.html",
             ),
             _franka,
-            unconfirmed="that load_inertia is about the centre of mass (the documentation names F_x_Cload, and only 'inertia matrix')",
         ),
         VendorForm(
             "ur",

@@ -279,14 +279,14 @@ class Robot:
     def only(self, joints: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
         """The robot cut to these joints, the rest locked at ``positions`` or at their neutral position.
 
-        Neutral is zero, or the middle of the range where zero lies outside it.
+        Neutral is zero, or the middle of the range where zero lies outside it. A base that floats is kept.
         """
         kept = {self.joint_names[self.joint_index(name)] for name in joints}
         given = dict(positions or {})
         rest = {
             joint.name: given.get(joint.name, neutral_position(joint))
             for joint in self.moving_joints
-            if joint.name not in kept
+            if joint.name not in kept and joint.kind != "floating"
         }
         stray = [name for name in given if name in kept]
         if stray:

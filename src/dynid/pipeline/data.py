@@ -139,18 +139,29 @@ def open_logs(
 
 
 def _open_floating(robot: Robot, paths: Sequence[Path], settings: Any, plan: RowPlan | None) -> Logs:
-    """Logs of joints, base and feet, in memory; they are used whole unless times are given."""
-    from dynid.pipeline.floating_log import FloatingSetup, read_floating_log
+    """Logs of joints, base and feet, in memory; they are used whole unless times are given. Joints that they lack are locked."""
+    from dynid.pipeline.floating_log import FloatingLog, FloatingSetup, read_floating_log
 
-    setup = FloatingSetup.of(robot, settings)
-    setup = setup if plan is None else replace(setup, plan=plan)
-    logs = tuple(read_floating_log(path, setup, settings, read_options(settings)) for path in paths)
+    def read(own: Robot) -> tuple[FloatingLog, ...]:
+        setup = FloatingSetup.of(own, settings)
+        setup = setup if plan is None else replace(setup, plan=plan)
+        return tuple(read_floating_log(path, setup, settings, read_options(settings)) for path in paths)
+
+    told = list[str]()
+    if settings.joints is not None:
+        robot = _cut_to(robot, (robot.joint_names[0], *settings.joints), told)
+    try:
+        logs = read(robot)
+    except MissingJointsError as missing:
+        told.append(missing.note(paths[0].name))
+        robot = robot.only(missing.present)
+        logs = read(robot)
     hashes = tuple(log.joints.source.sha256 for log in logs)
     refuse_same(paths, hashes)
     for path, log in zip(paths, logs, strict=True):
         refuse_without_torque(path, log)
-    notes = tuple(f"{path.name}: {note}" for path, log in zip(paths, logs, strict=True) for note in log.joints.source.notes)
-    return Logs(robot, logs, tuple(map(str, paths)), hashes, notes, tuple(log.joints for log in logs))
+    told += [f"{path.name}: {note}" for path, log in zip(paths, logs, strict=True) for note in log.joints.source.notes]
+    return Logs(robot, logs, tuple(map(str, paths)), hashes, tuple(told), tuple(log.joints for log in logs))
 
 
 def delayed(rows: Recording | RecordingStream, delay_s: float | str) -> Recording | RecordingStream:

@@ -164,6 +164,7 @@ def export_models(
     allow_inconsistent: bool = False,
     prefix: str | None = None,
     samples: int = 0,
+    rotors_apart: bool = False,
     refusals: list[str] | None = None,
 ) -> tuple[Exported, ...]:
     """Write the identified robot in each format into a folder, reload each file and compare its torque.
@@ -177,6 +178,7 @@ def export_models(
         allow_inconsistent: write links that no physical body can be, instead of refusing.
         prefix: before the names of functions; None for the robot's own in C, and for none in other languages.
         samples: consistent models that are drawn from the uncertainty and written besides.
+        rotors_apart: leave rotor inertia out of the links of URDF and SDF, for a simulator that is given it apart.
         refusals: why a format could not be written is added to it, and the others are written; None for an error instead.
 
     Examples:
@@ -190,6 +192,7 @@ def export_models(
     """
     wanted = known_formats(formats, body=run.body is not None)
     options: dict[str, Any] = {"allow_inconsistent": allow_inconsistent, "prefix": prefix, "samples": samples}
+    options["rotors_apart"] = rotors_apart
     with changed_folder(folder) as change:
         if refusals is None:
             exported = [*write_exports(run, change.stage, wanted, **options)]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError, reason_of
+from dynid.estimation.consistency.rotors_in_links import rotors_in_links
 from dynid.files import read_json, write_json, write_text
 from dynid.folders import complete
 from dynid.io.robots.mjcf_write import write_mjcf
@@ -286,6 +287,7 @@ def write_exports(
     allow_inconsistent: bool = False,
     prefix: str | None = None,
     samples: int = 0,
+    rotors_apart: bool = False,
 ) -> tuple[Exported, ...]:
     """Write the model in each format into a folder that exists, with its proofs in ``exports.json``.
 
@@ -296,18 +298,21 @@ def write_exports(
         allow_inconsistent: write links that no physical body can be.
         prefix: before the names of functions; None for the robot's own.
         samples: models that are drawn from the uncertainty and written besides, see :mod:`dynid.pipeline.sample_models`.
+        rotors_apart: leave rotor inertia out of the links of formats that have no place for it.
     """
     if run.body is not None:
         exported = [_export_body(run, folder, name, allow_inconsistent) for name in formats]
     else:
-        exported = [_export(run, folder, name, allow_inconsistent, prefix) for name in formats]
+        exported = [_export(run, folder, name, allow_inconsistent, prefix, rotors_apart) for name in formats]
     if samples:
         from dynid.pipeline.sample_models import sample_models
 
         digits = len(str(samples))
         for k, model in enumerate(sample_models(run, samples), 1):
             number, files = f"{k:0{digits}}", [name for name in formats if name != LATEX]  # a table is of the estimate alone
-            exported += [_export(run, folder, name, allow_inconsistent, prefix, (model, number)) for name in files]
+            exported += [
+                _export(run, folder, name, allow_inconsistent, prefix, rotors_apart, (model, number)) for name in files
+            ]
     remember_exports(folder, exported)
     return tuple(exported)
 
@@ -342,6 +347,7 @@ def _export(
     name: str,
     allow_inconsistent: bool,
     prefix: str | None = None,
+    rotors_apart: bool = False,
     sample: tuple[Robot, str] | None = None,
 ) -> Exported:
     """The identified model in one format, or a model that was drawn, with its number; written and proven."""
@@ -351,7 +357,8 @@ def _export(
                 "--to latex is a table of the estimate and its uncertainty, which models that were drawn do not have"
             )
         return Exported(write_text(folder / f"{_file_name(run.robot.name)}_identified.tex", run.to_latex()), name, math.nan)
-    held, written = write_file(run, folder, name, allow_inconsistent=allow_inconsistent, prefix=prefix, sample=sample)
+    options: dict[str, Any] = {"allow_inconsistent": allow_inconsistent, "prefix": prefix, "rotors_apart": rotors_apart}
+    held, written = write_file(run, folder, name, **options, sample=sample)
     format = _format(name, prefix)
     lacking = total_difference(run.model if sample is None else sample[0], format.places, held)
 
@@ -382,6 +389,7 @@ def write_file(
     *,
     allow_inconsistent: bool = False,
     prefix: str | None = None,
+    rotors_apart: bool = False,
     sample: tuple[Robot, str] | None = None,
 ) -> tuple[Robot, WrittenModel]:
     """Write the identified model, or one that was drawn with its number, in one format; nothing is proven.
@@ -390,9 +398,12 @@ def write_file(
         the robot as the format holds it, and the file.
     """
     model, end = (run.model, "identified") if sample is None else (sample[0], f"sample{sample[1]}")
-    format, held, told = _format(name, prefix), model, tuple[str, ...]()
+    format, held, told, carried = _format(name, prefix), model, tuple[str, ...](), tuple[str, ...]()
     if format.places is not None:
+        if "armature" not in format.places and not rotors_apart:
+            model, carried = _carrying_rotors(run, model, name.upper())
         held, told = as_format_holds(model, run.samples, name.upper(), format.places)
+        told = (*carried, *told)
     path = folder / f"{_file_name(run.robot.name)}_{end}{format.suffix}"
     if name == "matlab":  # a class has the name of its file
         from dynid.io.code.functions import name_of
@@ -400,6 +411,20 @@ def write_file(
         path = path.with_name(f"{name_of(path.stem)}{format.suffix}")
     written = format.write(held, path, allow_inconsistent, run if sample is None or name != "json" else None)
     return held, replace(written, notes=(*written.notes, *told))
+
+
+def _carrying_rotors(run: IdentificationResult, model: Robot, format: str) -> tuple[Robot, tuple[str, ...]]:
+    """The model whose links carry its rotors, for a format without them, and what is to be told of it."""
+    found = run.without_rotors if model is run.model else rotors_in_links(model, run.samples)
+    if found is None:
+        return model, ()
+    carrying, lacked, lacks = found
+    told = (
+        f"{format} has no place for rotor inertia: the links carry what they can of it, fitted over the states of the logs with gravity "
+        f"kept; of the joints' torque {100.0 * lacks:.2g} % lacks, {100.0 * lacked:.2g} % without that; give the simulator no rotors "
+        "beside it, or export with --rotors-apart"
+    )
+    return carrying, (told,)
 
 
 def _format(name: str, prefix: str | None) -> _Format:

@@ -21,6 +21,7 @@ from dynid.errors import InputError
 from dynid.estimation.advice import Advice
 from dynid.estimation.calibration import Calibrated
 from dynid.estimation.consistency.feasibility import Feasibility
+from dynid.estimation.consistency.rotors_in_links import rotors_in_links
 from dynid.estimation.friction.selection import FrictionChoice
 from dynid.estimation.result import Estimate
 from dynid.finding import DataCheck, Finding, Verdict
@@ -187,7 +188,9 @@ class IdentificationResult:
         """The result with some fields replaced; the model that follows from it is not built again."""
         other = replace(self, **changes)
         if not changes.keys() & {"robot", "estimate"}:
-            vars(other).update({name: vars(self)[name] for name in ("model", "consistency") if name in vars(self)})
+            vars(other).update(
+                {name: vars(self)[name] for name in ("model", "consistency", "without_rotors") if name in vars(self)}
+            )
         return other
 
     @cached_property
@@ -221,6 +224,11 @@ class IdentificationResult:
     def consistency(self) -> ModelConsistency:
         """Physical consistency of every link of the identified robot, which all outputs show."""
         return check_model(self.model)
+
+    @cached_property
+    def without_rotors(self) -> tuple[Robot, float, float] | None:
+        """The model for formats without rotor inertia, see :func:`~dynid.estimation.consistency.rotors_in_links.rotors_in_links`."""
+        return rotors_in_links(self.model, self.samples)
 
     @property
     def covariance(self) -> Array:
@@ -400,7 +408,7 @@ class IdentificationResult:
     def summary(self) -> dict[str, Any]:
         """What scripts rely on, under fixed names."""
         found, own, unseen = self.estimate, self.identification, self.validation
-        interval = found.interval()
+        values = self.parameters
         record = {
             "method": found.method,
             "outcome": found.outcome.name.lower(),
@@ -429,22 +437,11 @@ class IdentificationResult:
             "friction_model": None if self.friction_choice is None else self.friction_choice.as_dict(),
             "seconds": self.seconds,
             "base": [
-                {"name": name, "expression": text, "value": value, "sigma_percent": spread, "origin": origin}
-                for name, text, value, spread, origin in zip(
-                    found.base.names,
-                    found.base.expressions(),
-                    found.base_values.tolist(),
-                    found.sigma_percent.tolist(),
-                    found.origin,
-                    strict=True,
-                )
+                {key: one[key] for key in ("name", "expression", "value")}
+                | {"sigma_percent": spread, "origin": one["origin"]}
+                for one, spread in zip(values, found.sigma_percent.tolist(), strict=True)
             ],
-            "intervals": [
-                {"name": name, "value": value, "lower": low, "upper": high}
-                for name, value, (low, high) in zip(
-                    found.base.names, found.base_values.tolist(), interval.tolist(), strict=True
-                )
-            ],
+            "intervals": [{key: one[key] for key in ("name", "value", "lower", "upper")} for one in values],
             "advice": to_record(self.advice),
             "calibration": to_record(self.calibration),
             "findings": [one.as_dict() for one in self.findings],

@@ -84,7 +84,7 @@ def verdict_on(
 
 
 _REMEDIES = {
-    "rotor inertia": "take the MJCF file, which holds rotor inertia, or state it in the simulator (armature)",
+    "rotor inertia": "take the MJCF file, which holds rotor inertia",
     "torque offset": "apply the offsets as constant joint torques (MuJoCo: qfrc_applied)",
     "friction": "take functions instead of a file: dynid export RUN --to c, cpp, python or matlab hold everything",
 }

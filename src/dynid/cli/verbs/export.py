@@ -37,36 +37,31 @@ def export(
     ] = False,
     prefix: Annotated[
         str | None,
-        typer.Option(
-            "--prefix",
-            metavar="NAME_",
-            help="Before the names of functions; default: the robot's name in C.",
-            show_default=False,
-        ),
+        typer.Option("--prefix", metavar="NAME_", help="Before names of functions; default: in C the robot's name."),
     ] = None,
     samples: Annotated[
-        int,
-        typer.Option(
-            "--samples",
-            metavar="N",
-            help="Write N consistent models besides, drawn from the uncertainty.",
-            show_default=False,
-        ),
+        int, typer.Option("--samples", metavar="N", help="Write N consistent models besides, drawn from the uncertainty.")
     ] = 0,
+    rotors_apart: Annotated[
+        bool,
+        typer.Option(
+            "--rotors-apart", help="Keep rotor inertia out of the links of urdf and sdf: the simulator is given it apart."
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Write the identified model, reload it and compare its torque with what was identified.
 
-    URDF and SDF cannot store rotor inertia; no simulator format stores offsets, or friction other than damping and dry friction. The error
-    this causes is printed for each joint; the torque of what a format can store is compared after reloading.
+    URDF and SDF cannot store rotor inertia: their links carry as much of it as they can, unless --rotors-apart. No simulator format
+    stores offsets, or friction other than damping and dry friction. The error this causes is printed for each joint; the torque of what a
+    format can store is compared after reloading.
 
-    urdf and mjcf edit the robot's own file where it came from one, and list the attributes that changed; sdf is written
-    anew; c, cpp, python and matlab are functions without dependencies (Python: NumPy alone): inverse and forward dynamics,
-    inertia matrix, gravity, Coriolis vector and matrix (Christoffel) and friction; latex is a table of the base parameters;
-    json holds all parameters, friction, base parameters and (in an npz beside it) their covariance. The body on a
-    force/torque sensor is written as urdf, mjcf, json or in a vendor's form (franka, ur, kuka, abb, fanuc, yaskawa). Ends
-    with 1 where a file, read again, does not have the identified torque; with 2 where a format cannot hold the model, the
-    others being written.
+    urdf, mjcf and sdf edit the robot's own file where it came from one, and list the attributes that changed; c, cpp, python and matlab are
+    functions without dependencies (Python: NumPy alone): inverse and forward dynamics, inertia matrix, gravity, Coriolis vector and matrix
+    (Christoffel) and friction; latex is a table of the base parameters; json holds all parameters, friction, base parameters and (in an npz
+    beside it) their covariance. The body on a force/torque sensor is written as urdf, mjcf, json or in a vendor's form (franka, ur, kuka,
+    abb, fanuc, yaskawa). Ends with 1 where a file, read again, does not have the identified torque; with 2 where a format cannot hold the
+    model, the others being written.
 
     Example: [bold]dynid export run --to urdf,mjcf,c[/bold]
     """
@@ -79,6 +74,7 @@ def export(
     known = load_result(run, with_samples=True)
     refusals: list[str] = []
     options: dict[str, Any] = {"allow_inconsistent": allow_inconsistent, "prefix": prefix, "samples": samples}
+    options["rotors_apart"] = rotors_apart
     written = export_models(known, output or run, to.split(","), **options, refusals=refusals)
     own = ("urdf", "mjcf", known.robot.source.format)
     changes = {item.path.name: changes_of(known.robot, item.path) for item in written if item.format in own}
