@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -331,7 +332,11 @@ def test_an_error_while_reading_is_one_sentence() -> None:
 
 def test_much_that_waits_is_read_without_a_pause() -> None:
     lines, backlog = Lines(), Backlog()
-    assert lines.wait_s == sources.GATHER_S
+    for size, wait_s in ((1 << 15, 0.0), ((1 << 15) - 1, sources.GATHER_S)):  # half of what is read at once
+        other = Lines()
+        assert other.wait_s == sources.GATHER_S
+        assert sources.hand_over(lambda size=size: b"x" * size, other, backlog)
+        assert other.wait_s == wait_s
     assert sources.hand_over(lambda: b"x" * (1 << 15), lines, backlog)
     assert lines.wait_s == 0.0
     assert sources.hand_over(lambda: b"y\nz", lines, backlog)
@@ -376,3 +381,56 @@ def test_a_sender_that_leaves_without_ending_its_line_has_said_it(listener: List
     connected(listener, b"only half").close()
     assert taken(backlog) == [b"only half"]
     assert listener.connections == 2
+
+
+def test_a_line_of_a_mebibyte_is_whole_and_a_longer_one_is_cut() -> None:
+    assert Lines().cut(b"a\nb\n") == ([b"a", b"b"], [2, 4])
+    assert Lines().cut(b"x" * 2**20 + b"\n") == ([b"x" * 2**20], [2**20 + 1])
+    longer = Lines(10)
+    assert longer.cut(b"x" * 2**20) == ([], [])
+    assert longer.cut(b"y") == ([b"x" * 2**20], [10 + 2**20])
+    assert longer.cut(b"z\n") == ([b"yz"], [10 + 2**20 + 3])
+    assert longer.end() == ([], [])
+
+
+def test_messages_of_a_file_go_on_behind_those_that_were_taken(tmp_path: Path) -> None:
+    writer_of = pytest.importorskip("mcap.writer").Writer
+    rows = [b'{"t": %d, "q": [0]}' % k for k in range(60)]
+    with (tmp_path / "log.mcap").open("wb") as file:
+        writer = writer_of(file, chunk_size=200)  # some messages in each chunk
+        writer.start()
+        schema = writer.register_schema(name="row", encoding="jsonschema", data=b"{}")
+        channel = writer.register_channel(topic="/rows", message_encoding="json", schema_id=schema)
+        for k, row in enumerate(rows):
+            writer.add_message(channel, log_time=k, publish_time=k, data=row)
+        writer.finish()
+    source = source_of(
+        f"mcap:{tmp_path}/log.mcap", sys.stdin.buffer, topic=None, follow=False, once=False, allow_remote=False
+    )
+    assert source.seekable
+    assert source.first_line() == rows[0].decode()
+    for position in (0, 1, 31, 59, 60):
+        backlog = Backlog()
+        source.start(backlog, position, None)
+        parts = read_to_the_end(backlog)
+        assert [line for part in parts for line in part.lines] == rows[position:]
+        assert [place for part in parts for place in part.positions] == [*range(position + 1, 61)]
+        assert backlog.error is None
+    closed = Backlog()
+    closed.close()
+    source.start(closed, 0, None)
+    assert closed.get(0.1) is None
+
+
+def test_just_so_many_connections_may_wait(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MOST_CONNECTIONS", 3)
+    listener.start(Backlog(), 0, None)
+    silent = [connected(listener) for _ in range(3)]
+    silent[0].settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        silent[0].recv(1)
+    silent.append(connected(listener))
+    silent[0].settimeout(5.0)
+    assert silent[0].recv(1) == b""
+    for connection in silent:
+        connection.close()

@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar
 
+from dynid.apps.online.mcap import follow
 from dynid.errors import DynidError, InputError
 
 LONGEST_LINE = 1 << 20
@@ -283,15 +284,11 @@ class McapFile(Source):
         self._path, self._topic, self._follow = path, topic, follow
 
     def first_line(self) -> str | None:
-        from dynid.apps.online.mcap import follow
-
         for lines in follow(self._path, self._topic, wait=False, stopped=lambda: False):
             return lines[0].decode("utf-8", "replace")
         return None
 
     def start(self, backlog: LineQueue, position: int, resume_from_s: float | None) -> None:
-        from dynid.apps.online.mcap import follow
-
         def work() -> None:
             taken = 0
             for lines in follow(self._path, self._topic, wait=self._follow, stopped=self._stopped.is_set):
