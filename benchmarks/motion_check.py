@@ -20,6 +20,8 @@ from scipy.optimize import root
 Array = NDArray[np.float64]
 STRIDE = 10
 """Every so many rows of the table are looked at for distances."""
+STEP = 1e-6
+"""Of differences, rad or m."""
 NEAR_M = 1e-4
 """Distances of two libraries agree to so much, m."""
 
@@ -232,6 +234,49 @@ def _loop_error(robot: Any, tree: Array, passive: Sequence[int], x: Array) -> Ar
     for tie in robot.loops.ties:
         errors.append(q[tie.follower] - tie.position(float(q[tie.leader])))
     return np.array(errors)
+
+
+def energy_rows(robot: Any, q: Array, v: Array) -> tuple[Array, float]:
+    """Rows of the energy model between successive points of a robot with loops and no effects, and the widest gap of a loop.
+
+    Passive joints by SciPy, their speeds by the implicit function theorem, speeds of bodies by differences of their poses.
+    """
+    names = [joint.name for joint in robot.joints]
+    actuated = [names.index(name) for name in robot.joint_names]
+    passive = [k for k in range(len(names)) if k not in actuated]
+    tree, gap, energies = np.array(robot.loops.start, dtype=np.float64), 0.0, []
+
+    def error(x: Array) -> Array:
+        return _loop_error(robot, x, passive, x[passive])
+
+    for position, speed in zip(q, v, strict=True):
+        tree[actuated] = position
+        solved = root(
+            lambda x: _loop_error(robot, tree, passive, x),
+            tree[passive],
+            method="lm",
+            options={"xtol": 1e-15, "ftol": 1e-15},
+        )
+        tree[passive] = solved.x
+        gap = max(gap, float(np.abs(error(tree)).max()))
+        J = np.column_stack([(error(tree + d) - error(tree - d)) / (2.0 * STEP) for d in STEP * np.eye(len(tree))])
+        rate = np.zeros(len(tree))
+        rate[actuated] = speed
+        rate[passive] = -np.linalg.lstsq(J[:, passive], J[:, actuated] @ speed, rcond=None)[0]
+        energies.append(_energies(robot, tree, rate))
+    return np.diff(energies, axis=0), gap
+
+
+def _energies(robot: Any, tree: Array, rate: Array) -> Array:
+    """Energy of every body per unit of its mass, first moments and inertia about its frame."""
+    row: list[float] = []
+    states = (tree, tree + STEP * rate, tree - STEP * rate)
+    for pose, after, before in zip(*(_poses(robot, state) for state in states), strict=True):
+        seen = pose[:3, :3].T @ ((after - before) / (2.0 * STEP))[:3]
+        v, w = seen[:, 3], 0.5 * np.array([seen[2, 1] - seen[1, 2], seen[0, 2] - seen[2, 0], seen[1, 0] - seen[0, 1]])
+        row += [0.5 * v @ v - robot.gravity @ pose[:3, 3], *(np.cross(v, w) - pose[:3, :3].T @ robot.gravity)]
+        row += [0.5 * w[0] ** 2, w[0] * w[1], 0.5 * w[1] ** 2, w[0] * w[2], w[1] * w[2], 0.5 * w[2] ** 2]
+    return np.array(row)
 
 
 def _hold_capsules(found: Found, robot: Any, tree: Array, stated: Stated) -> None:

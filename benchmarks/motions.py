@@ -60,6 +60,7 @@ CASES = (
     Case("delta", "delta_rl5.toml", cell={"ceiling": 0.5, "plane": ("0,0,1,-1.3",)}),
 )  # fmt: skip
 SMOKE = ("scara", "four_bar")
+DELTAS = ("delta_rl5.toml", "delta_rl5_lumped.toml")
 PROMISED = ("panda", "ur10", "xarm7", "kinova", "so101", "scara", "rail", "z1", "parallelogram", "five_bar")
 """Robots on which the promises of a design are held against an identification."""
 NOISE = 0.05
@@ -71,10 +72,14 @@ def main() -> None:
     arguments = measure.parser(__doc__)
     arguments.add_argument("--only", help="names of robots, separated by commas")
     arguments.add_argument("--seconds", type=float, default=8.0, help="time for each design")
+    arguments.add_argument("--points", action="store_true", help="motions through points of both delta robots alone")
     arguments.add_argument("--promises", action="store_true", help="the promises of designs alone")
     arguments.add_argument("--noise", type=float, default=NOISE, help="torque noise of the promises, of each joint's torque")
     arguments.add_argument("--coulomb", type=float, default=0.3, help="Coulomb friction of the promises, N m or N")
     options = arguments.parse_args()
+    if options.points:
+        measure.print_result({"points": [points_of(name, options.seconds) for name in DELTAS]}, options.json)
+        return
     names = options.only.split(",") if options.only else SMOKE if options.smoke else [case.name for case in CASES]
     result: dict[str, Any] = {"robots": 0, "motions": 0, "violations": 0, "refused": 0}
     rows = []
@@ -160,6 +165,26 @@ def promised(
         "condition_ratio": result.estimate.condition_number / found.condition_number,
         "sigma_ratio": float(np.median(ratios)),
         "sigma_ratios_10_90": np.quantile(ratios, (0.1, 0.9)).tolist(),
+    }
+
+
+def points_of(name: str, seconds: float) -> dict[str, Any]:
+    """A motion through points of a delta robot: its energy rows by other means, and its limits and distances."""
+    robot = read_robot(OWN / name, "none")
+    found = design_excitation(robot, shape="points", seconds=seconds, starts=1, rate=500.0, engine="serial")
+    times = found.trajectory.point_times_s
+    rows, gap = motion_check.energy_rows(found.robot, *(found.trajectory.derivative(times, order) for order in (0, 1)))
+    singular = np.linalg.svd(found.base.regressor(rows), compute_uv=False)
+    stated = found.as_json()["condition_number"]
+    with TemporaryDirectory() as folder:
+        table = write_motion(found.playable, Path(folder) / "points.csv", rate_hz=500.0)
+        violations = check(found, robot, OWN / name, table, {}).violations
+    return {
+        "robot": robot.name,
+        "condition_number": stated,
+        "off_by": float(singular[0] / singular[-1] / stated - 1.0),
+        "loop_gap": gap,
+        "violations": violations,
     }
 
 

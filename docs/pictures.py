@@ -24,6 +24,7 @@ from dynid.apps.fleet.section import report_fleet
 from dynid.apps.online.page import Page
 from dynid.io.demo import demo_recording, demo_robot
 from dynid.io.logs.read import write_recording
+from dynid.io.robots.mjcf_new import mjcf_text
 from dynid.io.robots.urdf_write import write_urdf
 from dynid.regression.base import reduce_to_base
 from dynid.regression.channels import torque_channels
@@ -96,6 +97,23 @@ def robot_files(place: Path) -> None:
         write_recording(bare, place / f"{name}_current.parquet")
 
 
+def servo_files(place: Path) -> None:
+    """Three joints under position control, commands and positions alone."""
+    from position_logs import position_log, small_arm, true_model
+
+    robot = small_arm()
+    (place / "servo.xml").write_text(mjcf_text(robot.with_effects(()), limits=False), encoding="utf-8")
+    log = position_log(true_model(robot), seconds=8.0)
+    header = ",".join(["t", *(f"{kind}.{name}" for kind in ("q", "q_cmd") for name in robot.joint_names)])
+    np.savetxt(
+        place / "servo.csv",
+        np.column_stack([log.time, log.position, log.command.values]),
+        delimiter=",",
+        header=header,
+        comments="",
+    )
+
+
 def fleet_page(place: Path) -> None:
     """Five robots over thirty days: friction of one joint grows slowly, that of another robot's by a step."""
     from fleet_simulation import Event, FleetPlan, simulated_robots
@@ -151,6 +169,20 @@ SCREENS: tuple[tuple[str, ...], ...] = (
     ("compare", "arm.urdf", "log.parquet", "--methods", "ols,wls,ridge,sdp,manifold"),
     ("payload", "run", "loaded.parquet", "--report", "payload.html"),
     ("gains", "log_current.parquet", "loaded_current.parquet", "--robot", "arm.urdf", "--mass", "1.5"),
+    (
+        "actuators",
+        "servo.xml",
+        "servo.csv",
+        "--kp",
+        "400,400,200",
+        "--kd",
+        "30,30,15",
+        "--split",
+        "0.65",
+        "--report",
+        "-o",
+        "servo",
+    ),
     ("predict", "run", "other.parquet", "-o", "torque.parquet"),
     ("guide", "franka", "arm.urdf", "log.parquet"),
     ("excite", "arm.urdf", "-o", "motion.csv", "--period", "10", "--seconds", "8", "--picture", "motion.html"),
@@ -159,12 +191,11 @@ SCREENS: tuple[tuple[str, ...], ...] = (
 
 
 def screens(place: Path) -> None:
-    """docs/screens.md: what ten commands print."""
+    """docs/screens.md: what eleven commands print."""
     lines = [
         "# What commands print",
         "",
-        "Ten commands at 100 columns, on simulated logs of the demonstration arm; written by `python docs/pictures.py`.",
-        "The screen of `actuators`, on a real log, is on [its page](actuators.md#measured).",
+        "Eleven commands at 100 columns, on simulated logs of the demonstration arm; written by `python docs/pictures.py`.",
         "Each answers on one screen: what matters first, then the worst joints, what is not known, what mends it, and what to do",
         "next. `--verbose` prints the rest.",
     ]
@@ -185,12 +216,13 @@ def main() -> None:
         place = given.keep or Path(folder)
         place.mkdir(exist_ok=True)
         robot_files(place)
+        servo_files(place)
         fleet_store(place)
         screens(place)
         fleet_page(place)
         for file, name, height in (
-            ("run/report.html", "report", 1250), ("motion.html", "motion", 1000), ("payload.html", "payload", 1000),
-            ("fleet.html", "fleet", 1250),
+            ("run/report.html", "report", 1100), ("motion.html", "motion", 1000), ("payload.html", "payload", 1000),
+            ("fleet.html", "fleet", 1250), ("servo/report.html", "actuators", 1000),
         ):  # fmt: skip
             picture((place / file).resolve().as_uri(), name, height)
         watch_page()

@@ -56,7 +56,7 @@ def test_a_pipe_has_100_columns_and_no_colour(capsys: pytest.CaptureFixture[str]
     assert len(told.splitlines()) <= LINES
     assert max(map(len, told.splitlines())) <= 100
     assert "and 4 more" in told
-    assert "2 more in --verbose" in told
+    assert "2 more findings: --verbose" in told
     assert "more notes: --verbose" in told
 
 
@@ -93,3 +93,16 @@ def test_names_of_others_cannot_steer_the_terminal() -> None:
     assert cut("a\x1b[31mb\nc", 20) == "a?[31mb?c"
     assert fold("3\u00a0% of\ttorque") == ["3 % of?torque"]
     assert cut("shoulder_pan_joint", 12) == "shoul..joint"
+
+
+def test_a_finding_is_shown_whole_or_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen()
+    for k in range(18):
+        screen.line(f"line {k}")
+    screen.findings([("warning", f"joint {k} is bad", f"remedy {k} " + "words " * 30) for k in range(3)])
+    screen.last("next: dynid export run")
+    screen.show()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= LINES
+    assert sum(line.startswith("warning: ") for line in lines) == sum(line.startswith("  -> ") for line in lines) == 1
+    assert "2 more findings: --verbose" in lines

@@ -15,7 +15,8 @@ TOP = Path(__file__).resolve().parents[2]
 BANNED = (
     "has no say", "beside it stands", "no better than to", "as consistent as it likes", "what a log lacks",
     "which physical statement makes",
-    "is said aloud", "where nobody asked", "and this is said", "no estimator gives back",
+    "is said", "are said", "where nobody asked", "no estimator gives back", "so it does", "came about", "that is none", "what it holds",
+    "stands beside it", "for want of", "is heeded", "may be had", "nobody knows", "is told in", "found as it is",
 )  # fmt: skip
 """Turns of phrase, and what they were replaced by is in the history of the pages."""
 PAGES = [*sorted((TOP / "docs").glob("*.md")), TOP / "README.md"]

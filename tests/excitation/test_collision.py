@@ -11,7 +11,7 @@ import pytest
 
 from cli_program import dynid
 from dynid.errors import InputError
-from dynid.excitation.collision import clearance_of
+from dynid.excitation.collision import SCALE_M, clearance_of, usual_clearance
 from dynid.excitation.limits import limits_of
 from dynid.excitation.search import search_excitation
 from dynid.excitation.shapes import FourierShape, random_fourier
@@ -72,7 +72,8 @@ def test_distance_of_a_ball_to_ground_and_box(two_links):
     found = clearance.distances(q)
     np.testing.assert_allclose(found[:, 1], z + 0.3 - 0.1, atol=1e-6)
     np.testing.assert_allclose(found[0, 2], 1.95 - x[0] - 0.1, atol=1e-6)
-    closest, names = clearance.closest(q)
+    closest = clearance.distances(q).min(axis=1)
+    names = [clearance.name_of(int(pair)) for pair in clearance.distances(q).argmin(axis=1)]
     np.testing.assert_allclose(closest, found.min(axis=1))
     assert names[0] in {" - ".join(pair) for pair in clearance.pairs}
 
@@ -107,8 +108,8 @@ def test_smallest_distance_along_a_path_is_exact(two_links):
         for n in (1, 50, 1000):
             q = motion.evaluate(motion.grid(n))[0]
             every = clearance.distances(q)
-            distance, place, pair = clearance.smallest(q)
-            assert distance == pytest.approx(every.min(), abs=1e-9)
+            spare, place, pair = clearance.worst(q, q, q)
+            assert SCALE_M * spare == pytest.approx(every.min(), abs=1e-9)
             assert every[place].min() == pytest.approx(every.min(), abs=1e-9)
             assert tuple(pair.split(" - ")) == clearance.pairs[int(every[place].argmin())]
 
@@ -118,8 +119,9 @@ def test_smallest_distance_with_a_sliding_joint(tmp_path):
     path.write_text(SHAPES_URDF.replace('name="bend" type="revolute"', 'name="bend" type="prismatic"'))
     robot = read_robot(path)
     clearance = clearance_of(robot, least_m=0.0, ground_m=-1.0)
-    q = random_fourier(robot, 5.0, 3, seed=1).evaluate(np.linspace(0.0, 5.0, 200))[0]
-    assert clearance.smallest(q)[0] == pytest.approx(clearance.distances(q).min(), abs=1e-9)
+    for seed in range(5):
+        q = random_fourier(robot, 5.0, 3, seed=seed).evaluate(np.linspace(0.0, 5.0, 200))[0]
+        assert SCALE_M * clearance.worst(q, q, q)[0] == pytest.approx(clearance.distances(q).min(), abs=1e-9)
 
 
 def test_a_design_keeps_its_distance(two_links):
@@ -128,12 +130,24 @@ def test_a_design_keeps_its_distance(two_links):
     clearance = clearance_of(two_links, least_m=0.02, ground_m=-0.1)
     free = search_excitation(two_links, None, shape, limits=limits, starts=1, engine="serial", rest=False)
     grid = free.playable.grid(3000)
-    assert clearance.closest(free.playable.evaluate(grid)[0])[0].min() < 0.0  # it would hit
+    assert clearance.distances(free.playable.evaluate(grid)[0]).min() < 0.0  # it would hit
     kept = limits_of(two_links, acceleration=20.0, clearance=clearance)
     held = search_excitation(two_links, None, shape, limits=kept, starts=1, engine="serial", rest=False)
     assert held.margins.clearance >= 0.0
-    assert clearance.closest(held.playable.evaluate(grid)[0])[0].min() >= 0.02
+    assert clearance.distances(held.playable.evaluate(grid)[0]).min() >= 0.02
     assert held.margins.smallest >= 0.0
+
+
+def test_a_distance_that_no_neighbours_can_keep_is_refused_and_not_made_smaller():
+    """Only neighbours, as those of a wrist, may come nearer than asked."""
+    robot = read_robot(example_robot("ur_description/urdf/ur5_robot.urdf"))
+    with pytest.raises(InputError, match=facts("300 mm", "upper_arm_link - wrist_3_link", "--clearance")):
+        usual_clearance(robot, least_m=0.3)
+    kept, _ = usual_clearance(robot, least_m=0.1)
+    assert kept is not None
+    nearer = [pair for pair, least in zip(kept.pairs, kept.least, strict=True) if least < 0.1]
+    assert ("forearm_link", "wrist_2_link") in nearer
+    assert not any("ee_link" in pair and "ground" in pair for pair in nearer)
 
 
 @pytest.mark.slow
@@ -158,10 +172,10 @@ def test_ur5_does_not_collide_with_itself():
         robot, None, shape, limits=limits_of(robot, acceleration=8.0), starts=2, seconds=30.0, rest=False
     )
     grid = free.trajectory.grid(4000)
-    assert clearance.closest(free.trajectory.evaluate(grid)[0])[0].min() < 0.0
+    assert clearance.distances(free.trajectory.evaluate(grid)[0]).min() < 0.0
     limits = limits_of(robot, acceleration=8.0, clearance=clearance)
     held = search_excitation(robot, free.base, shape, limits=limits, starts=3, seconds=60.0, rest=True)
-    assert clearance.closest(held.playable.evaluate(held.playable.grid(8000))[0])[0].min() >= 0.01 - 1e-4
+    assert clearance.distances(held.playable.evaluate(held.playable.grid(8000))[0]).min() >= 0.01 - 1e-4
     assert held.margins.smallest >= 0.0
     assert held.condition_number < 200.0
 
@@ -203,6 +217,8 @@ def test_refusals(two_links, tmp_path):
         clearance_of(two_links, least_m=0.02, active_m=0.01)
     with pytest.raises(InputError, match=facts("head", "link", "collision")):
         clearance_of(two_links, ignore=[("head", "base")])
+    with pytest.raises(InputError, match=facts("3000 mm", "any two bodies", "--clearance")):
+        clearance_of(two_links, least_m=3.0)
     with pytest.raises(InputError, match="obstacle 'post' has sizes"):
         clearance_of(two_links, obstacles=[("post", [1.0, 1.0], np.eye(4))])
 

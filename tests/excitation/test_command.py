@@ -170,6 +170,22 @@ def test_what_contradicts_itself_is_refused(arm):
         dynid.design_excitation(robot, limits=limits_of(robot.only(["elbow", "wrist_roll"])))
 
 
+def test_a_home_that_is_not_free_is_refused_before_the_search(arm, monkeypatch):
+    def search(*words: Any, **options: Any) -> None:
+        raise AssertionError("a search was begun")
+
+    for name in SEARCHES:
+        monkeypatch.setattr(designs, name, search)
+    robot = read_robot(arm, "none")
+    with pytest.raises(InputError, match=facts("--home", "2 numbers", "7 joints")):
+        dynid.design_excitation(robot, home=(0.0, 0.0))
+    with pytest.raises(InputError, match=facts("--home", "range", "shoulder_yaw")):
+        dynid.design_excitation(robot, home=(9.0, *(0.0,) * 6))
+    folded = (0.0, 1.8, 0.0, -2.2, 0.0, 0.0, 0.0)
+    with pytest.raises(InputError, match=facts("--home", "breaks the limit of")):
+        dynid.design_excitation(robot, home=folded)
+
+
 def test_the_tool_stays_in_its_room_by_pinocchios_kinematics(arm):
     """A motion within a box about the tool, one limit of which a free motion breaks; and rooms that leave nothing."""
     from dynid.dynamics.pinocchio_model import pinocchio_model, to_pinocchio_position

@@ -29,6 +29,14 @@ def test_experiment_sheet(excitation):
     assert f"{100.0 * excitation.margins.velocity:.2f} %" in card
 
 
+def test_the_card_says_how_each_controller_records(excitation):
+    card = experiment_sheet(excitation, 500.0, ["a.script", "a_dry_run.script", "a.yaml", "a.csv", "a.html", "a.dat"])
+    record = card[card.index("## Record") : card.index("## After")]
+    assert record.count("RTDE with the recipe timestamp, actual_q") == 1
+    assert "ros2 bag record" in record
+    assert "LeRobot" not in record
+
+
 def test_the_card_says_how_to_repeat(excitation):
     motion = excitation.trajectory
     open_ended = BSplineShape(5.0, 6).trajectory(np.vstack([np.linspace(0.0, 1.0, 7), np.zeros(7)]))

@@ -13,8 +13,11 @@ from dynid.errors import InputError
 from dynid.excitation.fixed_motions import largest_sinusoids
 from dynid.excitation.limits import limits_of
 from dynid.excitation.motion_files import (
+    FORMS,
     check_file,
+    form_suffix,
     joint_trajectory_yaml,
+    played_deviation,
     read_coefficients,
     read_trajectory,
     ur_script,
@@ -161,11 +164,43 @@ class Standstill(Trajectory):
         return {}
 
 
+def test_every_form_is_written_with_its_dry_run_and_says_how_it_is_recorded(six, tmp_path):
+    seven = demo_arm()
+    for suffix, form in FORMS.items():
+        robot = seven if suffix == ".franka.csv" else six
+        motion = rest_to_rest(robot, random_fourier(robot, 4.0, 3, fraction=0.6), limits_of(robot))
+        held = [False] * robot.n_joints
+        for name, played in (("m", motion), ("m_dry_run", motion.slowed(0.25))):
+            path = write_motion(played, tmp_path / f"{name}{suffix}", robot.joint_names, 500.0)
+            assert path.stat().st_size > 0
+            assert form.beside is None or path.with_suffix(form.beside).exists()
+            away = played_deviation(path, played, held)
+            assert away is None or away < 0.03
+        assert form.joins is None or form.record
+    assert form_suffix("a.EGM.csv") == ".egm.csv"
+    assert form_suffix("a.b.csv") == ".csv"
+
+
+def test_a_form_has_the_nearest_rate_that_its_controller_takes():
+    assert [FORMS[suffix].rate_hz(500.0) for suffix in (".csv", ".egm.csv", ".franka.csv", ".lerobot.csv", ".src")] == [
+        500.0,
+        250.0,
+        1000.0,
+        100.0,
+        10.0,
+    ]
+    assert FORMS[".lerobot.csv"].rate_hz(30.0) == 30.0
+
+
 def test_refusals(six, tmp_path):
     robot = planar_2r()
     motion = random_fourier(robot, 4.0, 3)
     with pytest.raises(InputError, match=facts("UR", "6", "2", "joint")):
         write_motion(motion, tmp_path / "motion.script", robot.joint_names)
+    with pytest.raises(InputError, match=facts("m.ls", "6", "7", ".csv")):
+        write_motion(random_fourier(demo_arm(), 5.0, 2), tmp_path / "m.ls")
+    with pytest.raises(InputError, match=facts("m.lerobot.csv", "prismatic", ".csv")):
+        write_motion(motion, tmp_path / "m.lerobot.csv", prismatic=[True, False])
     with pytest.raises(InputError, match=r"unknown form of a motion file '\.txt'"):
         write_motion(motion, tmp_path / "motion.txt", robot.joint_names)
     with pytest.raises(InputError, match=facts("3", "2", "joint")):

@@ -254,6 +254,9 @@ def test_refusals(robot):
         search_excitation(robot, None, SHAPE, criterion="beauty", limits=limits_of(robot), rest=False)
     with pytest.raises(InputError, match="expected torque noise is 0"):
         search_excitation(robot, None, SHAPE, torque_noise=0.0, limits=limits_of(robot), rest=False)
+    crawling = limits_of(robot, acceleration=1e-9)
+    with pytest.raises(InputError, match=facts("base parameters", "condition number", "--period")):
+        search_excitation(robot, None, SHAPE, starts=1, engine="serial", limits=crawling, rest=False)
     feeble = replace(robot, joints=tuple(replace(joint, tau_max=1e-3) for joint in robot.joints))
     with pytest.raises(InputError, match=facts("100", "motion", "limit")):
         search_excitation(feeble, None, SHAPE, starts=1, engine="serial", limits=limits_of(feeble), rest=False)

@@ -431,6 +431,6 @@ def test_hulls_follow_frames_and_inertia(urdf: Path) -> None:
     clearance, told = usual_clearance(robot)
     assert any("capsules" in note for note in told)
     q = np.array([[0.0, 0.0], [0.0, 1.4]])  # level, and down into the mounting plane
-    level, down = (clearance.closest(one[None])[0][0] for one in q)
+    level, down = (clearance.distances(one[None]).min() for one in q)
     assert level > 0.1
     assert down < 0.0

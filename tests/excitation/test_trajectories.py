@@ -66,7 +66,6 @@ def test_every_motion_is_the_integral_of_its_derivatives(motion):
         np.testing.assert_allclose(motion.derivative(time, order + 1), slope, rtol=1e-5, atol=1e-5)
     q, v, a = motion.evaluate(time)
     np.testing.assert_array_equal(v, motion.derivative(time, 1))
-    np.testing.assert_array_equal(motion.jerk(time), motion.derivative(time, 3))
     assert q.shape == a.shape == (4, 2)
 
 
@@ -103,7 +102,7 @@ def test_refusals():
         BSplineShape(5.0, 2)
     with pytest.raises(InputError, match=r"shape \(1, 2, 3\), expected \(1, any, 6\)"):
         PolynomialTrajectory([0.0, 5.0], np.zeros((1, 2, 3)))
-    with pytest.raises(InputError, match="lasts 0 s"):
+    with pytest.raises(InputError, match="do not rise"):
         PolynomialTrajectory.between(0.0, (still, still, still), (still, still, still))
     with pytest.raises(InputError, match="periods of their own, expected the length"):
         FourierTrajectory([1.0, 2.0], np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(2))

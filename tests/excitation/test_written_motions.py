@@ -6,17 +6,26 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "motions.py"
 
 
-def checked(*words: str) -> dict[str, object]:
+def checked(*words: str) -> dict[str, Any]:
     """Run apart: benchmarks must be started before NumPy is loaded."""
     done = subprocess.run([sys.executable, SCRIPT, *words, "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_points_of_both_delta_robots_are_what_another_program_finds():
+    for found in checked("--points", "--seconds", "3")["points"]:
+        assert abs(found["off_by"]) < 1e-6
+        assert found["loop_gap"] < 1e-12
+        assert not found["violations"]
 
 
 @pytest.mark.slow

@@ -103,9 +103,6 @@ class PowerRows(RowSource):
     def with_samples(self, samples: Sequence[Any]) -> PowerRows:
         return replace(self, samples=tuple(samples))
 
-    def with_options(self, *, effects: Sequence[Any] | None = None, **options: Any) -> PowerRows:
-        return replace(self, robot=self.robot if effects is None else self.robot.with_effects(effects), **options)
-
 
 @dataclass(frozen=True)
 class KnownNoise:

@@ -8,8 +8,8 @@ import pytest
 from dynid.errors import InputError
 from dynid.model.effects.linear import Viscous
 from dynid.model.inertia import phi_from_mass_com_inertia
-from dynid.model.joint import Joint, axis_point, effect_value, mass_parts, pitch
-from dynid.model.robot import make_robot
+from dynid.model.joint import Joint, axis_point, pitch
+from dynid.model.robot import effect_value, make_robot, mass_parts
 from messages import facts
 from problems import planar_2r
 

@@ -54,6 +54,19 @@ def test_without_bounds_it_is_ordinary_least_squares(free: dict) -> None:
     assert "recursive" not in free["ols"]
 
 
+def test_a_threshold_that_no_column_passes_identifies_nothing(bench: Bench, free: dict, tmp_path: Path) -> None:
+    """``sigma^2`` of the printed algorithm, or a share of a column's usual size."""
+    common = (bench.urdf, bench.log, "--friction", "linear", "--cutoff-hz", 10, "--method", "recursive", "--export", "json")
+    flags = {
+        threshold: dynid("identify", *common, "--threshold", threshold, "-o", tmp_path / str(threshold))["recursive"][
+            "flags"
+        ]
+        for threshold in (1e-3, 0.5)
+    }
+    assert flags[1e-3] == free["recursive"]["recursive"]["flags"]
+    assert sum(value == 1 for value in flags[0.5].values()) < len(flags[0.5])
+
+
 @pytest.mark.parametrize("form", ["repaired", "literal"])
 def test_bounds_of_a_file_clip_what_leaves_them(bench: Bench, free: dict, tmp_path: Path, form: str) -> None:
     known = values_of(free["recursive"])

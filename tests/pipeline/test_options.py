@@ -30,14 +30,14 @@ OTHER = Settings(
     stream="on", engine="threads:2", zero={"elbow": 1.5708}, symmetric=("FL_* FR_*", "HL_* HR_*"),
     rows="energy", velocity="position", filter="savgol:11,2", cutoff_hz=8.0, torque_cutoff_hz=9.0,
     filter_on="signals", trim=False, signal_band_hz=70.0, filter_order=3,
-    dead_zone=0.1, intervals="0.2", window=0.05, null_hz=50.0, order=2, product_order=3, composition="pointwise", alpha=4.0,
-    beta=5.0, max_rows=1000, method="wls", split=0.5, weighted=False, boxes=False, condition="plain", margin=1e-4, regularization=0.0,
-    prior="none", prior_strength=2.0, bounds="b.csv",
+    dead_zone=0.1, intervals="0.2", window=0.05, window_delay=0.02, null_hz=50.0, order=2, product_order=3, composition="pointwise",
+    alpha=4.0, beta=5.0, max_rows=1000, method="wls", split=0.5, weighted=False, boxes=False, condition="plain", margin=1e-4,
+    regularization=0.0, prior="none", prior_strength=2.0, bounds="b.csv",
     coefficients="c.csv", drop_above=30.0, optimiser="annealing", starts=3, steps=5, growth=2.0, iterations=7, seed=4,
     frame="tool0", frame_pose=(0.0, 0.1, -0.2, 0.0, 0.0, 1.5), imu_pose=(0.0, 0.0, 0.1, 0.0, 0.0, 0.0), drift=True, flip=True, static=False,
     mass=2.5, shape="box:0,0,0,1,1,1", torque_delay=0.004, calibrate=("zero", "gain:elbow"),
     floating=True, feet=("a", "b"), flat_feet=("c",), foot_radius=0.02, force_frames=("d", "e"),
-    form="literal", constraints={"total_mass": {"upper": 27.0}}, conditions=({"expression": "m1 > m2"},),
+    form="literal", threshold=0.02, constraints={"total_mass": {"upper": 27.0}}, conditions=({"expression": "m1 > m2"},),
 )  # fmt: skip
 """Every option at a value that is not its default."""
 

@@ -352,7 +352,7 @@ def test_vague_parameters_show_in_what_is_expected_of_the_joints(run: Identifica
     vague = replace(run, estimate=replace(run.estimate, covariance=1e8 * run.estimate.covariance))
     verdict = verdict_of(replace(vague, checks=(), verdict=None))
     assert verdict.level == "error"
-    assert any("its motion determines the model too badly" in item.what for item in verdict.reasons)
+    assert any("this motion determines the model too badly" in item.what for item in verdict.reasons)
 
 
 def test_a_retrieval_shows_how_far_it_is_from_the_best(run: IdentificationResult) -> None:

@@ -80,3 +80,14 @@ def test_a_saved_result_is_loaded_again(result: IdentificationResult, tmp_path: 
     assert np.allclose(again.covariance, result.covariance)
     assert again.verdict == result.verdict
     assert result.report(tmp_path / "page.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_unseen_logs_are_predicted_in_memory_and_from_files(result: IdentificationResult, tmp_path: Path) -> None:
+    unseen = dynid.demo_recording(seed=5)
+    found = result.validate(unseen)
+    dynid.write_recording(unseen, tmp_path / "unseen.csv")
+    assert result.validate(tmp_path / "unseen.csv").relative_error == pytest.approx(found.relative_error, rel=1e-6)
+    assert result.validate(tmp_path / "unseen.csv", from_s=1.0).relative_error != found.relative_error
+    assert 0.0 < found.relative_error < 0.02
+    with pytest.raises(dynid.InputError, match="cutoff_hz"):
+        result.validate(unseen, cutoff_hz=3.0)

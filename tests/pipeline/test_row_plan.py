@@ -18,6 +18,7 @@ from dynid.pipeline.fix_bodies import refit_friction
 from dynid.pipeline.identify import identify
 from dynid.pipeline.log import hold_still
 from dynid.pipeline.options import Settings
+from dynid.pipeline.row_plan import plan_rows
 from dynid.pipeline.signal_filter import Filter, to_samples
 from dynid.pipeline.validate import validate_result
 from dynid.signals.recording import Recording
@@ -191,3 +192,15 @@ def test_filter_of_a_log_without_velocity(bench: Bench) -> None:
     recording = simulate(bench.truth, motion, rate_hz=100.0, seed=0).recording.with_(velocity=None)
     samples = to_samples(recording, Filter(8.0, 8.0, 4, "position"), 10_000)
     assert np.isfinite(samples.velocity).all()
+
+
+def test_a_window_has_the_delay_asked_for() -> None:
+    """The window and delay of Lomakin and Deutscher's experiment; without one, that of a zero of the next polynomial."""
+    asked = plan_rows(Settings(rows="polynomial", window=0.044, window_delay=0.0147)).polynomial
+    usual = plan_rows(Settings(rows="polynomial", window=0.044)).polynomial
+    assert asked is not None
+    assert usual is not None
+    assert asked.delay_s == pytest.approx(0.0147)
+    assert usual.exact_degree == asked.exact_degree + 1
+    with pytest.raises(InputError, match=facts("0.05", "outside", "0.044")):
+        plan_rows(Settings(rows="polynomial", window=0.044, window_delay=0.05))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,20 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.io.demo import demo_robot
+from dynid.io.robots.read import read_robot
+from dynid.model.frames import sensor_frame
+from dynid.pipeline.inspect import inspect_any
 from dynid.pipeline.options import Settings
-from dynid.pipeline.sensor import filter_of, places, refuse_other_options, sensor_place, sensor_robot
+from dynid.pipeline.sensor import (
+    filter_of,
+    identify_body,
+    places,
+    refuse_other_options,
+    sensor_place,
+    sensor_robot,
+)
 from dynid.pipeline.wrench_filter import SensorFilter
+from sensor_logs import sensor_log, write_log, write_shoulder
 
 
 @pytest.mark.parametrize(
@@ -52,3 +64,15 @@ def test_a_sensor_alone_is_moved_as_one_free_body() -> None:
     assert robot.floating
     assert robot.n_bodies == 1
     assert robot.parameters.names[0] == "m1"
+
+
+def test_a_link_named_as_a_sensor_is_its_frame(tmp_path: Path) -> None:
+    robot = write_shoulder(tmp_path)
+    log = sensor_log(1.0, duration_s=10.0)
+    assert sensor_frame(read_robot(robot)) == "ft_sensor"
+    assert identify_body([log], read_robot(robot), Settings()).frame == "ft_sensor"
+    assert not any(one.level == "error" for one in inspect_any(write_log(log, tmp_path / "log.csv"), robot)[1])
+    robot.write_text(robot.read_text().replace("ft_sensor", "adapter"))
+    found = identify_body([log], read_robot(robot), Settings())
+    assert found.frame == "link3"
+    assert "the description also has adapter (--frame)" in found.notes[0]

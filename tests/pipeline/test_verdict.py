@@ -175,7 +175,7 @@ def test_every_joint_that_is_predicted_badly_is_named(urdf: Path, tmp_path: Path
     assert spoilt.verdict.grade == "do not use"  # half of its joints
     (reason,) = [one for one in spoilt.verdict.reasons if one.code == "joints"]
     assert (reason.level, reason.where) == ("error", ("elbow",))
-    assert "beyond the noise of its sensor" in reason.what
+    assert "far above the sensor noise" in reason.what
     clean = identify(urdf, log, settings)
     assert clean.verdict is not None
     assert not [one for one in clean.verdict.reasons if one.code == "joints"]

@@ -99,7 +99,7 @@ def test_base_values_come_back_with_their_uncertainty(sampled):
 
 def test_effects_can_be_changed(robot, samples):
     source = EnergyRows(robot, (samples,), interval_s=0.1)
-    rigid = source.with_options(effects=())
+    rigid = replace(source, robot=robot.with_effects(()))
     assert len(rigid.parameters) == 30
     np.testing.assert_allclose(gathered(rigid)[:, :-1], gathered(source)[:, :30], atol=1e-12)
 

@@ -209,7 +209,7 @@ def test_triangles_merge_with_those_of_torque_rows(tree: Robot) -> None:
 
 def test_other_effects_on_the_same_logs(tree: Robot) -> None:
     source = PolynomialRows(tree, (motion_of(tree),))
-    fewer = source.with_options(effects=[Viscous()])
+    fewer = replace(source, robot=tree.with_effects([Viscous()]))
     assert [channel.width for channel in fewer.channels] < [channel.width for channel in source.channels]
     kept = [tree.parameters.index(name) for name in fewer.parameters.names]
     np.testing.assert_allclose(all_rows(fewer)[1], all_rows(source)[1][:, :, kept], rtol=0, atol=1e-11)

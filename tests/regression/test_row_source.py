@@ -139,12 +139,11 @@ def test_filter_acts_on_regressor_and_torque_together(robot, samples, piece):
         assert np.abs(residual).max() < 1e-10 * np.abs(block[:, -1]).max()
 
 
-def test_options_that_are_none_stay(robot, samples):
+def test_other_effects_keep_what_else_a_source_has(robot, samples):
     source = TorqueRows(robot, (samples,), weights=lambda chunk: np.full((len(chunk), 4), 2.0))
-    again = source.with_options(effects=())
+    again = replace(source, robot=robot.with_effects(()))
     assert again.weights is source.weights
     assert len(again.parameters) == 40
-    assert source.with_options() == source
 
 
 def test_what_cannot_be_a_source_is_refused(robot, samples):

@@ -12,7 +12,7 @@ from dynid.model.robot import Robot
 from dynid.signals.recording import Recording
 from dynid.validation.data_check import check_against_model
 
-CODES = ("tilted_base", "exchanged_torque", "mirrored_joint", "torque_sign", "exchanged_joints")
+CODES = ("tilted_base", "exchanged_torque", "mirrored_joint", "torque_sign", "exchanged_motion", "exchanged_joints")
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +105,14 @@ def test_a_robot_that_hangs_has_no_wrong_sign(robot: Robot) -> None:
 def test_torque_of_the_other_sign_is_no_other_mounting(robot: Robot, log: Recording) -> None:
     assert log.torque is not None
     assert only(log.with_(torque=-log.torque), wrong_masses(robot)).code == "torque_sign"
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 3), (2, 4)])
+def test_exchanged_motion_is_named_under_wrong_masses(robot: Robot, log: Recording, pair: tuple[int, int]) -> None:
+    order = list(range(log.n_joints))
+    order[pair[0]], order[pair[1]] = pair[1], pair[0]
+    moved = log.with_(position=log.position[:, order], velocity=np.asarray(log.velocity)[:, order])
+    finding = only(moved, wrong_masses(robot))
+    assert finding.code == "exchanged_motion"
+    assert finding.where == tuple(robot.joint_names[j] for j in pair)
+    assert "position = [..], velocity = [..]" in finding.remedy

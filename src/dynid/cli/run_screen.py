@@ -202,7 +202,7 @@ def _mend(why: str, run: IdentificationResult, options: Sequence[str]) -> str:
     """The command that makes such a joint better."""
     if MOTION in why:
         return f"record a richer motion: dynid excite {_robot_path(run)} -o motion.csv"
-    return f"add {options[0]} to this command" if options else "look at its residual in the report"
+    return f"add {options[0]} to this command" if options else "look at the residual in the report"
 
 
 def _robot_path(run: IdentificationResult) -> str:

@@ -18,6 +18,8 @@ LINES = 25
 JOINTS = 8
 """Joints that a screen names; the worst come first."""
 FINDINGS = 3
+NO_END = 1_000_000
+"""Lines of a screen that shows everything."""
 _CODES = {"error": "31;1", "do not use": "31;1", "warning": "33", "usable": "33;1", "good": "32;1", "title": "1"}
 
 Row: TypeAlias = Sequence[str | float | None]
@@ -48,21 +50,33 @@ def bar(share: float, size: int) -> str:
 
 
 class Screen:
-    """What a verb found: lines that are always shown, remarks that are shown where there is room, and the last lines."""
+    """What a verb found: lines that are always shown, remarks that are shown where there is room, and the last lines.
 
-    def __init__(self) -> None:
+    ``whole``: everything is shown, however many lines it takes (``--verbose``).
+    """
+
+    def __init__(self, whole: bool = False) -> None:
+        self._whole = whole
         self._lines: list[str] = []
+        self._findings: list[list[str]] = []
         self._remarks: list[list[str]] = []
         self._last: list[str] = []
 
     def line(self, text: str, level: str = "", most: int = 2) -> None:
         """A sentence; ``level`` gives the words up to its first number, comma or second colon their colour."""
-        first, *rest = fold(text, most)
+        self._lines += self._coloured(self._fold(text, most), level)
+
+    def _fold(self, text: str, most: int = 2, indent: int = 0) -> list[str]:
+        return fold(text, NO_END if self._whole else most, indent)
+
+    @staticmethod
+    def _coloured(lines: list[str], level: str) -> list[str]:
+        first, *rest = lines
         if level in _CODES and in_colour():
             label = re.match(r"[^:]*:(?: [^:]*(?=:))?|.*", first)
             end = 0 if label is None else label.end()
             first = f"\x1b[{_CODES[level]}m{first[:end]}\x1b[0m{first[end:]}"
-        self._lines += [first, *rest]
+        return [first, *rest]
 
     def table(self, header: Sequence[str], rows: Iterable[Row], text: Sequence[int] = (0,), most: int = JOINTS) -> None:
         """A table of at most ``most`` rows, cut to the width: names are shortened, then columns on the right are left out.
@@ -74,6 +88,7 @@ class Screen:
             most: rows that are shown; a line says how many more there are.
         """
         every = list(rows)
+        most = len(every) if self._whole else most
         shown = every[:most]
         bars = [k for k in range(len(header)) if any(isinstance(row[k], float) for row in shown)]
         cells = [["" if k in bars else str(cell) for k, cell in enumerate(row)] for row in shown]
@@ -95,44 +110,51 @@ class Screen:
         if len(every) > most:
             self._lines.append(f"and {len(every) - most} more")
 
-    def findings(self, found: Iterable[tuple[str, str, str]], option: str = "--verbose") -> None:
-        """The first three of ``(level, what, remedy)``, each with its remedy, and how many more there are."""
-        every = list(dict.fromkeys(found))
-        for level, what, remedy in every[:FINDINGS]:
-            self.line(f"{level}: {what[:1].lower() if what[1:2].islower() else what[:1]}{what[1:]}", level)
-            if remedy:
-                self._lines += [
-                    f"  -> {line.strip()}" if k == 0 else f"     {line.strip()}"
-                    for k, line in enumerate(fold(remedy, indent=5))
-                ]
-        if len(every) > FINDINGS:
-            self._lines.append(f"{len(every) - FINDINGS} more in {option}")
+    def findings(self, found: Iterable[tuple[str, str, str]]) -> None:
+        """Level, what was found and its remedy; the first three are shown, each of them whole or not at all."""
+        for level, what, remedy in dict.fromkeys(found):
+            text = f"{level}: {what[:1].lower() if what[1:2].islower() else what[:1]}{what[1:]}"
+            arrows = [
+                f"  -> {line.strip()}" if k == 0 else f"     {line.strip()}"
+                for k, line in enumerate(self._fold(remedy, indent=5) if remedy else ())
+            ]
+            self._findings.append([*self._coloured(self._fold(text), level), *arrows])
 
     def remark(self, text: str) -> None:
         """A sentence that is shown where there is room."""
         if wants_notes():
-            self._remarks.append(fold(f"note: {text}", 3))
+            self._remarks.append(self._fold(f"note: {text}", 3))
 
     def last(self, text: str, most: int = 2) -> None:
         """A line at the end."""
-        self._last += fold(text, most)
+        self._last += self._fold(text, most)
 
     def show(self, option: str = "--verbose") -> None:
         """Print it; ``option`` shows the remarks that did not fit."""
-        room = LINES - len(self._lines) - len(self._last)
-        for line in self._lines[: LINES - len(self._last)]:
+        height, findings = (NO_END, NO_END) if self._whole else (LINES, FINDINGS)
+        room = height - len(self._lines) - len(self._last)
+        for line in self._lines[: height - len(self._last)]:
             show(line)
-        for k, lines in enumerate(self._remarks):
-            left = len(self._remarks) - k
-            if len(lines) + (left > 1) > room:
-                if room > 0:
-                    show(f"{left} more note{'s' if left > 1 else ''}: {option}")
-                break
-            for line in lines:
-                show(line)
-            room -= len(lines)
+        room -= _show_blocks(self._findings, room, findings, "finding", option)
+        _show_blocks(self._remarks, room, len(self._remarks), "note", option)
         for line in self._last:
             show(line)
+
+
+def _show_blocks(blocks: Sequence[Sequence[str]], room: int, most: int, word: str, option: str) -> int:
+    """Print blocks of lines that fit into ``room`` and count the others in one line; returns the lines used."""
+    used = 0
+    for k, lines in enumerate(blocks):
+        left = len(blocks) - k
+        if k == most or used + len(lines) + (left > 1) > room:
+            if used < room:
+                show(f"{left} more {word}{'s' if left > 1 else ''}: {option}")
+                used += 1
+            break
+        for line in lines:
+            show(line)
+        used += len(lines)
+    return used
 
 
 def printable(text: str) -> str:

@@ -98,6 +98,15 @@ def effect_signals(
     return np.ascontiguousarray(np.hstack([effect.signals(motion) for effect in robot.effects]))
 
 
+def friction_part(robot: Robot, q: Array, v: Array, load: Array | None = None, *, travel: Array | None = None) -> Array:
+    """Torque of friction alone over a motion, ``(samples, torques)``; zero where the robot has none."""
+    rubbing = robot.with_effects([effect for effect in robot.effects if effect.is_friction])
+    if not rubbing.effects:
+        return np.zeros_like(v)
+    signals = effect_signals(rubbing, q, v, np.zeros_like(v), load, travel=travel)
+    return np.asarray((signals * rubbing.parameters.values[rubbing.parameters.n_inertial :]) @ rubbing.effect_incidence.T)
+
+
 def fill_torque_rows(robot: Robot, q: Array, v: Array, a: Array, targets: IntArray, step: int, out: Array) -> None:
     """Inertial coefficients of motion that was checked into a flat array.
 

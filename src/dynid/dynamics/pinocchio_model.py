@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, check_shape
-from dynid.model.joint import JointLike, RobotLike, axis_point, effect_value, mass_parts, pitch
+from dynid.model.joint import Joint, axis_point, pitch
 from dynid.model.poses import frame_with_z, inverse_pose
+from dynid.model.robot import Robot, effect_value, mass_parts
 
 
-def pinocchio_model(robot: RobotLike, *, armature: bool = True) -> Any:
+def pinocchio_model(robot: Robot, *, armature: bool = True) -> Any:
     """The same rigid robot as a ``pinocchio.Model``; ``armature`` also hands over the rotor inertias.
 
     Joints keep the robot's numbers. Recursions over parents (``rnea``, ``aba``, regressors) take any order; Pinocchio's ``crba``
@@ -50,18 +51,14 @@ def pinocchio_model(robot: RobotLike, *, armature: bool = True) -> Any:
     return model
 
 
-def to_pinocchio_position(robot: RobotLike, q: ArrayLike) -> Array:
+def to_pinocchio_position(robot: Robot, q: ArrayLike) -> Array:
     """Positions ``(..., n)`` as Pinocchio wants them: ``(cos, sin)`` for continuous joints."""
     position = np.asarray(q, dtype=np.float64)
-    _check_last("position", position, sum(7 if joint.kind == "floating" else 1 for joint in robot.joints))
-    parts: list[Array] = []
-    start = 0
-    for joint in robot.joints:
-        width = 7 if joint.kind == "floating" else 1
-        part = position[..., start : start + width]
-        parts.append(np.concatenate([np.cos(part), np.sin(part)], axis=-1) if _is_unbounded(joint) else part)
-        start += width
-    return np.concatenate(parts, axis=-1)
+    widths = [7 if joint.kind == "floating" else 1 for joint in robot.joints]
+    check_shape("position", position, (*(None,) * (position.ndim - 1), sum(widths)))
+    parts = zip(robot.joints, np.split(position, np.cumsum(widths)[:-1], axis=-1), strict=True)
+    turned = ([np.cos(part), np.sin(part)] if _is_unbounded(joint) else [part] for joint, part in parts)
+    return np.concatenate([one for part in turned for one in part], axis=-1)
 
 
 def inverse_dynamics(model: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
@@ -73,11 +70,11 @@ def inverse_dynamics(model: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Ar
     return np.array([pin.rnea(model, working, *sample) for sample in samples])
 
 
-def _is_unbounded(joint: JointLike) -> bool:
+def _is_unbounded(joint: Joint) -> bool:
     return joint.kind == "continuous" and pitch(joint) == 0.0
 
 
-def _joint_model(joint: JointLike) -> Any:
+def _joint_model(joint: Joint) -> Any:
     import pinocchio as pin
 
     if joint.kind == "floating":
@@ -92,7 +89,7 @@ def _joint_model(joint: JointLike) -> Any:
     return pin.JointModelRevoluteUnaligned(axis)
 
 
-def _limits(joint: JointLike) -> tuple[Array, Array, Array, Array]:
+def _limits(joint: Joint) -> tuple[Array, Array, Array, Array]:
     """Effort, velocity, lowest and highest position."""
     if joint.kind == "floating":
         return np.full(6, np.inf), np.full(6, np.inf), np.full(7, -np.inf), np.full(7, np.inf)
@@ -103,7 +100,7 @@ def _limits(joint: JointLike) -> tuple[Array, Array, Array, Array]:
     return np.array([joint.tau_max]), np.array([joint.dq_max]), lowest, highest
 
 
-def _inertia(robot: RobotLike, body: int) -> Any:
+def _inertia(robot: Robot, body: int) -> Any:
     import pinocchio as pin
 
     mass, _, tensor = mass_parts(robot, body)
@@ -115,14 +112,10 @@ def _inertia(robot: RobotLike, body: int) -> Any:
     return pin.Inertia.FromDynamicParameters(np.array(robot.parameters.inertials[body]))
 
 
-def _joint_frame(joint: JointLike) -> Array:
+def _joint_frame(joint: Joint) -> Array:
     """Pose of the Pinocchio joint frame in the body frame; its z axis is that of a continuous joint."""
     pose = np.eye(4)
     pose[:3, 3] = axis_point(joint)
     if _is_unbounded(joint):
         pose[:3, :3] = frame_with_z(joint.screw[3:])
     return pose
-
-
-def _check_last(name: str, array: Array, width: int) -> None:
-    check_shape(name, array, (*(None,) * (array.ndim - 1), width))

@@ -108,9 +108,9 @@ class LinearProblem:
         )
         return replace(self, seen=Identifiability(mask, origin), held=self.held if held is None else freeze(held))
 
-    def solve(self, weights: Array) -> Array:
-        """Base values for given channel weights."""
-        return self.solve_rows(self.merged.rows(weights))
+    def solve(self, weights: Array | None = None) -> Array:
+        """Base values for given channel weights, equal ones where none are given."""
+        return self.solve_rows(self.merged.rows(np.ones(len(self.channels)) if weights is None else weights))
 
     def solve_rows(self, rows: Array) -> Array:
         """Base values that fit rows ``[A b]`` best, such as a triangle of all channels."""

@@ -98,20 +98,8 @@ class Clearance(PoseLimit):
         """Signed distance of every pose and pair, ``(poses, pairs)``; negative where bodies overlap."""
         return self.shapes.distances(model_positions(self.robot, q))
 
-    def closest(self, q: Array) -> tuple[Array, list[str]]:
-        """Smallest distance of every pose, and which pair has it."""
-        found = self.distances(q)
-        pair = found.argmin(axis=1)
-        names = [self.name_of(k) for k in pair]
-        return found[np.arange(len(q)), pair], names
-
-    def smallest(self, q: Array) -> tuple[float, int, str]:
-        """Smallest distance along a path of poses, at which of them, and of which pair."""
-        _, row, pair, distance = self._least_spare(q, np.zeros(len(self.pairs)))
-        return distance, row, self.name_of(pair)
-
-    def _least_spare(self, q: Array, needs: Array) -> tuple[float, int, int, float]:
-        """Least of what pairs are farther apart than they need along a path: that, at which pose, of which pair, and its distance.
+    def worst(self, q: Array, v: Array, a: Array) -> tuple[float, int, str]:
+        """Least of what pairs are farther apart than they need along a path, in parts of 0.1 m, at which pose, and of which pair.
 
         No point of a body moves farther than the sum of what each joint turns times the longest lever to it, so a distance at one
         pose bounds those at poses nearby: all pairs are looked at in every so many poses, in between those that could be closer.
@@ -119,7 +107,7 @@ class Clearance(PoseLimit):
         tree = tree_positions(self.robot, q)
         positions = to_pinocchio_position(self.robot, tree)
         coarse = np.arange(0, len(q), _STRIDE)
-        known = self.shapes.distances(positions[coarse]) - needs
+        known = self.shapes.distances(positions[coarse]) - self.least
         row, pair = np.unravel_index(int(np.argmin(known)), known.shape)
         best, place, which = float(known[row, pair]), int(coarse[row]), int(pair)
         others = np.setdiff1d(np.arange(len(q)), coarse)
@@ -131,11 +119,11 @@ class Clearance(PoseLimit):
             if not len(near):
                 break  # and all that follow are farther still
             at = int(others[number])
-            spare = distances_at(positions[at], near) - needs[near]
+            spare = distances_at(positions[at], near) - self.least[near]
             closest = int(np.argmin(spare))
             if spare[closest] < best:
                 best, place, which = float(spare[closest]), at, int(near[closest])
-        return best, place, which, best + float(needs[which])
+        return best / SCALE_M, place, self.name_of(which)
 
     def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
         look = self.shapes.nearest()
@@ -176,10 +164,6 @@ class Clearance(PoseLimit):
             q = q[closures_of(self.robot).reachable(q)]
         return np.asarray((self.distances(q) <= self.least).mean(axis=0))
 
-    def worst(self, q: Array, v: Array, a: Array) -> tuple[float, int, str]:
-        spare, row, pair, _ = self._least_spare(q, self.least)
-        return spare / SCALE_M, row, self.name_of(pair)
-
     def least_of(self, name: str) -> float:
         """Distance that a pair of this name keeps, m."""
         return float(self.least[[self.name_of(k) for k in range(len(self.pairs))].index(name)])
@@ -208,14 +192,15 @@ class Clearance(PoseLimit):
         """How far points of one body of each pair move against the other per unit of each joint, at most, ``(pairs, joints)``."""
         # a joint that moves both bodies moves none against the other
         against = np.abs(self._moved[:, 0] - self._moved[:, 1])
-        if any(joint.kind == "prismatic" for joint in self.robot.joints):
-            return np.asarray(1e9 * against)  # levers that grow are not known beforehand: every pose is looked at
         offsets = self.shapes.joint_offsets()
+        for i, joint in enumerate(self.robot.joints):
+            if joint.kind == "prismatic":  # what lies beyond it is as much farther away; unknown where it has no range
+                offsets[i] += min(max(abs(joint.q_min), abs(joint.q_max)), 1e9)
         levers = np.zeros((len(self.shapes.levers), len(self.robot.joints)))
-        for number, (lever, joint) in enumerate(zip(self.shapes.levers, self.shapes.joints, strict=True)):
-            far, i = lever, joint - 1
+        for number, (lever, moved_by) in enumerate(zip(self.shapes.levers, self.shapes.joints, strict=True)):
+            far, i = lever, moved_by - 1
             while i >= 0:
-                levers[number, i] = far
+                levers[number, i] = 1.0 if self.robot.joints[i].kind == "prismatic" else far
                 far += offsets[i]
                 i = self.robot.joints[i].parent
         sides = self.shapes.pairs
@@ -405,23 +390,26 @@ def _kept_apart(
         same = np.flatnonzero([other == name for other in names])
         needs[same] = np.where(np.isnan(needs[same]), np.nan, np.nanmin(needs[same], initial=np.inf))
     notes = list(described.notes)
-    left_out = [pair for pair in could_touch if pair not in pairs]
-    if left_out:
+    if left_out := [pair for pair in could_touch if pair not in pairs]:
         notes.append(f"pairs that the description excludes from contact are not kept apart: {_listed(owners, left_out)}")
     often = "nearly every pose" if always_above == ALWAYS else "most poses"
     if always.any():
         touch = [pair for pair, drop in zip(pairs, always, strict=True) if drop]
         notes.append(f"pairs that touch in {often} are not kept apart: {_listed(owners, touch)}")
-        far = [(i, j) for i, j in touch if joints_between(robot, shapes.joints[i], shapes.joints[j]) > NEIGHBOURS]
-        if far and not robot.loops:  # of these a closed chain has its own
+        if far := _no_neighbours(robot, shapes, touch):
             raise UncheckedError(
-                f"clearance cannot be checked between {_listed(owners, far)}, whose shapes overlap in {often} though "
-                f"more than {NEIGHBOURS} joints lie between them"
+                f"clearance cannot be checked between {far}, whose shapes overlap in {often} though more than {NEIGHBOURS} joints "
+                "lie between them"
             )
+    nearer = [pair for pair, need in zip(pairs, needs, strict=True) if need < least_m]
+    if far := _no_neighbours(robot, shapes, nearer) or ("" if (needs == least_m).any() else "any two bodies"):
+        raise InputError(
+            f"a clearance of {1e3 * least_m:g} mm cannot be kept between {far}: they are nearer in {often}; give a smaller --clearance"
+        )
     for level in sorted({float(need) for need in needs if need < least_m}, reverse=True):
-        near = [pair for pair, need in zip(pairs, needs, strict=True) if need == level]
+        near = _listed(owners, [pair for pair, need in zip(pairs, needs, strict=True) if need == level])
         kept_by = f"{1e3 * level:g} mm" if level > 0.0 else "without touching"
-        notes.append(f"pairs nearer than {1e3 * least_m:g} mm in {often} are kept apart {kept_by}: {_listed(owners, near)}")
+        notes.append(f"pairs nearer than {1e3 * least_m:g} mm in {often} are kept apart {kept_by}: {near}")
     kept = [pair for pair, drop in zip(pairs, always, strict=True) if not drop]
     return Clearance(robot, shapes.with_pairs(kept), least_m, active, tuple(notes), freeze(needs[~always]))
 
@@ -437,6 +425,12 @@ def _refuse_enclosed(clearance: Clearance, needs: Array, distances: Array) -> No
                 f"{obstacle} overlaps link '{body}' in {100.0 * share:.0f} % of random poses, so no motion is clear of it; move it, "
                 "or make it smaller"
             )
+
+
+def _no_neighbours(robot: Robot, shapes: ShapePairs, pairs: Sequence[tuple[int, int]]) -> str:
+    """Names of the first pairs of bodies with many joints between them; none of a closed chain, which has such pairs of its own."""
+    far = [(i, j) for i, j in pairs if joints_between(robot, shapes.joints[i], shapes.joints[j]) > NEIGHBOURS]
+    return "" if robot.loops else _listed(shapes.owners, far[:3])
 
 
 def joints_between(robot: Robot, first: int, second: int) -> int:

@@ -23,6 +23,7 @@ from dynid.excitation.options import DEFAULT_CLEARANCE_M, LIMITS, ROBOT, SEARCHE
 from dynid.excitation.points import design_points
 from dynid.excitation.pose_limits import tool_place
 from dynid.excitation.prediction import evaluate_motion, periods_until
+from dynid.excitation.ramps import check_home
 from dynid.excitation.search import Progress, search_excitation
 from dynid.excitation.shapes import BSplineShape, FourierShape, LinearShape
 from dynid.excitation.surroundings import stated_obstacles, tool_solid
@@ -78,10 +79,9 @@ def design_excitation(
         raise InputError(f"{', '.join(own)} of your own: expected with a shape that is searched, {' or '.join(SEARCHED)}")
     length_s = DEFAULT_PERIOD_S if asked.period is None else asked.period
     check_n_samples(length_s * max(asked.periods, 1), asked.rate)
-    model, held = without_excluded_joints(_described(robot, asked), asked.move)
-    kept = _limits(model, asked, limits)
-    if held:
-        kept = replace(kept, notes=(held, *kept.notes))
+    model, kept = _moved_within(robot, asked, limits)
+    if asked.home is not None:
+        check_home(model, np.asarray(asked.home, dtype=np.float64), kept)
     if asked.purpose == "actuators":
         found = actuator_excitation(model, kept, **asked.chosen("top_hz", "seed"))
     elif asked.shape == "points":
@@ -106,9 +106,20 @@ def evaluate_excitation(robot: Robot | str | Path, motion: str | Path, settings:
         settings: the options; by default those of the command line.
     """
     asked = settings or ExciteSettings()
-    model, held = without_excluded_joints(_described(robot, asked), asked.move)
-    kept = _limits(model, asked, None)
-    return evaluate_motion(model, motion, replace(kept, notes=(held, *kept.notes)) if held else kept)
+    model, kept = _moved_within(robot, asked, None)
+    return evaluate_motion(model, motion, kept)
+
+
+def moved_robot(robot: Robot | str | Path, settings: ExciteSettings) -> tuple[Robot, str]:
+    """The robot of the joints that are moved, and a sentence on those that are held."""
+    return without_excluded_joints(_described(robot, settings), settings.move)
+
+
+def _moved_within(robot: Robot | str | Path, settings: ExciteSettings, given: Limits | None) -> tuple[Robot, Limits]:
+    """The robot of the joints that are moved, and its limits."""
+    model, held = moved_robot(robot, settings)
+    kept = _limits(model, settings, given)
+    return model, replace(kept, notes=(held, *kept.notes)) if held else kept
 
 
 def _repeated(found: Excitation, asked: ExciteSettings, target: str) -> Excitation:

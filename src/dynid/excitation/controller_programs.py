@@ -1,8 +1,9 @@
-"""Motions as programs of robot controllers: KUKA KRL (``.src``), ABB RAPID (``.mod``), FANUC LS (``.ls``), and a ROS 2 bag (``.mcap``).
+"""Motions as programs of robot controllers: KUKA KRL (``.src``), ABB RAPID (``.mod``), FANUC LS (``.ls``), a ROS 2 bag (``.mcap``), and
+tables of set points.
 
 A program is a slow move to the start pose and points of the motion at equal times, in degrees, or mm for slides. Controllers join them in
-their own way: KRL by a spline, RAPID and LS by blended straight lines in the joints. :func:`program_deviation` reads a program
-again and says how far the curve through its points is from the design.
+their own way: KRL by a spline, RAPID and LS by blended straight lines in the joints. :func:`deviation` says how far the curve
+through the points of a file that was read again is from the design.
 """
 
 from __future__ import annotations
@@ -10,22 +11,29 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import InputError, MissingPackageError
-from dynid.excitation.trajectories import Trajectory
+from dynid.errors import MissingPackageError
+from dynid.excitation.trajectories import PolynomialTrajectory, Trajectory
 from dynid.files import read_limited, write_text
 
-POINT_HZ = 10.0
-"""Points per second of a program, at most: controllers plan instruction by instruction."""
+Points: TypeAlias = tuple[Array, ...]
+"""Times of the points of a file, their positions in rad or m, and where the file has them their velocities and accelerations."""
+
+Joins: TypeAlias = Literal["lines", "spline", "quintic"]
+"""What a controller plays between points: straight lines in the joints, a cubic spline, polynomials of degree 5."""
+
 START_SPEED_PERCENT = 5
 """Speed of the move to the start pose."""
 MOST_AXES = 6
-PROGRAMS = (".src", ".mod", ".ls")
-STARTING = (*PROGRAMS, ".script")
-"""Programs that begin with a slow move from where the robot stands."""
+MOST_TIMES = 200_000
+"""Times at which a curve is compared with the design, at most."""
+TICKS_PER_TURN, MIDDLE_TICK = 4096, 2048
+"""Positions of a Dynamixel servo: ticks in a turn, and the one of the angle zero."""
+_NUMBER = r"(-?\d+\.\d+)"
 _ID = re.compile(r"[^A-Za-z0-9_]")
 _ROS_TYPE = "trajectory_msgs/msg/JointTrajectory"
 _ROS_DEFINITION = """std_msgs/Header header
@@ -53,89 +61,110 @@ uint32 nanosec
 """
 
 
-def write_program(motion: Trajectory, path: Path, rate_hz: float, prismatic: Sequence[bool] = ()) -> Path:
-    """Write the program that the suffix names.
-
-    Args:
-        motion: at most six joints.
-        path: ``.src``, ``.mod`` or ``.ls``; the name of the file is that of the program.
-        rate_hz: of the points; at most 10 Hz are written.
-        prismatic: which joints are slides; none where it is empty.
-    """
-    if motion.n_joints > MOST_AXES:
-        raise InputError(
-            f"'{path.name}' is a program of {MOST_AXES} axes, this motion has {motion.n_joints} joints; use .csv, .yaml or .mcap"
-        )
-    time, points = program_points(motion, rate_hz, prismatic)
-    name = _ID.sub("_", path.stem)
-    name = (name if name[:1].isalpha() else f"M{name}")[:24]
-    if path.suffix.lower() == ".ls":
-        return write_text(path, ls_program(name, time, points, prismatic))
-    return write_text(path, (krl_program if path.suffix.lower() == ".src" else rapid_program)(name, time, points))
-
-
-def program_points(motion: Trajectory, rate_hz: float, prismatic: Sequence[bool] = ()) -> tuple[Array, Array]:
-    """Times and points of a program, ``(points, joints)``, deg or mm; the last one is the end of the motion."""
-    n = max(2, int(np.ceil(motion.duration_s * min(rate_hz, POINT_HZ) - 1e-9)))
-    time = np.linspace(0.0, motion.duration_s, n + 1)
-    return time, motion.derivative(time, 0) * _units(motion.n_joints, prismatic)
-
-
-def program_deviation(path: Path, motion: Trajectory, prismatic: Sequence[bool] = ()) -> float:
-    """Largest distance, rad or m, of the curve through a written program's points from the motion.
-
-    The curve is a cubic spline for KRL, which joins points smoothly, and straight lines in the joints for RAPID and LS.
-    """
+def deviation(points: Points, motion: Trajectory, joins: Joins) -> float:
+    """Largest distance, rad or m, of the curve through points from the motion."""
     from scipy.interpolate import make_interp_spline
 
-    time, points = read_program(path, motion.n_joints)
-    q = points / _units(motion.n_joints, prismatic)
-    fine = motion.grid(20 * len(time))
-    if path.suffix.lower() == ".src":
+    time, q, *rates = points
+    fine = motion.grid(min(20 * len(time), MOST_TIMES))
+    if joins == "quintic":
+        curve = PolynomialTrajectory.through(time, q, *rates).derivative(fine, 0)
+    elif joins == "spline":
         curve = make_interp_spline(time, q, k=3, bc_type="clamped" if motion.at_rest else None)(fine)
     else:
         curve = np.column_stack([np.interp(fine, time, column) for column in q.T])
     return float(np.abs(curve - motion.derivative(fine, 0)).max())
 
 
-def read_program(path: Path, n_joints: int) -> tuple[Array, Array]:
-    """Times and points of a program that this module wrote."""
-    text = read_limited(path, f"program '{path}'", 100_000_000).decode("utf-8")
-    number = r"(-?\d+\.\d+)"
-    if path.suffix.lower() == ".src":
-        rows = re.findall(r"^ {2}SPTP \{(.*)\}$", text, re.MULTILINE)
-        points = [re.findall(rf"A\d {number}", row) for row in rows]
-        end = re.search(rf"TIME_BLOCK END = {number}", text)
+def write_program(motion: Trajectory, path: Path, rate_hz: float, prismatic: Sequence[bool]) -> Path:
+    """Write the program of at most six joints that the suffix names: ``.src`` with its ``.dat``, ``.mod`` or ``.ls``.
+
+    The name of the file is that of the program.
+    """
+    time = motion.grid(max(2, int(np.ceil(motion.duration_s * rate_hz - 1e-9))))
+    points = motion.derivative(time, 0) * units(prismatic)
+    name = _ID.sub("_", path.stem)
+    name = (name if name[:1].isalpha() else f"M{name}")[:24]
+    suffix = path.suffix.lower()
+    if suffix == ".src":
+        program, places = krl_program(name, time, points)
+        write_text(path.with_suffix(".dat"), places)
+        return write_text(path, program)
+    return write_text(
+        path, ls_program(name, time, points, prismatic) if suffix == ".ls" else rapid_program(name, time, points)
+    )
+
+
+def read_program(path: Path, prismatic: Sequence[bool]) -> Points:
+    """Times and points of a program that this module wrote, rad or m."""
+    text, suffix, n_joints = _text(path), path.suffix.lower(), len(prismatic)
+    if suffix == ".src":
+        places = dict(re.findall(r"^DECL E6AXIS (\w+)=\{(.*)\}$", _text(path.with_suffix(".dat")), re.MULTILINE))
+        points = [
+            re.findall(rf"A\d {_NUMBER}", places[name]) for name in re.findall(r"^ {2}SPTP (\w+)$", text, re.MULTILINE)
+        ]
+        end = re.search(rf"TIME_BLOCK END = {_NUMBER}", text)
         time = np.linspace(0.0, float(end[1]) if end else 0.0, len(points))
-    elif path.suffix.lower() == ".mod":
-        rows = re.findall(rf"MoveAbsJ \[\[([^\]]*)\],.*\\T:={number}", text)
+    elif suffix == ".mod":
+        rows = re.findall(rf"MoveAbsJ \[\[([^\]]*)\],.*\\T:={_NUMBER}", text)
         first = re.search(r"MoveAbsJ \[\[([^\]]*)\],.*v50, fine", text)
         listed = [first[1] if first else "", *(row for row, _ in rows)]
-        points = [re.findall(number, row)[:n_joints] for row in listed]
+        points = [re.findall(_NUMBER, row) for row in listed]
         time = np.concatenate([[0.0], np.cumsum([float(step) for _, step in rows])])
     else:
-        points = [re.findall(rf"J\d= *{number} (?:deg|mm)", block) for block in re.split(r"P\[\d+\]\{", text)[1:]]
-        steps = [float(step) for step in re.findall(rf"J P\[\d+\] {number}sec", text)]
+        points = [re.findall(rf"J\d= *{_NUMBER} (?:deg|mm)", block) for block in re.split(r"P\[\d+\]\{", text)[1:]]
+        steps = [float(step) for step in re.findall(rf"J P\[\d+\] {_NUMBER}sec", text)]
         time = np.concatenate([[0.0], np.cumsum(steps)])
-    return time, np.array(points, dtype=np.float64)[:, :n_joints]
+    return time, np.array(points, dtype=np.float64)[:, :n_joints] / units(prismatic)
 
 
-def krl_program(name: str, time: Array, points: Array) -> str:
-    """KUKA KRL: one PTP spline block, its points a time block of equal parts."""
+def write_set_points(
+    motion: Trajectory,
+    path: Path,
+    columns: Sequence[str],
+    rate_hz: float,
+    scale: Array,
+    zero: float = 0.0,
+    decimals: int = 9,
+) -> Path:
+    """A table of set points, positions times a scale beyond a zero: a line for every cycle of whoever sends them to the controller."""
+    samples = motion.samples(rate_hz)
+    lines = [",".join(columns)]
+    for at, row in zip(samples.time, samples.position * scale + zero, strict=True):
+        lines.append(",".join([f"{at:.9f}", *(f"{value:.{decimals}f}" for value in row)]))
+    return write_text(path, "\n".join(lines) + "\n")
+
+
+def read_set_points(path: Path, scale: Array, zero: float = 0.0) -> Points:
+    """Times and positions of a table of set points; columns beyond those that have a scale are left out."""
+    rows = np.array([line.split(",") for line in _text(path).splitlines()[1:]], dtype=np.float64)
+    return rows[:, 0], (rows[:, 1 : 1 + len(scale)] - zero) / scale
+
+
+def units(prismatic: Sequence[bool]) -> Array:
+    """Degrees per radian, mm per metre, for every joint."""
+    return np.where(np.asarray(prismatic, dtype=bool), 1000.0, 180.0 / np.pi)
+
+
+def krl_program(name: str, time: Array, points: Array) -> tuple[str, str]:
+    """KUKA KRL: one PTP spline block, its points a time block of equal parts, and the list of its points (``.dat``)."""
+    places = [f"XP{k}" for k in range(1, len(points) + 1)]
     lines = [
         f"DEF {name}()",
         "; joint positions in degrees; slow move to the start pose, then one spline block",
         "BAS(#INITMOV, 0)",
         f"BAS(#VEL_PTP, {START_SPEED_PERCENT})",
-        f"PTP {{{_krl(points[0])}}}",
+        f"PTP {places[0]}",
         "PTP_SPLINE",
         "  TIME_BLOCK START",
-        f"  SPTP {{{_krl(points[0])}}}",
+        f"  SPTP {places[0]}",
     ]
-    for row in points[1:]:
-        lines += [f"  SPTP {{{_krl(row)}}}", "  TIME_BLOCK PART = 1"]
+    for place in places[1:]:
+        lines += [f"  SPTP {place}", "  TIME_BLOCK PART = 1"]
     lines += [f"  TIME_BLOCK END = {time[-1]:.6f}", "ENDSPLINE", "END", ""]
-    return "\n".join(lines)
+    axes = [", ".join(f"A{j + 1} {value:.9f}" for j, value in enumerate(row)) for row in points]
+    listed = [f"DECL E6AXIS {place}={{{row}}}" for place, row in zip(places, axes, strict=True)]
+    return "\n".join(lines), "\n".join([f"DEFDAT {name}", *listed, "ENDDAT", ""])
 
 
 def rapid_program(name: str, time: Array, points: Array) -> str:
@@ -149,12 +178,12 @@ def rapid_program(name: str, time: Array, points: Array) -> str:
     return "\n".join([*lines, "  ENDPROC", "ENDMODULE", ""])
 
 
-def ls_program(name: str, time: Array, points: Array, prismatic: Sequence[bool] = ()) -> str:
+def ls_program(name: str, time: Array, points: Array, prismatic: Sequence[bool]) -> str:
     """FANUC LS: joint moves, each with its time, and the positions in joint form."""
     moves = [f"   1:J P[1] {START_SPEED_PERCENT}% FINE    ;"]
     for k, step in enumerate(np.diff(time), start=2):
         moves.append(f"{k:4d}:J P[{k}] {step:.9f}sec {'FINE' if k == len(time) else 'CNT100'}    ;")
-    words = ["mm" if slide else "deg" for slide in prismatic] or ["deg"] * points.shape[1]
+    words = ["mm" if slide else "deg" for slide in prismatic]
     places = []
     for k, row in enumerate(points, start=1):
         joints = ",\n".join("\t" + f"J{j + 1}= {value:.9f} {words[j]}" for j, value in enumerate(row))
@@ -191,14 +220,29 @@ def write_trajectory_bag(motion: Trajectory, path: Path, joints: Sequence[str], 
     return path
 
 
-def _units(n_joints: int, prismatic: Sequence[bool]) -> Array:
-    """Degrees per radian, mm per metre."""
-    slides = np.zeros(n_joints, dtype=bool) if not len(prismatic) else np.asarray(prismatic, dtype=bool)
-    return np.where(slides, 1000.0, 180.0 / np.pi)
+def read_trajectory_bag(path: Path) -> Points:
+    """Times, positions, velocities and accelerations of a bag that this module wrote."""
+    from mcap.reader import make_reader
+    from mcap_ros2.decoder import DecoderFactory
+
+    with path.open("rb") as stream:
+        reader = make_reader(stream, decoder_factories=[DecoderFactory()])
+        (message,) = [decoded for *_, decoded in reader.iter_decoded_messages()]
+    time = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]
+    parts = [[getattr(point, name) for point in message.points] for name in ("positions", "velocities", "accelerations")]
+    return np.array(time), *(np.array(part, dtype=np.float64) for part in parts)
 
 
-def _krl(row: Array) -> str:
-    return ", ".join(f"A{j + 1} {value:.9f}" for j, value in enumerate(row))
+def read_trajectory_yaml(path: Path) -> Points:
+    """Times, positions, velocities and accelerations of a ``JointTrajectory`` as :func:`write_motion` writes it."""
+    text = _text(path)
+    stamps = np.array(re.findall(r"\{sec: (\d+), nanosec: (\d+)\}$", text, re.MULTILINE), dtype=np.float64)
+    rows = [re.findall(rf"{name}: \[(.*)\]", text) for name in ("positions", "velocities", "accelerations")]
+    return stamps @ [1.0, 1e-9], *(np.array([row.split(",") for row in part], dtype=np.float64) for part in rows)
+
+
+def _text(path: Path) -> str:
+    return read_limited(path, f"program '{path}'", 2_000_000_000).decode("utf-8")
 
 
 def _six(row: Array) -> str:

@@ -33,6 +33,12 @@ POSE_FINENESS = 2.0
 """Limits that depend on the pose are looked at so many times as often as the regressor."""
 
 
+FREE_POSES = 5
+"""Free poses that are looked for where no random motion is inside all limits."""
+
+FREE_TRIES = 20
+"""Places of every joint that are tried for one of them."""
+
 _POSES = 200
 """Random poses that tell which limit leaves no room."""
 
@@ -172,7 +178,7 @@ class DesignProblem:
     def random_start(self, rng: np.random.Generator, draws: int = 100) -> Array:
         """A random motion strictly inside every limit."""
         n = self.robot.n_joints
-        for _ in range(draws):
+        for draw in range(draws + FREE_POSES):
             X = self.shape.random(rng, n)
             use = np.abs((self.linear.C @ X.T) / self.linear.half).max(axis=0)
             X = X * (rng.uniform(0.5, 0.8, n) / use)[:, None]
@@ -180,14 +186,38 @@ class DesignProblem:
             low, high = q.min(axis=0), q.max(axis=0)
             room = np.maximum(0.95 * self.limits.reach - 0.5 * (high - low), 0.0)
             offset = self.limits.centre - 0.5 * (low + high) + rng.uniform(-0.8, 0.8, n) * room
+            if draw >= draws:  # of many joints few random poses are free: one is looked for, and kept near
+                offset = self._free_pose(rng) - 0.5 * (low + high)
             X = X + np.outer(offset, self.shape.still())
-            for factor in (1.0, 0.6, 0.36, 0.2):  # smaller about the same pose, then another pose
-                x = self.contracted(X.ravel(), factor)
+            for factor in (1.0, 0.6, 0.36, 0.2) if draw < draws else (0.3, 0.1, 0.03):
+                x = self.contracted(X.ravel(), factor)  # smaller about the same pose, then another pose
                 if self.inside(x):
                     return x
         raise InputError(
             f"no motion within all limits of robot '{self.robot.name}' was found in {draws} random draws: {self._obstacle(rng)}"
         )
+
+    def _free_pose(self, rng: np.random.Generator) -> Array:
+        """A random pose, then joint after joint another place of it where the robot at rest is farther from its limits."""
+        reach = 0.8 * np.where(np.isfinite(self.limits.reach), self.limits.reach, np.pi)
+        still = np.zeros((1, self.robot.n_joints))
+
+        def spare(pose: Array) -> float:
+            least = np.inf
+            for limit in self.pose.values():
+                least = min(least, limit.worst(pose[None], still, still)[0])
+                if least < 0.0 and self.robot.loops:
+                    break  # a loop that does not close has no distances
+            return least
+
+        pose = self.limits.centre + rng.uniform(-1.0, 1.0, self.robot.n_joints) * reach
+        best = spare(pose)
+        for j in np.tile(rng.permutation(self.robot.n_joints), FREE_TRIES):
+            trial = pose.copy()
+            trial[j] = self.limits.centre[j] + rng.uniform(-1.0, 1.0) * reach[j]
+            if (found := spare(trial)) > best:
+                pose, best = trial, found
+        return pose
 
     def _obstacle(self, rng: np.random.Generator) -> str:
         """Which limit of which joint or pair is broken by the robot at rest in most poses of its range."""
@@ -205,7 +235,7 @@ class DesignProblem:
             shares = limit.broken(q)
             k = int(np.argmax(shares))
             worst.append((float(shares[k]), f"{name.replace('_', ' ')} of {limit.place(k)}{limit.size_at(q, k)}"))
-        broken = [f"{told} in {100.0 * share:.0f} %" for share, told in sorted(worst, reverse=True) if share > 0.0]
+        broken = [f"{told} in {100.0 * share:.0f} %" for share, told in sorted(worst, reverse=True) if share >= 0.05]
         if not broken:
             looked = "".join(", " + name.replace("_", " ") for name in self.pose)
             return f"limits looked at are position, velocity, acceleration{looked}; try a longer --period or more --starts"
@@ -240,6 +270,8 @@ def _remedies(broken: Sequence[str]) -> str:
     found = []
     if stated := sorted({word for told in broken for word in re.findall(r"'(--\S+)", told)}):
         found.append(f"another place or size of {', '.join(stated)}, or a smaller --clearance")
+    if any(told.startswith("tool room") for told in broken):
+        found.append("another place or size of --keep-in, which the tool must reach")
     if any("'ground'" in told for told in broken):
         found.append("--ground none or --ground HEIGHT where the base does not stand on that plane")
     if any(told.startswith("torque") for told in broken):

@@ -8,6 +8,7 @@ from math import ceil
 import numpy as np
 
 from dynid.excitation.excitation_result import Excitation
+from dynid.excitation.motion_files import FORMS, form_suffix
 from dynid.excitation.trajectories import SequenceTrajectory
 
 DRY_RUN_SPEED = 0.25
@@ -65,6 +66,7 @@ def experiment_sheet(excitation: Excitation, rate_hz: float = 1000.0, files: Seq
         "3. Two seconds of standstill before and after, for noise and offsets.",
         "4. A second motion for validation, designed with another seed; it must not enter the identification.",
         "5. Note down: ambient temperature, tool, firmware, gains, file names.",
+        *_recorders(files),
         "",
         "## After",
         "",
@@ -78,6 +80,12 @@ def experiment_sheet(excitation: Excitation, rate_hz: float = 1000.0, files: Seq
     if excitation.notes:
         lines += ["", "## Notes", "", *(f"- {note}" for note in excitation.notes)]
     return "\n".join(lines) + "\n"
+
+
+def _recorders(files: Sequence[str]) -> list[str]:
+    """How the motions of these files are recorded."""
+    forms = dict.fromkeys(FORMS[form_suffix(name)] for name in files if name.lower().endswith(tuple(FORMS)))
+    return [f"- {form.words}: {form.record}." for form in forms if form.record]
 
 
 def _margin_lines(excitation: Excitation) -> list[str]:

@@ -322,7 +322,7 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
         ("position", _room(q, limits)),
         ("velocity", 1.0 - np.abs(v) / limits.velocity),
         ("acceleration", 1.0 - np.abs(a) / limits.acceleration),
-        ("jerk", 1.0 - np.abs(trajectory.jerk(time)) / limits.jerk),
+        ("jerk", 1.0 - np.abs(trajectory.derivative(time, 3)) / limits.jerk),
     ):
         if name in ("position", "velocity") or np.isfinite(getattr(limits, name)).any():
             row, joint = np.unravel_index(int(np.argmin(left)), left.shape)

@@ -1,22 +1,19 @@
-"""Motions as files that controllers take: tables, ROS 2 ``JointTrajectory``, UR script, and coefficients as JSON; and read again.
-
-The suffix of a file says its form: ``.csv``, ``.parquet``, ``.npz`` (columns ``t, q1.., dq1.., ddq1..``), ``.yaml`` or ``.yml``,
-``.mcap``, ``.script``, ``.src``, ``.mod``, ``.ls``, ``.json``.
-"""
+"""Motions as files that controllers take, and read again; the suffix of a file says its form, and :data:`FORMS` lists them all."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-from dynid.excitation.controller_programs import PROGRAMS, write_program, write_trajectory_bag
+from dynid.excitation import controller_programs as programs
 from dynid.excitation.trajectories import FourierTrajectory, PolynomialTrajectory, SequenceTrajectory, Trajectory
 from dynid.files import read_json, write_json, write_text
 from dynid.io.logs.read import read_recording, write_recording
@@ -25,7 +22,181 @@ from dynid.signals.recording import Recording
 from dynid.signals.samples import Samples
 
 TABLES = (".csv", ".parquet", ".npz")
-SUFFIXES = (*TABLES, ".yaml", ".yml", ".mcap", ".script", *PROGRAMS, ".json")
+Writer: TypeAlias = Callable[[Trajectory, Path, Sequence[str], float, Sequence[bool]], Path]
+"""Motion, file, names of the joints, rate in Hz, and which joints are slides."""
+Reader: TypeAlias = Callable[[Path, Sequence[bool]], programs.Points]
+
+_TICKS = programs.TICKS_PER_TURN / (2.0 * np.pi)
+_UR = "RTDE with the recipe timestamp, actual_q, actual_qd, actual_current, target_q: examples/record/ur_record.py"
+_ROS = "`ros2 bag record -s mcap /joint_states`: examples/record/ros2_record.py plays the motion and records"
+_FRANKA = "every robot state of libfranka: examples/record/franka_record.cpp plays this table and records q, dq, tau_J"
+_KUKA = "the controller's Trace, or RSI: $AXIS_ACT_MEAS, $VEL_AXIS_ACT, $TORQUE_AXIS_ACT"
+_ABB = "joint positions of the EGM feedback; motor torque by TestSignDefine (torque_ref) and TestSignRead"
+_FANUC = "the controller's Data Monitor: joint angles and motor current of every axis"
+_LEROBOT = (
+    "Present_Position, Present_Velocity and Present_Current or Present_Load, read after every command by bus.sync_read"
+)
+_DYNAMIXEL = (
+    "Present Current (126), Present Velocity (128) and Present Position (132), by one sync read after every sync write"
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of motion files: one entry here is all that a new one needs.
+
+    Args:
+        words: what it is.
+        write: writes it.
+        joins: what the controller plays between the points that ``read`` finds; None where it is the motion itself.
+        hz: slowest and fastest rate of its points.
+        n_joints: fewest and most joints.
+        slides: whether prismatic joints have a place in it.
+        leads: whether it begins with a slow move from where the robot stands.
+        beside: suffix of a second file that belongs to it.
+        record: how its motion is recorded.
+    """
+
+    words: str
+    write: Writer
+    read: Reader | None = None
+    joins: programs.Joins | None = None
+    hz: tuple[float, float] = (0.0, np.inf)
+    n_joints: tuple[int, int] = (1, 1_000_000)
+    slides: bool = True
+    leads: bool = False
+    beside: str | None = None
+    record: str | None = None
+
+    def rate_hz(self, asked_hz: float) -> float:
+        """The nearest rate that it can have."""
+        return float(np.clip(asked_hz, *self.hz))
+
+    @property
+    def curve(self) -> str:
+        """What the controller plays, in words."""
+        return {"lines": "straight lines", "spline": "a spline", "quintic": "polynomials of degree 5"}.get(
+            self.joins or "", "the motion"
+        ) + " through them"
+
+
+def _program(words: str, joins: programs.Joins, record: str, beside: str | None = None) -> Form:
+    """A program of points, ten a second at most: controllers plan instruction by instruction."""
+    return Form(
+        words,
+        lambda motion, file, names, hz, slides: programs.write_program(motion, file, hz, slides),
+        programs.read_program,
+        joins,
+        (0.0, 10.0),
+        (1, programs.MOST_AXES),
+        leads=True,
+        beside=beside,
+        record=record,
+    )
+
+
+def _write_table(motion: Trajectory | Samples, file: Path, names: Sequence[str], hz: float, slides: Sequence[bool]) -> Path:
+    rows = motion if isinstance(motion, Samples) else motion.samples(hz)
+    numbers = tuple(f"joint{k + 1}" for k in range(len(names)))
+    table = Recording(
+        time=rows.time, position=rows.position, joint_names=numbers, velocity=rows.velocity, acceleration=rows.acceleration
+    )
+    return write_recording(table, file)
+
+
+_TABLE = Form("table with the columns t, q1.., dq1.., ddq1..", _write_table)
+_YAML = Form(
+    "ROS 2 JointTrajectory",
+    lambda motion, file, names, hz, slides: write_text(file, joint_trajectory_yaml(motion, names, hz)),
+    lambda file, slides: programs.read_trajectory_yaml(file),
+    "quintic",
+    record=_ROS,
+)
+FORMS: Mapping[str, Form] = {
+    ".csv": _TABLE,
+    ".parquet": _TABLE,
+    ".npz": _TABLE,
+    ".yaml": _YAML,
+    ".yml": _YAML,
+    ".mcap": Form(
+        "ROS 2 bag with a JointTrajectory",
+        lambda motion, file, names, hz, slides: programs.write_trajectory_bag(motion, file, names, hz),
+        lambda file, slides: programs.read_trajectory_bag(file),
+        "quintic",
+        record=_ROS,
+    ),
+    ".script": Form(
+        "UR program",
+        lambda motion, file, names, hz, slides: write_text(file, ur_script(motion)),
+        n_joints=(6, 6),
+        slides=False,
+        leads=True,
+        record=_UR,
+    ),
+    ".src": _program("KUKA KRL program", "spline", _KUKA, ".dat"),
+    ".mod": _program("ABB RAPID program", "lines", _ABB),
+    ".ls": _program("FANUC program", "lines", _FANUC),
+    ".egm.csv": Form(
+        "set points of ABB EGM",
+        lambda motion, file, names, hz, slides: programs.write_set_points(
+            motion, file, ["t", *(f"j{k + 1}" for k in range(len(names)))], hz, programs.units(slides)
+        ),
+        lambda file, slides: programs.read_set_points(file, programs.units(slides)),
+        "lines",
+        (250.0, 250.0),
+        (1, 7),
+        record=_ABB,
+    ),
+    ".franka.csv": Form(
+        "table for libfranka",
+        _write_table,
+        lambda file, slides: programs.read_set_points(file, np.ones(len(slides))),
+        "lines",
+        (1000.0, 1000.0),
+        (7, 7),
+        slides=False,
+        record=_FRANKA,
+    ),
+    ".lerobot.csv": Form(
+        "actions of LeRobot, degrees",
+        lambda motion, file, names, hz, slides: programs.write_set_points(
+            motion, file, ["timestamp", *(f"{name}.pos" for name in names)], hz, programs.units(slides)
+        ),
+        lambda file, slides: programs.read_set_points(file, programs.units(slides)),
+        "lines",
+        (0.0, 100.0),
+        slides=False,
+        record=_LEROBOT,
+    ),
+    ".dynamixel.csv": Form(
+        "goal positions of Dynamixel servos, 4096 ticks a turn",
+        lambda motion, file, names, hz, slides: programs.write_set_points(
+            motion,
+            file,
+            ["t", *(f"goal_position_{k + 1}" for k in range(len(names)))],
+            hz,
+            np.full(len(names), _TICKS),
+            programs.MIDDLE_TICK,
+            decimals=0,
+        ),
+        lambda file, slides: programs.read_set_points(file, np.full(len(slides), _TICKS), programs.MIDDLE_TICK),
+        "lines",
+        (0.0, 100.0),
+        slides=False,
+        record=_DYNAMIXEL,
+    ),
+    ".json": Form("coefficients", lambda motion, file, names, hz, slides: write_json(file, motion_json(motion, names))),
+}
+"""Forms by suffix; the longest that a name ends with is that of a file."""
+
+
+def form_suffix(path: str | os.PathLike[str]) -> str:
+    """The suffix that says the form of a motion file."""
+    file = Path(path)
+    found = [suffix for suffix in FORMS if file.name.lower().endswith(suffix)]
+    if not found:
+        raise UnknownNameError("form of a motion file", file.suffix or file.name, FORMS)
+    return max(found, key=len)
 
 
 def write_motion(
@@ -40,9 +211,10 @@ def write_motion(
     Args:
         motion: the motion; samples of one are written as a table.
         path: ``.csv``, ``.parquet`` or ``.npz`` for a table, ``.yaml`` or ``.mcap`` for a ROS 2 JointTrajectory, ``.script`` for
-            URScript, ``.src``, ``.mod`` or ``.ls`` for KUKA, ABB or FANUC programs, ``.json`` for coefficients.
+            URScript, ``.src``, ``.mod`` or ``.ls`` for KUKA, ABB or FANUC programs, ``.egm.csv``, ``.franka.csv``, ``.lerobot.csv`` or
+            ``.dynamixel.csv`` for tables of set points, ``.json`` for coefficients.
         joints: names of the joints, for forms that hold them; None for joint1, joint2, ...
-        rate_hz: rate of tables and trajectories, Hz; programs have at most 10 points a second.
+        rate_hz: rate of tables and trajectories, Hz; forms that cannot have it get the nearest one that they can.
         prismatic: which joints are slides, for programs, whose numbers are degrees or mm; none where it is empty.
 
     Returns:
@@ -57,35 +229,30 @@ def write_motion(
         'motion.csv'
     """
     file = Path(path)
-    suffix = file.suffix.lower()
     n_joints = motion.position.shape[1] if isinstance(motion, Samples) else motion.n_joints
-    numbers = tuple(f"joint{k + 1}" for k in range(n_joints))
-    names = numbers if joints is None else tuple(joints)
+    names = tuple(f"joint{k + 1}" for k in range(n_joints)) if joints is None else tuple(joints)
     if len(names) != n_joints:
         raise InputError(f"{len(names)} joint names were given for a motion of {n_joints} joints")
-    if suffix in TABLES:
-        rows = motion if isinstance(motion, Samples) else motion.samples(rate_hz)
-        table = Recording(
-            time=rows.time,
-            position=rows.position,
-            joint_names=numbers,
-            velocity=rows.velocity,
-            acceleration=rows.acceleration,
-        )
-        return write_recording(table, file)
-    if suffix not in SUFFIXES:
-        raise UnknownNameError("form of a motion file", suffix or file.name, SUFFIXES)
+    suffix = form_suffix(file)
+    slides = list(prismatic) or [False] * n_joints
+    check_form(file, slides)
     if isinstance(motion, Samples):
-        raise InputError(
-            f"'{file.name}' holds a motion as a function of time, expected a table for samples: {', '.join(TABLES)}"
-        )
-    if suffix == ".json":
-        return write_json(file, motion_json(motion, names))
-    if suffix in PROGRAMS:
-        return write_program(motion, file, rate_hz, prismatic)
-    if suffix == ".mcap":
-        return write_trajectory_bag(motion, file, names, rate_hz)
-    return write_text(file, ur_script(motion) if suffix == ".script" else joint_trajectory_yaml(motion, names, rate_hz))
+        if suffix not in TABLES:
+            raise InputError(
+                f"'{file.name}' holds a motion as a function of time, expected a table for samples: {', '.join(TABLES)}"
+            )
+        return _write_table(motion, file, names, rate_hz, slides)
+    form = FORMS[suffix]
+    return form.write(motion, file, names, form.rate_hz(rate_hz), slides)
+
+
+def played_deviation(path: Path, motion: Trajectory, prismatic: Sequence[bool]) -> float | None:
+    """How far what a controller plays from a written file is from the motion, rad or m; None where it plays the motion itself."""
+    form = FORMS[form_suffix(path)]
+    if form.read is None or form.joins is None:
+        return None
+    time, *states = form.read(path, prismatic)
+    return programs.deviation((time, *states), motion, form.joins)
 
 
 def motion_json(trajectory: Trajectory, joints: Sequence[str]) -> dict[str, Any]:
@@ -102,10 +269,22 @@ def motion_json(trajectory: Trajectory, joints: Sequence[str]) -> dict[str, Any]
 def check_file(path: str | os.PathLike[str]) -> None:
     """Refuse a file that could not be written, before work is spent on what goes into it."""
     file = Path(path)
-    if file.suffix.lower() not in SUFFIXES:
-        raise UnknownNameError("form of a motion file", file.suffix or file.name, SUFFIXES)
+    form_suffix(file)
     if not file.parent.is_dir():
         raise InputError(f"cannot write '{file}': there is no folder '{file.parent}'")
+
+
+def check_form(path: str | os.PathLike[str], prismatic: Sequence[bool]) -> None:
+    """Refuse a form that has no place for some joints of a motion, given which of them are slides."""
+    form, name = FORMS[form_suffix(path)], Path(path).name
+    least, most = form.n_joints
+    if not least <= len(prismatic) <= most:
+        allowed = f"{most}" if least == most else f"at most {most}"
+        raise InputError(
+            f"'{name}' is a {form.words} of {allowed} joints, this motion has {len(prismatic)}; use .csv, .yaml or .mcap"
+        )
+    if any(prismatic) and not form.slides:
+        raise InputError(f"'{name}' is a {form.words}, which has no place for prismatic joints; use .csv, .yaml or .mcap")
 
 
 def read_coefficients(path: str | os.PathLike[str]) -> Trajectory:
@@ -211,8 +390,6 @@ def joint_trajectory_yaml(trajectory: Trajectory, joints: Sequence[str], rate_hz
 
 def ur_script(trajectory: Trajectory, *, speed_to_start: float = 0.25) -> str:
     """A UR program that plays the motion by ``servoj`` at the controller's own rate, computed there from its coefficients."""
-    if trajectory.n_joints != 6:
-        raise InputError(f"a UR program moves 6 joints, this motion has {trajectory.n_joints}")
     start = trajectory.derivative(0.0, 0)[0]
     lines = [
         "def dynid_excitation():",

@@ -37,8 +37,8 @@ WAYS = 300
 
 _N_TIMES = 41
 
-_MOST_TRIES = 200
-"""Ramps with a common pose that are held against all limits before ramps without one are taken."""
+MOST_TRIES = 200
+"""Ramps with a common pose that are held against all limits before ramps without one are taken, of which three times as many are."""
 
 _RESERVE = 1e-3
 """Of limits that depend on the pose, for what happens between the times looked at."""
@@ -72,7 +72,8 @@ def rest_to_rest(robot: Robot, motion: Trajectory, limits: Limits, periods: int 
         whole = SequenceTrajectory((motion,))
     else:
         found = next(
-            chain(_ramps(robot, motion, limits, True, _MOST_TRIES), _ramps(robot, motion, limits, False, None)), None
+            chain(_ramps(robot, motion, limits, True, MOST_TRIES), _ramps(robot, motion, limits, False, 3 * MOST_TRIES)),
+            None,
         )
         if found is None:
             raise InputError(
@@ -120,7 +121,7 @@ def from_home(robot: Robot, motion: Trajectory, home: Array, limits: Limits, see
     if not motion.at_rest:
         raise InputError("--home is given for a motion that does not start and end at rest, expected one that does (--rest)")
     slow = replace(limits, velocity=SLOW * limits.velocity, acceleration=SLOW * limits.acceleration)
-    _require_free(robot, home, limits)
+    check_home(robot, home, limits)
     start, end = motion.derivative([0.0, motion.duration_s], 0)
     there = _free_way(robot, home, start, slow, seed)
     back = there[::-1] if motion.closed else _free_way(robot, end, home, slow, seed)
@@ -149,8 +150,8 @@ def _legs(poses: list[Array], limits: Limits) -> list[PolynomialTrajectory]:
     return [approach(one, other, limits) for one, other in pairwise(poses)]
 
 
-def _require_free(robot: Robot, home: Array, limits: Limits) -> None:
-    """Refuse a pose that itself breaks a limit."""
+def check_home(robot: Robot, home: Array, limits: Limits) -> None:
+    """Refuse a pose to start from that itself breaks a limit."""
     if home.shape != (robot.n_joints,):
         raise InputError(
             f"--home has {home.size} numbers, the motion moves {robot.n_joints} joints: {', '.join(robot.joint_names)}"
@@ -169,7 +170,7 @@ def _require_free(robot: Robot, home: Array, limits: Limits) -> None:
 
 
 def _ramps(
-    robot: Robot, motion: Trajectory, limits: Limits, closed: bool, most_tries: int | None
+    robot: Robot, motion: Trajectory, limits: Limits, closed: bool, most_tries: int
 ) -> Iterator[tuple[Trajectory, Trajectory, Trajectory]]:
     """Ramp, motion and ramp within all limits, short ramps first; ``closed`` ones start and end in the same pose."""
     turning = motion if isinstance(motion, FourierTrajectory) and motion.periodic else None
@@ -188,7 +189,7 @@ def _ramps(
             start, stop = 0.5 * (into[0] + into[1]), 0.5 * (out[0] + out[1])
             fit = into[2] & out[2]
         for phase in np.flatnonzero(fit):
-            if most_tries is not None and tries >= most_tries:
+            if tries >= most_tries:
                 return
             tries += 1
             core = motion if turning is None else turning.shifted(float(phases[phase]))
@@ -204,9 +205,8 @@ def _way_back(robot: Robot, motion: Trajectory, limits: Limits) -> tuple[Traject
     """From the end of a motion to its start, at rest at both, as slow as it must be; nothing if no such way keeps the limits."""
     start, end = motion.derivative([0.0, motion.duration_s], 0)
     fastest = approach(end, start, limits)
-    still = np.zeros_like(start)
     for stretch in (1.0, 1.5, 2.0, 4.0, 8.0):
-        way = PolynomialTrajectory.between(stretch * fastest.duration_s, (end, still, still), (start, still, still))
+        way = fastest.slowed(1.0 / stretch)
         if _fits(robot, way, limits):
             return (way,)
     return ()

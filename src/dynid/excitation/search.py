@@ -60,6 +60,9 @@ PROOFS = 4.0
 """Proofs on the fine grid for which time is kept at the end: of two motions side by side, of one made smaller because neither held,
 and of what will be played."""
 
+SINGULAR = 1e10
+"""Condition number beyond which columns are lost in rounding: the motion does not show some parameter."""
+
 PROOF_SPARE = 1e-5
 """Share of each limit that a proof leaves: what is played is looked at on another grid, with ramps and repeats."""
 
@@ -128,12 +131,7 @@ def search_excitation(
         problem = DesignProblem.of(robot, found, chosen, limits, scaled, torque_noise)
         runner = Threads() if engine is None else engine_from(engine)
         results, cut_off = run_rounds(problem, stages_for(criterion), starts, seed, (began, seconds), runner, progress)
-        if not results[-1]:
-            raise InputError(
-                f"no motion of robot '{robot.name}' was found that keeps every limit between the times of the design; "
-                "try more starts, another seed, or wider limits"
-            )
-        winner = min(results[-1], key=lambda candidate: (candidate.value, candidate.index))
+        winner = _winner(results[-1], robot, found)
         if cut_off:
             notes.append(
                 f"the time budget of {seconds:g} s cut the search off: another machine may reach another motion from this seed"
@@ -226,6 +224,22 @@ def run_rounds(
     cut_off = len(rounds[0]) < starts or any(candidate.cut_off for results in rounds for candidate in results)
     rounds[-1] = _proven_or_saved(problem, _ranked(rounds[-1]), stages)
     return rounds, cut_off
+
+
+def _winner(finished: list[Candidate], robot: Robot, base: BaseReduction) -> Candidate:
+    """The best of the motions that are proven; refused where there is none, or it shows not all parameters."""
+    if not finished:
+        raise InputError(
+            f"no motion of robot '{robot.name}' was found that keeps every limit between the times of the design; "
+            "try more starts, another seed, or wider limits"
+        )
+    best = _ranked(finished)[0]
+    if not best.condition < SINGULAR:
+        raise InputError(
+            f"no motion of robot '{robot.name}' within these limits shows all {base.n_base} base parameters: the best has the "
+            f"condition number {best.condition:.2g}; give wider limits or a longer --period"
+        )
+    return best
 
 
 def _ranked(candidates: list[Candidate]) -> list[Candidate]:

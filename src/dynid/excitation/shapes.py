@@ -279,19 +279,10 @@ def random_fourier(
     return _within_torque(robot, trajectory)
 
 
-def _grid(trajectory: FourierTrajectory) -> Array:
-    n = GRID_PER_HARMONIC * trajectory.n_harmonics
-    return np.linspace(0.0, trajectory.duration_s, n, endpoint=False)
-
-
 def _extremes(trajectory: FourierTrajectory) -> tuple[Array, Array, Array, Array]:
-    """Bounds of lowest and highest position and of largest speed and acceleration over all times.
-
-    Ehlich and Zeller: between ``N`` points per period a trigonometric polynomial of degree ``L`` exceeds its largest
-    value on them by at most ``1 / cos(pi L / N)``.
-    """
-    q, dq, ddq = trajectory.evaluate(_grid(trajectory))
-    beyond = 1.0 / np.cos(np.pi / GRID_PER_HARMONIC)
+    """Bounds of lowest and highest position and of largest speed and acceleration over all times."""
+    times, beyond = FourierShape(trajectory.duration_s, trajectory.n_harmonics).limit_times()
+    q, dq, ddq = trajectory.evaluate(times)
     swing = np.abs(q - trajectory.offset).max(axis=0)
     slack = (beyond - 1.0) * swing
     return (
@@ -307,8 +298,9 @@ def _within_torque(robot: Robot, trajectory: FourierTrajectory) -> FourierTrajec
     limit = robot.limits("tau_max")
     if not np.isfinite(limit).any():
         return trajectory
+    times, _ = FourierShape(trajectory.duration_s, trajectory.n_harmonics).limit_times()
     for _ in range(60):
-        excess = np.abs(inverse_dynamics(robot, *trajectory.evaluate(_grid(trajectory)))).max(axis=0) / limit
+        excess = np.abs(inverse_dynamics(robot, *trajectory.evaluate(times))).max(axis=0) / limit
         if excess.max() <= 1.0:
             return trajectory
         trajectory = trajectory.scaled(0.9)

@@ -38,7 +38,7 @@ class Trajectory(ABC):
         >>> from dynid.excitation.shapes import random_fourier
         >>> from dynid.excitation.trajectories import Trajectory
         >>> motion = random_fourier(dynid.demo_robot(), period_s=5.0)
-        >>> isinstance(motion, Trajectory), motion.jerk([0.0, 1.0]).shape
+        >>> isinstance(motion, Trajectory), motion.derivative([0.0, 1.0], order=3).shape
         (True, (2, 7))
     """
 
@@ -68,10 +68,6 @@ class Trajectory(ABC):
         """Position, velocity and acceleration at the given times, ``(times, joints)`` each."""
         t = as_times(time)
         return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
-
-    def jerk(self, time: ArrayLike) -> Array:
-        """Third derivative at the given times."""
-        return self.derivative(time, 3)
 
     @property
     def at_rest(self) -> bool:
@@ -267,30 +263,28 @@ class PolynomialTrajectory(Trajectory):
         cls, length_s: float, start: tuple[Array, Array, Array], end: tuple[Array, Array, Array]
     ) -> PolynomialTrajectory:
         """One piece through position, velocity and acceleration at both ends."""
-        if not (np.isfinite(length_s) and length_s > 0.0):
-            raise InputError(f"a polynomial motion lasts {length_s:g} s, expected a positive time")
-        T = length_s
-        (q0, v0, a0), (q1, v1, a1) = start, end
-        dq = q1 - q0 - T * v0 - 0.5 * T**2 * a0
-        dv = T * (v1 - v0) - T**2 * a0
-        da = T**2 * (a1 - a0)
-        c3, c4, c5 = 10.0 * dq - 4.0 * dv + 0.5 * da, -15.0 * dq + 7.0 * dv - da, 6.0 * dq - 3.0 * dv + 0.5 * da
-        return cls(np.array([0.0, T]), np.column_stack([q0, v0, 0.5 * a0, c3 / T**3, c4 / T**4, c5 / T**5])[None])
+        return cls.through([0.0, length_s], *(np.stack(pair) for pair in zip(start, end, strict=True)))
 
     @classmethod
-    def through(cls, times_s: ArrayLike, position: ArrayLike, velocity: ArrayLike) -> PolynomialTrajectory:
-        """Through points ``(points, joints)`` with no acceleration at them; points at rest at both ends are none of the design."""
+    def through(
+        cls, times_s: ArrayLike, position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike | None = None
+    ) -> PolynomialTrajectory:
+        """Through states ``(points, joints)``.
+
+        Without accelerations there is none at the points, which are those of a design; points at rest at both ends are none of it.
+        """
         times = matrix("times of the points", times_s, (None,))
         q = matrix("positions of the points", position, (len(times), None))
         v = matrix("velocities of the points", velocity, q.shape)
+        a = np.zeros_like(q) if acceleration is None else matrix("accelerations of the points", acceleration, q.shape)
         if len(times) < 2 or not (np.diff(times) > 0.0).all():
             raise InputError(f"times of {len(times)} points do not rise from zero, expected at least 2 that do")
         u = np.diff(times)[:, None]
-        c3, c4, c5 = quintic_terms(q[:-1], q[1:], v[:-1], v[1:], u)
-        terms = (q[:-1], v[:-1], np.zeros_like(c3), c3 / u**3, c4 / u**4, c5 / u**5)
+        c3, c4, c5 = quintic_terms(q[:-1], q[1:], v[:-1], v[1:], u, a[:-1], a[1:])
+        terms = (q[:-1], v[:-1], 0.5 * a[:-1], c3 / u**3, c4 / u**4, c5 / u**5)
         moving = np.asarray(v.any(axis=1))
         points = times[0 if moving[0] else 1 : len(times) - (0 if moving[-1] else 1)]
-        return cls(times, np.stack(terms, axis=2), points)
+        return cls(times, np.stack(terms, axis=2), points if acceleration is None else None)
 
     @classmethod
     def of_spline(cls, spline: Any) -> PolynomialTrajectory:
@@ -340,13 +334,15 @@ class PolynomialTrajectory(Trajectory):
         }
 
 
-def quintic_terms(start: Array, end: Array, v_start: Array, v_end: Array, u: Array) -> tuple[Array, Array, Array]:
-    """Coefficients of ``s^3, s^4, s^5``, ``s`` from 0 to 1 in the time ``u``, with no acceleration at the ends (Gautier, 28)."""
-    A = end - start
+def quintic_terms(
+    start: Array, end: Array, v_start: Array, v_end: Array, u: Array, a_start: ArrayLike = 0.0, a_end: ArrayLike = 0.0
+) -> tuple[Array, Array, Array]:
+    """Coefficients of ``s^3, s^4, s^5``, ``s`` from 0 to 1 in the time ``u``; without accelerations at the ends Gautier's (28)."""
+    A, b, c = end - start, u**2 * np.asarray(a_start), u**2 * np.asarray(a_end)
     return (
-        10.0 * A - (6.0 * v_start + 4.0 * v_end) * u,
-        -15.0 * A + (8.0 * v_start + 7.0 * v_end) * u,
-        6.0 * A - 3.0 * (v_start + v_end) * u,
+        10.0 * A - (6.0 * v_start + 4.0 * v_end) * u - 1.5 * b + 0.5 * c,
+        -15.0 * A + (8.0 * v_start + 7.0 * v_end) * u + 1.5 * b - c,
+        6.0 * A - 3.0 * (v_start + v_end) * u - 0.5 * (b - c),
     )
 
 

@@ -12,6 +12,7 @@ reads. Both have gravity subtracted.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,19 @@ class Frame:
 def frames_of(robot: Robot) -> tuple[str, ...]:
     """Names of all frames that move with the robot."""
     return (*robot.links, *(link.name for link in robot.merged if link.body >= 0))
+
+
+def sensor_frame(robot: Robot | None) -> str | None:
+    """The only link on the last body that is named as a sensor, such as ``ft_sensor``; None where there is none, or several."""
+    if robot is None or not robot.merged:
+        return None
+    last = last_body(robot)
+    named = [link.name for link in robot.merged if link.body == last and SENSOR_NAME.search(link.name)]
+    return named[0] if len(named) == 1 else None
+
+
+SENSOR_NAME = re.compile(r"sensor|wrench|force|(^|_)fts?(_|$)", re.IGNORECASE)
+"""In the name of a link that is a force/torque sensor."""
 
 
 def frame_named(robot: Robot, frame: str | Frame | None = None) -> Frame:

@@ -21,6 +21,7 @@ from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze, mat
 from dynid.errors import InputError, UnknownNameError
 from dynid.model.coupling import Coupling
 from dynid.model.effects.effect import Effect
+from dynid.model.inertia import mass_com_inertia
 from dynid.model.joint import Carried, Joint, KinematicTree, MergedLink, kinematic_tree, neutral_position
 from dynid.model.loops import OPEN_CHAIN, Closure, Frame, Loops, checked_loops
 from dynid.model.parameters import Column, Parameters, inertial_columns
@@ -435,3 +436,20 @@ def _locked_loops(robot: Robot, positions: Mapping[str, float], carried: Carried
 
 def _made(values: dict[str, Any]) -> Robot:
     return Robot(**values)
+
+
+def effect_value(robot: Robot, symbol: str, joint: int) -> float:
+    """Value of an effect's column on a joint, zero when the robot has no such column."""
+    return robot.parameters.as_dict().get(f"{symbol}{joint + 1}", 0.0)
+
+
+def mass_parts(robot: Robot, body: int) -> tuple[float, Array, Array]:
+    """Mass, centre of mass and inertia about it; refuses a body that has moments but no mass."""
+    phi = robot.parameters.inertials[body]
+    if phi[0] == 0.0:
+        if np.any(phi[1:4]):
+            raise InputError(f"link '{robot.links[body]}' has first moments {phi[1:4].tolist()} but no mass")
+        tensor = phi[[4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(3, 3)
+        return 0.0, np.zeros(3), tensor
+    mass, com, inertia = mass_com_inertia(phi)
+    return float(mass), com, inertia

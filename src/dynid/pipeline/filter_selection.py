@@ -284,9 +284,7 @@ def _held_out_error(robot: Robot, base: BaseReduction, halves: _Halves, option: 
     if isinstance(halves.unseen, Squares):
         return halves.unseen.error(base, Squares.of(_rows(robot, halves.known, option, option.band_hz)).solve(base))
     rows = factorise_whole(_rows(robot, halves.known, option, option.band_hz))
-    problem = LinearProblem.of(rows, base, robot.parameters)
-    beta = problem.solve(np.ones(len(problem.channels)))
-    values = np.concatenate([base.lift @ beta, [-1.0]])
+    values = np.concatenate([base.lift @ LinearProblem.of(rows, base, robot.parameters).solve(), [-1.0]])
     held_out = halves.unseen
     left = [held_out.channel_matrix(j) @ values for j in range(len(held_out.factors))]
     error = float(np.sqrt(sum(float(r @ r) for r in left)) / np.linalg.norm(held_out.torque_norms))
@@ -346,7 +344,7 @@ def choose_filter(
         if (source, place) not in trials:
             chosen = option(source, place)
             tell(f"choosing the filter: {chosen.describe()}")
-            trials[source, place] = Trial(chosen, _held_out_error_tune(robot, base, parts, chosen))
+            trials[source, place] = Trial(chosen, _error_of_signals(robot, base, parts, chosen))
         return trials[source, place]
 
     # The error has one valley over the cut-off: look at every third, then at the neighbours of the best.
@@ -400,21 +398,24 @@ def choose_window(
         tell(f"choosing the window: {1e3 * length:.0f} ms")
         every = max(1, sum(len(one) for one in known) // _TRIAL_ROWS)
         rows = PolynomialRows(robot, known, approximation(settings, length), settings.composition, every=every)
-        problem = LinearProblem.of(factorise(rows), base, robot.parameters)
-        beta = problem.solve(np.ones(len(problem.channels)))
-        found = validate(robot, robot.parameters.with_values(base.lift @ beta), unseen).relative_error_raw
-        return float("inf") if found is None or not np.isfinite(found) else found
+        return _raw_error(factorise(rows), base, robot, unseen)
 
     return min(usable, key=error)
 
 
-def _held_out_error_tune(
+def _error_of_signals(
     robot: Robot, base: BaseReduction, parts: Sequence[tuple[Recording, Recording]], option: Filter
 ) -> float:
+    """Error of the fit to filtered signals of the first parts on the raw torque of the others."""
     known = hold_still([to_samples(first, option, _TRIAL_ROWS) for first, _ in parts])
-    unseen = [to_samples(rest, option, _TRIAL_ROWS) for _, rest in parts]
-    problem = LinearProblem.of(build_regression(robot, known), base, robot.parameters)
-    beta = problem.solve(np.ones(len(problem.channels)))
+    return _raw_error(
+        build_regression(robot, known), base, robot, [to_samples(rest, option, _TRIAL_ROWS) for _, rest in parts]
+    )
+
+
+def _raw_error(known: Regression, base: BaseReduction, robot: Robot, unseen: Sequence[Samples]) -> float:
+    """Error of the fit to some rows on raw torque that they do not hold."""
+    beta = LinearProblem.of(known, base, robot.parameters).solve()
     error = validate(robot, robot.parameters.with_values(base.lift @ beta), unseen).relative_error_raw
     return float("inf") if error is None or not np.isfinite(error) else error
 

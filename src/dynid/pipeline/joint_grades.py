@@ -241,5 +241,5 @@ def _reason(systematic: float, expected: float) -> str:
     if expected <= GOOD:
         return ""
     if systematic > 0.7 * expected:
-        return "its unseen error is far beyond the noise of its sensor: the model lacks some of its physics"
-    return "its motion determines the model too badly"
+        return "unseen error far above the sensor noise: the model lacks some physics"
+    return "this motion determines the model too badly"

@@ -21,7 +21,14 @@ from dynid.files import read_json, write_json, write_text
 from dynid.folders import complete
 from dynid.io.robots.mjcf_write import write_mjcf
 from dynid.io.robots.proof import PARITY, file_parity, why_unequal
-from dynid.io.robots.simulator_joint import URDF_PLACES, JointDifference, WrittenModel, as_format_holds, total_difference
+from dynid.io.robots.simulator_joint import (
+    URDF_PLACES,
+    JointDifference,
+    WrittenModel,
+    as_format_holds,
+    motions_to_hold,
+    total_difference,
+)
 from dynid.io.robots.urdf_write import write_urdf
 from dynid.io.vendors import FORMS, vendor_load
 from dynid.model.effects.effect import PLACES, Place
@@ -57,10 +64,10 @@ class Exported:
         lost = math.sqrt(sum(one.difference**2 for one in self.lacking))
         if lost <= PARITY * whole:
             return "whole torque: nothing is left out"
-        parts = ", ".join(f"{one.joint} {one.difference:.3g} ({100.0 * one.relative:.2g} %)" for one in self.lacking)
+        parts = ", ".join(f"{one.joint} {one.difference:.3g} ({100.0 * one.relative:.1f} %)" for one in self.lacking)
         return (
-            f"whole torque, with friction and rotors, on random states: differs by {100.0 * lost / whole:.2g} %; by joint, "
-            f"root mean square in N m or N: {parts}"
+            f"torque with friction and rotors differs by {100.0 * lost / whole:.1f} % on random states; by joint, RMS in N m "
+            f"or N: {parts}"
         )
 
     @property
@@ -419,10 +426,11 @@ def _carrying_rotors(run: IdentificationResult, model: Robot, format: str) -> tu
     if found is None:
         return model, ()
     carrying, lacked, lacks = found
+    where = motions_to_hold(model, run.samples)[1]
     told = (
-        f"{format} has no place for rotor inertia: the links carry what they can of it, fitted over the states of the logs with gravity "
-        f"kept; of the joints' torque {100.0 * lacks:.2g} % lacks, {100.0 * lacked:.2g} % without that; give the simulator no rotors "
-        "beside it, or export with --rotors-apart"
+        f"{format} has no place for rotor inertia: the links carry what they can of it, fitted {where} with gravity kept; of the joints' "
+        f"torque {100.0 * lacks:.2g} % lacks, {100.0 * lacked:.2g} % without that; give the simulator no rotors beside it, or export with "
+        "--rotors-apart"
     )
     return carrying, (told,)
 

@@ -45,7 +45,7 @@ from dynid.pipeline.option_groups import (
     work_option,
 )
 
-POLYNOMIAL = ("window", "null_hz", "order", "product_order", "composition", "alpha", "beta")
+POLYNOMIAL = ("window", "window_delay", "null_hz", "order", "product_order", "composition", "alpha", "beta")
 """Options of --rows polynomial."""
 ROW_OPTIONS = ("rows", "intervals", *POLYNOMIAL)
 """Options that say which physical statement the rows make."""
@@ -134,6 +134,13 @@ class Settings(Reading, Model):
         "Window of --rows polynomial, s; auto: the one that predicts held-out raw torque best.",
         Number("SECONDS", 0.0, open_low=True, words_taken=("auto",), unit="s"),
         only_for=BOTH,
+    )
+    window_delay: float | None = row_option(
+        None,
+        "Delay t_d of --rows polynomial, s: the time before the newest sample of the --window for which a row holds. Default: that of "
+        "a zero of the next polynomial, which is more exact by one degree.",
+        Number("SECONDS", 0.0, unit="s"),
+        example=0.0147,
     )
     null_hz: float | None = row_option(
         None,
@@ -256,6 +263,13 @@ class Settings(Reading, Model):
         "repaired",
         "Form of --method recursive: repaired (equals the batch solution) or literal (as printed by Lomakin and Deutscher).",
         Text("NAME", choices=("repaired", "literal"), what="form of recursive least squares"),
+    )
+    threshold: float | None = fit_option(
+        None,
+        "What a column and its independent part must exceed in --method recursive for its parameter to be identified: a share of its usual "
+        "size, or sigma^2 of --form literal. Default: 0.001.",
+        Number("X", 0.0),
+        example=0.01,
     )
     constraints: Mapping[str, Any] = fit_option(
         {}, "Constraints beyond physical consistency, for sdp, bpfc, fbpe-wls and retrieve.", Table()

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.codec import to_record
-from dynid.dynamics.inverse_dynamics import effect_signals, inverse_dynamics, mass_matrix, needs_load, transmitting
+from dynid.dynamics.inverse_dynamics import friction_part, inverse_dynamics, mass_matrix, needs_load
 from dynid.dynamics.pinocchio_model import pinocchio_model
 from dynid.errors import InputError
 from dynid.estimation.advice import Advice
@@ -25,6 +25,7 @@ from dynid.estimation.consistency.rotors_in_links import rotors_in_links
 from dynid.estimation.friction.selection import FrictionChoice
 from dynid.estimation.result import Estimate
 from dynid.finding import DataCheck, Finding, Verdict
+from dynid.io.logs.paths import LogInputs
 from dynid.io.robots.mjcf_new import mujoco_model
 from dynid.model.friction import searched_values, without_friction
 from dynid.model.links import with_links_apart
@@ -293,9 +294,7 @@ class IdentificationResult:
         Returns:
             ``(samples, torques)``, N m or N.
         """
-        robot = self.model
-        load = inverse_dynamics(transmitting(robot), q, v, a) if needs_load(robot) else None
-        return inverse_dynamics(robot, q, v, a, load)
+        return inverse_dynamics(self.model, q, v, a)
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """``M(q)`` of bodies and rotors, ``(samples, joints, joints)``; ``q`` is ``(samples, joints)``."""
@@ -314,12 +313,9 @@ class IdentificationResult:
     def friction(self, v: ArrayLike, load: ArrayLike | None = None) -> Array:
         """Torque of friction at these velocities, ``(samples, joints)``; ``load`` is the torque transmitted, zero without it."""
         speeds = np.atleast_2d(np.asarray(v, dtype=np.float64))
-        robot = self.model.with_effects([effect for effect in self.model.effects if effect.is_friction])
         carried = np.zeros_like(speeds) if load is None else np.atleast_2d(np.asarray(load, dtype=np.float64))
-        values = robot.parameters.values[robot.parameters.n_inertial :]
-        q = np.zeros((len(speeds), robot.n_dof + robot.floating))
-        signals = effect_signals(robot, q, speeds, np.zeros_like(speeds), carried)
-        return np.asarray((signals * values) @ robot.effect_incidence.T)
+        q = np.zeros((len(speeds), self.model.n_position))
+        return friction_part(self.model, q, speeds, carried)
 
     def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
         """Acceleration under a torque, ``(samples, joints)``; friction that depends on load is iterated until it agrees.
@@ -345,6 +341,16 @@ class IdentificationResult:
     def to_mujoco(self) -> Any:
         """The identified model for MuJoCo, with the friction that MuJoCo can hold."""
         return mujoco_model(self.model)
+
+    def validate(self, logs: LogInputs, **settings: Any) -> Validation:
+        """Prediction of logs that the run has not seen, filtered as the run was: what ``dynid validate`` answers.
+
+        Args:
+            logs: files or logs in memory, as :func:`dynid.identify` takes them.
+            settings: by name, where these logs are read otherwise than those of the run.
+        """
+        found: Validation = _writer("validate").unseen_logs(self, logs, **settings).validation()
+        return found
 
     def save(self, path: str | Path, **options: Any) -> Path:
         """Write numbers, models and report into a folder, as :func:`dynid.pipeline.export.write_result` does.
@@ -373,14 +379,12 @@ class IdentificationResult:
     @property
     def inner_numbers(self) -> tuple[InnerRow, ...]:
         """Numbers inside the friction of every joint, with their 95 % intervals where these are known: for terminal and report."""
-        choice = self.friction_choice
-        known = {} if choice is None else {(number.joint, number.name): number for number in choice.numbers}
-        rows = []
-        for one in searched_values(self.robot):
-            number = known.get((one.joint, one.name))
-            limits = None if number is None else (number.lower, number.upper)
-            rows.append(InnerRow(one.joint, one.name, one.value, one.unit, limits))
-        return tuple(rows)
+        found = () if self.friction_choice is None else self.friction_choice.numbers
+        limits = {(number.joint, number.name): (number.lower, number.upper) for number in found}
+        return tuple(
+            InnerRow(one.joint, one.name, one.value, one.unit, limits.get((one.joint, one.name)))
+            for one in searched_values(self.robot)
+        )
 
     @property
     def judged_hz(self) -> float | None:
@@ -390,9 +394,8 @@ class IdentificationResult:
     @property
     def judged_error(self) -> float:
         """Relative error of filtered torque on unseen data, else on what was identified on."""
-        if self.validation is not None:
-            return self.validation.relative_error
-        return self.estimate.relative_error if self.identification is None else self.identification.relative_error
+        judged = (self.validation, self.identification, self.estimate)
+        return next(one.relative_error for one in judged if one is not None)
 
     @property
     def from_coefficients(self) -> bool:
@@ -446,7 +449,8 @@ class IdentificationResult:
             "calibration": to_record(self.calibration),
             "findings": [one.as_dict() for one in self.findings],
             "notes": list(self.notes),
-        } | self._method_details()
+        }
+        record |= {name: own for name, own in (("retrieval", self.retrieval), ("recursive", self.recursion)) if own}
         return record if self.body is None else self._of_body(record, self.body)
 
     def _of_body(self, record: dict[str, Any], body: SensorBody) -> dict[str, Any]:
@@ -475,10 +479,6 @@ class IdentificationResult:
     def recursion(self) -> dict[str, Any]:
         """Flags and clipped values of a recursive estimate; empty for other methods."""
         return self._some_details("flags", ("flags", "clipped"))
-
-    def _method_details(self) -> dict[str, Any]:
-        found = {"retrieval": self.retrieval, "recursive": self.recursion}
-        return {name: details for name, details in found.items() if details}
 
     def _some_details(self, mark: str, names: tuple[str, ...]) -> dict[str, Any]:
         details = self.estimate.details

@@ -241,6 +241,7 @@ def approximation(settings: Settings, window_s: float | None = None) -> Polynomi
         window_s=float(length),
         alpha=settings.alpha,
         beta=settings.beta,
+        requested_delay_s=settings.window_delay,
     )
     return kernels if settings.null_hz is None else null_frequency(kernels, settings.null_hz).settings
 

@@ -16,7 +16,7 @@ from dynid.arrays import Array
 from dynid.codec import read_fields
 from dynid.errors import InputError
 from dynid.estimation.body import METHODS, body_estimate, given_mass
-from dynid.model.frames import Frame, frame_named
+from dynid.model.frames import Frame, frame_named, last_body, sensor_frame
 from dynid.model.joint import Joint
 from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import Robot, make_robot
@@ -69,11 +69,11 @@ def filter_of(settings: Settings) -> SensorFilter | str:
 
 def places(robot: Robot | None, settings: Settings) -> tuple[str | Frame | None, Array | None]:
     """Frame of the sensor on the robot, and pose of the IMU in it."""
-    place: str | Frame | None = settings.frame
+    place: str | Frame | None = settings.frame or sensor_frame(robot)
     if settings.frame_pose is not None:
         if robot is None:
             raise InputError("--frame-pose is a pose in a frame of the robot, expected a robot before the log")
-        place = frame_named(robot, settings.frame).moved(pose_from_numbers(settings.frame_pose), "sensor")
+        place = frame_named(robot, place).moved(pose_from_numbers(settings.frame_pose), "sensor")
     return place, None if settings.imu_pose is None else pose_from_numbers(settings.imu_pose)
 
 
@@ -82,7 +82,7 @@ def identify_body(recordings: Sequence[WrenchRecording], robot: Robot | None, se
     from dynid.pipeline.known_load import known_load
 
     place, imu = places(robot, settings)
-    return identify_sensor_body(
+    found = identify_sensor_body(
         recordings,
         robot,
         place,
@@ -95,6 +95,13 @@ def identify_body(recordings: Sequence[WrenchRecording], robot: Robot | None, se
         answer=settings.method,
         weighted=settings.weighted,
     )
+    fixed = [] if robot is None or place is not None else [one.name for one in robot.merged if one.body == last_body(robot)]
+    if not fixed:
+        return found
+    note = (
+        f"the sensor is taken to sit in the frame of '{found.frame}'; the description also has {', '.join(fixed)} (--frame)"
+    )
+    return replace(found, notes=(note, *found.notes))
 
 
 def sensor_place(robot: Robot, settings: Settings) -> Frame:

@@ -76,7 +76,7 @@ def prediction_errors(
 
 UNLIKE = 0.3
 """Part of the torque of a log that the model of a run may leave unexplained before the log is looked into."""
-_OF_LOADS = ("torque_sign", "exchanged_torque", "exchanged_joints", "mirrored_joint")
+_OF_LOADS = ("torque_sign", "exchanged_torque", "exchanged_motion", "exchanged_joints", "mirrored_joint")
 """What a load that the model lacks may look like."""
 
 

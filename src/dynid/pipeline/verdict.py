@@ -84,9 +84,9 @@ def verdict_on(
 
 
 _REMEDIES = {
-    "rotor inertia": "take the MJCF file, which holds rotor inertia",
-    "torque offset": "apply the offsets as constant joint torques (MuJoCo: qfrc_applied)",
-    "friction": "take functions instead of a file: dynid export RUN --to c, cpp, python or matlab hold everything",
+    "rotor inertia": "use the MJCF file",
+    "torque offset": "apply the offsets as constant torques (MuJoCo: qfrc_applied)",
+    "friction": "use the functions of dynid export RUN --to c, which hold everything",
 }
 """What to do about a term that a format has no place for."""
 
@@ -102,13 +102,11 @@ def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
         worst = max((one.worst for one in files), key=lambda joint: joint.loss)
         names = ", ".join(one.path for one in files)
         return [Finding("good", f"Ready to use: {names}; no joint loses more than {percent(worst.loss)} of its torque.")]
-    told = "; ".join(
-        f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque"
-        + (f", {', '.join(one.lacks)}" if one.lacks else "")
-        for one in poor
-    )
+    told = "; ".join(f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque" for one in poor)
     lost = " ".join(lack for one in poor for lack in one.lacks)
-    remedies = [text for term, text in _REMEDIES.items() if term in lost] or [_REMEDIES["friction"]]
+    terms = [term for term in _REMEDIES if term in lost]
+    told += f"; left out or simplified: {', '.join(terms)}" if terms else ""
+    remedies = [_REMEDIES[term] for term in terms or ["friction"]]
     if len(poor) < len(files) and "rotor inertia" not in lost:
         remedies.insert(0, f"take {', '.join(one.path for one in files if one.ready)}")
     remedy = "; ".join(remedies)
@@ -362,9 +360,8 @@ def _replay_reason(run: IdentificationResult, failure: str) -> Finding:
     return Finding(
         "warning",
         f"Simulated with the measured torque, joints drift from their motion in {window}: {', '.join(far)}.",
-        "Their inertia is known too badly, or their friction is larger than what moves them: control them in a simulation by "
-        "position, excite them more, or try --method output-error, which fits the simulated motion itself: rows shrink the inertia where "
-        "torque is small beside weight and noise of the motion.",
+        "Their inertia is known too badly, or their friction is larger than what moves them. Excite them more, or try "
+        "--method output-error, which fits the simulated motion.",
     )
 
 

@@ -36,7 +36,6 @@ import numpy as np
 
 from dynid.arrays import Array, check_finite, check_shape, freeze
 from dynid.errors import InputError
-from dynid.model.effects.effect import Effect
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
 from dynid.regression.channels import Channel, full_channel
@@ -160,10 +159,6 @@ class RowSource(ABC):
         """The same statement about other samples."""
         raise InputError(f"{self.kind} rows are not made from samples of motion, so other samples cannot take their place")
 
-    def with_options(self, **options: Any) -> RowSource:
-        """The same data under other ``effects`` or other options of the source."""
-        raise InputError(f"{self.kind} rows have no option '{next(iter(options), 'effects')}' to change")
-
     def unweighted(self) -> RowSource:
         """The same rows without factors of their own."""
         return self
@@ -194,11 +189,6 @@ class SampleRows(RowSource):
 
     def with_samples(self, samples: Sequence[Any]) -> Self:
         return replace(self, samples=tuple(samples))
-
-    def with_options(self, *, effects: Sequence[Effect] | None = None, **options: Any) -> Self:
-        """The same samples under other effects or options; what is None stays as it is."""
-        changed = {name: value for name, value in options.items() if value is not None}
-        return replace(self, robot=self.robot if effects is None else self.robot.with_effects(effects), **changed)
 
     def by_log(self) -> tuple[Self, ...]:
         return tuple(replace(self, samples=(one,)) for one in self.samples)
@@ -232,9 +222,6 @@ class WrappedRows(RowSource):
 
     def with_samples(self, samples: Sequence[Any]) -> Self:
         return replace(self, source=self.source.with_samples(samples))
-
-    def with_options(self, **options: Any) -> Self:
-        return replace(self, source=self.source.with_options(**options))
 
 
 def as_logs(samples: Any, one: tuple[type, ...] = (Samples,)) -> tuple[Any, ...]:

@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.dynamics.regressors import torque_regressor
 from dynid.finding import DataCheck, Finding
 from dynid.model.robot import Robot
-from dynid.regression.base import reduce_to_base
 from dynid.signals.checks import check_signals
 from dynid.signals.measures import first_rows, longest_part, named
 from dynid.signals.recording import Recording
 from dynid.signals.steps.clock import nominal_period_s
 from dynid.signals.stream import RecordingStream
-from dynid.validation.misread_logs import exchanged_joints, misread_columns, tilted_base, without_gravity
-from dynid.validation.model_fit import ModelFit, fit_nominal, fitted_model, smooth_samples
+from dynid.validation.misread_logs import misread_columns, tilted_base, without_gravity
+from dynid.validation.model_fit import ModelFit, RigidFit, fit_nominal, fitted_model, smooth_samples
 from dynid.validation.torque_channels import foreign_channels
 
 _STREAM_ROWS = 1_000_000
@@ -92,9 +90,7 @@ def check_against_model(recording: Recording, robot: Robot) -> DataCheck:
         "torque_lag_error_s": fit.lag_error_s,
     }
     # What exchanged columns or a column without torque do to the coefficients needs no finding of its own.
-    findings = (
-        [] if recording.source.ignored else exchanged_joints(recording, robot, fit) or misread_columns(recording, robot)
-    )
+    findings = [] if recording.source.ignored else misread_columns(recording, robot)
     findings = findings or _all_in_another_unit(recording, fit) or foreign_channels(recording, robot)
     if not recording.source.ignored:
         findings = findings or _judged(recording, robot, fit)
@@ -338,16 +334,6 @@ def _shift_pays(recording: Recording, robot: Robot, lag_s: float) -> bool:
     late = round(lag_s / dt)
     rows = np.arange(abs(late), len(samples) - abs(late), max(1, len(samples) // _FITTED_ROWS))
     model = fitted_model(robot)
-    base = reduce_to_base(model)
-    Y = torque_regressor(model, samples.position[rows], samples.velocity[rows], samples.acceleration[rows])
-    W = Y.reshape(-1, Y.shape[2]) @ base.lift
-    left = []
-    for shift in (0, late):
-        torque = samples.torque[rows + shift]
-        size = torque.std(axis=0)
-        weight = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)  # every joint counts alike
-        scaled = np.tile(weight, len(rows))
-        y = torque.ravel() * scaled
-        beta, *_ = np.linalg.lstsq(W * scaled[:, None], y, rcond=None)
-        left.append(float(np.linalg.norm(y - (W * scaled[:, None]) @ beta) / np.linalg.norm(y)))
-    return left[1] < _PAYS * left[0]
+    motion = samples.position[rows], samples.velocity[rows], samples.acceleration[rows]
+    left = [RigidFit.of(model, *motion, samples.torque[rows + shift]).unexplained() for shift in (0, late)]
+    return left[1] < _PAYS**2 * left[0]

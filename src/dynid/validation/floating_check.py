@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations, product
 
 import numpy as np
 
@@ -11,13 +13,15 @@ from dynid.errors import InputError
 from dynid.finding import Finding
 from dynid.model.robot import Robot
 from dynid.regression.floating_rows import Contacts, Foot
-from dynid.signals.base_motion import BaseMotion, body_rate
+from dynid.signals.base_motion import BaseMotion, base_motion, body_rate
 from dynid.signals.samples import Samples
 
 TURNS = 0.05
 """rad/s: a base that never turns faster shows neither the order of its quaternion nor the axes of its gyroscope."""
 DISAGREES, AGREES = 0.6, 0.4
 """Relative differences of angular velocities from which on two signals disagree, and up to which another reading agrees."""
+OTHER_AXES = 0.25
+"""Part of the squared misfit of an IMU up to which other axes leave it: these are its own then."""
 ALWAYS = 0.995
 STILL_RAD = 1e-3
 
@@ -25,8 +29,10 @@ STILL_RAD = 1e-3
 def check_base(
     made: Samples, columns: Mapping[str, slice], motion: BaseMotion, gravity: Array, imu_pose: Array | None
 ) -> list[Finding]:
-    """Gravity in the accelerometer, the order of the quaternion, and the axes of the gyroscope."""
-    found: list[Finding] = []
+    """Gravity in the accelerometer, axes of the IMU, the order of the quaternion, and the axes of the angular velocity."""
+    found = _quaternion(made, columns)
+    if any(one.code == "quaternion_order" for one in found):
+        return found  # an IMU cannot be judged by it
     size = float(np.linalg.norm(gravity))
     if "imu_acceleration" in columns:
         own = made.position[:, columns["imu_acceleration"]]
@@ -38,30 +44,50 @@ def check_base(
             what = f"the accelerometer reads {mean:.3g} m/s^2 on average: gravity was taken out of it, expected what the sensor reads"
             remedy = "log the raw accelerometer, or name the columns base_ax, base_ay, base_az beside base_qx.. base_qw"
             found.append(Finding("error", what, remedy, code="imu_without_gravity", values={"mean": mean}))
-        elif motion.rotation is not None and size > 0.0:
-            found += _against_gravity(motion, own if imu_pose is None else own @ imu_pose[:3, :3].T, gravity)
-    return found + _quaternion(made, columns)
+        elif motion.quaternion is not None and size > 0.0:
+            other = _without_imu(made, columns, motion, gravity)
+            found += _axes("accelerometer", "imu_a", own if imu_pose is None else own @ imu_pose[:3, :3].T, other.proper)
+    if "imu_angular_velocity" in columns and "orientation" in columns:
+        own = made.position[:, columns["imu_angular_velocity"]]
+        other = _without_imu(made, columns, motion, gravity)
+        found += _axes("gyroscope", "imu_w", own if imu_pose is None else own @ imu_pose[:3, :3].T, other.angular_velocity)
+    return found
 
 
-def _against_gravity(motion: BaseMotion, own: Array, gravity: Array) -> list[Finding]:
-    """The accelerometer in the world against gravity."""
+def _without_imu(made: Samples, columns: Mapping[str, slice], motion: BaseMotion, gravity: Array) -> BaseMotion:
+    """The motion of the base as its pose or twist says; upright gravity where only its orientation is known."""
+    rest = {name: place for name, place in columns.items() if not name.startswith("imu_")}
+    if "orientation" in rest:
+        return base_motion(made, rest, gravity)
     assert motion.rotation is not None
-    up = -np.einsum("nji,j->ni", motion.rotation, gravity)
-    along = float(np.sum(own * up) / max(float(np.sum(up * up)), 1e-300))
-    if along < -0.5:
+    return replace(motion, proper=-np.einsum("nji,j->ni", motion.rotation, gravity))
+
+
+def _axes(sensor: str, stem: str, own: Array, expected: Array) -> list[Finding]:
+    """Axes and signs of a sensor under which it reads what the base does elsewhere, where these are not its own."""
+    readings = {
+        (order, signs): float(np.sum((own[:, order] * signs - expected) ** 2))
+        for order in permutations(range(3))
+        for signs in product((1.0, -1.0), repeat=3)
+    }
+    as_read = readings[(0, 1, 2), (1.0, 1.0, 1.0)]
+    order, signs = min(readings, key=readings.__getitem__)
+    if not readings[order, signs] < OTHER_AXES * as_read:
+        return []
+    misfit = float(np.sqrt(as_read / max(float(np.sum(expected**2)), 1e-300)))
+    if sensor == "accelerometer" and readings[(0, 1, 2), (-1.0, -1.0, -1.0)] < OTHER_AXES * as_read:
         what, remedy = (
             "the accelerometer points down at rest: the sign of gravity is wrong",
             "turn the signs of imu_ax, imu_ay, imu_az",
         )
-        return [Finding("error", what, remedy, code="gravity_sign", values={"along": along})]
-    if along < 0.7:
-        what = f"the accelerometer shows {100.0 * along:.3g} % of gravity along the vertical of the orientation: its axes are others"
-        return [
-            Finding(
-                "error", what, "give the pose of the IMU on the base (--imu-pose)", code="imu_axes", values={"along": along}
-            )
-        ]
-    return []
+        return [Finding("error", what, remedy, code="gravity_sign", values={"misfit": misfit})]
+    axes = ", ".join(f"{'-' if sign < 0.0 else ''}{stem}{'xyz'[k]}" for k, sign in zip(order, signs, strict=True))
+    what = f"the {sensor} agrees with the motion of the base if x, y, z are {axes}: its axes are others"
+    return [
+        Finding(
+            "error", what, "give the pose of the IMU on the base (--imu-pose)", code="imu_axes", values={"misfit": misfit}
+        )
+    ]
 
 
 def _quaternion(made: Samples, columns: Mapping[str, slice]) -> list[Finding]:

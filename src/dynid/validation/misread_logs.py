@@ -31,19 +31,16 @@ from dynid.regression.base import BaseReduction, find_base, reduce_to_base
 from dynid.signals.measures import longest_part
 from dynid.signals.recording import Recording
 from dynid.validation.model_fit import (
-    ModelFit,
     RigidFit,
     few_rows,
     fitted_model,
-    regressor_columns,
     smooth_samples,
-    with_rotors_alone,
 )
 from dynid.validation.position_zero import GAIN, find_zeros
 
 _UNEXPLAINED = 0.004  # share of squared torque that no rigid model explains before another reading is tried
 _GAIN = 0.25  # and what another reading has to leave of it
-_MOST_JOINTS = 12  # of more joints only neighbours are exchanged
+_MOST_JOINTS = 12  # of more joints only the torque columns of neighbours are exchanged
 
 
 def misread_columns(recording: Recording, robot: Robot) -> list[Finding]:
@@ -57,7 +54,13 @@ def misread_columns(recording: Recording, robot: Robot) -> list[Finding]:
     if logged < _UNEXPLAINED:
         return []
     signs = 1.0 - 2.0 * np.eye(fit.n_joints)
-    readings = [(fit.unexplained(order), "exchanged", pair) for pair, order in _exchanges(fit.n_joints)]
+    readings: list[tuple[float, str, tuple[int, ...]]] = []
+    for pair, order in _exchanges(fit.n_joints):  # the torque of two joints, their motion, or both
+        readings.append((fit.unexplained(order), "exchanged_torque", pair))
+        if fit.n_joints <= _MOST_JOINTS:
+            moved = RigidFit.of(model, q[:, order], v[:, order], a[:, order], tau)
+            readings.append((moved.unexplained(), "exchanged_motion", pair))
+            readings.append((moved.unexplained(order), "exchanged_joints", pair))
     for j, sign in enumerate(signs):  # one joint turned round: its motion and torque, its motion alone, or its torque alone
         turned = RigidFit.of(model, sign * q, sign * v, sign * a, tau)
         readings += [(turned.unexplained(sign=sign), "mirrored", (j,)), (turned.unexplained(), "motion", (j,))]
@@ -80,16 +83,26 @@ def _exchanges(n: int) -> Iterator[tuple[tuple[int, ...], list[int]]]:
         yield (i, j), order
 
 
+_COLUMNS = {
+    "exchanged_torque": ("torque columns", "torque = [..]"),
+    "exchanged_motion": ("position and velocity columns", "position = [..], velocity = [..]"),
+    "exchanged_joints": ("columns", "position = [..], velocity = [..], torque = [..]"),
+}
+"""What may be exchanged between two joints: in words, and the entries of a mapping file that put it right."""
+
+
 def _finding(kind: str, joints: tuple[str, ...], left: float, logged: float) -> Finding:
     shares = f"{100.0 * logged:.2g} % of squared torque is unexplained by any rigid model as logged, {100.0 * left:.2g} % "
     values = {"unexplained": logged, "unexplained_otherwise": left}
-    if kind == "exchanged":
+    if kind in _COLUMNS:
+        columns, entry = _COLUMNS[kind]
         return Finding(
             "error",
-            f"the torque columns of joints {joints[0]} and {joints[1]} are likely exchanged: {shares}with the two exchanged",
-            "name the torque columns in their right order in a mapping file (--mapping FILE): torque = [..]",
+            f"the {columns} of joints {joints[0]} and {joints[1]} are likely exchanged: {shares}with the two exchanged",
+            f"name the columns in their right order in a mapping file (--mapping FILE): {entry}, or check the order of joints in the "
+            "description",
             where=joints,
-            code="exchanged_torque",
+            code=kind,
             values=values,
         )
     what, remedy = {
@@ -108,72 +121,6 @@ def _finding(kind: str, joints: tuple[str, ...], left: float, logged: float) -> 
         code="torque_sign" if kind == "torque" else "mirrored_joint",
         values=values,
     )
-
-
-_EXCHANGE_ROWS = 800  # rows on which pairs of joints are exchanged
-_EXCHANGE_JOINTS = 40  # more joints than these have too many pairs
-_UNEXPLAINED_NOMINAL = 0.05  # mean share of torque's variance that is unexplained before joints are exchanged
-_EXCHANGE_GAIN = 0.25  # and what an exchange has to leave of it
-
-
-def exchanged_joints(recording: Recording, robot: Robot, fit: ModelFit) -> list[Finding]:
-    """Two joints whose columns, exchanged, let the nominal model explain the torque, where it does not as logged."""
-    # Coefficients that are free can also explain a wrong motion, so the nominal masses have to fit better, too. Of
-    # amperes that is not known.
-    if recording.torque is None or not 2 <= recording.n_joints <= _EXCHANGE_JOINTS:
-        return []
-    if np.mean(1.0 - fit.explained) < _UNEXPLAINED_NOMINAL:
-        return []
-    samples = smooth_samples(longest_part(recording))
-    assert samples.torque is not None
-    rows = slice(None, None, max(1, len(samples) // _EXCHANGE_ROWS))
-    signals = [array[rows] for array in (samples.position, samples.velocity, samples.acceleration, samples.torque)]
-    n = recording.n_joints
-
-    def unexplained(order: list[int]) -> tuple[float, float]:
-        return _unexplained(robot, *(array[:, order] for array in signals))
-
-    logged, logged_as_is = unexplained(list(range(n)))
-    if logged < _UNEXPLAINED_NOMINAL:
-        return []
-    (least, as_is), (i, j) = min((unexplained(order), pair) for pair, order in _exchanges(n))
-    if least > _EXCHANGE_GAIN * logged or as_is > _EXCHANGE_GAIN * logged_as_is:
-        return []
-    names = (recording.joint_names[i], recording.joint_names[j])
-    return [
-        Finding(
-            "error",
-            f"the columns of joints {names[0]} and {names[1]} are likely exchanged: {100.0 * logged:.2g} % of the variance of "
-            f"torque is unexplained by the nominal model as logged, {100.0 * least:.2g} % with the two the other way round",
-            "put them right in the log or with a mapping of columns, or check the order of joints in the description",
-            where=names,
-            code="exchanged_joints",
-            values={"unexplained": logged, "unexplained_exchanged": least},
-        )
-    ]
-
-
-def _unexplained(robot: Robot, q: Array, v: Array, a: Array, tau: Array) -> tuple[float, float]:
-    """Share of the torque's variance, on average over joints, that is left by the fit of the nominal model and friction;
-    and by friction alone after nominal torque is taken off, at most 4 in any joint.
-    """
-    still = np.zeros_like(v)
-    gravity = inverse_dynamics(robot, q, still, still, effects=False)
-    inertia = inverse_dynamics(with_rotors_alone(robot), q, v, a) - gravity
-    nothing = np.zeros(len(q))
-    free, as_is = [], []
-    for j in range(tau.shape[1]):
-        y = tau[:, j] - tau[:, j].mean()
-        total = float(y @ y)
-        if total == 0.0:
-            continue
-        rest = y - gravity[:, j] - inertia[:, j]
-        rest = rest - rest.mean()
-        Q, _ = np.linalg.qr(regressor_columns(gravity[:, j], inertia[:, j], v[:, j])[0])
-        F, _ = np.linalg.qr(regressor_columns(nothing, nothing, v[:, j])[0])
-        free.append(1.0 - float(np.sum((Q.T @ y) ** 2)) / total)
-        as_is.append(min(4.0, (float(rest @ rest) - float(np.sum((F.T @ rest) ** 2))) / total))
-    return (float(np.mean(free)), float(np.mean(as_is))) if free else (0.0, 0.0)
 
 
 _ROUNDS = 4

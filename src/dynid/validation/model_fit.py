@@ -42,6 +42,7 @@ _ROWS = 4000  # rows that the comparison is made on: more rows of the same motio
 _LAGS = 81  # lags that are tried
 _HARMONICS = (1, 2)  # of a joint's own position, which a counterbalance follows
 _NEAR_ONE = 1.6  # factor by which a coefficient may differ from 1 to count as nominal
+_OPPOSED = 0.5  # cosine between gravity and inertia, and their ratio, from which on a joint swings
 _NOTICED = 0.2  # share of the torque that nominal gravity must have before its absence is noticed
 
 
@@ -193,9 +194,19 @@ def _coefficients(columns: Array, names: list[str], y: Array, loaded: bool) -> t
     share = nothing
     size = float(np.linalg.norm(y))
     # only where nominal gravity would be a good part of this torque can its absence be noticed
-    if loaded and "gravity" in names and alone["gravity"] > max(0.3 * alone.get("inertia", 0.0), _NOTICED * size):
+    noticed = "gravity" in names and alone["gravity"] > max(0.3 * alone.get("inertia", 0.0), _NOTICED * size)
+    if loaded and noticed and not _swings(columns, names):
         share = abs(float(beta[names.index("gravity")])) * alone["gravity"] / size
     return found["gravity"], found["inertia"], share
+
+
+def _swings(columns: Array, names: list[str]) -> bool:
+    """Whether gravity and inertia oppose each other, as in a pendulum: it needs little torque, the difference of two large ones."""
+    if "inertia" not in names:
+        return False
+    gravity, inertia = (columns[:, names.index(name)] for name in ("gravity", "inertia"))
+    sizes = float(np.linalg.norm(gravity)), float(np.linalg.norm(inertia))
+    return sizes[1] > _OPPOSED * sizes[0] and float(gravity @ inertia) < -_OPPOSED * sizes[0] * sizes[1]
 
 
 def _lowest(values: Array, at: Array) -> tuple[float, float]:

@@ -111,8 +111,8 @@ def test_fleet_exits_with_1_where_a_change_is_too_large(shop: Shop, tmp_path: Pa
     assert page.is_file()
     calm = dynid("fleet", shop.store.folder, "--robot", "R001", "--robot", "R002", "-o", page, "--max-error", "0")
     assert calm.returncode == 0, calm.stdout
-    assert "0 with an alarm" in calm.stdout
-    assert "with probability 1.0 % at most" in calm.stdout
+    assert "robots: no change" in calm.stdout
+    assert "in at most 1.0 % of fleets" in calm.stdout
     grown = ("fleet", shop.store.folder, "--where", "robot=R003", "--where", "robot!=A and robot!=B", "-o", page)
     assert dynid(*grown, "--max-change", "0.2").returncode == 1
     assert dynid(*grown, "--max-change", "0.9").returncode == 0

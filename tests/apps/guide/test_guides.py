@@ -45,3 +45,27 @@ def test_files_are_filled_in_and_still_joints_locked(bench: Bench, tmp_path) -> 
 def test_an_unknown_user_is_refused_with_those_there_are() -> None:
     with pytest.raises(UnknownNameError, match="franka"):
         guide_for("kuka")
+
+
+def test_feet_of_a_walk_are_taken_from_its_contacts(bench: Bench, tmp_path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    recording = read_recording(bench.log, bench.truth)
+    plain = parquet.read_table(write_recording(recording, tmp_path / "plain.parquet"))
+    down = pa.array(np.ones(recording.n_samples))
+    parquet.write_table(plain.append_column("contact_LF", down).append_column("contact_RF", down), tmp_path / "walk.parquet")
+    files, steps = guide_for("legged", bench.urdf, tmp_path / "walk.parquet")
+    assert files.feet == ("LF", "RF")
+    (identify,) = [step for step in steps if step.words[0] == "identify"]
+    assert identify.words[identify.words.index("--feet") + 1] == "LF,RF"
+    (data,) = [step for step in steps if step.words[0] == "data"]
+    assert "--feet" not in data.words
+
+
+@pytest.mark.parametrize(("user", "told"), [("servo", False), ("ur", True)])
+def test_a_log_without_torque_is_an_error_only_where_torque_is_needed(bench: Bench, tmp_path, user: str, told: bool) -> None:
+    recording = read_recording(bench.log, bench.truth)
+    log = write_recording(recording.with_(torque=None, reference_position=recording.position), tmp_path / "servo.csv")
+    files, _ = guide_for(user, bench.urdf, log)
+    assert any("no torque" in note for note in files.notes) == told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -91,6 +92,22 @@ def test_every_file_at_once(arm, tmp_path):
         assert f"written: {path}" in text
     slow = read_trajectory(tmp_path / "traj_dry_run.parquet", robot_of(arm))
     assert slow.duration_s == pytest.approx(20.0)
+
+
+def test_files_for_controllers_come_with_dry_runs_and_what_they_cannot_take_is_refused_first(arm, tmp_path):
+    names = ("m.src", "m.egm.csv", "m.lerobot.csv", "m.dynamixel.csv")
+    words = [word for name in names for word in ("-o", tmp_path / name)]
+    done = CliRunner().invoke(app, [str(word) for word in (arm, *words, *WAVES, "--card", tmp_path / "card.md")])
+    assert done.exit_code == 0, done.output
+    for name in (*names, "m.dat"):
+        assert (tmp_path / name).exists()
+        assert (tmp_path / name.replace("m.", "m_dry_run.", 1)).exists()
+        assert f"written: {tmp_path / name}\n" in done.output
+    assert re.search(r"m\.egm\.csv has 250 points a second, not 1000; straight lines through them is at most", done.output)
+    assert "RSI" in (tmp_path / "card.md").read_text()
+    with pytest.raises(InputError, match=facts("m.script", "6", "3")):
+        run(arm, "-o", tmp_path / "first.csv", "-o", tmp_path / "m.script", *WAVES)
+    assert not (tmp_path / "first.csv").exists()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_only_what_was_replaced_is_listed(tmp_path):
         Change("joint 'j1'", "damping", "0.5", "0.75"),
         Change("joint 'j2'", "frictionloss", None, "0.25"),
     )
-    assert [one.size for one in found] == [0.5, float("inf")]
+    assert [one.size for one in found] == [0.5, 0.25]
     assert str(found[1]) == "joint 'j2' frictionloss: none -> 0.25"
 
 
@@ -48,3 +48,8 @@ def test_other_formats_have_no_list(tmp_path):
     assert Change("link 'one' mass", "value", "2.0", "3.0") in found
     (tmp_path / "arm.xml").unlink()
     assert changes_of(robot, tmp_path / "any.xml") == ()
+
+
+def test_round_off_of_zero_is_small_and_another_text_is_large():
+    assert Change("link 'one'", "ixy", "0", "-9e-13").size < 1e-9
+    assert Change("compiler", "meshdir", "meshes", "../meshes").size == float("inf")

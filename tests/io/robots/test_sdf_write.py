@@ -156,6 +156,20 @@ def test_the_robots_own_file_keeps_everything_but_what_was_identified(tmp_path):
     assert {one.element for one in changes} == {"link 'upper'", "link 'upper' pose", "joint 'turn'", "joint 'bend'"}
 
 
+def test_meshes_beside_the_robots_own_file_are_found_from_another_folder(tmp_path):
+    box, mesh = "<box><size>0.2 0.1 0.1</size></box>", "<mesh><uri>meshes/upper.dae</uri></mesh>"
+    (tmp_path / "arm.sdf").write_text(WHOLE.replace(box, mesh))
+    (tmp_path / "run").mkdir()
+    robot = read_robot(tmp_path / "arm.sdf", "none")
+    written = write_sdf(robot, tmp_path / "run" / "arm.sdf")
+    assert any("'meshes/upper.dae' are not in the folder" in note for note in written.notes)
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes" / "upper.dae").write_text("a mesh")
+    written = write_sdf(robot, tmp_path / "run" / "arm.sdf")
+    assert "<uri>../meshes/upper.dae</uri>" in written.path.read_text()
+    assert changes_of(robot, written.path) == (Change("visual 'look'", "uri", "meshes/upper.dae", "../meshes/upper.dae"),)
+
+
 def test_a_locked_joint_stays_a_joint_of_the_file(tmp_path):
     source = tmp_path / "arm.sdf"
     source.write_text(WHOLE)

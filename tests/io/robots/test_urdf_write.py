@@ -342,14 +342,21 @@ def test_source_of_another_robot_is_refused(arm, tmp_path):
         write_urdf(demo_arm(), tmp_path / "new.urdf", source=arm)
 
 
-def test_relative_meshes_are_pointed_out(tmp_path):
+def test_relative_meshes_are_found_from_another_folder(tmp_path):
     source = tmp_path / "arm.urdf"
     source.write_text(ARM_URDF.replace("package://nowhere/upper.dae", "meshes/upper.dae"))
-    other = tmp_path / "elsewhere"
-    other.mkdir()
+    other = tmp_path / "elsewhere" / "run"
+    other.mkdir(parents=True)
     robot = read_robot(source)
-    assert any("'meshes/upper.dae' are named relative" in note for note in write_urdf(robot, other / "a.urdf").notes)
-    assert not any("relative" in note for note in write_urdf(robot, tmp_path / "b.urdf").notes)
+    written = write_urdf(robot, other / "a.urdf")
+    assert any("'meshes/upper.dae' are not in the folder" in note for note in written.notes)
+    assert 'filename="meshes/upper.dae"' in written.path.read_text()
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes" / "upper.dae").write_text("a mesh")
+    written = write_urdf(robot, other / "b.urdf")
+    assert 'filename="../../meshes/upper.dae"' in written.path.read_text()
+    assert not any("mesh" in note for note in written.notes)
+    assert write_urdf(robot, tmp_path / "same.urdf").path.read_text().count('filename="meshes/upper.dae"') == 1
 
 
 def test_xacro_source_is_expanded(tmp_path):

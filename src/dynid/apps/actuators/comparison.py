@@ -170,9 +170,9 @@ def actuator_verdict(compared: Sequence[Compared], reasons: Sequence[Finding], m
                 "use that model where only positions matter; faster motion, known gains or a known load would show more of the mechanism",
             )
         )
-    beside = f", the description {_mrad(described)}" if described is not None else ""
-    where = "unseen time" if unseen else "its own logs"
-    return Verdict(f"the identified joints stray {_mrad(ours)} over {where}{beside}; best model: {best.name}", tuple(found))
+    beside = f" (description: {_mrad(described)})" if described is not None else ""
+    where = "unseen data" if unseen else "the logs identified on"
+    return Verdict(f"simulated position is {_mrad(ours)} RMS from {where}{beside}", tuple(found))
 
 
 def _mrad(one: Compared) -> str:

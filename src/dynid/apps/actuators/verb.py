@@ -105,15 +105,6 @@ def _written(run: ActuatorRun, forms: tuple[str, ...], folder: Path, report: boo
     return found
 
 
-def _rollout(run: ActuatorRun) -> str:
-    """How far the simulated joints are from the log, in one sentence."""
-    found = run.as_json()
-    part = "identification" if found["rollout"]["validation"] is None else "validation"
-    ours, theirs = found["rollout"][part], found["rollout_description"][part]
-    data = "unseen data" if part == "validation" else "the log identified on"
-    return f"simulated position is {1e3 * ours:.3g} mrad RMS from {data}, with the description {1e3 * theirs:.3g} mrad"
-
-
 ROUNDED = 1e-6
 """Part of its standard deviation below which a value is what a solver leaves of zero."""
 
@@ -124,7 +115,7 @@ def _rows(run: ActuatorRun) -> list[list[str]]:
             return "-"
         value, sigma = found
         value = 0.0 if abs(value) < ROUNDED * sigma else value
-        return f"{value:.4g}" if sigma == 0.0 else f"{value:.4g} ({sigma:.1g})"
+        return f"{value:.3g}" if sigma == 0.0 else f"{value:.3g} ({sigma:.1g})"
 
     return [
         [name, *(cell(run.value(j, symbol)) for symbol in run.words.values())]
@@ -136,7 +127,7 @@ def _apart(run: ActuatorRun) -> list[tuple[str, str, str]]:
     """What the logs cannot tell apart, with the experiment that would."""
     found = []
     for group in run.separability.groups:
-        known = f"; known is {group.determined}" if group.determined else ""
+        known = f"; only {group.determined} is known" if group.determined else ""
         what = "cannot be told apart" if not group.alone else "is not determined"
         found.append(("warning", f"{', '.join(group.names)} {what} by these logs{known}", group.experiment))
     return found
@@ -146,10 +137,12 @@ def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -
     from dynid.apps.actuators.model import SYMBOL_OF
 
     delay, screen = run.as_json()["delay_s"], Screen()
-    screen.line(f"verdict: {run.verdict.sentence}", "title", most=4)
-    screen.line(f"{_rollout(run)}; delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms)")
-    screen.table(["joint, value (sigma)", *SYMBOL_OF], [row[: 1 + len(SYMBOL_OF)] for row in _rows(run)])
-    screen.findings(_apart(run))
+    screen.line(f"verdict: {run.verdict.grade}: {run.verdict.opening}", run.verdict.grade)
+    screen.line(f"delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms); values below with (sigma)")
+    screen.table(["joint", *SYMBOL_OF], [row[: 1 + len(SYMBOL_OF)] for row in _rows(run)])
+    screen.findings(
+        [*((one.level, one.what, one.remedy) for one in run.verdict.reasons if one.level != "good"), *_apart(run)]
+    )
     for note in notes:
         screen.remark(note)
     for name in files:

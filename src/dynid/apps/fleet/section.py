@@ -17,6 +17,8 @@ from dynid.report.panel import Axis, Curve, Mark, Panel
 
 MOST_TRENDS = 24
 """Trends that are drawn."""
+MOST_NAMED = 6
+"""Robots that the headline names."""
 FULL_COLOUR = 6.0
 """Standard deviations at which a cell has its full colour."""
 
@@ -40,7 +42,7 @@ def report_fleet(fleet: Fleet, path: str | Path) -> Path:
     """
     target = Path(path)
     days = sorted({day for one in fleet.followed for day in one.days})
-    subtitle = f"{len(fleet.robots)} robots, {fleet.rows} rows, {days[0].isoformat()} to {days[-1].isoformat()}"
+    subtitle = f"{len(fleet.robots)} robots, {fleet.rows} robot days, {days[0].isoformat()} to {days[-1].isoformat()}"
     sections = (_alarms(fleet), _robots(fleet), _trends(fleet), _spread(fleet))
     write_text(target, page(f"Fleet of {fleet.name}", subtitle, _verdict(fleet), sections))
     return target
@@ -55,11 +57,11 @@ def _verdict(fleet: Fleet) -> Head:
         Tile(f"{100.0 * fleet.rate:g} %", "false alarms at most", "per look at a fleet without differences or changes"),
     )
     reasons = tuple(Finding("note", note) for note in fleet.notes)
-    named = len(changed | differing)
+    named = sorted(changed | differing)
     if named:
-        return Head(
-            "error" if changed else "warning", f"{named} of {len(fleet.robots)} robots have an alarm", reasons, tiles
-        )
+        told = ", ".join(named[:MOST_NAMED]) + (" .." if len(named) > MOST_NAMED else "")
+        words = f"{len(named)} of {len(fleet.robots)} robots have an alarm: {told}"
+        return Head("error" if changed else "warning", words, reasons, tiles)
     return Head("good", "No robot has an alarm", reasons, tiles)
 
 
@@ -77,8 +79,8 @@ def _robots(fleet: Fleet) -> Section:
     heat = HeatMap(fleet.robots, fleet.base.names, fleet.spread.score, FULL_COLOUR, "standard deviations from the fleet")
     text = (
         "Base parameters of every robot over all its days against the fleet, in standard deviations of spread and measurement "
-        f"together: red above, blue below, full colour from {FULL_COLOUR:g} on. A value is named as an outlier beyond the threshold of the "
-        "alarms, which counts every cell."
+        f"together: red above, blue below, full colour from {FULL_COLOUR:g} on. An outlier is reported above the threshold of the "
+        "alarms, corrected for the number of cells."
     )
     return Section("Robots and parameters", text, (heat,), "Robots")
 

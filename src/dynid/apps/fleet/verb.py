@@ -423,22 +423,17 @@ def _show_alarms(found: Fleet, page: Path, verbose: bool) -> None:
     """What changed, the largest share of torque first, which robots differ, and where the page is."""
     changed = {one.robot for one in found.changes}
     named = {one.robot for one in found.alarms}
-    screen = Screen()
+    screen = Screen(whole=verbose)
     told = f"{len(changed)} of {len(found.robots)} robots changed" if changed else f"{len(found.robots)} robots: no change"
     beside = f", {len(named - changed)} more differ from the others" if named - changed else ""
-    screen.line(f"{told}: {found.rows} rows, {len(named)} with an alarm{beside}", "error" if changed else "good")
-    if verbose:
-        screen.show()
-        for alarm in found.alarms:
-            show(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}")
-        screen = Screen()
-    else:
-        for alarm in found.alarms[:MOST_ALARMS]:
-            screen.line(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}", "error")
-        if len(found.alarms) > MOST_ALARMS:
-            screen.line(f"{len(found.alarms) - MOST_ALARMS} more alarms: --verbose")
+    screen.line(f"{told} ({found.rows} robot days){beside}", "error" if changed else "good")
+    most = len(found.alarms) if verbose else MOST_ALARMS
+    for alarm in found.alarms[:most]:
+        screen.line(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}", "error", most=3)
+    if len(found.alarms) > most:
+        screen.line(f"{len(found.alarms) - most} more alarms: --verbose")
     for note in found.notes:
         screen.remark(note)
-    screen.last(f"without any change or difference an alarm is raised with probability {percent(found.rate, 1)} at most")
+    screen.last(f"false alarms: in at most {percent(found.rate, 1)} of fleets in which nothing differs or changes")
     screen.last(f"written: {page}")
     screen.show()

@@ -12,6 +12,9 @@ import numpy as np
 
 from dynid.apps.guide.logged_gains import LoggedGains, logged_gains
 from dynid.errors import UnknownNameError
+from dynid.io.logs.base_columns import log_columns
+from dynid.io.logs.layout import ReadOptions
+from dynid.io.logs.log_file import LogFile, log_path
 from dynid.pipeline.inspect import inspect_any
 from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import described_robot
@@ -48,6 +51,8 @@ class Files:
         flags: options that the log needs.
         notes: sentences for the user.
         current: whether the log has motor current, and no torque.
+        quantities: what the log has of each joint.
+        feet: feet of a walking robot that the log has contacts of.
     """
 
     robot: str = "robot.urdf"
@@ -57,31 +62,51 @@ class Files:
     notes: tuple[str, ...] = ()
     current: bool = False
     quantities: tuple[str, ...] = field(default=())
+    feet: tuple[str, ...] = ()
 
     def step(self, why: str, *words: str, ready: bool = True) -> Step:
         return Step(why, words, ready and self.given)
 
 
-def look_into(robot: str | Path, log: str | Path) -> Files:
-    """What a description and a log say: still joints to lock, drive gains, what is missing."""
+def look_into(robot: str | Path, log: str | Path, without_torque: bool = False) -> Files:
+    """What a description and a log say: still joints to lock, drive gains, what is missing.
+
+    Args:
+        robot: description.
+        log: log of its motion.
+        without_torque: whether the user's commands need no torque in the log.
+    """
     recording, check = inspect_any(log, robot)
-    notes = [f"{finding.level}: {finding.what}; {finding.remedy}" for finding in check.findings if finding.level == "error"]
+    needless = ("no_torque", "current_only") if without_torque else ()
+    notes = [
+        f"{finding.level}: {finding.what}; {finding.remedy}"
+        for finding in check.findings
+        if finding.level == "error" and finding.code not in needless
+    ]
     flags: list[str] = []
     current = False
     if isinstance(recording, Recording):
         for name, column in zip(recording.joint_names, recording.position.T, strict=True):
             if np.ptp(column) < STILL and recording.n_joints > 1:
                 flags += ["--lock", f"{name}={float(np.median(column)):.4g}"]
-                notes.append(
-                    f"{name} stands still in this log: it is locked where it stands, and nothing is learnt about it"
-                )
+                notes.append(f"{name} stands still in this log: it is locked, and nothing is learnt about it")
         current = recording.torque is None and recording.current is not None
         if current:
             model = described_robot(robot, Settings())
             gains = logged_gains(log, model.only(recording.joint_names))
             flags += _gain_flags(gains)
             notes.append(_gain_note(gains))
-    return Files(str(robot), str(log), True, tuple(flags), tuple(notes), current, tuple(recording.quantities))
+    with LogFile(log_path(log)) as file:
+        columns = log_columns(file, ReadOptions())
+    feet = tuple(name.removeprefix(CONTACT) for name in columns if name.startswith(CONTACT))
+    if feet:
+        flags += ["--feet", ",".join(feet)]
+        notes.append("the log has contacts of feet: the base is taken to move (--feet)")
+    return Files(str(robot), str(log), True, tuple(flags), tuple(notes), current, tuple(recording.quantities), feet)
+
+
+CONTACT = "contact_"
+"""Beginning of a column that tells whether a foot touches the ground."""
 
 
 def _gain_flags(gains: LoggedGains | None) -> list[str]:
@@ -105,7 +130,7 @@ def _start(files: Files, *more: str) -> list[Step]:
     """Every guide begins with a look at the log and ends up with a run."""
     ready = "K1,K2,.." not in files.flags
     reading = [flag for flag in files.flags if flag != "K1,K2,.."]
-    looked = [] if not ready else reading
+    looked = [] if not ready else reading[: reading.index("--feet")] if "--feet" in reading else reading
     return [
         files.step("what is in the log, and what is wrong with it", "data", files.log, "--robot", files.robot, *looked),
         files.step(
@@ -158,6 +183,9 @@ def _legged(files: Files) -> list[Step]:
     steps = [files.step("are all links physically possible?", "check", files.robot)]
     if "torque" in files.quantities or not files.given:
         steps += _start(files)
+        if not files.feet:
+            words = ("identify", files.robot, files.log, "--feet", "FOOT,FOOT,..", "--split", "0.65", "-o", "walk")
+            steps.append(files.step("the same where the base moves, with the frames of its feet", *words, ready=False))
     return [
         *steps,
         files.step(
@@ -165,7 +193,7 @@ def _legged(files: Files) -> list[Step]:
             "actuators", files.robot, files.log, "--delay", "auto", "--split", "0.65", "--export", "mjcf,isaac", "--report",
             ready="reference_position" in files.quantities,
         ),
-        files.step("the nearest consistent model, where check found a link that is none", "repair", files.robot, "-o", "repaired.urdf"),
+        files.step("the nearest consistent model, if check finds a bad link", "repair", files.robot, "-o", "repaired.urdf"),
     ]  # fmt: skip
 
 
@@ -246,5 +274,5 @@ def guide_for(user: str, robot: str | Path | None = None, log: str | Path | None
     """
     if user not in GUIDES:
         raise UnknownNameError("guide", user, GUIDES)
-    files = Files() if robot is None or log is None else look_into(robot, log)
+    files = Files() if robot is None or log is None else look_into(robot, log, user in ("servo", "legged"))
     return files, GUIDES[user][1](files)

@@ -11,6 +11,7 @@ import typer
 
 from dynid.cli.console import show, show_failure, show_json
 from dynid.cli.schema import AsJson
+from dynid.cli.screen import NO_END, fold
 from dynid.errors import InputError
 
 
@@ -57,9 +58,9 @@ def guide(
         show_json({"user": user, "steps": [step.as_dict() for step in steps], "notes": list(files.notes)})
     else:
         for note in files.notes:
-            show(f"# {note}")
+            show("# " + "\n# ".join(fold(note, most=NO_END, indent=2)))
         for step in steps:
-            beside = "" if step.ready or not files.given else " (needs a file or number of yours)"
+            beside = "" if step.ready or not files.given else " (fill in your own files first)"
             show(f"# {step.why}{beside}")
             show(step.command)
     for step in steps if run else ():

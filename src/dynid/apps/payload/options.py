@@ -48,7 +48,7 @@ class PayloadSettings(Reading):
     frame: str | None = same_option(
         Settings,
         "frame",
-        "Frame of the load or sensor: any link of the description, such as tool0; default: the last link.",
+        "Frame of the load or sensor: any link of the description, such as tool0; default: a link named as a sensor, else the last link.",
         also=("--link",),
         group=CARRIED,
     )

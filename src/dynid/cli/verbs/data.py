@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import show, show_json, show_note, show_table
+from dynid.cli.console import show, show_json, show_table
 from dynid.cli.schema import AsJson, LogFiles, RobotFile, Verbose, takes_options
 from dynid.cli.screen import Screen
 from dynid.errors import InputError
@@ -63,7 +63,8 @@ def data(
     looked = (inspect_any(log, robot, frame, **(given or {})) for log in paths)
     if not json:
         for log, (recording, check) in zip(paths, looked, strict=True):
-            _show(log, recording, check, verbose, len(paths) == 1, _identify_command(robot, log, given or {}))
+            needs_gains = " --drive-gains K1,K2,.." if check.find("current_only") is not None else ""
+            _show(log, recording, check, verbose, len(paths) == 1, _identify_command(robot, log, given or {}) + needs_gains)
         return
     found = [_record(log, recording, check) for log, (recording, check) in zip(paths, looked, strict=True)]
     show_json(found[0] | ({"logs": found} if len(found) > 1 else {}))
@@ -99,7 +100,7 @@ def _show(
     log: Path, recording: Recording | WrenchRecording, check: DataCheck, verbose: bool, alone: bool, command: str
 ) -> None:
     """Findings of one log: the first three with their remedies, of several logs the first line of each finding; all with ``--verbose``."""
-    screen = Screen()
+    screen = Screen(whole=verbose)
     counts = {level: sum(one.level == level for one in check.findings) for level in ("error", "warning")}
     told = ", ".join(f"{n} {level}{'s' if n > 1 else ''}" for level, n in counts.items() if n)
     worst = next((level for level, n in counts.items() if n), "good")
@@ -109,16 +110,8 @@ def _show(
         worst,
     )
     notes = [note for note in recording.source.notes if not any(note in one.what for one in check.findings)]
-    if verbose:
-        screen.show()
-        for note in notes:
-            show_note(note)
-        for finding in check.findings:
-            show(f"{finding.level}: {finding.what}")
-            show(f"    {finding.remedy}")
-        return
-    grave = [one for one in check.findings if one.level in ("error", "warning")]
-    screen.findings((one.level, one.what, one.remedy if alone else "") for one in grave)
+    grave = [one for one in check.findings if verbose or one.level in ("error", "warning")]
+    screen.findings((one.level, one.what, one.remedy if alone or verbose else "") for one in grave)
     for text in (*notes, *(f"{one.what}: {one.remedy}" for one in check.findings if one not in grave)) if alone else ():
         screen.remark(text)
     if alone:

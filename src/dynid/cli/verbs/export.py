@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import say, show, show_failure, show_json, show_note
+from dynid.cli.console import say, show, show_failure, show_json, wants_notes
 from dynid.cli.schema import AsJson
+from dynid.cli.screen import fold
 
 if TYPE_CHECKING:
     from dynid.io.robots.changes import Change
@@ -107,16 +108,22 @@ def _as_dict(written: Sequence[Exported]) -> dict[str, Any]:
 
 def _show_written(item: Exported) -> None:
     """The files of one format, how well they were proven and what the format has no place for."""
-    for note in item.notes:
-        if note == item.warning:
-            show(f"warning: {note}")
-        else:
-            show_note(note)
     held = "rigid bodies" if item.format == "urdf" else "what the format holds"
     proof = "" if math.isnan(item.parity) else f": torque of {held} differs by {item.parity:.1e} (relative) after reloading"
-    show(f"{', '.join(map(str, item.files))}{proof}")
+    _show_folded(f"{', '.join(map(str, item.files))}{proof}")
     if item.lacks():
-        show(f"{item.path.name}: {item.lacks()}")
+        _show_folded(f"{item.path.name}: {item.lacks()}")
+    for note in item.notes:
+        if note == item.warning:
+            _show_folded(f"warning: {note}")
+        elif wants_notes():
+            _show_folded(f"note: {note}")
+
+
+def _show_folded(text: str) -> None:
+    """A sentence in lines of the screen's width."""
+    for line in fold(text, most=99):
+        show(line)
 
 
 def _show_changes(name: str, source: str, changes: Sequence[Change]) -> None:
@@ -124,7 +131,7 @@ def _show_changes(name: str, source: str, changes: Sequence[Change]) -> None:
     if not changes:
         return
     elements = len({one.element for one in changes})
-    show(
+    _show_folded(
         f"{name}: {len(changes)} attribute{'s' * (len(changes) > 1)} of {elements} element{'s' * (elements > 1)} differ from "
         f"'{Path(source).name}'{', the largest' if len(changes) > MOST_CHANGES else ''}:"
     )

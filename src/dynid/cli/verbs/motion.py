@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json, wants_notes
+from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json
 from dynid.cli.schema import AsJson, Output, RobotFile, takes_options
-from dynid.cli.screen import fold
+from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.excitation.options import ExciteSettings
 from dynid.option_types import options_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynid.excitation.excitation_result import Excitation
     from dynid.excitation.prediction import Predicted
     from dynid.excitation.trajectories import Trajectory
+    from dynid.model.robot import Robot
 
 
 MotionFiles: TypeAlias = Annotated[
@@ -32,8 +33,8 @@ MotionFiles: TypeAlias = Annotated[
         "--output",
         metavar="TRAJ",
         help="File to write; the suffix sets the format: .csv .parquet .npz (columns t, q1.., dq1.., ddq1..), .yaml or .mcap "
-        "(ROS 2 JointTrajectory), .script (UR), .src (KUKA), .mod (ABB), .ls (FANUC), .json (coefficients, and the times of the "
-        "points as knots). Repeat for several.",
+        "(ROS 2 JointTrajectory), .script (UR), .src (KUKA), .mod (ABB), .ls (FANUC), .egm.csv (ABB EGM), .franka.csv, .lerobot.csv, "
+        ".dynamixel.csv, .json (coefficients, and the times of the points as knots). Repeat for several.",
         show_default="excitation.csv",
     ),
 ]
@@ -76,14 +77,12 @@ def excite(
     """
     settings = ExciteSettings(**given)
     from dynid.excitation.command import design_excitation, evaluate_excitation
-    from dynid.excitation.motion_files import check_file
     from dynid.excitation.prediction import predict_sigmas, sensitivity_lines
 
     if evaluate is not None and output:
         raise InputError("-o is given with --evaluate, expected one of the two: a motion that exists is not written again")
     outputs = [] if evaluate is not None else output or [Path("excitation.csv")]
-    for path in outputs:
-        check_file(path)
+    _check_outputs(outputs, robot, settings)
     with ProgressBar("designing", json) as bar:
         found = (
             design_excitation(robot, settings, progress=bar.tell)
@@ -101,40 +100,53 @@ def excite(
         return
     for line in relations:
         show(line)
-    _show_excitation(found.robot.name, found, files)
-    if evaluate is None:
-        show(_start(found, settings, outputs))
-    for line in _predicted_lines(predicted, settings, found.playable.duration_s):
-        show(line)
-
-
-def _show_excitation(robot: str, found: Excitation, files: list[str]) -> None:
-    show(f"{robot}: {found.in_words()}")
-    show(f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s")
-    show("")
-    show(f"{'limit':<16}{'robot':>12}{'largest':>12}{'share':>9}  where")
-    for use in found.limit_uses:
-        largest = "" if use.largest != use.largest else f"{use.largest:.4g}"
-        show(
-            f"{use.name:<16}{use.limit:>12.4g}{largest:>12}{percent(use.share):>9}  {use.where} at {use.time_s:.3f} s, {use.unit}"
+    screen = Screen()
+    screen.line(f"{found.robot.name}: {found.in_words()}", "title")
+    screen.line(f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s")
+    limits = [
+        (
+            use.name,
+            f"{use.limit:.4g}",
+            "" if use.largest != use.largest else f"{use.largest:.4g}",
+            percent(use.share),
+            f"{use.where} at {use.time_s:.3f} s, {use.unit}",
         )
-    show("")
+        for use in found.limit_uses
+    ]
+    screen.table(("limit", "robot", "largest", "share", "where"), limits, text=(0, 4), most=len(limits))
+    for line in _predicted_lines(predicted, settings, found.playable.duration_s):
+        screen.line(line)
+    if evaluate is None:
+        screen.line(_start(found, settings, outputs), most=4)
     for note in found.notes:
-        if wants_notes():
-            show("\n".join(fold(f"note: {note}", most=4)))
+        screen.remark(note)
     for name in files:
-        show(f"written: {name}")
+        screen.last(f"written: {name}")
+    screen.show("--json")
+
+
+def _check_outputs(outputs: Sequence[Path], robot: Path, settings: ExciteSettings) -> None:
+    """Refuse files that could not be written, before a motion is designed for them."""
+    from dynid.excitation.command import moved_robot
+    from dynid.excitation.motion_files import check_file, check_form
+
+    for path in outputs:
+        check_file(path)
+    if any(path.suffix != ".csv" or len(path.suffixes) > 1 for path in outputs):  # not every form takes every robot
+        slides = _slides(moved_robot(robot, settings)[0])
+        for path in outputs:
+            check_form(path, slides)
 
 
 def _start(found: Excitation, settings: ExciteSettings, outputs: Sequence[Path]) -> str:
     """Where the motion starts, and how the robot comes there."""
-    from dynid.excitation.controller_programs import STARTING
     from dynid.excitation.experiment_sheet import pose_in_words
+    from dynid.excitation.motion_files import FORMS, form_suffix
 
     start = f"start pose: {pose_in_words(found.robot.joint_names, found.playable.derivative([0.0], 0)[0])}"
     if settings.home is not None:
         return f"{start}; this is --home, and the way from there to the motion was checked"
-    begins = [path.name for path in outputs if path.suffix.lower() in STARTING]
+    begins = [path.name for path in outputs if FORMS[form_suffix(path)].leads]
     own = f"; the slow move there with which {', '.join(begins)} begins is not checked" * bool(begins)
     return f"{start}; going there is up to you and not checked{own}; --home Q1,Q2,.. puts a checked way into every file"
 
@@ -166,22 +178,25 @@ def _smallest(found: Excitation) -> dict[str, Any] | None:
 
 
 def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Path | None, card: Path | None) -> list[str]:
-    from dynid.excitation.controller_programs import PROGRAMS, program_deviation
     from dynid.excitation.experiment_sheet import DRY_RUN_SPEED, experiment_sheet
-    from dynid.excitation.motion_files import write_motion
+    from dynid.excitation.motion_files import FORMS, form_suffix, played_deviation, write_motion
     from dynid.files import write_text
 
-    names = found.robot.joint_names
-    slides = [joint.kind == "prismatic" for joint in found.robot.moving_joints]
+    slides = _slides(found.robot)
 
-    def written(motion: Trajectory, path: Path) -> str:
-        file = write_motion(motion, path, names, rate_hz, slides)
-        if file.suffix.lower() in PROGRAMS:
-            worst = program_deviation(file, motion, slides)
-            say(f"note: the curve through the points of {file.name} is at most {worst:.2g} rad or m from the design")
-        return str(file)
+    def written(motion: Trajectory, path: Path) -> list[str]:
+        form = FORMS[form_suffix(path)]
+        file = write_motion(motion, path, found.robot.joint_names, rate_hz, slides)
+        worst, points_hz = played_deviation(file, motion, slides), form.rate_hz(rate_hz)
+        if worst is not None:
+            rate = f", not {rate_hz:g}" if points_hz != rate_hz else ""
+            say(
+                f"note: {file.name} has {points_hz:g} points a second{rate}; {form.curve} is at most {worst:.2g} rad or m from "
+                "the design"
+            )
+        return [str(file), *([] if form.beside is None else [str(file.with_suffix(form.beside))])]
 
-    files = [written(found.playable, path) for path in outputs]
+    files = [name for path in outputs for name in written(found.playable, path)]
     if picture is not None:
         from dynid.pipeline.sections.motion import picture as drawn
 
@@ -189,10 +204,16 @@ def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Pa
         files.append(str(picture))
     if card is not None:
         slow = found.playable.slowed(DRY_RUN_SPEED)
-        files += [written(slow, path.with_name(f"{path.stem}_dry_run{path.suffix}")) for path in outputs]
+        for path in outputs:
+            stem, suffix = path.name[: -len(form_suffix(path))], path.name[-len(form_suffix(path)) :]
+            files += written(slow, path.with_name(f"{stem}_dry_run{suffix}"))
         write_text(card, experiment_sheet(found, rate_hz, files))
         files.append(str(card))
     return files
+
+
+def _slides(robot: Robot) -> list[bool]:
+    return [joint.kind == "prismatic" for joint in robot.moving_joints]
 
 
 @takes_options(options_of(SimulateSettings))

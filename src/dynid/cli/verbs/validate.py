@@ -95,19 +95,16 @@ class _Found:
         if json:
             show_json(self.as_dict() | {"at_most": max_error})
             return
-        if verbose:
-            self.show()
-        else:
-            self.show_screen(max_error)
+        self.show_screen(max_error, verbose)
         for path, found, errors in zip(self.paths, self.replays, self.horizons, strict=False):
             show_replay(path.name, found)
             show_horizons(errors)
         for warning in self.warnings:
             show_warning(warning)
 
-    def show_screen(self, max_error: float | None) -> None:
-        """Error of all logs, the worst joints and the worst logs."""
-        verdict, screen = self.verdict, Screen()
+    def show_screen(self, max_error: float | None, verbose: bool) -> None:
+        """Error of all logs, the worst joints and the worst logs; ``verbose`` every one of them."""
+        verdict, screen = self.verdict, Screen(whole=verbose)
         allowed = "" if max_error is None else f", {percent(max_error)} allowed"
         logs = f"{len(self.paths)} unseen logs" if len(self.paths) > 1 else self.paths[0].name
         raw = percent(verdict.relative_error_raw)
@@ -159,21 +156,6 @@ class _Found:
         if self.rows is None:
             return shown | {"n_samples": verdict.total.n_samples, "rows": {"kind": "wrench"}}
         return shown | {"rows": self.rows.as_dict(), "warnings": list(self.warnings)}
-
-    def show(self) -> None:
-        """All logs and joints as tables."""
-        verdict, rows = self.verdict, self.rows
-        per_log = [
-            (path.name, str(log.n_samples), percent(log.relative_error), percent(log.relative_error_raw))
-            for path, log in zip(self.paths, verdict.logs, strict=True)
-        ]
-        show_table(("log", "samples", "error, filtered", "error, raw"), per_log)
-        per_joint = zip(verdict.joint_names, verdict.rmse, verdict.total.relative_error_per_channel, strict=True)
-        joints = [(name, f"{rmse:.4g}", percent(error)) for name, rmse, error in per_joint]
-        show_table(("joint" if rows else "axis", "rmse N m or N", "error, filtered"), joints)
-        show(f"all: {percent(verdict.relative_error)} filtered, {percent(verdict.relative_error_raw)} raw")
-        if rows is not None:
-            show(f"{rows.kind} rows: {percent(rows.relative_error)} of {rows.n_samples} rows")
 
 
 def show_horizons(errors: Sequence[HorizonError]) -> None:

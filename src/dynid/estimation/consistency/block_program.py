@@ -16,7 +16,6 @@ cone stay beside ``u``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -99,14 +98,6 @@ class BlockProgram:
             log_weight=np.concatenate([self.log_weight, np.full(count, weight)]),
         )
 
-    @cached_property
-    def _offsets(self) -> Array:
-        return np.concatenate([self.bound_offset, self.g])
-
-    @cached_property
-    def _nothing(self) -> Array:
-        return np.zeros_like(self.constant)
-
     @property
     def degree(self) -> int:
         """Of the barrier: what the gap is divided by."""
@@ -121,7 +112,7 @@ class BlockProgram:
     def blocks(self, x: Array, homogeneous: bool = False) -> Array:
         """``S_b(x)``, without the constant if ``homogeneous``."""
         out = np.empty_like(self.constant)
-        block_values(x, self.slots, self.basis, self._nothing if homogeneous else self.constant, out)
+        block_values(x, self.slots, self.basis, np.zeros_like(self.constant) if homogeneous else self.constant, out)
         return out
 
     def adjoint(self, matrices: Array, linear: Array) -> Array:
@@ -136,7 +127,7 @@ class BlockProgram:
         """Bounds and inequalities, one after the other."""
         bounds = self.bound_slope * x[self.bounded]
         at = np.concatenate([bounds, self.G @ x]) if len(self.g) else bounds
-        return at if homogeneous else at + self._offsets
+        return at if homogeneous else at + np.concatenate([self.bound_offset, self.g])
 
 
 @dataclass(frozen=True, eq=False)

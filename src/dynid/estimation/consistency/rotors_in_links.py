@@ -18,14 +18,13 @@ import numpy as np
 from dynid.dynamics.inverse_dynamics import (
     absent_columns,
     inverse_dynamics,
-    random_states_within_limits,
-    with_transmitted_load,
 )
 from dynid.dynamics.joint_effects import is_rotor
 from dynid.dynamics.regressors import torque_regressor
 from dynid.estimation.consistency.consistent_set import ConsistentSet
 from dynid.estimation.consistency.solve import fit_in
 from dynid.estimation.constraints.base import Layout
+from dynid.io.robots.simulator_joint import motions_to_hold
 from dynid.model.inertia import is_consistent
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
@@ -59,10 +58,15 @@ def rotors_in_links(robot: Robot, samples: Sequence[Samples]) -> tuple[Robot, fl
         return None
     at = each[solid].ravel()
     links = Parameters(tuple(parameters.columns[k] for k in at), parameters.values[at])
-    states = _states(robot, samples)
-    q, v, a = states.position, states.velocity, states.acceleration
+    motions, _ = motions_to_hold(robot, samples)
+    step = max(sum(len(one.position) for one in motions) // STATES, 1)
+    q, v, a = (
+        np.concatenate([part[::step] for part in parts])
+        for parts in zip(*((one.position, one.velocity, one.acceleration) for one in motions), strict=True)
+    )
+    load = [one.load[::step] for one in motions if one.load is not None]
     Y, still = torque_regressor(rotors, q, v, a), np.zeros_like(v)
-    whole = inverse_dynamics(robot, q, v, a, with_transmitted_load(robot, states).load)
+    whole = inverse_dynamics(robot, q, v, a, np.concatenate(load) if load else None)
     size = np.maximum(np.sqrt((whole**2).mean(axis=0)), 1e-300) * np.sqrt(whole.size)
     consistent = ConsistentSet.of(Layout.of(links.names), prior=links)
     rows = (Y[:, :, at] / size[:, None]).reshape(-1, len(at)) * consistent.scale
@@ -80,13 +84,3 @@ def rotors_in_links(robot: Robot, samples: Sequence[Samples]) -> tuple[Robot, fl
         return None
     carrying = dict(zip(links.names, (consistent.scale * found.x).tolist(), strict=True))
     return robot.with_parameters(carrying | dict.fromkeys(parameters.names[n:], 0.0)), lacked, lacks
-
-
-def _states(robot: Robot, samples: Sequence[Samples]) -> Samples:
-    """Some of the states of the logs, or random ones for want of them."""
-    q, v, a = random_states_within_limits(robot, STATES)
-    if samples:
-        step = max(sum(map(len, samples)) // STATES, 1)
-        parts = [(one.position[::step], one.velocity[::step], one.acceleration[::step]) for one in samples]
-        q, v, a = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return Samples(time=np.arange(float(len(q))), position=q, velocity=v, acceleration=a)

@@ -93,7 +93,7 @@ class InstrumentalVariables:
             log.tracked(self.cutoff_hz) if self.reference is None else log.aligned(self.reference[i])
             for i, log in enumerate(logs)
         ]
-        beta = problem.solve(np.ones(len(problem.channels)))
+        beta = problem.solve()
         weights = problem.noise_weights(beta) if self.weighted else np.ones(len(problem.channels))
         notes: list[str] = []
         settled, moments, simulated = False, None, None

@@ -114,7 +114,8 @@ class RecursiveLeastSquares:
     @classmethod
     def from_options(cls, options: Mapping[str, Any], robot: Robot, tell: Tell = silent) -> RecursiveLeastSquares:
         """The method of a run; bounds are those of parameters by their names."""
-        return cls(bounds=read_parameter_bounds(options["bounds"], robot.parameters), form=options["form"])
+        given = {} if options["threshold"] is None else {"threshold": options["threshold"]}
+        return cls(bounds=read_parameter_bounds(options["bounds"], robot.parameters), form=options["form"], **given)
 
     def start(self, robot: Robot, base: BaseReduction, prior: Parameters | None = None) -> SampleEstimator:
         """An estimator to feed with samples as they come."""

@@ -58,7 +58,7 @@ class Ridge:
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
         size = base_scale(base, prior)
-        start = problem.solve(np.ones(len(problem.channels)))
+        start = problem.solve()
         floor = 1e-12 * max(float(regression.torque_norms.max()), 1e-300)
         weights = 1.0 / np.maximum(problem.noise_sigma(start, pooled=False), floor)
         spread = self.spread if self.spread is not None else _chosen_spread(problem, weights, size)

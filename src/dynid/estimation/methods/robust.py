@@ -84,7 +84,7 @@ class IteratedReweighted:
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         require_rows(regression, "robust weights")
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
-        beta = problem.solve(np.ones(len(problem.channels)))
+        beta = problem.solve()
         beta, scale, settled = self._iterate(problem, beta, "huber")
         if self.loss == "tukey":
             beta, scale, settled = self._iterate(problem, beta, "tukey")

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 
+ZERO = 1e-15
+"""Numbers of a description below which they are zero: no length, angle, mass or inertia is so small."""
+
+
 @dataclass(frozen=True)
 class Change:
     """One attribute of one element; None where it was not there before, or is not there any more."""
@@ -33,11 +37,13 @@ class Change:
 
     @property
     def size(self) -> float:
-        """The change of numbers relative to what they were; infinite where there is nothing to compare, zero of a turn."""
+        """The change of numbers relative to what they were, as it is where they were zero; infinite of other texts, zero of a turn."""
         if self.attribute in ("quat", "rpy"):  # of principal axes, which turn far when moments are nearly equal
             return 0.0
         before, after = (np.array(read_numbers(text or "")) for text in (self.before, self.after))
-        if not len(before) or before.shape != after.shape or not before.any():
+        if not before.any() and len(after):
+            return float(np.linalg.norm(after))
+        if before.shape != after.shape or not len(before):
             return math.inf
         return float(np.linalg.norm(after - before) / np.linalg.norm(before))
 
@@ -100,8 +106,9 @@ def _empty(element: Element) -> Element:
 
 
 def _differ(old: str | None, new: str | None) -> bool:
-    """Whether two texts are not the same, nor the same numbers."""
-    return old != new and not (old and new and read_numbers(old) and read_numbers(old) == read_numbers(new))
+    """Whether two texts are not the same, nor the same numbers; what arithmetic leaves of zero is zero."""
+    before, after = ([0.0 if abs(x) < ZERO else x for x in read_numbers(text or "")] for text in (old, new))
+    return old != new and not (before and before == after)
 
 
 def _short(text: str | None) -> str:

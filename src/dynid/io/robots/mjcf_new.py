@@ -20,11 +20,11 @@ from dynid.io.robots.simulator_joint import SYMBOL, closed_position, joint_dynam
 from dynid.io.robots.xml import serialize_xml
 from dynid.model.effects.effect import Place
 from dynid.model.inertia import ROUNDOFF, mass_com_inertia, phi_from_mass_com_inertia
-from dynid.model.joint import Joint, axis_point, effect_value, mass_parts, pitch
+from dynid.model.joint import Joint, axis_point, pitch
 from dynid.model.links import links_taken_apart, own_inertials
 from dynid.model.loops import Loop
 from dynid.model.poses import quaternion_from_rotation
-from dynid.model.robot import Robot
+from dynid.model.robot import Robot, effect_value, mass_parts
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,7 @@ from dynid.io.robots.simulator_joint import (
     WrittenModel,
     closed_position,
     joint_dynamics,
+    joints_in_file,
     left_out,
     number,
     refuse_inconsistent,
@@ -84,7 +86,9 @@ def write_sdf(
     notes.append(f"SDF keeps gravity in its worlds; this robot's is {vector(robot.gravity)} m/s^2")
     description = source_to_patch(robot, source, "sdf", "its shapes", notes)
     if description is not None:
-        return WrittenModel(write_bytes(path, _patched(robot, description, notes)), "sdf", True, tuple(notes))
+        edited = _patched(robot, description, notes)
+        edited.move_meshes(description.path.resolve().parent, Path(path).resolve().parent, notes)
+        return WrittenModel(write_bytes(path, edited.edited()), "sdf", True, tuple(notes))
     if robot.loops.ties:
         raise InputError(
             f"joints of robot '{robot.name}' follow others ({', '.join(tie.name for tie in robot.loops.ties)}), which is not written to "
@@ -101,7 +105,7 @@ def write_sdf(
 
 
 # The robot's own file -----------------------------------------------------------------------------
-def _patched(robot: Robot, description: Description, notes: list[str]) -> bytes:
+def _patched(robot: Robot, description: Description, notes: list[str]) -> XmlText:
     """The source with the numbers of its inertials and of friction replaced; what is unchanged keeps every byte."""
     where, text = description.where, XmlText(description.content, description.where)
     present = {
@@ -116,12 +120,8 @@ def _patched(robot: Robot, description: Description, notes: list[str]) -> bytes:
         refuse_moments_without_mass(wanted.link, wanted.phi, "SDF")
         if not wanted.is_like(present[wanted.link]):
             _patch_inertial(text, links[wanted.link], wanted.phi)
-    for i, joint in enumerate(robot.joints):
-        if joint.kind == "floating":
-            continue
-        if joint.name not in joints:
-            raise UnknownNameError("joint", joint.name, joints, where)
-        axis = joints[joint.name].child("axis")
+    for i, joint in joints_in_file(robot, joints, where):
+        axis = joint.child("axis")
         assert axis is not None  # a joint that moves has one, or was not read
         values = joint_dynamics(robot, i, notes, FRICTION)
         stated = axis.child("dynamics")
@@ -129,7 +129,7 @@ def _patched(robot: Robot, description: Description, notes: list[str]) -> bytes:
             text.put_texts(stated, {name: number(x) for name, x in values.items() if x != 0.0 or stated.child(name)})
         elif any(values.values()):
             text.insert_child(axis, xml_lines(_element("dynamics", values.items()), text.indent_step), at_end=True)
-    return text.edited()
+    return text
 
 
 def _patch_inertial(text: XmlText, link: ElementSpan, phi: Array) -> None:

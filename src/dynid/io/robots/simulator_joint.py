@@ -8,7 +8,7 @@ that difference is measured here, joint by joint, beside the proof of a file, wh
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.dynamics.closed_chains import closures_of
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states_within_limits, with_transmitted_load
-from dynid.errors import InconsistentModelError, InputError
+from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.io.robots.description import Description, read_description
+from dynid.io.robots.xml import ElementSpan
 from dynid.model.effects.dry_friction import Coulomb, SmoothCoulomb, TurningEffect
 from dynid.model.effects.effect import PLACES, Effect, Motion, Place
 from dynid.model.effects.linear import Armature, Offset, Viscous
@@ -117,6 +118,15 @@ def source_to_patch(
             "name the file to patch as the source"
         )
     return description
+
+
+def joints_in_file(robot: Robot, known: Mapping[str, ElementSpan], where: str) -> Iterator[tuple[int, ElementSpan]]:
+    """Every joint with one degree of freedom and its element in the robot's own file; an error names one that the file lacks."""
+    for i, joint in enumerate(robot.joints):
+        if joint.kind != "floating":
+            if joint.name not in known:
+                raise UnknownNameError("joint", joint.name, known, where)
+            yield i, known[joint.name]
 
 
 def untied(robot: Robot) -> list[str]:
@@ -361,7 +371,7 @@ def as_format_holds(
     lacking = [effect for effect in friction if effect.name not in HELD]
     if not lacking and not any(_smooth(effect) for effect in friction):
         return robot, ()
-    motions, where = _motions_to_hold(robot, samples)
+    motions, where = motions_to_hold(robot, samples)
     kept = [effect for effect in robot.effects if effect not in friction and effect.name != Armature.name]
     rest = left_out(robot.with_effects(kept), format, places, gravity=False)
     told = [f"{format} holds dry friction with a sharp sign; viscous and Coulomb friction are written as identified"]
@@ -371,11 +381,13 @@ def as_format_holds(
     return nearest_held(robot, motions), (*told, *rest)
 
 
-def _motions_to_hold(robot: Robot, samples: Sequence[Samples]) -> tuple[list[Motion], str]:
-    """Motions over which friction is replaced, and which they are, in words."""
+def motions_to_hold(robot: Robot, samples: Sequence[Samples]) -> tuple[list[Motion], str]:
+    """Motions over which something is replaced by what a format holds, and which they are, in words."""
     if samples:
-        motions = [Motion(one.position, one.velocity, one.acceleration, one.load) for one in samples]
-        return motions, "over the speeds of the logs"
+        motions = [
+            Motion(one.position, one.velocity, one.acceleration, with_transmitted_load(robot, one).load) for one in samples
+        ]
+        return motions, "over the states of the logs"
     q, v, a = random_states_within_limits(robot, 2000, 0)
     states = Samples(time=np.arange(2000.0), position=q, velocity=v, acceleration=a)
     loaded = Motion(q, v, a, with_transmitted_load(robot, states).load)

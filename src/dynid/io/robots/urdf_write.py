@@ -30,6 +30,7 @@ from dynid.io.robots.simulator_joint import (
     FRICTION,
     WrittenModel,
     joint_dynamics,
+    joints_in_file,
     left_out,
     number,
     refuse_inconsistent,
@@ -96,20 +97,16 @@ def write_urdf(
         if description.path.suffix.lower() == ".xacro" or uses_xacro(description.root):
             content = expand_xacro(description.path)
             notes.append("written as the text that xacro expands to")
-        text = _patched(robot, content, where, notes)
-        files = [element.get("filename", "") for element in parse_xml(content, where).iter("mesh")]
-        relative = [name for name in files if name and "://" not in name and not name.startswith("/")]
-        if relative and Path(path).resolve().parent != description.path.resolve().parent:
-            notes.append(
-                f"{len(relative)} meshes such as '{relative[0]}' are named relative to the folder '{description.path.parent}'"
-            )
+        edited = _patched(robot, content, where, notes)
+        edited.move_meshes(description.path.resolve().parent, Path(path).resolve().parent, notes)
+        text = edited.edited()
     written = write_bytes(path, text)
     companions = (write_side_file(robot, Path(path)),) if robot.loops else ()
     return WrittenModel(written, "urdf", description is not None, tuple(notes), companions)
 
 
 # The robot's own file -----------------------------------------------------------------------------
-def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> bytes:
+def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> XmlText:
     """The source with the start tags of its inertials and dynamics edited; untouched links keep every byte."""
     root = parse_xml(content, where)
     present = {
@@ -122,20 +119,16 @@ def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> byte
             raise UnknownNameError("link", wanted.link, links, where)
         if not wanted.is_like(present[wanted.link]):
             _patch_inertial(text, links[wanted.link], wanted.phi)
-    for i, joint in enumerate(robot.joints):
-        if joint.kind == "floating":
-            continue
-        if joint.name not in joints:
-            raise UnknownNameError("joint", joint.name, joints, where)
-        stated = joints[joint.name].child("dynamics")
+    for i, joint in joints_in_file(robot, joints, where):
+        stated = joint.child("dynamics")
         # rotor inertia is no part of URDF, but where a file states it, it must not contradict the rest
         values = joint_dynamics(robot, i, notes, PLACES if stated and "armature" in stated.attributes else FRICTION)
         if stated is not None:
             before = {name: read_numbers(stated.attributes.get(name, "0")) for name in values}
             text.set_attributes(stated, {name: number(x) for name, x in values.items() if before[name] != [x]})
         elif given := " ".join(f'{name}="{number(value)}"' for name, value in values.items() if value != 0.0):
-            text.insert_child(joints[joint.name], [f"<dynamics {given}/>"], at_end=True)
-    return text.edited()
+            text.insert_child(joint, [f"<dynamics {given}/>"], at_end=True)
+    return text
 
 
 def _patch_inertial(text: XmlText, link: ElementSpan, phi: Array) -> None:

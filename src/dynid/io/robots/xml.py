@@ -9,9 +9,11 @@ loads a client for the internet.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
@@ -209,14 +211,15 @@ class XmlText:
             self._edits.append((last, last, added.encode()))
 
     def put_texts(self, element: ElementSpan, texts: Mapping[str, str]) -> None:
-        """Give children of an element, by their tags, other texts where these are other numbers; those it lacks are added."""
+        """Give children of an element, by their tags, other texts where these mean something else; those it lacks are added."""
         for tag, text in texts.items():
             child = element.child(tag)
             if child is None:
                 self.insert_child(element, [f"<{tag}>{escape(text)}</{tag}>"], at_end=True)
                 continue
             last = child.end if child.self_closing else self._content.rindex(b"</", child.tag_end, child.end)
-            if read_numbers(self._content[child.tag_end : last].decode()) != read_numbers(text):
+            stated, numbers = self._content[child.tag_end : last].decode(), read_numbers(text)
+            if read_numbers(stated) != numbers or not (numbers or stated == text):
                 written = f">{escape(text)}</{tag}>" if child.self_closing else escape(text)
                 first = self._content.rindex(b"/", child.start, child.tag_end) if child.self_closing else child.tag_end
                 self._edits.append((first, last, written.encode()))
@@ -233,6 +236,26 @@ class XmlText:
             return
         place = element.children[-1].end if at_end and element.children else element.tag_end
         self._edits.append((place, place, text.encode()))
+
+    def move_meshes(self, here: Path, there: Path, notes: list[str]) -> None:
+        """Name meshes of URDF and SDF that are named from one folder from another one; a note names those that are not there."""
+        waiting, lost = [self.root] if here != there else [], []
+        for element in waiting:  # which grows by what is in it
+            waiting += element.children
+            uri = element.child("uri")
+            stated = b"" if uri is None else self._content[uri.tag_end : uri.end].partition(b"<")[0]
+            name = stated.decode().strip() or element.attributes.get("filename", "")
+            if element.tag != "mesh" or not name or "://" in name or name.startswith("/"):
+                continue
+            moved = os.path.relpath(here / name, there)
+            if not os.path.isfile(here / name):  # noqa: PTH113 - a name that no file can have is that of none
+                lost.append(name)
+            elif uri is None:
+                self.set_attributes(element, {"filename": moved})
+            else:
+                self.put_texts(element, {"uri": moved})
+        if lost:
+            notes.append(f"{len(lost)} meshes such as '{lost[0]}' are not in the folder '{here}' that they are named from")
 
     def remove(self, element: ElementSpan) -> None:
         """Take an element out, with its line where it has lines of its own."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Array, freeze
-from dynid.dynamics.inverse_dynamics import effect_signals, with_transmitted_load
+from dynid.dynamics.inverse_dynamics import friction_part, with_transmitted_load
 from dynid.model.robot import Robot
 from dynid.pipeline.result import IdentificationResult
 from dynid.signals.reversal_history import with_memory
@@ -87,13 +87,7 @@ def predicted(name: str, identified: Robot, samples: Samples, band_hz: float | N
         samples = with_transmitted_load(identified, samples)
     samples = with_memory(identified, samples)
     prediction = predict(identified, samples)
-    friction = np.zeros_like(prediction)
-    values = _friction_values(identified)
-    if values.any():
-        signals = effect_signals(
-            identified, samples.position, samples.velocity, samples.acceleration, samples.load, travel=samples.travel
-        )
-        friction = (signals * values) @ identified.effect_incidence.T
+    friction = friction_part(identified, samples.position, samples.velocity, samples.load, travel=samples.travel)
     judged, in_band = band_limited(samples, prediction, band_hz)
     _, rubbing = band_limited(samples, friction, band_hz)
     return Predicted(name, judged, freeze(in_band), freeze(rubbing))

@@ -90,11 +90,10 @@ def limits_figure(excitation: Excitation) -> Figure:
         curve = Curve("largest share of all joints", time, share, "predicted")
         panels.append(Panel(name, Axis("time, s"), Axis("% of limit", low=0.0), (curve,), marks))
     if limits.clearance is not None:
-        spare = limits.clearance.distances(q)
-        curve = Curve("smallest distance", time, 1e3 * spare.min(axis=1), "predicted")
-        mark = Mark("y", 1e3 * float(limits.clearance.least.min()), "least")
-        panels.append(Panel("clearance", Axis("time, s"), Axis("mm", low=0.0), (curve,), (mark,)))
-    caption = "Each against what the motion may use; torque with the uncertainty of the model."
+        spare = limits.clearance.distances(q) - limits.clearance.least
+        curve = Curve("spare distance", time, 1e3 * spare.min(axis=1), "predicted")
+        panels.append(Panel("clearance", Axis("time, s"), Axis("mm", low=0.0), (curve,), (Mark("y", 0.0, "least"),)))
+    caption = "Each against what the motion may use; torque with the uncertainty of the model, distance beyond what each pair keeps."
     return Figure("excitation_limits", "Limits over time", caption, tuple(panels), "strips", 110)
 
 

@@ -174,7 +174,7 @@ def _standstill(recording: Recording, facts: dict[str, Any]) -> list[Finding]:
             "warning" if share > 0.1 else "note",
             f"the robot stands still in {100.0 * share:.0f} % of the rows ({head_s:.2g} s before the motion, "
             f"{tail_s:.2g} s after it)",
-            f"identify leaves it out; as if with --from {t[0] + head_s:.4g} --to {t[-1] - tail_s:.4g}; in Python: TrimToMotion()"
+            f"identify leaves it out, as with --from {t[0] + head_s:.4g} --to {t[-1] - tail_s:.4g}; in Python: TrimToMotion()"
             if head_s + tail_s > 0.5
             else "friction is undefined in rests: widen --dead-zone, or record a motion that does not rest",
             code="standstill",

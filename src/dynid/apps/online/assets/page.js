@@ -6,7 +6,7 @@
   const series = new Map(), figures = new Map();
   let latest = null;
 
-  const number = (x) => (x === null || x === undefined || !Number.isFinite(x) ? "–" : Number(x).toPrecision(4));
+  const number = (x, digits = 4) => (x === null || x === undefined || !Number.isFinite(x) ? "–" : Number(x).toPrecision(digits));
   const word = { "1": "identified", "0": "not excited", "-1": "dependent" };
 
   function tile(name, value) {
@@ -27,19 +27,25 @@
     }
   }
 
-  // change over the history that is kept, in standard deviations of its two ends
-  function change(name) {
+  // the newest point, and the one to compare it with: the last before the alarm's change, else after a quarter of the history
+  function ends(name) {
     const points = (series.get(name) || []).filter((p) => Number.isFinite(p[2]));
-    if (points.length < 8) return 0;
-    const a = points[Math.floor(points.length / 4)], b = points[points.length - 1];
-    return (b[1] - a[1]) / (Math.hypot(a[2], b[2]) || 1);
+    if (points.length < 8) return null;
+    const since = latest && latest.alarm ? Math.min(...latest.alarm.groups.map((g) => g.since)) : NaN;
+    const before = points.filter((p) => p[0] <= since);
+    return [before.length ? before[before.length - 1] : points[Math.floor(points.length / 4)], points[points.length - 1]];
+  }
+
+  // that change in standard deviations of its two ends
+  function change(name) {
+    const pair = ends(name);
+    return pair ? (pair[1][1] - pair[0][1]) / (Math.hypot(pair[0][2], pair[1][2]) || 1) : 0;
   }
 
   // size of that change, relative to the value before
   function size(name) {
-    const points = series.get(name) || [];
-    if (points.length < 8 || Math.abs(change(name)) < 4) return "";
-    const a = points[Math.floor(points.length / 4)], b = points[points.length - 1];
+    if (Math.abs(change(name)) < 4) return "";
+    const [a, b] = ends(name);
     return `, ${b[1] > a[1] ? "+" : "−"}${Math.abs(100 * (b[1] / a[1] - 1)).toFixed(0)} % since ${a[0].toFixed(0)} s`;
   }
 
@@ -64,7 +70,7 @@
   function draw(name) {
     const points = series.get(name), made = figure(name);
     const last = points[points.length - 1];
-    made.caption.textContent = last ? `${name}  ${number(last[1])} ± ${number(1.96 * last[2])}${size(name)}` : `${name}  not identified yet`;
+    made.caption.textContent = last ? `${name}  ${number(last[1])} ± ${number(1.96 * last[2], 2)}${size(name)}` : `${name}  not identified yet`;
     const recent = points.filter((p) => Number.isFinite(p[2]));
     if (recent.length < 2) return made.box;
     const settled = recent.slice(Math.floor(recent.length / 4));
@@ -92,7 +98,7 @@
     by("values").replaceChildren(...names.map((name) => {
       const row = document.createElement("tr");
       if (r.flags[name] !== 1) row.className = "unknown";
-      for (const text of [name, number(r.values[name]), r.sigma[name] === null ? "–" : number(1.96 * r.sigma[name]), word[r.flags[name]]]) {
+      for (const text of [name, number(r.values[name]), r.sigma[name] === null ? "–" : number(1.96 * r.sigma[name], 2), word[r.flags[name]]]) {
         const cell = document.createElement("td");
         cell.textContent = text;
         row.append(cell);
@@ -103,7 +109,7 @@
     by("tiles").replaceChildren(
       tile("time of the newest row, s", r.t.toFixed(2)), tile("identified", `${identified} of ${Object.keys(r.flags).length}`),
       tile("torque left, N m or N", number(r.residual)), tile("rows", String(r.rows)), tile("lines malformed", String(r.malformed)),
-      tile("drift alarm", r.drift), tile("alarms", String(r.alarms)));
+      tile(`alarms, drift check: ${r.drift}`, String(r.alarms)));
     by("alarm").hidden = !r.alarm;
     by("cause").textContent = r.alarm ? r.alarm.groups.map((g) => `${g.group} since ${g.since.toFixed(1)} s`).join("; ") : "";
     document.documentElement.dataset.reports = String(Number(document.documentElement.dataset.reports || 0) + 1);
