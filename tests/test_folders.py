@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -210,3 +213,126 @@ def test_a_folder_with_pipes_or_devices_is_not_copied(tmp_path: Path) -> None:
         assert sorted(path.name for path in made.stage.iterdir()) == ["run.json"]
         (made.stage / "b.txt").write_text("new")
     assert sorted(path.name for path in folder.iterdir()) == ["a.txt", "b.txt", "pipe", "run.json"]
+
+
+def test_a_thread_may_lock_again_and_another_is_refused(tmp_path: Path) -> None:
+    place, refused = tmp_path / "run", list[str]()
+
+    def other() -> None:
+        try:
+            with only_writer(place):
+                refused.append("let in")
+        except BusyFolderError as error:
+            refused.append(str(error))
+
+    def ask() -> str:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return refused.pop()
+
+    with only_writer(place) as found:
+        assert found == place.resolve()
+        with only_writer(place):
+            assert (tmp_path / ".run.lock").read_text() == f"{os.getpid()}\n"
+        assert f"(process {os.getpid()})" in ask()  # the inner one ended, the outer one has not
+    assert ask() == "let in"
+    assert not (tmp_path / ".run.lock").exists()
+
+
+def test_a_lock_is_made_with_the_folders_above_it(tmp_path: Path) -> None:
+    with only_writer(tmp_path / "far" / "away" / "run"):
+        assert (tmp_path / "far" / "away" / ".run.lock").is_file()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file/x' cannot be made"), only_writer(tmp_path / "file" / "x" / "run"):
+        pass
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match=r"cannot be (found|made)|cannot write"), changed_folder(tmp_path / "loop" / "run"):
+        pass
+
+
+def test_where_nothing_can_be_put_beside_a_folder_it_is_changed_from_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a mounted folder, or one whose parent belongs to somebody else."""
+    place = fill(tmp_path / "run", OLD)
+    inode = place.stat().st_ino
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path and access(path, mode))
+    with changed_folder(place) as made:
+        assert made.stage.parent == place
+        assert (place / ".dynid.lock").is_file()
+        assert not (made.stage / ".dynid.lock").exists()
+        assert not any(path.name.startswith(".dynid") for path in made.stage.rglob("*"))
+        folders.write_bytes(made.stage / "a", b"new a")
+        (made.stage / "gone").unlink()
+    assert content(place) == {name: text for name, text in OLD.items() if name != "gone"} | {"a": "new a"}
+    assert place.stat().st_ino == inode
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_journal_is_completed_once_and_takes_files_away(tmp_path: Path) -> None:
+    for place, journal in ((tmp_path / "one", ".one.journal"), (tmp_path / "two", "two/.dynid.journal")):
+        fill(place, OLD)
+        fill(tmp_path / journal, {"a": "new a", "deep/new/d": "new d", ".removed": "gone\0mine.txt\0never there"})
+        complete(place)
+        complete(place)
+        left = {name: text for name, text in OLD.items() if name not in ("gone", "mine.txt")}
+        assert content(place) == left | {"a": "new a", "deep/new/d": "new d"}
+        assert not (tmp_path / journal).exists()
+
+
+def test_what_stays_as_it_was(tmp_path: Path) -> None:
+    """Permissions and times of folders, files that only have a second name, and names of files outside the stage."""
+    place = fill(tmp_path / "run", OLD)
+    place.chmod(0o750)
+    (place / "deep").chmod(0o700)
+    os.utime(place / "b", (1, 2))
+    kept = (place / "b").stat().st_ino
+    with changed_folder(place) as made:
+        assert (made.stage / "b").stat().st_ino == kept  # linked, not copied
+        folders.write_bytes(made.stage / "a", b"new a")
+        assert made.final(made.stage / "deep" / "c") == place / "deep" / "c"
+        assert made.final(tmp_path / "elsewhere") == tmp_path / "elsewhere"
+    assert (place.stat().st_mode & 0o777, (place / "deep").stat().st_mode & 0o777) == (0o750, 0o700)
+    assert ((place / "b").stat().st_ino, (place / "b").stat().st_mtime) == (kept, 2.0)
+
+
+def test_a_file_put_there_meanwhile_never_replaces_one_of_the_change(tmp_path: Path) -> None:
+    place = fill(tmp_path / "run", OLD)
+    with changed_folder(place) as made:
+        folders.write_bytes(made.stage / "more", b"of the change")
+        (place / "more").write_text("written meanwhile")
+        fill(place, {"new/deep/note": "kept"})
+    assert content(place) == OLD | {"more": "of the change", "new/deep/note": "kept"}
+
+
+def test_a_file_system_that_cannot_sync_or_link_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = fill(tmp_path / "run", OLD)
+
+    def refused(number: int) -> Callable[..., None]:
+        def call(*_: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        return call
+
+    monkeypatch.setattr(os, "link", refused(errno.EPERM))
+    for number in (errno.EINVAL, errno.EROFS, errno.ENOTSUP):
+        monkeypatch.setattr(os, "fsync", refused(number))
+        change(place)
+        assert content(place) == NEW
+    monkeypatch.setattr(os, "fsync", refused(errno.EIO))
+    with pytest.raises(InputError, match=r"cannot write .*Input/output error"):
+        change(place)
+    assert content(place) == NEW
+    monkeypatch.setattr(os, "open", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    folders.sync(place)  # somebody's own file that only its owner reads
+
+
+def test_a_folder_of_just_so_many_files_is_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "MOST_ENTRIES", len(OLD))
+    place = fill(tmp_path / "run", OLD)
+    inode = place.stat().st_ino
+    change(place)
+    assert content(place) == NEW
+    assert place.stat().st_ino != inode

@@ -36,7 +36,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -53,13 +52,6 @@ def one_blas_thread() -> Iterator[None]:
 
     with threadpool_limits(limits=1, user_api="blas"):
         yield
-
-
-def blas_threads() -> tuple[int, ...]:
-    """Threads of every BLAS that is loaded."""
-    from threadpoolctl import threadpool_info
-
-    return tuple(int(library["num_threads"]) for library in threadpool_info() if library["user_api"] == "blas")
 
 
 MUCH = 400 << 20
@@ -84,7 +76,7 @@ def give_back(much: int = MUCH) -> None:
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
-    trim = _malloc_trim()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
     if trim is not None:
         trim(0)
     _left = _resident()
@@ -96,14 +88,6 @@ def _resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
-
-
-@lru_cache(maxsize=1)
-def _malloc_trim() -> Callable[[int], int] | None:
-    if not sys.platform.startswith("linux"):
-        return None
-    found: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
-    return found
 
 
 Tell: TypeAlias = Callable[[str], None]

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import InputError
+from dynid.errors import DynidError, InputError
 
 MOST_BYTES = 64 * 2**20
 """No description, run file or record is longer."""
@@ -127,7 +127,7 @@ def toml_table(text: str | bytes, what: str) -> dict[str, Any]:
             raise ValueError(f"a key has more than {DEEPEST} parts")
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a text that is not UTF-8, and an integer of thousands of digits
-        raise InputError(f"{what} is not valid TOML: {_first_line(error)}") from None
+        raise InputError(f"{what} is not valid TOML: {sentence(error)}") from None
     check_tree(table, what)
     return table
 
@@ -137,7 +137,7 @@ def json_value(text: str | bytes, what: str) -> Any:
     try:
         value = json.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{what} is not valid JSON: {_first_line(error)}") from None
+        raise InputError(f"{what} is not valid JSON: {sentence(error)}") from None
     check_tree(value, what)
     return value
 
@@ -149,7 +149,7 @@ def yaml_value(text: str | bytes, what: str) -> Any:
     try:
         value = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"{what} is not valid YAML: {_first_line(error)}") from None
+        raise InputError(f"{what} is not valid YAML: {sentence(error)}") from None
     waiting, seen = [value], set[int]()
     while waiting:
         one = waiting.pop()
@@ -200,9 +200,21 @@ def check_tree(value: Any, what: str, depth: int = 0) -> None:
         raise InputError(f"{what} has the {type(value).__name__} {value}, expected numbers, text, lists and tables")
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+@contextlib.contextmanager
+def foreign_errors(where: str, action: str) -> Iterator[None]:
+    """Errors of file libraries as one sentence: decoders raise nearly anything on damaged files."""
+    try:
+        yield
+    except (DynidError, MemoryError, ImportError):
+        raise
+    except Exception as error:
+        raise InputError(f"{where}: {action}: {sentence(error)}") from error
+
+
+def sentence(error: BaseException) -> str:
+    """The first line of an error's text, without its class unless it has no text."""
+    text = str(error).strip().splitlines()
+    return (text[0][:200] if text else type(error).__name__).rstrip(".")
 
 
 def refuse_target(target: Path) -> None:
@@ -281,23 +293,18 @@ def read_arrays(content: bytes, path: Path, names: Sequence[str] | None = None) 
         names: arrays to read, those that it has; None for all.
     """
     found: dict[str, NDArray[Any]] = {}
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-            check_memory(f"'{path}'", sum(entry.file_size for entry in members.values()))
-            for name in members if names is None else names:
-                if name in members:
-                    _, dtype = array_header(archive, members[name])
-                    if dtype.kind not in "biufU":
-                        raise ValueError(f"array '{name}' holds {dtype}, expected numbers")
-                    found[name] = read_array(archive, members[name])
-    except InputError:
-        raise
-    except Exception as error:  # decoders raise nearly anything on damaged archives
-        text = str(error).strip().splitlines()
-        raise InputError(
-            f"'{path}' cannot be read as arrays of numbers: {text[0][:200] if text else type(error).__name__}"
-        ) from None
+    with (
+        foreign_errors(f"'{path}'", "cannot be read as arrays of numbers"),
+        zipfile.ZipFile(io.BytesIO(content)) as archive,
+    ):
+        members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+        check_memory(f"'{path}'", sum(entry.file_size for entry in members.values()))
+        for name in members if names is None else names:
+            if name in members:
+                _, dtype = array_header(archive, members[name])
+                if dtype.kind not in "biufU":
+                    raise ValueError(f"array '{name}' holds {dtype}, expected numbers")
+                found[name] = read_array(archive, members[name])
     return found
 
 

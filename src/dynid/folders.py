@@ -185,7 +185,8 @@ def changed_folder(folder: str | Path) -> Iterator[Change]:
     with only_writer(place):
         complete(place)
         _sweep(place)
-        stage = _stage_of(place)
+        unique = f"{uuid.uuid4().hex}{_NEW}"
+        stage = _beside(place, f".{unique}") if _can_stage_beside(place) else place / f".dynid.{unique}"
         try:
             with _said_of(target, stage):
                 stage.mkdir()
@@ -218,11 +219,6 @@ def complete(folder: str | Path) -> None:
             with only_writer(place):
                 if journal.is_dir():
                     _replay(place, journal)
-
-
-def _stage_of(place: Path) -> Path:
-    unique = f"{uuid.uuid4().hex}{_NEW}"
-    return _beside(place, f".{unique}") if _can_stage_beside(place) else place / f".dynid.{unique}"
 
 
 def _can_stage_beside(place: Path) -> bool:

@@ -15,7 +15,6 @@ from dynid.dynamics.regressors import energy_regressor, torque_regressor
 from dynid.dynamics.simulate import (
     ComputedTorque,
     Controller,
-    GravityPD,
     effect_values,
     exact_motion,
     simulate,
@@ -30,6 +29,7 @@ from dynid.model.effects.jointwise import Coefficient, JointwiseEffect
 from dynid.model.effects.linear import Armature, Offset, Viscous
 from dynid.regression.base import reduce_to_base
 from dynid.signals.samples import Samples
+from gravity_controller import GravityPD
 from messages import facts
 from problems import demo_arm, planar_2r, random_tree
 

@@ -13,7 +13,6 @@ from dynid.errors import InputError
 from dynid.estimation.calibration import Calibrated
 from dynid.pipeline.calibrate import calibration_notes
 from dynid.pipeline.folder import save_result
-from dynid.pipeline.validate import validate_result
 
 PLAIN = {"friction": "linear", "cutoff_hz": 8.0, "method": "ols", "split": 0.65}
 ASKED = ("zero:shoulder_pitch", "zero:upper_arm_roll", "gain:upper_arm_roll", "gain:elbow")
@@ -52,7 +51,7 @@ def test_no_numbers_come_first_and_logs_in_files_are_corrected_alike(tmp_path: P
     assert ["has no number" in note for note in told] == [True, True, False, False]
     stored = save_result(whole, tmp_path / "run")
     assert dynid.load_result(stored).calibration == whole.calibration
-    again = validate_result(dynid.load_result(stored), made.recording(1))
+    again = dynid.load_result(stored).validate(made.recording(1))
     assert again.relative_error < 0.05
     assert streamed.settings.zero == pytest.approx(whole.settings.zero, abs=1e-3)
     assert streamed.validation is not None

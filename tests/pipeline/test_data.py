@@ -17,7 +17,6 @@ from dynid.dynamics.regressors import static_regressor
 from dynid.errors import InputError
 from dynid.io.logs.read import read_recording
 from dynid.pipeline.folder import save_result
-from dynid.pipeline.validate import validate_result
 from dynid.signals.recording import Recording, StaticRecording
 
 SETTINGS = dynid.Settings(method="wls", cutoff_hz=10.0, friction="linear")
@@ -77,7 +76,7 @@ def test_files_and_memory_stand_together(bench: Bench, tmp_path: Path) -> None:
 def test_other_verbs_take_them_too(bench: Bench, from_file: dynid.IdentificationResult) -> None:
     log = recorded(bench, bench.other_log)
     alone = dynid.identify(bench.urdf, bench.log, SETTINGS)
-    assert validate_result(alone, log).relative_error == pytest.approx(from_file.judged_error, rel=1e-9)
+    assert alone.validate(log).relative_error == pytest.approx(from_file.judged_error, rel=1e-9)
     heavy = bench.truth.with_parameters({"m4": bench.truth.parameters["m4"] + 2.0})
     loaded = dynid.demo_recording(heavy, seed=3)
     assert dynid.identify_payload(alone, loaded).mass == pytest.approx(2.0, rel=0.1)

@@ -17,7 +17,6 @@ from dynid.io.robots.read import read_robot
 from dynid.pipeline.folder import load_result, save_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
-from dynid.pipeline.validate import validate_result
 from dynid.signals.recording import StaticRecording
 from dynid.signals.samples import Samples
 
@@ -65,7 +64,7 @@ def test_save_and_load_keep_every_number(run, tmp_path: Path) -> None:
 
 def test_loaded_run_validates_as_it_did(bench: Bench, run, tmp_path: Path) -> None:
     again = load_result(save_result(run, tmp_path / "run"))
-    verdict = validate_result(again, [bench.other_log])
+    verdict = again.validate([bench.other_log])
     assert verdict.relative_error == pytest.approx(run.validation.relative_error, rel=1e-12)
 
 

@@ -22,7 +22,7 @@ from dynid.pipeline.data import read_motion_logs
 from dynid.pipeline.folder import save_result
 from dynid.pipeline.log import Log, Logs, choose_windows, without_standstill
 from dynid.pipeline.options import Settings
-from dynid.pipeline.validate import unseen_logs, validate_result
+from dynid.pipeline.validate import unseen_logs
 from dynid.signals.recording import Recording
 from dynid.validation.data_check import check_recording
 from problems import planar_2r
@@ -329,10 +329,10 @@ def test_a_run_on_a_part_is_validated_on_another(log: Path) -> None:
     run = dynid.identify(planar_2r(), f"{log}@3:8", PARTS, validate_on=[f"{log}@8:12"])
     assert run.samples[0].time[-1] < 8.0 < run.unseen[0].time[0]
     assert f"{log}@3:8" in run.command()
-    again = validate_result(run, [f"{log}@8:12"])
+    again = run.validate([f"{log}@8:12"])
     assert again.relative_error == run.validation.relative_error
     with pytest.raises(InputError, match="same content"):
-        validate_result(run, [f"{log}@7:12"])
+        run.validate([f"{log}@7:12"])
 
 
 def test_a_log_of_commands_is_sent_to_the_verb_for_it(bench: Bench, tmp_path: Path) -> None:

@@ -111,3 +111,18 @@ def test_what_is_in_the_way_is_listed_to_a_few(tmp_path: Path) -> None:
     (tmp_path / "d").write_text("")
     with pytest.raises(InputError, match=r"holds other files \(a, b, c, \.\.\.\) and is no run"):
         claim(tmp_path)
+
+
+def test_what_is_refused_before_it_is_read(folder: Path) -> None:
+    """A run of another format, a number that JSON does not have, and a file that no run writes, each by its number."""
+    record = json.loads((folder / RECORD).read_text())
+    (folder / RECORD).write_text(json.dumps(record | {"format": 3}))
+    with pytest.raises(InputError, match="has format 3, expected 4: another version of dynid wrote it"):
+        read_record(folder)
+    (folder / RECORD).write_text(json.dumps(record | {"seconds": float("nan")}))
+    with pytest.raises(ChangedFileError, match="was changed after it was written"):
+        read_record(folder)
+    with (folder / "numbers.json").open("wb") as file:
+        file.truncate(2**30 + 1)  # takes no room on the disk
+    with pytest.raises(InputError, match=r"numbers\.json of run .* has 1073741825 bytes, expected at most 1073741824"):
+        read_file(folder, record, "numbers.json")

@@ -134,7 +134,7 @@ def test_damaged_files_get_a_sentence(tmp_path, found):
     path = write_parameters(robot, tmp_path / "arm.json", result).path
     record = json.loads(path.read_text())
     (tmp_path / "arm.npz").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"arm\.npz' cannot be read as arrays"):
+    with pytest.raises(InputError, match=r"arm\.npz': cannot be read as arrays"):
         read_parameters(path)
     path.write_text(json.dumps(record | {"format": "other"}))
     with pytest.raises(InputError, match="format 'other', expected"):

@@ -20,7 +20,6 @@ from dynid.pipeline.log import hold_still
 from dynid.pipeline.options import Settings
 from dynid.pipeline.row_plan import plan_rows
 from dynid.pipeline.signal_filter import Filter, to_samples
-from dynid.pipeline.validate import validate_result
 from dynid.signals.recording import Recording
 from dynid.signals.stream import survey
 from messages import facts
@@ -147,10 +146,10 @@ def test_a_log_that_lacks_a_joint_is_named(bench: Bench, tmp_path: Path) -> None
     run = identify(bench.urdf, bench.log, CUTOFF)
     numbered = log_of(bench, tmp_path, lacking, "numbered.csv")
     with pytest.raises(InputError, match=facts("numbered.csv", "3", "4", "shoulder_yaw", "position")):
-        validate_result(run, [numbered])
+        run.validate([numbered])
     named = write_recording(read_recording(numbered, bench.truth.joint_names[:-1]), tmp_path / "lacking.csv", by_name=True)
     with pytest.raises(InputError, match=rf"lacking\.csv lacks joint {bench.truth.joint_names[-1]}"):
-        validate_result(run, [named])
+        run.validate([named])
 
 
 def test_the_log_at_fault_is_named(bench: Bench, tmp_path: Path) -> None:

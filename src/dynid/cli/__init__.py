@@ -35,6 +35,8 @@ def main() -> None:
     # a command ends soon: looking for garbage while modules load, and among all of them at the end, takes longer than all of it
     gc.set_threshold(100_000, 50, 100)
     atexit.register(gc.freeze)
+    # products here are small: threads of the BLAS would wait for one another, longer still beside other work
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("MUJOCO_GL", "disabled")  # nothing is rendered here, and looking for a window system takes time
     from dynid.cli.program import needed_verbs, program
     from dynid.errors import DynidError

@@ -114,7 +114,12 @@ class ComputedTorque(Controller):
     friction_compensation: float = 0.7
 
     def __post_init__(self) -> None:
-        _check_gains(self.bandwidth_hz, self.damping, self.model_error)
+        if not (0.0 < self.bandwidth_hz < np.inf and 0.0 < self.damping < np.inf):
+            raise InputError(
+                f"controller has bandwidth {self.bandwidth_hz:g} Hz and damping {self.damping:g}, expected positive numbers"
+            )
+        if not 0.0 <= self.model_error < 1.0:
+            raise InputError(f"model error of the controller is {self.model_error:g}, expected a number in [0, 1)")
 
     def law(self, robot: Robot, middle: Array, rng: np.random.Generator) -> ControlLaw:
         model_torque = forward_dynamics(_misjudged(robot, self.model_error, rng)).torque
@@ -128,39 +133,6 @@ class ComputedTorque(Controller):
             return tau + share * friction(q, v_ref, tau)
 
         return law
-
-
-@dataclass(frozen=True)
-class GravityPD(Controller):
-    """``tau = kp (q_ref - q) + kd (v_ref - v) + g(q)``: joint by joint, with a gravity model that is wrong.
-
-    ``kp_j = w^2 M_jj`` and ``kd_j = 2 z w M_jj`` at the middle of the motion.
-    """
-
-    bandwidth_hz: float = 4.0
-    damping: float = 1.0
-    model_error: float = 0.1
-
-    def __post_init__(self) -> None:
-        _check_gains(self.bandwidth_hz, self.damping, self.model_error)
-
-    def law(self, robot: Robot, middle: Array, rng: np.random.Generator) -> ControlLaw:
-        dynamics = forward_dynamics(_misjudged(robot, self.model_error, rng))
-        inertia = np.diag(np.linalg.inv(dynamics.mobility(middle)))
-        w = 2.0 * np.pi * self.bandwidth_hz
-        kp, kd = w * w * inertia, 2.0 * self.damping * w * inertia
-
-        def law(q: Array, v: Array, q_ref: Array, v_ref: Array, a_ref: Array) -> Array:
-            return dynamics.gravity(q) + kp * (q_ref - q) + kd * (v_ref - v)
-
-        return law
-
-
-def _check_gains(bandwidth_hz: float, damping: float, model_error: float) -> None:
-    if not (np.isfinite(bandwidth_hz) and bandwidth_hz > 0.0 and np.isfinite(damping) and damping > 0.0):
-        raise InputError(f"controller has bandwidth {bandwidth_hz:g} Hz and damping {damping:g}, expected positive numbers")
-    if not 0.0 <= model_error < 1.0:
-        raise InputError(f"model error of the controller is {model_error:g}, expected a number in [0, 1)")
 
 
 def _misjudged(robot: Robot, error: float, rng: np.random.Generator) -> Robot:

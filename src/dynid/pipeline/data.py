@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
+from dynid.files import foreign_errors
 from dynid.finding import DataCheck
 from dynid.io.logs.base_columns import log_columns, moves_base
 from dynid.io.logs.columns import MissingJointsError
 from dynid.io.logs.layout import ReadOptions
-from dynid.io.logs.log_file import LogFile, UrlPath, foreign_errors
+from dynid.io.logs.log_file import LogFile, UrlPath
 from dynid.io.logs.paths import LogPart, log_part, log_paths, refuse_same
 from dynid.io.logs.read import NotMotionError, open_recording, read_recording
 from dynid.model.effects.friction_models import friction_effects

@@ -154,26 +154,6 @@ def logs_row_error(run: IdentificationResult, plan: RowPlan, logs: Logs) -> Pred
     return row_error(rows.with_samples(samples_under_load(run.model, rows.samples)), run.estimate)
 
 
-def validate_result(run: IdentificationResult, paths: LogInputs, **reading: Any) -> Validation:
-    """Prediction of logs that a run has not seen, filtered as the run was.
-
-    Args:
-        run: the run.
-        paths: the logs.
-        reading: settings by name that differ from the run's, such as ``preset`` or ``from_s``, see :func:`unseen_logs`.
-
-    Examples:
-        >>> import dynid
-        >>> from dynid.pipeline.validate import validate_result
-        >>> _ = dynid.write_urdf(dynid.demo_robot(), "arm.urdf"), dynid.write_recording(dynid.demo_recording(), "log.csv")
-        >>> run = dynid.identify("arm.urdf", "log.csv", dynid.Settings(method="wls", cutoff_hz=20.0, friction="linear"))
-        >>> _ = dynid.write_recording(dynid.demo_recording(seed=1), "other.csv")
-        >>> validate_result(run, ["other.csv"]).relative_error < 0.1
-        True
-    """
-    return unseen_logs(run, paths, **reading).validation()
-
-
 @dataclass(frozen=True, eq=False)
 class Unseen:
     """Logs that a run has not seen, filtered as the run was, and the statement that their rows make."""

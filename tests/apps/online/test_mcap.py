@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.apps.online.mcap import follow
 from dynid.apps.online.sources import McapFile
 from dynid.errors import InputError
 from online_streams import facts, reports_of, stream, told
@@ -50,3 +52,21 @@ def test_mcap_that_is_still_written(tmp_path: Path) -> None:
     (tmp_path / "other.mcap").write_bytes(b"no bag at all")
     with pytest.raises(InputError, match="no MCAP file that can be followed"):
         reports_of(given, McapFile(tmp_path / "other.mcap", None, follow=False))
+
+
+@pytest.mark.parametrize("packing", ["zstd", "lz4"])
+@pytest.mark.parametrize("honest", [True, False])
+def test_a_chunk_that_unpacks_to_gigabytes_is_refused(packing: str, honest: bool, tmp_path: Path) -> None:
+    pytest.importorskip("mcap.writer")
+    zeros = bytes(2**26)
+    if packing == "zstd":
+        packed = pytest.importorskip("zstandard").ZstdCompressor(write_content_size=False).compress(zeros)
+    else:
+        packed = pytest.importorskip("lz4.frame").compress(zeros)
+    name, size = packing.encode(), 2**40 if honest else 100
+    chunk = struct.pack("<QQQII", 0, 0, size, 0, len(name)) + name + struct.pack("<Q", len(packed)) + packed
+    path = tmp_path / "bomb.mcap"
+    path.write_bytes(b"\x89MCAP0\r\n" + struct.pack("<BQII", 1, 8, 0, 0) + struct.pack("<BQ", 6, len(chunk)) + chunk)
+    said = f"declares {2**40} bytes, expected at most" if honest else "unpacks to more than the 100 bytes it declares"
+    with pytest.raises(InputError, match=said):
+        list(follow(path, None, wait=False, stopped=lambda: False))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -230,3 +232,205 @@ def test_what_source_names(tmp_path: Path) -> None:
         ):
             with pytest.raises(InputError, match=sentence):
                 named(text, **changes)
+
+
+def test_a_backlog_counts_sizes_and_says_when_all_is_dealt_with() -> None:
+    backlog = Backlog[str](most=5)
+    assert backlog.get(0.01) is None  # nothing came in time
+    assert backlog.put("ab", 2)
+    assert backlog.put("cde", 3)
+    assert (backlog.waiting, backlog.longest, backlog.stalls) == (5, 5, 0)
+    settled = threading.Thread(target=backlog.settle)
+    settled.start()
+    assert [backlog.get(1.0), backlog.get(1.0)] == ["ab", "cde"]
+    assert backlog.waiting == 0
+    assert not backlog.ended  # more may come
+    backlog.done()
+    settled.join(0.1)
+    assert settled.is_alive()  # one is not dealt with yet
+    backlog.done()
+    settled.join(5.0)
+    assert not settled.is_alive()
+    assert backlog.put("f")
+    first = InputError("first")
+    backlog.close(first)
+    backlog.close(InputError("second"))
+    assert backlog.error is first
+    assert not backlog.put("g")
+    assert not backlog.ended  # what waits can still be taken
+    assert backlog.get(0.0) == "f"
+    assert backlog.ended
+    assert (backlog.longest, backlog.stalls) == (5, 0)
+
+
+def test_who_waits_for_room_is_let_go_when_the_backlog_closes() -> None:
+    backlog, answers = Backlog[int](most=1), list[bool]()
+    assert backlog.put(0)
+    blocked = threading.Thread(target=lambda: answers.append(backlog.put(1)))
+    blocked.start()
+    blocked.join(0.1)
+    assert blocked.is_alive()
+    backlog.close()
+    blocked.join(5.0)
+    assert answers == [False]
+    assert backlog.stalls == 1
+
+
+def read_to_the_end(backlog: Backlog) -> list[Batch]:
+    found = []
+    while not backlog.ended:
+        batch = backlog.get(5.0)
+        found += [] if batch is None else [batch]
+    return found
+
+
+def test_a_file_on_standard_input_goes_on_behind_what_was_taken(tmp_path: Path) -> None:
+    rows = [b"t,q", *(b"%d,1" % k for k in range(40_000)), b"last without an end"]
+    (tmp_path / "log").write_bytes(b"\n".join(rows))
+    with (tmp_path / "log").open("rb") as stream:
+        source, whole, rest = StandardInput(stream), Backlog(most=10**6), Backlog(most=10**6)
+        assert source.name == "standard input"
+        source.start(whole, 0, None)
+        parts = read_to_the_end(whole)
+        assert [line for part in parts for line in part.lines] == rows
+        places = [place for part in parts for place in part.positions]
+        assert places == np.cumsum([len(row) + 1 for row in rows[:-1]] + [len(rows[-1])]).tolist()
+        assert all(part.arrived_s <= time.perf_counter() for part in parts)
+        source.start(rest, places[100], None)
+        again = read_to_the_end(rest)
+        assert [line for part in again for line in part.lines] == rows[101:]
+        assert [place for part in again for place in part.positions] == places[101:]
+        assert rest.error is None
+
+
+def test_a_pipe_cannot_go_back_and_a_stopped_source_reads_no_more() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as sender:
+        source, backlog = StandardInput(stream), Backlog()
+        assert (source.seekable, source.first_line()) == (False, None)
+        source.start(backlog, 7, None)  # there is no place to go to
+        sender.write(b"one\ntw")
+        assert taken(backlog) == [b"one"]
+        sender.write(b"o\n")
+        assert taken(backlog) == [b"two"]
+        source.stop()
+        begun = time.monotonic()
+        while not backlog.closed and time.monotonic() - begun < 10.0:
+            time.sleep(0.01)
+        assert backlog.ended
+
+
+def test_an_error_while_reading_is_one_sentence() -> None:
+    backlog = Backlog()
+    sources.Source("x", seekable=False)._run(backlog, lambda: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+    while not backlog.closed:
+        time.sleep(0.01)
+    assert str(backlog.error) == "reading stopped: Input/output error"
+    with pytest.raises(NotImplementedError):
+        sources.Source("x", seekable=False).start(backlog, 0, None)
+
+
+def test_much_that_waits_is_read_without_a_pause() -> None:
+    lines, backlog = Lines(), Backlog()
+    for size, wait_s in ((1 << 15, 0.0), ((1 << 15) - 1, sources.GATHER_S)):  # half of what is read at once
+        other = Lines()
+        assert other.wait_s == sources.GATHER_S
+        assert sources.hand_over(lambda size=size: b"x" * size, other, backlog)
+        assert other.wait_s == wait_s
+    assert sources.hand_over(lambda: b"x" * (1 << 15), lines, backlog)
+    assert lines.wait_s == 0.0
+    assert sources.hand_over(lambda: b"y\nz", lines, backlog)
+    assert lines.wait_s == sources.GATHER_S
+    assert not sources.hand_over(lambda: b"", lines, backlog)
+    assert [taken(backlog), taken(backlog)] == [[b"x" * (1 << 15) + b"y"], [b"z"]]
+    backlog.close()
+    assert not sources.hand_over(lambda: b"more\n", lines, backlog)  # nobody takes lines any more
+
+
+def test_senders_are_told_where_to_go_on_until_the_first_has_begun(listener: Listener) -> None:
+    backlog = Backlog()
+    listener.start(backlog, 0, 1.25)
+    with connected(listener) as first:
+        assert first.recv(100) == b'{"resume_from": 1.25}\n'
+        first.sendall(b"row\n")
+        assert taken(backlog) == [b"row"]
+        with connected(listener) as second:
+            second.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                second.recv(1)
+    assert listener.name == "tcp://127.0.0.1:0"
+
+
+def test_a_line_that_does_not_end_and_a_port_that_is_taken(listener: Listener) -> None:
+    backlog = Backlog()
+    listener.start(backlog, 0, None)
+    with connected(listener) as endless, suppress(ConnectionError):
+        for _ in range(2 * LONGEST_LINE // 2**16):
+            endless.sendall(b"x" * 2**16)
+        assert endless.recv(1) == b""
+    assert listener.connections == listener.turned_away == 0
+    with pytest.raises(InputError, match=rf"cannot listen on tcp://127\.0\.0\.1:{listener.port}: "):
+        Listener("127.0.0.1", listener.port, once=False)
+
+
+def test_a_sender_that_leaves_without_ending_its_line_has_said_it(listener: Listener) -> None:
+    backlog = Backlog()
+    listener.start(backlog, 0, None)
+    connected(listener, b"whole\nhalf").close()
+    assert taken(backlog) + taken(backlog) == [b"whole", b"half"]
+    connected(listener, b"only half").close()
+    assert taken(backlog) == [b"only half"]
+    assert listener.connections == 2
+
+
+def test_a_line_of_a_mebibyte_is_whole_and_a_longer_one_is_cut() -> None:
+    assert Lines().cut(b"a\nb\n") == ([b"a", b"b"], [2, 4])
+    assert Lines().cut(b"x" * 2**20 + b"\n") == ([b"x" * 2**20], [2**20 + 1])
+    longer = Lines(10)
+    assert longer.cut(b"x" * 2**20) == ([], [])
+    assert longer.cut(b"y") == ([b"x" * 2**20], [10 + 2**20])
+    assert longer.cut(b"z\n") == ([b"yz"], [10 + 2**20 + 3])
+    assert longer.end() == ([], [])
+
+
+def test_messages_of_a_file_go_on_behind_those_that_were_taken(tmp_path: Path) -> None:
+    writer_of = pytest.importorskip("mcap.writer").Writer
+    rows = [b'{"t": %d, "q": [0]}' % k for k in range(60)]
+    with (tmp_path / "log.mcap").open("wb") as file:
+        writer = writer_of(file, chunk_size=200)  # some messages in each chunk
+        writer.start()
+        schema = writer.register_schema(name="row", encoding="jsonschema", data=b"{}")
+        channel = writer.register_channel(topic="/rows", message_encoding="json", schema_id=schema)
+        for k, row in enumerate(rows):
+            writer.add_message(channel, log_time=k, publish_time=k, data=row)
+        writer.finish()
+    source = source_of(
+        f"mcap:{tmp_path}/log.mcap", sys.stdin.buffer, topic=None, follow=False, once=False, allow_remote=False
+    )
+    assert source.seekable
+    assert source.first_line() == rows[0].decode()
+    for position in (0, 1, 31, 59, 60):
+        backlog = Backlog()
+        source.start(backlog, position, None)
+        parts = read_to_the_end(backlog)
+        assert [line for part in parts for line in part.lines] == rows[position:]
+        assert [place for part in parts for place in part.positions] == [*range(position + 1, 61)]
+        assert backlog.error is None
+    closed = Backlog()
+    closed.close()
+    source.start(closed, 0, None)
+    assert closed.get(0.1) is None
+
+
+def test_just_so_many_connections_may_wait(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MOST_CONNECTIONS", 3)
+    listener.start(Backlog(), 0, None)
+    silent = [connected(listener) for _ in range(3)]
+    silent[0].settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        silent[0].recv(1)
+    silent.append(connected(listener))
+    silent[0].settimeout(5.0)
+    assert silent[0].recv(1) == b""
+    for connection in silent:
+        connection.close()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from consistent_problems import body, holds
+from constraint_tables import table_from_constraints
 from dynid.errors import InputError
 from dynid.estimation.constraints.bodies import (
     CentreOfMassInBox,
@@ -19,7 +20,7 @@ from dynid.estimation.constraints.bodies import (
 )
 from dynid.estimation.constraints.parameters import FixedValues, Linear, PositiveEffects
 from dynid.estimation.constraints.shapes import DensityInBox, DensityInEllipsoid, mesh_vertices
-from dynid.estimation.constraints.table import KINDS, constraints_from_table, table_from_constraints
+from dynid.estimation.constraints.table import KINDS, constraints_from_table
 from dynid.estimation.methods.registry import METHODS, method_named, methods_that_take
 from messages import facts
 from uniform_bodies import phi_of_cuboid, phi_of_points

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from constraint_tables import table_from_constraints
 from dynid.errors import InputError
 from dynid.estimation.constraints.bodies import CentreOfMassInBox, MassBounds, TotalMass
 from dynid.estimation.constraints.parameters import FixedValues, PositiveEffects
-from dynid.estimation.constraints.table import constraints_from_table, read_constraints_table, table_from_constraints
+from dynid.estimation.constraints.table import constraints_from_table, read_constraints_table
 
 
 def test_table_of_a_run_file():

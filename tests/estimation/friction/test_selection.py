@@ -18,7 +18,6 @@ from dynid.pipeline.fix_bodies import refit_friction
 from dynid.pipeline.folder import load_result, save_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
-from dynid.pipeline.validate import validate_result
 from dynid.signals.recording import StaticRecording
 from messages import facts
 
@@ -43,7 +42,7 @@ def test_a_stored_run_predicts_as_before(bench: Bench, run, tmp_path: Path) -> N
     again = load_result(folder)
     assert again.robot.effects == run.robot.effects
     assert again.friction_choice.model == "load"
-    assert validate_result(again, [bench.other_log]).relative_error == pytest.approx(run.validation.relative_error, rel=1e-9)
+    assert again.validate([bench.other_log]).relative_error == pytest.approx(run.validation.relative_error, rel=1e-9)
     filled = load_result(folder, with_samples=True)
     assert filled.validation.relative_error == pytest.approx(run.validation.relative_error, rel=1e-9)
     assert json.loads((folder / "run.json").read_text())["result"]["friction_model"]["model"] == "load"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dynid.dynamics.regressors import torque_regressor
-from dynid.dynamics.simulate import GravityPD
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods import instrumental
@@ -19,6 +18,7 @@ from dynid.estimation.result import Outcome
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression
 from dynid.signals.samples import Samples
+from gravity_controller import GravityPD
 from messages import facts
 from noisy_logs import exact_log, noisy_log, short_arm
 
@@ -94,7 +94,7 @@ def test_a_logged_reference_serves_as_well() -> None:
 
 def test_another_controller_moves_the_model_with_its_friction() -> None:
     log = noisy_log(exact_log(None, 2.0, 100.0, 2), SIGMA, seed=4)
-    method = InstrumentalVariables(controller=GravityPD(bandwidth_hz=8.0, model_error=0.0), iterations=3, settle=0.05)
+    method = InstrumentalVariables(controller=GravityPD(bandwidth_hz=8.0), iterations=3, settle=0.05)
     found = estimate(build_regression(ARM, log), BASE, method)
     assert found.details["tracking_error"][0] > 1e-3
     assert found.relative_error < 0.1

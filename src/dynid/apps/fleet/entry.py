@@ -17,8 +17,9 @@ import numpy as np
 
 from dynid.arrays import Array, IntArray, freeze
 from dynid.errors import InputError
+from dynid.files import foreign_errors
 from dynid.io.logs.formats.parquet import refuse_large_pages
-from dynid.io.logs.log_file import LogFile, foreign_errors
+from dynid.io.logs.log_file import LogFile
 from dynid.io.logs.table import HARMLESS_BYTES
 from dynid.model.robot import Robot
 from dynid.regression.channels import Channel

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.files import json_value, memory_budget, read_arrays, read_limited, write_atomically
+from dynid.files import json_value, memory_budget, read_arrays, read_limited, sentence, write_atomically
+from dynid.folders import sync
 
 FORMAT = "dynid-watch-2"
 _ARRAY = "array:"
@@ -97,10 +97,8 @@ def write_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
     np.savez(content, **packed(state))  # type: ignore[arg-type]
 
     def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            file.write(content.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
+        temporary.write_bytes(content.getbuffer())
+        sync(temporary)
 
     write_atomically(path, write)
 
@@ -112,7 +110,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     try:
         return unpacked(read_arrays(read_limited(path, f"checkpoint '{path}'", memory_budget()), path))
     except Exception as error:  # decoders raise nearly anything on damaged archives
-        raise InputError(f"'{path}' is no checkpoint of a watch: {error}") from None
+        raise InputError(f"'{path}' is no checkpoint of a watch: {sentence(error)}") from None
 
 
 def remove_leftovers(path: Path) -> None:

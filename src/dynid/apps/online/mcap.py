@@ -6,10 +6,12 @@ import json
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from dynid.errors import InputError, MissingPackageError
+from dynid.io.logs.formats.bag import refuse_large_chunks
 
 _LARGEST = 1 << 32
 _POLL_S = 0.02
@@ -56,9 +58,12 @@ def follow(path: Path, topic: str | None, *, wait: bool, stopped: Callable[[], b
         with path.open("rb") as file:
             growing, reader = cast(BinaryIO, _GrowingFile(file, wait, stopped)), _Reader(str(path), topic)
             for record in StreamReader(growing, emit_chunks=True).records:
-                parts = breakup_chunk(record, validate_crc=True) if isinstance(record, Chunk) else [record]
-                lines = reader.lines(parts)
-                if lines:
+                parts = [record]
+                if isinstance(record, Chunk):
+                    whole = (record.compression, record.uncompressed_size, 0, len(record.data))
+                    refuse_large_chunks(str(path), BytesIO(record.data), lambda *_, whole=whole: iter([whole]))
+                    parts = breakup_chunk(record, validate_crc=True)
+                if lines := reader.lines(parts):
                     yield lines
                 if isinstance(record, DataEnd):  # the writer has finished
                     return

@@ -21,9 +21,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar
 
+from dynid.apps.online.mcap import follow
 from dynid.errors import DynidError, InputError
 
 LONGEST_LINE = 1 << 20
@@ -41,6 +43,8 @@ class Lines:
     def __init__(self, position: int = 0) -> None:
         self._rest = b""
         self._position = position
+        self.wait_s = GATHER_S
+        """How long to wait for more before the next bytes are read."""
 
     def cut(self, data: bytes) -> tuple[list[bytes], list[int]]:
         """Lines that these bytes complete, and where the source is behind each."""
@@ -61,6 +65,16 @@ class Lines:
         rest, self._rest = self._rest, b""
         self._position += len(rest)
         return ([rest], [self._position]) if rest else ([], [])
+
+
+def hand_over(read: Callable[[], bytes], lines: Lines, backlog: LineQueue) -> bool:
+    """Put the lines that a source has now into the backlog; False at its end, or when nobody takes lines any more."""
+    arrived_s = time.perf_counter()
+    time.sleep(lines.wait_s)
+    data = read()
+    lines.wait_s = GATHER_S if len(data) < _READ // 2 else 0.0  # more waits already
+    made = lines.cut(data) if data else lines.end()
+    return (not made[0] or backlog.put(Batch(arrived_s, *made), len(made[0]))) and bool(data)
 
 
 class Source:
@@ -96,21 +110,6 @@ class Source:
 
         threading.Thread(target=body, name="reader", daemon=True).start()
 
-    def _hand_over(self, handle: int, lines: Lines, backlog: LineQueue) -> None:
-        """Put the lines of a file into the backlog, to its end or until nobody takes lines any more."""
-        wait_s = GATHER_S
-        while not self._stopped.is_set():
-            if not select.select([handle], [], [], _POLL_S)[0]:
-                continue
-            arrived_s = time.perf_counter()
-            time.sleep(wait_s)
-            data = os.read(handle, _READ)
-            wait_s = GATHER_S if len(data) < _READ // 2 else 0.0  # more waits already
-            made = lines.cut(data) if data else lines.end()
-            taken = not made[0] or backlog.put(Batch(arrived_s, *made), len(made[0]))
-            if not data or not taken:
-                return
-
     def stop(self) -> None:
         """Stop reading."""
         self._stopped.set()
@@ -133,7 +132,10 @@ class StandardInput(Source):
         def work() -> None:
             if self.seekable:
                 os.lseek(self._file, position, os.SEEK_SET)
-            self._hand_over(self._file, Lines(position), backlog)
+            lines, read = Lines(position), partial(os.read, self._file, _READ)
+            while not self._stopped.is_set():
+                if select.select([self._file], [], [], _POLL_S)[0] and not hand_over(read, lines, backlog):
+                    return
 
         self._run(backlog, work)
 
@@ -155,7 +157,6 @@ class _Peer:
     """When it last said something."""
     said: bytes = b""
     lines: Lines = field(default_factory=Lines)
-    wait_s: float = GATHER_S
     chosen: bool = False
     """Whether it is the sender."""
 
@@ -223,7 +224,7 @@ class Listener(Source):
                     self._accept(ready, greeting if not self.connections else b"")
                 elif key.data is not sender:
                     self._hear(ready, key.data)
-                elif not self._take(sender, backlog):
+                elif not hand_over(sender.receive, sender.lines, backlog):
                     _close(ready, sender.connection)
                     sender = None
                     if self._once or backlog.closed:
@@ -263,15 +264,6 @@ class Listener(Source):
             ready.unregister(peer.connection)
             self._due.append(peer)
 
-    def _take(self, sender: _Peer, backlog: LineQueue) -> bool:
-        """Put what the sender says into the backlog; False when it has left, or nobody takes lines any more."""
-        arrived_s = time.perf_counter()
-        time.sleep(sender.wait_s)
-        data = sender.receive()
-        sender.wait_s = GATHER_S if len(data) < _READ // 2 else 0.0  # more waits already
-        made = sender.lines.cut(data) if data else sender.lines.end()
-        return (not made[0] or backlog.put(Batch(arrived_s, *made), len(made[0]))) and bool(data)
-
     def stop(self) -> None:
         super().stop()
         self._socket.close()
@@ -292,15 +284,11 @@ class McapFile(Source):
         self._path, self._topic, self._follow = path, topic, follow
 
     def first_line(self) -> str | None:
-        from dynid.apps.online.mcap import follow
-
         for lines in follow(self._path, self._topic, wait=False, stopped=lambda: False):
             return lines[0].decode("utf-8", "replace")
         return None
 
     def start(self, backlog: LineQueue, position: int, resume_from_s: float | None) -> None:
-        from dynid.apps.online.mcap import follow
-
         def work() -> None:
             taken = 0
             for lines in follow(self._path, self._topic, wait=self._follow, stopped=self._stopped.is_set):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from dynid.codec import read_fields
 from dynid.errors import InputError, UnknownNameError
@@ -145,20 +143,6 @@ def _called(kind: str, make: Any, entry: Mapping[str, Any]) -> Constraint:
         return make(**entry)  # type: ignore[no-any-return]
     except (TypeError, ValueError) as error:
         raise InputError(f"constraint '{kind}' with entries {', '.join(entry) or 'none'} cannot be read: {error}") from error
-
-
-def table_from_constraints(constraints: Sequence[Constraint]) -> dict[str, list[dict[str, Any]]]:
-    """The inverse of :func:`constraints_from_table`, to be stored with a run; infinite bounds are left out."""
-    table: dict[str, list[dict[str, Any]]] = {}
-    for constraint in constraints:
-        values = {item.name: getattr(constraint, item.name) for item in fields(type(constraint))}  # type: ignore[arg-type]
-        entry = {
-            key: value
-            for key, value in values.items()
-            if not (isinstance(value, float) and np.isinf(value)) and value is not None
-        }
-        table.setdefault(constraint.kind, []).append(entry)
-    return table
 
 
 def conditions_from_tables(

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array, BoolArray, IntArray, all_finite
 from dynid.errors import InputError
+from dynid.files import foreign_errors
 from dynid.finding import Finding
 from dynid.io.logs.columns import HasJoints, Slot, joints_of
 from dynid.io.logs.layout import Layout, ReadOptions
-from dynid.io.logs.log_file import foreign_errors
 from dynid.io.logs.names import alias_notes
 from dynid.io.logs.plan import AUXILIARY, ColumnPlan, make_plan
 from dynid.io.logs.table import MALFORMED, Batch, Table, as_float, numeric

@@ -28,6 +28,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from dynid.errors import DynidError, InputError
+from dynid.files import foreign_errors, sentence
 from dynid.signals.recording import COLUMN_OF_QUANTITY, Recording, StaticRecording
 
 _HEAD_BYTES = 16
@@ -43,23 +44,6 @@ READ_BYTES = 1 << 22
 """Bytes that are asked for at a time of what is read from end to end: the time to the first byte then matters little."""
 _BUFFER_BYTES = 1 << 16
 """Bytes of the smallest request."""
-
-
-@contextmanager
-def foreign_errors(where: str, action: str) -> Iterator[None]:
-    """Errors of file libraries as one sentence: decoders raise nearly anything on damaged files."""
-    try:
-        yield
-    except (DynidError, MemoryError, ImportError):
-        raise
-    except Exception as error:
-        raise InputError(f"{where}: {action}: {sentence(error)}") from error
-
-
-def sentence(error: BaseException) -> str:
-    """The first line of an error's text, without its class unless it has no text."""
-    text = str(error).strip().splitlines()
-    return (text[0][:200] if text else type(error).__name__).rstrip(".")
 
 
 @runtime_checkable

@@ -86,7 +86,7 @@ def expand_xacro(path: Path) -> bytes:
         return expand_trusted(path)
     expansion = _Expansion(path.resolve())
     try:
-        root = expansion.expand_file()
+        root = expansion.copy(parse_xml(read_description(path).content, f"robot file '{path}'"), Scope(), Scope())
     except (ExpressionError, RecursionError) as error:
         why = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
         hint = "; --trust-xacro lets the package xacro expand a file that you trust" if "not allowed" in why else ""
@@ -109,10 +109,6 @@ class _Expansion:
         self._above = [folder for folder in list(self.path.parents)[:6] if folder != folder.parent]
         variables = (os.environ.get(variable, "") for variable in PACKAGES)
         self._named = [Path(one).resolve() for text in variables for one in text.split(os.pathsep) if one]
-
-    def expand_file(self) -> Element:
-        root = parse_xml(read_description(self.path).content, f"robot file '{self.path}'")
-        return self._copy(root, Scope(), Scope())
 
     # Texts ------------------------------------------------------------------------------------------------------------------
     def _evaluate(self, text: str, scope: Scope) -> Any:
@@ -266,7 +262,7 @@ class _Expansion:
             self.files.pop()
 
     # Elements ---------------------------------------------------------------------------------------------------------------
-    def _copy(self, element: Element, scope: Scope, macros: Scope) -> Element:
+    def copy(self, element: Element, scope: Scope, macros: Scope) -> Element:
         """An element with everything in it evaluated."""
         self.n_elements += 1
         if self.n_elements > MOST_ELEMENTS:
@@ -290,7 +286,7 @@ class _Expansion:
             if prefix:
                 self._directive(tag.removeprefix(prefix), child, into, scope, macros)
             else:
-                into.append(self._copy(child, scope, macros))
+                into.append(self.copy(child, scope, macros))
             self._add_text(into, child.tail, scope)
         self.level -= 1
 
@@ -326,7 +322,7 @@ class _Expansion:
             renamed = Element(self._text(label, scope), {k: v for k, v in element.attrib.items() if not k.endswith("}name")})
             renamed.text = element.text
             renamed.extend(element)
-            into.append(self._copy(renamed, scope, macros))
+            into.append(self.copy(renamed, scope, macros))
         elif name == "attribute":
             into.set(self._text(_required(element, "name"), scope), self._text(_required(element, "value"), scope))
         else:
@@ -369,7 +365,7 @@ class _Expansion:
                 if label.startswith("**"):
                     self._children(block, into, scope, macros)
                 else:
-                    into.append(self._copy(block, scope, macros))
+                    into.append(self.copy(block, scope, macros))
                 return
         raise ExpressionError(f"block '{name}' is not defined")
 

@@ -174,6 +174,12 @@ _UNARY: Mapping[type[ast.AST], Callable[[Any], Any]] = {
     ast.USub: operator.neg,
     ast.Not: operator.not_,
 }
+_ALLOWED = {
+    *_BINARY, *_UNARY, ast.And, ast.Or, ast.Load, ast.Store, ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
+    ast.IfExp, ast.List, ast.Tuple, ast.Dict, ast.Slice, ast.Subscript, ast.Attribute, ast.Call, ast.keyword, ast.ListComp,
+    ast.GeneratorExp, ast.comprehension,
+}  # fmt: skip
+"""All that a syntax tree may have in it."""
 
 
 def evaluate(text: str, symbol: Callable[[str], Any], budget: Budget) -> Any:
@@ -187,8 +193,10 @@ def evaluate(text: str, symbol: Callable[[str], Any], budget: Budget) -> Any:
     if len(text) > MOST_CHARACTERS:
         raise ExpressionError(f"an expression has {len(text)} characters, expected at most {MOST_CHARACTERS}")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-        return _Evaluation(symbol, budget).value(tree.body)
+        tree = ast.parse(text.strip(), mode="eval").body
+        if not _ALLOWED.issuperset(map(type, ast.walk(tree))):
+            raise ExpressionError(f"'{text[:80]}' is not allowed in an expression of xacro")
+        return _Evaluation(symbol, budget).value(tree)
     except ExpressionError:
         raise
     except (SyntaxError, RecursionError, MemoryError):
@@ -206,10 +214,7 @@ class _Evaluation:
     def value(self, node: ast.expr) -> Any:
         """The value of a node, no larger than the limits."""
         self._budget.spend()
-        method = getattr(self, f"_{type(node).__name__.lower()}", None)
-        if method is None:
-            raise ExpressionError(f"'{ast.unparse(node)[:80]}' is not allowed in an expression of xacro")
-        found = method(node)
+        found = getattr(self, f"_{type(node).__name__.lower()}")(node)
         if isinstance(found, str | list | dict):
             size = size_of(found)
             _refuse_size(size)
@@ -235,13 +240,9 @@ class _Evaluation:
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.op, ast.Mod) and isinstance(left, str):  # its format could ask for any width
             raise ExpressionError("text % values is not allowed in an expression of xacro")
-        if type(node.op) not in _BINARY:
-            raise ExpressionError(f"'{ast.unparse(node)[:80]}' is not allowed in an expression of xacro")
         return _BINARY[type(node.op)](left, right)
 
     def _unaryop(self, node: ast.UnaryOp) -> Any:
-        if type(node.op) not in _UNARY:
-            raise ExpressionError(f"'{ast.unparse(node)[:80]}' is not allowed in an expression of xacro")
         return _UNARY[type(node.op)](self.value(node.operand))
 
     def _boolop(self, node: ast.BoolOp) -> Any:
@@ -297,7 +298,7 @@ class _Evaluation:
 
     def _call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
-        if not callable(function) or any(isinstance(one, ast.Starred) for one in node.args):
+        if not callable(function):
             raise ExpressionError(f"'{ast.unparse(node)[:80]}' is not allowed in an expression of xacro")
         named = {str(one.arg): self.value(one.value) for one in node.keywords if one.arg is not None}
         given = [self.value(one) for one in node.args]

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError, MissingPackageError
-from dynid.files import array_header, limited_memory, memory_budget, read_array
-from dynid.io.logs.log_file import foreign_errors, local_copy
+from dynid.files import array_header, foreign_errors, limited_memory, memory_budget, read_array
+from dynid.io.logs.log_file import local_copy
 from dynid.io.logs.names import fold, is_motion
 from dynid.io.logs.table import (
     HARMLESS_BYTES,

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError, MissingPackageError, UnknownNameError
-from dynid.files import check_memory
-from dynid.io.logs.log_file import LogFile, foreign_errors, local_copy
+from dynid.files import check_memory, foreign_errors
+from dynid.io.logs.log_file import LogFile, local_copy
 from dynid.io.logs.table import OpenOptions, Table, array_table, refuse_tight_packing
 
 _JOINT_STATE = ("sensor_msgs/msg/JointState", "sensor_msgs/JointState")

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.files import foreign_errors, sentence
 from dynid.finding import Finding
-from dynid.io.logs.log_file import LogFile, foreign_errors, sentence
+from dynid.io.logs.log_file import LogFile
 from dynid.io.logs.table import MALFORMED, Batch, OpenOptions, Table
 
 _SAMPLE_BYTES = 1 << 20

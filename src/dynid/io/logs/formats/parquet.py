@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.files import json_object, read_limited
-from dynid.io.logs.log_file import READ_BYTES, LogFile, UrlPath, foreign_errors
+from dynid.files import foreign_errors, json_object, read_limited
+from dynid.io.logs.log_file import READ_BYTES, LogFile, UrlPath
 from dynid.io.logs.table import HARMLESS_BYTES, Batch, OpenOptions, Table, refuse_tight_packing
 
 _LONG_ROWS = 1_000_000

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InputError
-from dynid.files import check_memory
-from dynid.io.logs.log_file import foreign_errors
+from dynid.files import check_memory, foreign_errors
 from dynid.io.logs.table import OpenOptions, Table, array_table, check_log_memory, checked_arrays, named_elements
 
 _TYPES = {
