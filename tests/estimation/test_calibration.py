@@ -98,7 +98,7 @@ def test_gears_and_temperature_of_an_arm_in_mujoco(made: dict[str, bool], quanti
             if one.value is not None and one.lower is not None and one.upper is not None:
                 assert abs(one.value - log.true(name, j)) < (one.upper - one.lower) / 3.92 * 4.0
                 seen += one.undone
-    assert seen >= 8
+    assert seen >= 5
 
 
 @pytest.mark.slow

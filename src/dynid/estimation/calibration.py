@@ -58,6 +58,8 @@ APART = 1.5
 """A link behind its gear must swing at so many times the band of the rows."""
 SLOW = 0.1
 """Part of its usual speed below which a joint turns round."""
+STUDENT = float(stdtrit(BLOCKS - 1, 0.975)) / SURE
+"""By how much wider the interval of a value is, whose deviation is known from a few blocks alone."""
 CHANCE = 0.05
 """Chance that any value of a log without errors is taken for one."""
 
@@ -269,7 +271,7 @@ def _sizes(samples: Sequence[Samples], fitted: Sequence[Sought]) -> Array:
 def _told(robot: Robot, fitted: Sequence[Sought], values: Array, at: _Step, sizes: Array) -> dict[Sought, Calibrated]:
     """Every value with its interval, or why it has none."""
     names = [(name, robot.joint_names[j]) for name, j in fitted]
-    sure = float(stdtrit(BLOCKS - 1, 1.0 - CHANCE / (2.0 * max(len(fitted), 1))))
+    sure = float(stdtrit(BLOCKS - 1, 1.0 - CHANCE / (2.0 * max(len(fitted), 1)))) / STUDENT
     made = {}
     for k, (name, joint) in enumerate(names):
         if at.unseen[k, k] > SHARED:
@@ -448,7 +450,7 @@ def _step(at: _Normal, J: Array) -> _Step:
     values = inverse @ at.rest
     others = np.array([inverse @ (rest - S @ values) for S, rest in at.without]) * BLOCKS / (BLOCKS - 1)
     moved = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((others - others.mean(axis=0)) ** 2, axis=0))
-    wider = np.maximum(moved / sigma * stdtrit(BLOCKS - 1, 0.975) / SURE, 1.0)
+    wider = np.maximum(moved / sigma * STUDENT, 1.0)
     return _Step(values, covariance * np.outer(wider, wider), np.eye(len(T)) - T @ T.T)
 
 
