@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from dynid.arrays import Array, freeze
 from dynid.dynamics.inverse_dynamics import friction_part, with_transmitted_load
 from dynid.model.robot import Robot
@@ -91,10 +89,3 @@ def predicted(name: str, identified: Robot, samples: Samples, band_hz: float | N
     judged, in_band = band_limited(samples, prediction, band_hz)
     _, rubbing = band_limited(samples, friction, band_hz)
     return Predicted(name, judged, freeze(in_band), freeze(rubbing))
-
-
-def _friction_values(robot: Robot) -> Array:
-    """Values of the effect columns, those that are not friction set to zero."""
-    start = robot.parameters.n_inertial
-    friction = np.array([kind == "friction" for kind in robot.parameters.kinds[start:]], dtype=bool)
-    return np.where(friction, robot.parameters.values[start:], 0.0)

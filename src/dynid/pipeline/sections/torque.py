@@ -22,7 +22,7 @@ from dynid.io.robots.simulator_joint import as_format_holds, as_held
 from dynid.model.effects.effect import PLACES, Motion
 from dynid.model.robot import Robot
 from dynid.pipeline.result import IdentificationResult
-from dynid.pipeline.sections.context import Predicted, Shown, _friction_values
+from dynid.pipeline.sections.context import Predicted, Shown
 from dynid.pipeline.verdict import percent
 from dynid.report.figure import Figure
 from dynid.report.page import Folded, Part, Section, Table, Tabs
@@ -131,6 +131,13 @@ def friction_curve(robot: Robot, place: int, velocity: Array, typical: tuple[Arr
     signals = np.hstack([effect.signals(Motion(q, v, np.zeros_like(v), load)) for effect in robot.effects])
     torque = (signals * _friction_values(robot)) @ robot.effect_incidence.T
     return speeds, torque[:, robot.n_dof - n + place]
+
+
+def _friction_values(robot: Robot) -> Array:
+    """Values of the effect columns, those that are not friction set to zero."""
+    start = robot.parameters.n_inertial
+    friction = np.array([kind == "friction" for kind in robot.parameters.kinds[start:]], dtype=bool)
+    return np.where(friction, robot.parameters.values[start:], 0.0)
 
 
 def residual_velocity_figure(robot: Robot, log: Predicted) -> Figure:
