@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import resource
@@ -173,8 +174,13 @@ def test_limits_of_memory_end_with_their_blocks_also_in_threads() -> None:
     assert entered.broken
     assert resource.getrlimit(resource.RLIMIT_AS) == before
     refused = pytest.raises(InputError, match=r"inner ask for more than 0\.25 GiB")
-    with limited_memory("outer", 2**30), refused, limited_memory("inner", 2**28):
-        bytearray(2**29)
+    gc.collect()  # what other tests left would be freed inside, and make room below the limits
+    with limited_memory("outer", 2**30):
+        outer, _ = resource.getrlimit(resource.RLIMIT_AS)
+        with refused, limited_memory("inner", 2**28):
+            assert resource.getrlimit(resource.RLIMIT_AS)[0] < outer
+            bytearray(2**32)
+        assert resource.getrlimit(resource.RLIMIT_AS)[0] == outer
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
