@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from dynid.pipeline.result import IdentificationResult
 
 
-def show_run_screen(run: IdentificationResult, published: Published) -> None:
-    """Print the screen of a run that was written."""
-    screen = Screen()
+def show_run_screen(run: IdentificationResult, published: Published, whole: bool = False) -> None:
+    """Print the screen of a run that was written; ``whole``: with every joint, finding and note."""
+    screen = Screen(whole)
     if run.verdict is not None:
         screen.line(headline(run.verdict), run.verdict.grade)
     _errors(screen, run)
@@ -135,13 +135,17 @@ def _beyond(joint: JointGrade) -> str:
 
 
 def _friction(run: IdentificationResult, names: Sequence[str]) -> dict[str, str]:
-    """Torque of friction of each joint at its mean speed; empty where there are no samples or no friction."""
+    """Torque of friction of each joint at its mean speed, half of the difference between both directions: an offset is none.
+
+    Empty where there are no samples or no friction.
+    """
     import numpy as np
 
     if not run.samples or not any(effect.is_friction for effect in run.model.effects):
         return {}
     speed = np.abs(np.concatenate([one.velocity for one in run.samples])).mean(axis=0)
-    found = run.friction(speed)[0]
+    forth, back = run.friction(np.stack([speed, -speed]))
+    found = 0.5 * (forth - back)
     if len(found) != len(names):
         return {}
     units = {joint.name: "N" if joint.kind == "prismatic" else "N m" for joint in run.robot.moving_joints}

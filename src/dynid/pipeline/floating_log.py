@@ -15,7 +15,16 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.io.logs.base_columns import base_columns, contact_columns, force_columns, log_columns, read_columns, touching
+from dynid.io.logs.base_columns import (
+    CONTACT,
+    base_columns,
+    contact_columns,
+    feet_of,
+    force_columns,
+    log_columns,
+    read_columns,
+    touching,
+)
 from dynid.io.logs.layout import ReadOptions
 from dynid.io.logs.log_file import LogFile
 from dynid.io.logs.paths import log_part
@@ -230,6 +239,8 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, optio
                 "base_qw, or imu_ax.. and imu_wx..; a robot that stands fixed is identified with --no-floating"
             )
         feet = [name.partition(":")[0] for name in setup.plan.feet]
+        if not (feet or setup.carried or setup.forces):
+            _refuse_contacts(where, file, feet_of(columns), options)
         flags = [] if setup.carried else contact_columns(where, columns, feet)
         forces = [force_columns(where, columns, foot.frame.name) for foot in setup.forces]
         wanted = [name for own in (*found.values(), flags, *forces) for name in own]
@@ -237,6 +248,15 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, optio
     log = _made(setup, where, joints, made, found, len(flags), [len(own) for own in forces])
     times = part if part.named else settings
     return log if times.from_s is None and times.to_s is None else log.between(times.from_s, times.to_s)
+
+
+def _refuse_contacts(where: str, file: LogFile, feet: Sequence[str], options: ReadOptions) -> None:
+    """A log in which feet touch the ground, where none were given: their forces would be taken for none."""
+    if feet and any(read_columns(file, [f"{CONTACT}{foot}"], options).position.any() for foot in feet):
+        raise InputError(
+            f"{where} has contacts of {', '.join(feet)}, whose forces would be taken for none; give the frames of these feet: "
+            f"--feet {','.join(feet)} (points) or --flat-feet {','.join(feet)}"
+        )
 
 
 def _made(

@@ -8,11 +8,12 @@ from typing import Any
 
 from dynid.errors import InputError
 from dynid.finding import DataCheck, Finding
+from dynid.io.logs.base_columns import feet_of, log_columns
 from dynid.io.logs.columns import MissingJointsError
 from dynid.io.logs.log_file import LogFile, log_path
 from dynid.io.logs.paths import log_part
 from dynid.io.logs.read import read_recording
-from dynid.model.frames import frame_named, sensor_frame
+from dynid.model.frames import frame_named, sensor_frame, turned_frames
 from dynid.model.robot import Robot
 from dynid.pipeline.data import open_first, read_options
 from dynid.pipeline.options import Settings
@@ -55,7 +56,8 @@ def check_wrench(recording: WrenchRecording, robot: Robot, frame: str | None = N
     model = robot if not by_joints or recording.joint_names == robot.joint_names else robot.only(recording.joint_names)
     place = frame_named(model, frame or sensor_frame(model)) if by_joints else None
     samples, motion = SensorFilter("savgol", window, 2).samples(recording, model if by_joints else None, place)
-    return DataCheck(check_sensor([samples], [motion], model.gravity if by_joints else None), facts)
+    turned = {} if place is None else turned_frames(model, place)
+    return DataCheck(check_sensor([samples], [motion], model.gravity if by_joints else None, turned), facts)
 
 
 def inspect_log(
@@ -69,6 +71,7 @@ def inspect_log(
     """
     settings = Settings(**reading)
     notes: list[str] = []
+    feet: tuple[str, ...] = ()
     part = log_part(log_path(log))
     described = described_robot(robot, settings)
     against: Robot | None
@@ -77,10 +80,13 @@ def inspect_log(
     except FloatingLogError:
         found, _ = open_first(described, part.path, replace(settings, floating=False), notes)
         against = None
+        with LogFile(part.path) as file:
+            feet = feet_of(log_columns(file, read_options(settings)))
         notes.append("the log holds the motion of the robot's base; 'dynid identify' checks base and feet")
     if not isinstance(found, Recording):
         raise InputError(f"{log} is a table of poses, expected a motion log to look into")
     times = part if part.named else settings
     recording = found.between(times.from_s, times.to_s)  # standstill is to be seen here
     noted = recording.with_(source=recording.source.noting(*notes)) if notes else recording
-    return noted, check_recording(recording, against)
+    check = check_recording(recording, against)
+    return noted, replace(check, facts={**check.facts, "feet": feet}) if feet else check

@@ -8,7 +8,7 @@ level, the direction of gravity is estimated along, by Gauss-Newton: ``dwrench /
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -22,7 +22,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.body import METHODS, BodyEstimate, estimate_body, finite, known_mass
 from dynid.estimation.constraints.base import Constraint
 from dynid.finding import Finding, Verdict
-from dynid.model.frames import Frame, LinkMotion, frame_named
+from dynid.model.frames import Frame, LinkMotion, frame_named, turned_frames
 from dynid.model.parameters import INERTIAL_SYMBOLS, Column, Parameters
 from dynid.model.robot import Robot
 from dynid.pipeline.wrench_filter import SensorFilter, chosen_sensor_filter, sensor_filter
@@ -209,7 +209,8 @@ def identify_sensor_body(
     alone = turning < STILL_RAD_S if static is None else static
     rows_of = partial(WrenchRows, offsets=offsets, drift=drift, static=alone)
     gravity = None if robot is None else robot.gravity
-    findings = _checked(samples, motions, gravity)
+    turned = {} if robot is None or place is None else turned_frames(robot, place)
+    findings = _checked(samples, motions, gravity, turned)
     notes = [note for one in samples for note in one.notes]
     if tilt:
         gravity, samples, tilted = levelled(samples, motions, robot, place, rows_of)
@@ -244,12 +245,15 @@ def at_rest(log: WrenchRecording) -> WrenchRecording:
 
 
 def _checked(
-    samples: Sequence[WrenchSamples], motions: Sequence[LinkMotion | None], gravity: Array | None
+    samples: Sequence[WrenchSamples],
+    motions: Sequence[LinkMotion | None],
+    gravity: Array | None,
+    turned: Mapping[str, Array],
 ) -> tuple[Finding, ...]:
     """The findings on logs; one that no body can be estimated with is refused."""
     from dynid.validation.sensor_check import check_sensor  # runs of joint torque do not need it
 
-    findings = check_sensor(samples, motions, gravity)
+    findings = check_sensor(samples, motions, gravity, turned)
     for finding in findings:
         if finding.level == "error":
             raise InputError(f"{finding.what}; {finding.remedy}")

@@ -12,7 +12,7 @@ sensor that was compensated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 
@@ -29,6 +29,8 @@ FAR_M = 20.0
 UNLIKELY_M = 1.0
 LEAST_WEIGHT_N = 0.2
 """A body lighter than this cannot be told from the noise of a sensor."""
+_SAME_AXES = 0.1
+"""Largest difference of rotations between axes that are taken for the same."""
 _LETTERS = "xyz"
 _SIGNED = tuple(
     np.array(
@@ -55,7 +57,10 @@ class _Fit:
 
 
 def check_sensor(
-    samples: Sequence[WrenchSamples], motions: Sequence[LinkMotion | None] = (), gravity: Array | None = None
+    samples: Sequence[WrenchSamples],
+    motions: Sequence[LinkMotion | None] = (),
+    gravity: Array | None = None,
+    turned: Mapping[str, Array] | None = None,
 ) -> tuple[Finding, ...]:
     """Findings on the logs of one sensor with one body, the gravest first.
 
@@ -63,6 +68,7 @@ def check_sensor(
         samples: with the motion of the sensor.
         motions: motion from joints, which tells gravity from acceleration.
         gravity: in the base frame.
+        turned: rotation of other frames on the same body in that of the sensor, by name: the axes may be those of one of them.
     """
     b = np.concatenate([one.proper.linear for one in samples])
     turns = np.concatenate([one.proper.angular for one in samples])
@@ -81,7 +87,7 @@ def check_sensor(
     force, moment = (_fit({"b": b, **rest}, part) for part in (wrench[:, :3], wrench[:, 3:]))
     if force.size("b") * KGF < LEAST_WEIGHT_N or not force.known("b"):
         return ()
-    return _axes(place, force, moment) or _units(place, force, moment)
+    return _axes(place, force, moment, turned or {}) or _units(place, force, moment)
 
 
 def _fall(motions: Sequence[LinkMotion | None], gravity: Array | None) -> Array | None:
@@ -136,7 +142,7 @@ def _compensated(place: str, fall: Array, kinematic: Array, rest: dict[str, Arra
     )
 
 
-def _axes(place: str, force: _Fit, moment: _Fit) -> tuple[Finding, ...]:
+def _axes(place: str, force: _Fit, moment: _Fit, turned: Mapping[str, Array]) -> tuple[Finding, ...]:
     """Forces along other axes than stated, or moments about others than the forces."""
     A = force.matrices["b"]
     U, lengths, Vt = np.linalg.svd(A)
@@ -144,10 +150,10 @@ def _axes(place: str, force: _Fit, moment: _Fit) -> tuple[Finding, ...]:
         return ()
     P = _nearest(U @ Vt)
     if not np.array_equal(P, np.eye(3)):
-        return (_axes_finding(place, P, "force", _moment_axes(moment, P)),)
+        return (_axes_finding(place, P, "force", _moment_axes(moment, P), turned),)
     S = _moment_axes(moment, P)
     if S is not None and not np.array_equal(S, np.eye(3)):
-        return (_axes_finding(place, S, "moment", None),)
+        return (_axes_finding(place, S, "moment", None, {}),)
     return ()
 
 
@@ -171,7 +177,7 @@ def _moment_axes(moment: _Fit, P: Array) -> Array | None:
     return best if uneven(best) < 0.3 * uneven(P) else None
 
 
-def _axes_finding(place: str, P: Array, what: str, moments: Array | None) -> Finding:
+def _axes_finding(place: str, P: Array, what: str, moments: Array | None, frames: Mapping[str, Array]) -> Finding:
     """``measured = P true``: which column is which axis, and the mapping that sets it right."""
     names = [f"{'-' if (row := P[i])[j := int(np.argmax(np.abs(row)))] < 0 else ''}{_LETTERS[j]}" for i in range(3)]
     turned = "have the opposite sign of" if np.array_equal(P, -np.eye(3)) else None
@@ -188,11 +194,18 @@ def _axes_finding(place: str, P: Array, what: str, moments: Array | None) -> Fin
     others = _mapping("m", P if moments is None else moments)
     columns_now = ", ".join(f'"{name}"' for name in (*forces, *others))
     whole = turned and what == "force" and (moments is None or np.array_equal(moments, P))
+    fitting = [name for name, R in frames.items() if np.abs(R.T - P).max() < _SAME_AXES]
+    first = (
+        f"give --frame {' or --frame '.join(fitting)}, which has these axes; if the sensor is at {place}, "
+        if fitting
+        else ""
+    )
+    first += "give --flip, or " if whole else ""
     return Finding(
         "error",
         sentence,
-        f"{'give --flip, or ' if whole else ''}name the columns in a mapping (--mapping FILE): wrench = [{columns_now}], or give the "
-        "frame that the sensor has (--frame-pose)",
+        f"{first}name the columns in a mapping (--mapping FILE): wrench = [{columns_now}], or give the frame that the sensor has "
+        "(--frame-pose)",
         code=f"{what}_axes",
         values={"axes": names},
     )

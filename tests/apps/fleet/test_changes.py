@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from dynid.apps.fleet.changes import TREND_DAYS, best_ramp, changes_of, excess_variance, explains_better, n_ramps
+from dynid.apps.fleet.changes import TREND_DAYS, Change, best_ramp, changes_of, excess_variance, explains_better, n_ramps
 from dynid.apps.fleet.information import Followed, Information, Monitored
 
 
@@ -107,3 +107,11 @@ def test_a_staircase_is_a_slow_change() -> None:
 def test_few_days_have_no_slow_change() -> None:
     assert best_ramp(DAYS[:TREND_DAYS], np.zeros(TREND_DAYS), np.ones(TREND_DAYS)) is None
     assert n_ramps(365) < 2000
+
+
+def test_dry_friction_of_a_sigmoid_is_told_by_its_half() -> None:
+    """It runs from minus half of its size to plus half: that is what the joint resists with."""
+    change = Change(
+        "R3", "fsig3", "friction", "elbow", "N m", datetime.date(2026, 3, 6), 10.0, 14.0, 0.2, 20.0, 4.0, 0.1
+    )
+    assert "R3 elbow: dry friction +40 % on 2026-03-06 (half of fsig3 from 5 to 7 N m, by 2 ± 0.2 N m" in change.sentence()

@@ -120,6 +120,11 @@ def test_fleet_exits_with_1_where_a_change_is_too_large(shop: Shop, tmp_path: Pa
     assert shown[0].startswith("2 of 8 robots changed")
     assert len(shown) <= 25
     assert max(map(len, shown)) <= 100
+    few = ("fleet", shop.store.folder, "--where", "robot=A", "-o", page)
+    assert dynid(*few).stdout.startswith("not judged: no robot has 5 days")
+    refused = dynid(*few, "--max-change", "0.2")
+    assert refused.returncode == 2
+    assert "--max-change 0.2 cannot be judged: no robot has 5 days" in refused.stderr
     wrong = dynid("fleet", shop.store.folder, "--false-alarms", "2", "-o", page)
     assert wrong.returncode == 2
     assert "--false-alarms is 2, expected a probability" in wrong.stderr

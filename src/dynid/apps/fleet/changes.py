@@ -42,7 +42,15 @@ MEDIAN_CHI2 = 0.454936423119573
 EFFICIENCY = 0.37
 """Of a scatter by the median, against one by the mean of squares: so many fewer are its degrees of freedom."""
 MOST_CHANGES = 4
-_WORDS = {"fc": "Coulomb friction", "fv": "viscous friction", "fo": "torque offset"}
+_WORDS = {
+    "fc": "Coulomb friction",
+    "fs": "Stribeck friction",
+    "fsig": "dry friction",
+    "fv": "viscous friction",
+    "fo": "torque offset",
+}
+_HALVES = ("fsig",)
+"""Values that are dry friction of both directions together: half of them is told, which is what a joint resists with."""
 NEAR_DAYS = 3
 """Changes of a load's values within so many rows of days are one change."""
 TREND_DAYS = 5
@@ -101,12 +109,13 @@ class Change:
 
     def sentence(self) -> str:
         """The change in words."""
-        size = f"{abs(self.difference):.3g} ± {1.96 * self.sigma:.2g} {self.unit}"
+        symbol = self.parameter.rstrip("0123456789")
+        part, name = (0.5, f"half of {self.parameter}") if symbol in _HALVES else (1.0, self.parameter)
+        size = f"{part * abs(self.difference):.3g} ± {part * 1.96 * self.sigma:.2g} {self.unit}"
         certain = f"{abs(self.score):.1f} standard deviations, alarm above {self.threshold:.1f}"
         if self.kind == "load":
             verb = "carries more" if self.difference > 0.0 else "carries less"
             return f"{self.robot} {self.joint}: its link {verb} {self.when}: {self.parameter} by {size} ({certain})"
-        symbol = self.parameter.rstrip("0123456789")
         what = _WORDS.get(symbol, self.kind)
         by = (
             f"{np.sign(self.difference) * 100.0 * self.relative:+.0f} %"
@@ -114,7 +123,7 @@ class Change:
             else f"{self.difference:+.3g} {self.unit}"
         )
         return (
-            f"{self.robot} {self.joint}: {what} {by} {self.when} ({self.parameter} from {self.before:.4g} to {self.after:.4g} "
+            f"{self.robot} {self.joint}: {what} {by} {self.when} ({name} from {part * self.before:.4g} to {part * self.after:.4g} "
             f"{self.unit}, by {size} or {100.0 * self.share:.1f} % of the joint's torque; {certain})"
         )
 

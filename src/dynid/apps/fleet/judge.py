@@ -185,6 +185,11 @@ class Fleet:
         return tuple(one.robot for one in self.followed)
 
     @property
+    def short(self) -> tuple[str, ...]:
+        """Robots with too few days to look for a change."""
+        return tuple(one.robot for one in self.followed if len(one.days) < LEAST_DAYS)
+
+    @property
     def alarms(self) -> tuple[Change | Outlier, ...]:
         """Changes and outliers, the largest share of torque first."""
         return tuple(sorted((*self.changes, *self.outliers), key=lambda one: -one.share))

@@ -391,6 +391,7 @@ def fleet(
 
     Example: [bold]dynid fleet store --max-change 0.2 -o fleet.html[/bold]
     """
+    from dynid.apps.fleet.changes import LEAST_DAYS
     from dynid.apps.fleet.judge import judge_fleet
     from dynid.apps.fleet.section import report_fleet
 
@@ -412,6 +413,8 @@ def fleet(
         show_json(found.summary() | {"at_most": max_error, "max_change": max_change, "files": [str(page)]})
     else:
         _show_alarms(found, page, verbose)
+    if max_change is not None and len(found.short) == len(found.robots):
+        raise InputError(f"--max-change {max_change} cannot be judged: no robot has {LEAST_DAYS} days")
     if max_change is not None and found.changes and found.largest_change > max_change:
         show_failure(f"a value changed by {percent(found.largest_change)}, more than the {percent(max_change)} allowed")
         raise typer.Exit(1)
@@ -424,12 +427,23 @@ def fleet(
 
 def _show_alarms(found: Fleet, page: Path, verbose: bool) -> None:
     """What changed, the largest share of torque first, which robots differ, and where the page is."""
+    from dynid.apps.fleet.changes import LEAST_DAYS
+
     changed = {one.robot for one in found.changes}
     named = {one.robot for one in found.alarms}
     screen = Screen(whole=verbose)
-    told = f"{len(changed)} of {len(found.robots)} robots changed" if changed else f"{len(found.robots)} robots: no change"
+    judged = len(found.robots) - len(found.short)
+    told = (
+        f"{len(changed)} of {judged} robots changed"
+        if changed
+        else f"{judged} robots: no change"
+        if judged
+        else "not judged"
+    )
+    told += f", {len(found.short)} with fewer than {LEAST_DAYS} days not judged" if judged and found.short else ""
+    told += "" if judged else f": no robot has {LEAST_DAYS} days, add more with dynid store add"
     beside = f", {len(named - changed)} more differ from the others" if named - changed else ""
-    screen.line(f"{told} ({found.rows} robot days){beside}", "error" if changed else "good")
+    screen.line(f"{told} ({found.rows} robot days){beside}", "error" if changed else "good" if judged else "warning")
     most = len(found.alarms) if verbose else MOST_ALARMS
     for alarm in found.alarms[:most]:
         screen.line(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}", "error", most=3)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.apps.guide.logged_gains import LoggedGains, logged_gains
 from dynid.errors import UnknownNameError
-from dynid.io.logs.base_columns import log_columns
+from dynid.io.logs.base_columns import feet_of, log_columns
 from dynid.io.logs.layout import ReadOptions
 from dynid.io.logs.log_file import LogFile, log_path
 from dynid.pipeline.inspect import inspect_any
@@ -98,15 +98,11 @@ def look_into(robot: str | Path, log: str | Path, without_torque: bool = False) 
             notes.append(_gain_note(gains))
     with LogFile(log_path(log)) as file:
         columns = log_columns(file, ReadOptions())
-    feet = tuple(name.removeprefix(CONTACT) for name in columns if name.startswith(CONTACT))
+    feet = feet_of(columns)
     if feet:
         flags += ["--feet", ",".join(feet)]
         notes.append("the log has contacts of feet: the base is taken to move (--feet)")
     return Files(str(robot), str(log), True, tuple(flags), tuple(notes), current, tuple(recording.quantities), feet)
-
-
-CONTACT = "contact_"
-"""Beginning of a column that tells whether a foot touches the ground."""
 
 
 def _gain_flags(gains: LoggedGains | None) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 import shlex
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -63,8 +64,9 @@ def data(
     looked = (inspect_any(log, robot, frame, **(given or {})) for log in paths)
     if not json:
         for log, (recording, check) in zip(paths, looked, strict=True):
+            command = _identify_command(robot, log, given or {}, frame, check.facts.get("feet", ()))
             needs_gains = " --drive-gains K1,K2,.." if check.find("current_only") is not None else ""
-            _show(log, recording, check, verbose, len(paths) == 1, _identify_command(robot, log, given or {}) + needs_gains)
+            _show(log, recording, check, verbose, len(paths) == 1, command + needs_gains)
         return
     found = [_record(log, recording, check) for log, (recording, check) in zip(paths, looked, strict=True)]
     show_json(found[0] | ({"logs": found} if len(found) > 1 else {}))
@@ -84,9 +86,11 @@ def _record(log: Path, recording: Recording | WrenchRecording, check: DataCheck)
     }
 
 
-def _identify_command(robot: Path, log: Path, given: dict[str, Any]) -> str:
+def _identify_command(robot: Path, log: Path, given: dict[str, Any], frame: str | None, feet: Sequence[str]) -> str:
     """The command that identifies from this log as it was read here, to be copied."""
     words = ["dynid", "identify", str(robot), str(log), "--split", "0.65"]
+    words += ["--frame", frame] if frame is not None else []
+    words += ["--feet", ",".join(feet)] if feet else []
     for one in options_of(Settings, READING, MODEL):
         value = given.get(one.name)
         if isinstance(value, tuple) and all(isinstance(part, (str, float)) for part in value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -20,11 +20,10 @@ from dynid.cli.console import (
     show,
     show_failure,
     show_json,
-    show_note,
     show_table,
 )
 from dynid.cli.program import Job, job_of
-from dynid.cli.run_screen import retrieval_lines, show_run_screen
+from dynid.cli.run_screen import show_run_screen
 from dynid.cli.schema import (
     AsJson,
     ConfigFile,
@@ -36,6 +35,7 @@ from dynid.cli.schema import (
     Verbose,
     takes_options,
 )
+from dynid.cli.screen import NO_END, fold
 from dynid.option_types import options_of
 from dynid.pipeline.option_groups import BASE, ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK
 from dynid.pipeline.options import Settings
@@ -142,13 +142,12 @@ def identify(
         if table and run.body is None:
             _show_values(run)
         if verbose:
-            show_run(run)
-            _show_published(published)
+            _show_details(run, published)
         if run.body is not None:
             show_sensor(run.body)
         for name in recorded:
             show(f"recorded: {name}")
-        show_run_screen(run, published)
+        show_run_screen(run, published, verbose)
     _end_without_answer(run)
     end_above(run.judged_error, max_error)
     if strict and run.verdict is not None and run.verdict.grade != "good":
@@ -201,16 +200,6 @@ def _show_files(files: Sequence[FileGrade]) -> None:
     show_table((f"{what}, by file", *(one.path for one in files)), rows, text=(0,))
 
 
-def _show_published(published: Published) -> None:
-    for refusal in published.refusals:
-        show(f"note: {refusal}")
-    for item in published.exported:
-        for note in item.notes:
-            show_note(f"{item.format}: {note}")
-    for path in published.files:
-        show(f"written: {path}")
-
-
 def _end_without_answer(run: IdentificationResult) -> None:
     """Exit code 1 where a constrained method found no parameters that keep its constraints."""
     if not run.estimate.outcome.usable:
@@ -218,35 +207,32 @@ def _end_without_answer(run: IdentificationResult) -> None:
         raise typer.Exit(1)
 
 
-def show_run(run: IdentificationResult) -> None:
-    """What a run found, at length."""
+def _show_details(run: IdentificationResult, published: Published) -> None:
+    """What the screen has no room for: how rows were made, what they show, advice, what is proven, the files joint by joint."""
     from dynid.estimation.advice import advice_lines
 
-    found = run.estimate
-    for note in run.notes:
-        show_note(note)
-    if run.body is not None:
-        _show_errors(run)
-        return
+    found, lines = run.estimate, []
     if run.filter is not None:
-        show(f"filter: {run.filter.describe()}")
+        lines.append(f"filter: {run.filter.describe()}")
     if run.from_coefficients:
-        _show_coefficients(run)
-        return
-    show(
-        f"{run.robot.name}: {found.rank} of {found.base.n_base} base parameters determined by {found.n_samples} "
-        f"{'poses' if run.filter is None else 'samples'}, "
-        f"condition number {found.condition_number:.4g} (scaled {found.condition_number_scaled:.4g})"
-    )
-    _show_errors(run)
-    for line in retrieval_lines(run.retrieval):
-        show(line)
-    for line in advice_lines(run.advice):
-        show(f"advice: {line}")
-    show_consistency(run)
+        lines.append(
+            f"{run.robot.name}: {found.n_rows} coefficients fix {found.rank} of {found.base.n_base} base parameters"
+        )
+    elif run.body is None:
+        lines.append(
+            f"{run.robot.name}: {found.n_samples} {'poses' if run.filter is None else 'samples'} show {found.rank} of "
+            f"{found.base.n_base} base parameters, condition number {found.condition_number:.4g} (scaled "
+            f"{found.condition_number_scaled:.4g})"
+        )
+    lines += [f"advice: {line}" for line in advice_lines(run.advice)]
+    lines += _possible(run)
+    lines += [f"{item.format}: {note}" for item in published.exported for note in item.notes]
+    lines += [f"written: {path}" for path in published.files]
+    for line in lines:
+        for part in fold(line, NO_END):
+            show(part)
     if run.verdict is not None:
         _show_files(run.verdict.files)
-        show(f"verdict in full: {run.verdict.sentence}")
     show()
 
 
@@ -265,38 +251,9 @@ def _show_values(run: IdentificationResult) -> None:
         show_table(("joint", "number inside friction", "value", "95 % interval", "unit"), inner, text=(0, 1, 3, 4))
 
 
-def _show_errors(run: IdentificationResult) -> None:
-    """What the model leaves of the rows, of the torque identified on and of unseen torque."""
-    found, own = run.estimate, run.identification
-    if run.row_error is not None and run.rows.kind not in ("torque", "static", "wrench"):
-        left = [
-            f"{percent(error.relative_error)} of {words}"
-            for error, words in ((run.row_error, "the rows identified on"), (run.row_validation, "unseen rows"))
-            if error is not None
-        ]
-        show(f"{run.rows.kind} rows: {', '.join(left)} left unexplained")
-    identified = found.relative_error if own is None else own.relative_error
-    identified_raw = None if own is None else own.relative_error_raw
-    if run.rows.kind == "static":
-        show(f"inertia matrices and gravity of {found.n_samples} poses: explained to {percent(identified)}")
-    else:
-        show(
-            f"{run.measured} error on the identification set: {percent(identified)} filtered, {percent(identified_raw)} raw"
-        )
-    _show_unseen(run)
-
-
-def _show_unseen(run: IdentificationResult) -> None:
-    unseen = run.validation
-    if unseen is not None:
-        filtered, raw = percent(unseen.relative_error), percent(unseen.relative_error_raw)
-        show(f"{run.measured} error on unseen data: {filtered} filtered, {raw} raw")
-
-
-def show_consistency(run: IdentificationResult) -> None:
-    """What is proven of the links and of the base values."""
-    verdict, links = run.feasibility, "yes, every link" if run.consistency.feasible else "no, see the notes"
-    show(f"physically consistent: {links}")
+def _possible(run: IdentificationResult) -> Iterator[str]:
+    """What is proven of the base values."""
+    verdict = run.feasibility
     if verdict is None:
         return
     words = {
@@ -306,14 +263,4 @@ def show_consistency(run: IdentificationResult) -> None:
         "": "not decided, see the notes",
     }
     matrix = f" ({verdict.inertia_matrix})" if verdict.inertia_matrix else ""
-    show(f"base values physically possible: {words[verdict.proof]}{matrix}")
-
-
-def _show_coefficients(run: IdentificationResult) -> None:
-    """What a retrieval from given coefficients found."""
-    found = run.estimate
-    show(f"{run.robot.name}: {found.n_rows} coefficients fix {found.rank} of {found.base.n_base} base parameters")
-    _show_unseen(run)
-    for line in retrieval_lines(run.retrieval):
-        show(line)
-    show_consistency(run)
+    yield f"base values physically possible: {words[verdict.proof]}{matrix}"

@@ -80,6 +80,15 @@ def moves_base(columns: Sequence[str]) -> bool:
     return driven and (any(name in found for name in MOTION) or {"position", "orientation"} <= set(found))
 
 
+CONTACT = "contact_"
+"""Beginning of a column that tells whether a foot touches the ground."""
+
+
+def feet_of(columns: Sequence[str]) -> tuple[str, ...]:
+    """Feet whose contacts a log has, by the names of its columns."""
+    return tuple(name.removeprefix(CONTACT) for name in columns if name.startswith(CONTACT))
+
+
 def contact_columns(where: str, columns: Sequence[str], feet: Sequence[str]) -> list[str]:
     """The column that says when each foot touches the ground: by the name of its frame, or by a beginning of it that no other has."""
     named: dict[str, str] = {}
