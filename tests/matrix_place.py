@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from cli_program import Done, dynid
+from dynid.apps.gains.options import METHODS as GAIN_METHODS
 from dynid.dynamics.inverse_dynamics import random_states_within_limits
 from dynid.dynamics.regressors import static_regressor
 from dynid.engine import ENGINES
@@ -86,6 +87,40 @@ ON_RUNS: dict[str, tuple[object, ...]] = {
     "watch a load": ("watch", "arm.urdf", "--against", "RUN", "--payload", "--every", 2),
 }  # fmt: skip
 """Words behind ``dynid``; RUN stands for the run."""
+
+OTHERS: dict[str, tuple[object, ...]] = {
+    "base": ("base", "arm.urdf"),
+    "base floating": ("base", "arm.urdf", "--floating"),
+    "check a robot": ("check", "arm.urdf"),
+    "check base values": ("check", "--base", "coefficients.csv", "arm.urdf"),
+    "repair": ("repair", "arm.urdf", "-o", "repaired.urdf"),
+    "doctor": ("doctor",),
+    "guide": ("guide", "ur", "arm.urdf", "log1.csv"),
+    "init": ("init", "arm.urdf", "log1.csv", "-o", "dynid.toml", "--force"),
+    "simulate": ("simulate", "arm.urdf", "motion.csv", "-o", "simulated.parquet"),
+    **{
+        f"data {log}": ("data", f"{log}.csv", "--robot", "arm.urdf")
+        for log in ("log1", "poses", "commands", "coefficients", "floating")
+    },
+    "data of a sensor": ("data", "sensor1.csv", "--robot", "shoulder.urdf", "--frame", "ft_sensor"),
+    "payload on a sensor": ("payload", "--sensor", "sensor1.csv", "--robot", "shoulder.urdf", "--frame", "ft_sensor"),
+    "payload online": ("payload", "--sensor", "sensor1.csv", "--robot", "shoulder.urdf", "--frame", "ft_sensor", "--online"),
+    **{
+        f"gains {method}": ("gains", "log1.csv", "loaded.csv", "--robot", "arm.urdf", "--mass", 2.0, "--method", method)
+        for method in GAIN_METHODS
+    },
+    "actuators": ("actuators", "arm.urdf", "commands.csv", "--kp", 50, "--kd", 2, "--method", "linear"),
+    "actuators without commands": ("actuators", "arm.urdf", "log1.csv", "--kp", 50, "--kd", 2),
+    "watch": ("watch", "arm.urdf", "--every", 2),
+    "watch polynomial": ("watch", "arm.urdf", "--rows", "polynomial", "--every", 2),
+    "watch energy": ("watch", "arm.urdf", "--rows", "energy", "--every", 2),
+    "fleet": ("fleet", "STORE", "-o", "fleet.html"),
+    "store list": ("store", "list", "STORE"),
+    "store list where": ("store", "list", "STORE", "--where", "robot=A and tool=B"),
+    "excite": ("excite", "arm.urdf", "--seconds", 1, "--starts", 1, "--period", 3, "--harmonics", 2, "-o", "excited.csv"),
+    "demo": ("demo", "-o", "demo"),
+}
+"""Words behind ``dynid`` of the verbs that take no run."""
 
 
 class Place:
@@ -218,6 +253,11 @@ def _write_files(folder: Path) -> None:
     rows = "".join(f"m{i},{0.5 * m},{2.0 * m}\n" for i, m in enumerate(mass, start=1))
     (folder / "bounds.csv").write_text("name,lower,upper\n" + rows)
     write_motion(random_fourier(robot, 3.0, 3, seed=3).samples(100.0), folder / "motion.csv")
+    (folder / "mapping.toml").write_text('position = ["q1", "q2"]\n')
+    (folder / "limits.toml").write_text(
+        "[joint_limits]\n" + "".join(f"{name} = {{ max_acceleration = 5.0 }}\n" for name in robot.joint_names)
+    )
+    (folder / "constraints.toml").write_text("[constraints]\ntotal_mass = { lower = 0.1, upper = 100.0 }\n")
     write_shoulder(folder)
     for seed in (1, 2):
         write_log(sensor_log(1.0, seed, noise=0.1 * NOISE, duration_s=8.0), folder / f"sensor{seed}.csv")

@@ -6,44 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dynid.apps.gains.options import METHODS as GAIN_METHODS
 from dynid.cli.program import VERBS
 from dynid.pipeline.row_plan import row_kinds
-from matrix_place import DATA, ENGINES_TO_TRY, METHODS, ON_RUNS, RUNS, Place, cell, every_other
+from matrix_place import DATA, ENGINES_TO_TRY, METHODS, ON_RUNS, OTHERS, RUNS, Place, cell, every_other
 
 LINEAR = ("--friction", "linear", "--cutoff-hz", 8)
-OTHERS: dict[str, tuple[object, ...]] = {
-    "base": ("base", "arm.urdf"),
-    "base floating": ("base", "arm.urdf", "--floating"),
-    "check a robot": ("check", "arm.urdf"),
-    "check base values": ("check", "--base", "coefficients.csv", "arm.urdf"),
-    "repair": ("repair", "arm.urdf", "-o", "repaired.urdf"),
-    "doctor": ("doctor",),
-    "guide": ("guide", "ur", "arm.urdf", "log1.csv"),
-    "init": ("init", "arm.urdf", "log1.csv", "-o", "dynid.toml", "--force"),
-    "simulate": ("simulate", "arm.urdf", "motion.csv", "-o", "simulated.parquet"),
-    **{
-        f"data {log}": ("data", f"{log}.csv", "--robot", "arm.urdf")
-        for log in ("log1", "poses", "commands", "coefficients", "floating")
-    },
-    "data of a sensor": ("data", "sensor1.csv", "--robot", "shoulder.urdf", "--frame", "ft_sensor"),
-    "payload on a sensor": ("payload", "--sensor", "sensor1.csv", "--robot", "shoulder.urdf", "--frame", "ft_sensor"),
-    "payload online": ("payload", "--sensor", "sensor1.csv", "--robot", "shoulder.urdf", "--frame", "ft_sensor", "--online"),
-    **{
-        f"gains {method}": ("gains", "log1.csv", "loaded.csv", "--robot", "arm.urdf", "--mass", 2.0, "--method", method)
-        for method in GAIN_METHODS
-    },
-    "actuators": ("actuators", "arm.urdf", "commands.csv", "--kp", 50, "--kd", 2, "--method", "linear"),
-    "actuators without commands": ("actuators", "arm.urdf", "log1.csv", "--kp", 50, "--kd", 2),
-    "watch": ("watch", "arm.urdf", "--every", 2),
-    "watch polynomial": ("watch", "arm.urdf", "--rows", "polynomial", "--every", 2),
-    "watch energy": ("watch", "arm.urdf", "--rows", "energy", "--every", 2),
-    "fleet": ("fleet", "STORE", "-o", "fleet.html"),
-    "store list": ("store", "list", "STORE"),
-    "store list where": ("store", "list", "STORE", "--where", "robot=A and tool=B"),
-    "excite": ("excite", "arm.urdf", "--seconds", 1, "--starts", 1, "--period", 3, "--harmonics", 2, "-o", "excited.csv"),
-    "demo": ("demo", "-o", "demo"),
-}
 SLOW = ("excite", "demo", "payload online", "watch polynomial", "actuators", "gains sdp", "fleet")
 
 

@@ -14,10 +14,12 @@ from dynid.errors import InputError
 from dynid.io.demo import demo_recording
 from dynid.io.logs.read import read_recording, write_recording
 from dynid.io.robots.read import read_robot
+from dynid.model.joint import Joint
+from dynid.model.robot import make_robot
 from dynid.pipeline.folder import load_result, save_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
-from dynid.signals.recording import StaticRecording
+from dynid.signals.recording import Recording, StaticRecording
 from dynid.signals.samples import Samples
 
 
@@ -229,3 +231,19 @@ def test_the_residual_of_a_misread_log_is_not_blamed_on_springs(
         asked.clear()
         tilted = any("base is likely tilted" in note for note in identify(bench.urdf, log, settings).notes)
         assert (tilted, bool(asked)) == (told, not told)
+
+
+def test_a_robot_of_a_thousand_joints_is_refused_before_its_log_is_worked_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    swing, body = (0.0, 0.0, 0.0, 0.0, 0.0, 1.0), [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0]
+    names = [f"j{k}" for k in range(1000)]
+    robot = make_robot(
+        "chain", [Joint(name, "revolute", k - 1, np.eye(4), swing) for k, name in enumerate(names)], [body] * 1000
+    )
+    signals = np.random.default_rng(0).standard_normal((2, 300, 1000))
+    log = Recording(0.01 * np.arange(300.0), signals[0], names, torque=signals[1])
+    monkeypatch.setenv("DYNID_MEMORY_GB", "1")
+    monkeypatch.setattr("dynid.pipeline.identify.check_data", lambda *_: pytest.fail("the log was worked on"))
+    with pytest.raises(
+        InputError, match=r"robot 'chain' with 1000 joints needs \d+\.\d GiB of memory, expected at most 1 GiB"
+    ):
+        identify(robot, log, Settings(effects="none"))

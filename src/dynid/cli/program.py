@@ -116,13 +116,14 @@ def _robot_and_logs(robot: Path | None, logs: Sequence[str] | None, file: RunFil
 
 @dataclass(frozen=True)
 class Job:
-    """Robot, logs and settings; ``output`` is the folder that the file names."""
+    """Robot, logs and settings; ``output`` is the folder that the file ``config`` names."""
 
     robot: Path | None
     logs: list[Path]
     unseen: list[Path]
     settings: Settings
     output: Path | None
+    config: Path | None = None
 
     def described(self, *, needs_logs: bool = True) -> Path | None:
         """The robot's description; None where the logs are of a sensor whose own motion is logged, which needs no robot.
@@ -130,7 +131,8 @@ class Job:
         A job without either, or without the logs it needs, is refused.
         """
         if not self.logs and (needs_logs or self.robot is None):
-            raise InputError("expected a robot and at least one log, as arguments or in the file of --config")
+            found = "" if self.config is None else f"; '{self.config}' does not name both"
+            raise InputError(f"expected a robot and at least one log, as arguments or in the file of --config{found}")
         return self.robot
 
 
@@ -151,4 +153,4 @@ def job_of(
     known = constraints_table(constraints)
     settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
     description, recordings = _robot_and_logs(robot, logs, file)
-    return Job(description, recordings, log_paths(unseen or file.validate), settings, file.output)
+    return Job(description, recordings, log_paths(unseen or file.validate), settings, file.output, config)

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from dynid.apps.online.options import OnlineSettings
-from dynid.cli.console import say, show, show_failure, show_table
+from dynid.cli.console import say, show, show_table
 from dynid.cli.schema import AsJson, RobotFile, own_options, takes_options
+from dynid.errors import InputError
 from dynid.option_types import options_of
 from dynid.pipeline.option_groups import MODEL, READING, ROWS
 from dynid.pipeline.options import Settings
@@ -89,8 +90,9 @@ def watch(
             readers.tell(report)
             last = report
     if last is None:
-        show_failure(f"no row was read; {watcher.n_malformed} lines were malformed{_reasons(watcher.malformed)}")
-    elif not json:
+        bad = watcher.n_malformed
+        raise InputError(f"{source.name}: no row was read; {bad} lines were malformed{_reasons(watcher.malformed)}")
+    if not json:
         _show_last(last, watcher.malformed)
 
 

@@ -214,6 +214,8 @@ def read_mapping(mapping: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         mapping = (toml_table if path.suffix.lower() == ".toml" else json_value)(content, f"mapping '{where}'")
         if not isinstance(mapping, Mapping):
             raise InputError(f"{where}: holds {type(mapping).__name__}, expected a table")
+        if not mapping:
+            raise InputError(f"{where}: is empty, expected one key or more, such as position")
     found: dict[str, Any] = {}
     for key, value in mapping.items():
         if key not in _KINDS:
