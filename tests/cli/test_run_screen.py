@@ -61,7 +61,7 @@ def test_friction_of_a_joint_has_no_offset_in_it(told: tuple[Path, list[str], st
     speed = abs(run.samples[0].velocity).mean(axis=0)
     start = next(k for k, line in enumerate(lines) if line.startswith("joint "))
     rows = {line.split()[0]: line for line in lines[start + 1 : start + 5]}
-    values = dict(run.estimate.parameters)
+    values = run.model.parameters
     for j, joint in enumerate(run.robot.driven_joints):
         expected = values[f"fv{j + 1}"] * speed[j] + values[f"fc{j + 1}"]
         shown = next((line for name, line in rows.items() if name == joint.name), None)

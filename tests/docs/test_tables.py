@@ -287,7 +287,9 @@ def test_tests_and_benchmarks_that_a_page_names_exist(paper):
 def test_a_load_of_known_mass_and_centre_alone_has_no_inertia_in_any_controller(hook):
     """Numbers of every form but those of simulators: 2 kg, 50 mm in the units of the vendor, and zeros."""
     assert hook is not None
-    rows = importlib.import_module("tables_of.loads").mass_and_centre_alone().splitlines()[2:]
+    table = importlib.import_module("tables_of.loads").mass_and_centre_alone()
+    assert table.strip() in (DOCS / "loads.md").read_text("utf-8")
+    rows = table.splitlines()[2:]
     cells = {row.split("|")[1].strip(" `"): row.split("|")[2] for row in rows}
     assert set(cells) == {"franka", "ur", "kuka", "abb", "fanuc", "yaskawa", "urdf", "mjcf"}
     for name in set(cells) - {"urdf", "mjcf"}:

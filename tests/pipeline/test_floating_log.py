@@ -94,5 +94,7 @@ def test_flags_may_be_words_of_a_text_table(tmp_path: Path) -> None:
 def test_contacts_without_feet_are_refused_with_the_feet_to_give(tmp_path: Path) -> None:
     """Their forces would be taken for none: the robot would weigh nothing."""
     names = ",".join(QUADRUPED_FEET)
-    with pytest.raises(InputError, match=f"has contacts of .* --feet {names} \\(points\\) or --flat-feet {names}"):
+    with pytest.raises(
+        InputError, match=f"has contacts with the ground .contact_FL, .* --feet {names} \\(points\\) or --flat-feet {names}"
+    ):
         read(tmp_path, Settings(floating=True))

@@ -96,9 +96,9 @@ def _files(screen: Screen, run: IdentificationResult, published: Published) -> N
     for name in names:
         own = graded.get(name)
         error = "" if own is None or own.unseen is None else f" {percent(own.unseen)}"
-        ready = (
-            "" if own is None else " ready to use" if own.ready else f" NOT ready{'' if useless else f' ({own.worst.name})'}"
-        )
+        ready = "" if own is None else " ready to use" if own.ready else " NOT ready"
+        if own is not None and not own.ready and not useless:
+            ready += f" ({own.worst.name} loses {percent(own.worst.loss, 0)})"
         told.append(f"{name}{error}{ready}")
     if told:
         error = " (unseen error of each)" if any(one.unseen is not None for one in graded.values()) else ""
@@ -185,17 +185,16 @@ def _findings(run: IdentificationResult) -> Iterator[tuple[str, str, str]]:
     of_joints = [
         (reason, [joint.name for joint in group]) for reason, group in groupby(graded, key=lambda joint: joint.reason)
     ]
-    options = [one.option for one in run.advice if one.option]
-    for level in ("error", "warning"):
+    options = [one.option for one in run.advice if one.option is not None]
+    for level in ("error", "files", "warning"):
         for reason in verdict.reasons:
-            if reason.level == level and reason.code != "joints":
+            if level == "files" and reason.code == "files" and reason.level == "note":  # it matters to whoever loads one
+                yield "note", reason.what, reason.remedy
+            elif reason.level == level and reason.code != "joints":
                 yield level, reason.what, reason.remedy
             elif reason.level == level:
                 for why, names in of_joints:
-                    yield level, f"{', '.join(names)}: {why}", _mend(why, run, options)
-    for reason in verdict.reasons:
-        if reason.code == "files" and reason.level == "note":  # what a file cannot hold matters to whoever loads it
-            yield "note", reason.what, reason.remedy
+                    yield level, f"{', '.join(names)}: {why}", _mend(why, run, names)
     for option in dict.fromkeys(options):
         cause = next(one for one in run.advice if one.option == option)
         yield "warning", f"{cause.joint}: {cause.cause}", f"add {option} to this command, or --apply-advice"
@@ -205,11 +204,16 @@ def _findings(run: IdentificationResult) -> Iterator[tuple[str, str, str]]:
                 yield level, finding.what, finding.remedy
 
 
-def _mend(why: str, run: IdentificationResult, options: Sequence[str]) -> str:
-    """The command that makes such a joint better."""
+def _mend(why: str, run: IdentificationResult, joints: Sequence[str]) -> str:
+    """The command that makes such joints better."""
     if MOTION in why:
         return f"record a richer motion: dynid excite {_robot_path(run)} -o motion.csv"
-    return f"add {options[0]} to this command" if options else "look at the residual in the report"
+    option = next((one.option for one in run.advice if one.option and one.joint in joints), None)
+    if option is not None:
+        return f"add {option} to this command"
+    if "gain" in why:
+        return "check the gain of its torque: --calibrate gain gives it with its interval"
+    return "look at the residual in the report"
 
 
 def _robot_path(run: IdentificationResult) -> str:

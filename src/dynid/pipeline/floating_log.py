@@ -16,7 +16,6 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.io.logs.base_columns import (
-    CONTACT,
     base_columns,
     contact_columns,
     feet_of,
@@ -240,7 +239,7 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, optio
             )
         feet = [name.partition(":")[0] for name in setup.plan.feet]
         if not (feet or setup.carried or setup.forces):
-            _refuse_contacts(where, file, feet_of(columns), options)
+            _refuse_contacts(where, file, feet_of(columns, frames_of(setup.robot)), options)
         flags = [] if setup.carried else contact_columns(where, columns, feet)
         forces = [force_columns(where, columns, foot.frame.name) for foot in setup.forces]
         wanted = [name for own in (*found.values(), flags, *forces) for name in own]
@@ -250,12 +249,13 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, optio
     return log if times.from_s is None and times.to_s is None else log.between(times.from_s, times.to_s)
 
 
-def _refuse_contacts(where: str, file: LogFile, feet: Sequence[str], options: ReadOptions) -> None:
+def _refuse_contacts(where: str, file: LogFile, feet: Mapping[str, str], options: ReadOptions) -> None:
     """A log in which feet touch the ground, where none were given: their forces would be taken for none."""
-    if feet and any(read_columns(file, [f"{CONTACT}{foot}"], options).position.any() for foot in feet):
+    if feet and read_columns(file, list(feet), options).position.any():
+        frames = ",".join(feet.values())
         raise InputError(
-            f"{where} has contacts of {', '.join(feet)}, whose forces would be taken for none; give the frames of these feet: "
-            f"--feet {','.join(feet)} (points) or --flat-feet {','.join(feet)}"
+            f"{where} has contacts with the ground ({', '.join(feet)}), whose forces would be taken for none; give the frames of the "
+            f"feet: --feet {frames} (points) or --flat-feet {frames}"
         )
 
 

@@ -425,12 +425,18 @@ def write_file(
     return held, replace(written, notes=(*written.notes, *told))
 
 
+NEGLIGIBLE_ROTORS = 1e-4
+"""Part of the joints' torque below which nothing is told of rotors that a format has no place for."""
+
+
 def _carrying_rotors(run: IdentificationResult, model: Robot, format: str) -> tuple[Robot, tuple[str, ...]]:
     """The model whose links carry its rotors, for a format without them, and what is to be told of it."""
     found = run.without_rotors if model is run.model else rotors_in_links(model, run.samples)
     if found is None:
         return model, ()
     carrying, lacked, lacks = found
+    if lacked < NEGLIGIBLE_ROTORS:
+        return carrying, ()
     where = motions_to_hold(model, run.samples)[1]
     told = (
         f"{format} has no place for rotor inertia: the links carry what they can of it, fitted {where} with gravity kept; of the joints' "

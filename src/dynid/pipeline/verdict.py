@@ -89,8 +89,9 @@ def verdict_on(
     return Verdict(_opening(run), (*reasons, *faults), description, joints, files)
 
 
+ROWS_FAIL = 0.05
+"""Torque error from which a fit of the simulated motion is worth trying; below it torque rows do well."""
 _REMEDIES = {
-    "rotor inertia": "use the MJCF file",
     "torque offset": "apply the offsets as constant torques (MuJoCo: qfrc_applied)",
     "friction": "use the functions of dynid export RUN --to c, which hold everything",
 }
@@ -110,12 +111,11 @@ def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
         return [Finding("good", f"Ready to use: {names}; no joint loses more than {percent(worst.loss)} of its torque.")]
     told = "; ".join(f"{one.path}: {one.worst.name} loses {percent(one.worst.loss)} of its torque" for one in poor)
     lost = " ".join(lack for one in poor for lack in one.lacks)
-    terms = [term for term in _REMEDIES if term in lost]
+    terms = [term for term in ("rotor inertia", *_REMEDIES) if term in lost]
     told += f"; left out or simplified: {', '.join(terms)}" if terms else ""
-    remedies = [_REMEDIES[term] for term in terms or ["friction"]]
-    if len(poor) < len(files) and "rotor inertia" not in lost:
-        remedies.insert(0, f"take {', '.join(one.path for one in files if one.ready)}")
-    remedy = "; ".join(remedies)
+    ready = [one.path for one in files if one.ready]
+    remedies = [f"take {', '.join(ready)}"] if ready else [_REMEDIES[term] for term in _REMEDIES if term in lost]
+    remedy = ", or ".join(remedies or [_REMEDIES["friction"]])
     return [Finding("note", f"Not ready to use: {told}.", f"{remedy[:1].upper()}{remedy[1:]}.", code="files")]
 
 
@@ -363,11 +363,11 @@ def _replay_reason(run: IdentificationResult, failure: str) -> Finding:
             "good",
             f"Simulated with the measured torque, joints drift by at most {percent(largest)} of their motion in {window}.",
         )
+    other = ", or try --method output-error, which fits the simulated motion" if run.judged_error > ROWS_FAIL else ""
     return Finding(
         "warning",
         f"Simulated with the measured torque, joints drift from their motion in {window}: {', '.join(far)}.",
-        "Their inertia is known too badly, or their friction is larger than what moves them. Excite them more, or try "
-        "--method output-error, which fits the simulated motion.",
+        f"Their inertia is known too badly, or their friction is larger than what moves them. Excite them more{other}.",
     )
 
 

@@ -111,7 +111,5 @@ def test_few_days_have_no_slow_change() -> None:
 
 def test_dry_friction_of_a_sigmoid_is_told_by_its_half() -> None:
     """It runs from minus half of its size to plus half: that is what the joint resists with."""
-    change = Change(
-        "R3", "fsig3", "friction", "elbow", "N m", datetime.date(2026, 3, 6), 10.0, 14.0, 0.2, 20.0, 4.0, 0.1
-    )
+    change = Change("R3", "fsig3", "friction", "elbow", "N m", datetime.date(2026, 3, 6), 10.0, 14.0, 0.2, 20.0, 4.0, 0.1)
     assert "R3 elbow: dry friction +40 % on 2026-03-06 (half of fsig3 from 5 to 7 N m, by 2 ± 0.2 N m" in change.sentence()

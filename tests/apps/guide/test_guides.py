@@ -54,7 +54,9 @@ def test_feet_of_a_walk_are_taken_from_its_contacts(bench: Bench, tmp_path) -> N
     recording = read_recording(bench.log, bench.truth)
     plain = parquet.read_table(write_recording(recording, tmp_path / "plain.parquet"))
     down = pa.array(np.ones(recording.n_samples))
-    parquet.write_table(plain.append_column("contact_LF", down).append_column("contact_RF", down), tmp_path / "walk.parquet")
+    for name in ("base_vx", "base_vy", "base_vz", "base_wx", "base_wy", "base_wz", "contact_LF", "contact_RF"):
+        plain = plain.append_column(name, down)
+    parquet.write_table(plain, tmp_path / "walk.parquet")
     files, steps = guide_for("legged", bench.urdf, tmp_path / "walk.parquet")
     assert files.feet == ("LF", "RF")
     (identify,) = [step for step in steps if step.words[0] == "identify"]

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -16,7 +18,10 @@ from bench import Bench
 from cli_program import app
 from dynid.errors import InputError
 from dynid.io.logs.read import read_recording, write_recording
+from dynid.io.robots.urdf_write import write_urdf
 from dynid.signals.recording import Recording
+from legged_robots import QUADRUPED_FEET
+from legged_simulation import quadruped, walk
 
 CSV = Callable[..., Path]
 

@@ -12,9 +12,6 @@ import numpy as np
 
 from dynid.apps.guide.logged_gains import LoggedGains, logged_gains
 from dynid.errors import UnknownNameError
-from dynid.io.logs.base_columns import feet_of, log_columns
-from dynid.io.logs.layout import ReadOptions
-from dynid.io.logs.log_file import LogFile, log_path
 from dynid.pipeline.inspect import inspect_any
 from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import described_robot
@@ -96,9 +93,7 @@ def look_into(robot: str | Path, log: str | Path, without_torque: bool = False) 
             gains = logged_gains(log, model.only(recording.joint_names))
             flags += _gain_flags(gains)
             notes.append(_gain_note(gains))
-    with LogFile(log_path(log)) as file:
-        columns = log_columns(file, ReadOptions())
-    feet = feet_of(columns)
+    feet = tuple(check.facts.get("feet", ()))
     if feet:
         flags += ["--feet", ",".join(feet)]
         notes.append("the log has contacts of feet: the base is taken to move (--feet)")

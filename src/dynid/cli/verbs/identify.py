@@ -197,7 +197,7 @@ def _show_files(files: Sequence[FileGrade]) -> None:
         rows.append(("all joints", *(percent(one.unseen) for one in files)))
     rows.append(("ready to use", *("yes" if one.ready else "no" for one in files)))
     what = "lacks of its torque" if files[0].unseen is None else "unseen torque error"
-    show_table((f"{what}, by file", *(one.path for one in files)), rows, text=(0,))
+    show_table((f"{what}, by file", *(one.format for one in files)), rows, text=(0,))
 
 
 def _end_without_answer(run: IdentificationResult) -> None:

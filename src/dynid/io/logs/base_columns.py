@@ -84,9 +84,22 @@ CONTACT = "contact_"
 """Beginning of a column that tells whether a foot touches the ground."""
 
 
-def feet_of(columns: Sequence[str]) -> tuple[str, ...]:
-    """Feet whose contacts a log has, by the names of its columns."""
-    return tuple(name.removeprefix(CONTACT) for name in columns if name.startswith(CONTACT))
+def feet_of(columns: Sequence[str], frames: Sequence[str]) -> dict[str, str]:
+    """Columns of contact of a log and the frame of each foot: that of its name, else of the frames that begin with it the one that is
+    called a foot, or the last, which is the furthest from the base."""
+    found = {}
+    for column in columns:
+        if column.startswith(CONTACT):
+            name = column.removeprefix(CONTACT)
+            own = [frame for frame in frames if fold(frame).startswith(fold(name))]
+            feet = [frame for frame in own if fold(frame) == fold(name)] or [
+                frame for frame in own if _FOOT.search(fold(frame))
+            ]
+            found[column] = (feet or own or [name])[-1]
+    return found
+
+
+_FOOT = re.compile("foot|feet|sole|toe|ankle")
 
 
 def contact_columns(where: str, columns: Sequence[str], feet: Sequence[str]) -> list[str]:
