@@ -8,17 +8,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynid.cli.console import percent
-from dynid.cli.screen import Screen
+from dynid.cli.console import percent, show, show_table
+from dynid.cli.screen import NO_END, Screen, fold
 
 if TYPE_CHECKING:
-    from dynid.finding import JointGrade, Verdict
+    from dynid.finding import FileGrade, JointGrade, Verdict
     from dynid.pipeline.export import Published
     from dynid.pipeline.result import IdentificationResult
 
 
 def show_run_screen(run: IdentificationResult, published: Published, whole: bool = False) -> None:
     """Print the screen of a run that was written; ``whole``: with every joint, finding and note."""
+    if whole:
+        _show_details(run, published)
     screen = Screen(whole)
     if run.verdict is not None:
         screen.line(headline(run.verdict), run.verdict.grade)
@@ -41,6 +43,66 @@ def show_run_screen(run: IdentificationResult, published: Published, whole: bool
         screen.last(f"report: {report}")
     screen.last(f"next: {next_step(run, published.folder)}")
     screen.show()
+
+
+def _show_details(run: IdentificationResult, published: Published) -> None:
+    """What the screen has no room for: how rows were made, what they show, advice, what is proven, the files joint by joint."""
+    from dynid.estimation.advice import advice_lines
+
+    found, lines = run.estimate, []
+    if run.filter is not None:
+        lines.append(f"filter: {run.filter.describe()}")
+    if run.from_coefficients:
+        lines.append(
+            f"{run.robot.name}: {found.n_rows} coefficients fix {found.rank} of {found.base.n_base} base parameters"
+        )
+    elif run.body is None:
+        lines.append(
+            f"{run.robot.name}: {found.n_samples} {'poses' if run.filter is None else 'samples'} show {found.rank} of "
+            f"{found.base.n_base} base parameters, condition number {found.condition_number:.4g} (scaled "
+            f"{found.condition_number_scaled:.4g})"
+        )
+    lines += [f"advice: {line}" for line in advice_lines(run.advice)]
+    lines += _possible(run)
+    lines += [f"{item.format}: {note}" for item in published.exported for note in item.notes]
+    lines += [f"written: {path}" for path in published.files]
+    for line in lines:
+        for part in fold(line, NO_END):
+            show(part)
+    if run.verdict is not None:
+        _show_files(run.verdict.files)
+    show()
+
+
+def _show_files(files: Sequence[FileGrade]) -> None:
+    """Unseen torque by each simulator file, joint by joint, and which of them are ready to use."""
+    if not files:
+        return
+    names = [joint.name for joint in files[0].joints]
+    rows = [
+        (name, *(percent(one.joints[j].loss if one.unseen is None else one.joints[j].unseen) for one in files))
+        for j, name in enumerate(names)
+    ]
+    if files[0].unseen is not None:
+        rows.append(("all joints", *(percent(one.unseen) for one in files)))
+    rows.append(("ready to use", *("yes" if one.ready else "no" for one in files)))
+    what = "lacks of its torque" if files[0].unseen is None else "unseen torque error"
+    show_table((f"{what}, by file", *(one.format for one in files)), rows, text=(0,))
+
+
+def _possible(run: IdentificationResult) -> Iterator[str]:
+    """What is proven of the base values."""
+    verdict = run.feasibility
+    if verdict is None:
+        return
+    words = {
+        "bodies": "yes",
+        "certificate": "yes, other links than those of the model prove it",
+        "direction": "no, see the notes",
+        "": "not decided, see the notes",
+    }
+    matrix = f" ({verdict.inertia_matrix})" if verdict.inertia_matrix else ""
+    yield f"base values physically possible: {words[verdict.proof]}{matrix}"
 
 
 def headline(verdict: Verdict) -> str:
@@ -94,15 +156,18 @@ def _files(screen: Screen, run: IdentificationResult, published: Published) -> N
     names = [path.name for path in published.files if path.suffix not in (".html",) and path.name != "run.json"]
     told = []
     for name in names:
-        own = graded.get(name)
-        error = "" if own is None or own.unseen is None else f" {percent(own.unseen)}"
-        ready = "" if own is None else " ready to use" if own.ready else " NOT ready"
-        if own is not None and not own.ready and not useless:
-            ready += f" ({own.worst.name} loses {percent(own.worst.loss, 0)})"
-        told.append(f"{name}{error}{ready}")
+        told.append(f"{name}{'' if name not in graded else _grade_of(graded[name], useless)}")
     if told:
         error = " (unseen error of each)" if any(one.unseen is not None for one in graded.values()) else ""
         screen.line(f"files in {published.folder}{error}: {', '.join(told)}")
+
+
+def _grade_of(file: FileGrade, useless: bool) -> str:
+    """Unseen error of a file and whether it is ready to use, with the joint that loses most unless its model is useless."""
+    error = "" if file.unseen is None else f" {percent(file.unseen)}"
+    if file.ready:
+        return f"{error} ready to use"
+    return f"{error} NOT ready" + ("" if useless else f" ({file.worst.name} loses {percent(file.worst.loss, 0)})")
 
 
 def _joints(screen: Screen, run: IdentificationResult) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 from dynid.errors import InputError, UnknownNameError
 from dynid.files import foreign_errors
 from dynid.finding import DataCheck
-from dynid.io.logs.base_columns import log_columns, moves_base
+from dynid.io.logs.base_columns import feet_of, log_columns, moves_base
 from dynid.io.logs.columns import MissingJointsError
 from dynid.io.logs.layout import ReadOptions
 from dynid.io.logs.log_file import LogFile, UrlPath
 from dynid.io.logs.paths import LogPart, log_part, log_paths, refuse_same
 from dynid.io.logs.read import NotMotionError, open_recording, read_recording
 from dynid.model.effects.friction_models import friction_effects
+from dynid.model.frames import frames_of
 from dynid.model.friction import with_friction
 from dynid.model.robot import Robot
 from dynid.option_types import flag_of, misplaced_options
@@ -212,9 +213,11 @@ def open_first(
 ) -> tuple[Recording | StaticRecording | RecordingStream, Robot]:
     """The first log, which decides the joints that move, and the robot with these."""
     with LogFile(path) as file:
-        if getattr(settings, "floating", False) is None and moves_base(log_columns(file, read_options(settings))):
+        columns = log_columns(file, read_options(settings)) if getattr(settings, "floating", False) is None else ()
+        if moves_base(columns):
             raise FloatingLogError(
-                f"{path} holds the motion of the robot's base: 'dynid identify' takes it, or with --no-floating its joints alone"
+                f"{path} holds the motion of the robot's base: 'dynid identify' takes it, or with --no-floating its joints alone",
+                tuple(feet_of(columns, frames_of(robot)).values()),
             )
         try:
             found = _open(robot, file, settings, streamed)

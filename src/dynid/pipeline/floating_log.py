@@ -238,8 +238,7 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, optio
                 "base_qw, or imu_ax.. and imu_wx..; a robot that stands fixed is identified with --no-floating"
             )
         feet = [name.partition(":")[0] for name in setup.plan.feet]
-        if not (feet or setup.carried or setup.forces):
-            _refuse_contacts(where, file, feet_of(columns, frames_of(setup.robot)), options)
+        _refuse_contacts(where, file, setup, feet_of(columns, frames_of(setup.robot)), options)
         flags = [] if setup.carried else contact_columns(where, columns, feet)
         forces = [force_columns(where, columns, foot.frame.name) for foot in setup.forces]
         wanted = [name for own in (*found.values(), flags, *forces) for name in own]
@@ -249,8 +248,10 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, optio
     return log if times.from_s is None and times.to_s is None else log.between(times.from_s, times.to_s)
 
 
-def _refuse_contacts(where: str, file: LogFile, feet: Mapping[str, str], options: ReadOptions) -> None:
+def _refuse_contacts(where: str, file: LogFile, setup: FloatingSetup, feet: Mapping[str, str], options: ReadOptions) -> None:
     """A log in which feet touch the ground, where none were given: their forces would be taken for none."""
+    if setup.plan.feet or setup.carried or setup.forces:
+        return
     if feet and read_columns(file, list(feet), options).position.any():
         frames = ",".join(feet.values())
         raise InputError(

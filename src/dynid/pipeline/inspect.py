@@ -8,12 +8,11 @@ from typing import Any
 
 from dynid.errors import InputError
 from dynid.finding import DataCheck, Finding
-from dynid.io.logs.base_columns import feet_of, log_columns
 from dynid.io.logs.columns import MissingJointsError
 from dynid.io.logs.log_file import LogFile, log_path
 from dynid.io.logs.paths import log_part
 from dynid.io.logs.read import read_recording
-from dynid.model.frames import frame_named, frames_of, sensor_frame, turned_frames
+from dynid.model.frames import frame_named, sensor_frame, turned_frames
 from dynid.model.robot import Robot
 from dynid.pipeline.data import open_first, read_options
 from dynid.pipeline.options import Settings
@@ -77,11 +76,10 @@ def inspect_log(
     against: Robot | None
     try:
         found, against = open_first(described, part.path, settings, notes)
-    except FloatingLogError:
+    except FloatingLogError as moving:
+        feet = moving.feet
         found, _ = open_first(described, part.path, replace(settings, floating=False), notes)
         against = None
-        with LogFile(part.path) as file:
-            feet = tuple(feet_of(log_columns(file, read_options(settings)), frames_of(described)).values())
         notes.append("the log holds the motion of the robot's base; 'dynid identify' checks base and feet")
     if not isinstance(found, Recording):
         raise InputError(f"{log} is a table of poses, expected a motion log to look into")

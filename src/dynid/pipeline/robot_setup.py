@@ -108,7 +108,11 @@ def refuse_fixed_options(settings: Settings) -> None:
 
 
 class FloatingLogError(InputError):
-    """A log that holds the motion of the robot's base beside the torque of its joints."""
+    """A log that holds the motion of the robot's base beside the torque of its joints, and the feet whose contacts it has."""
+
+    def __init__(self, message: str, feet: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.feet = feet
 
 
 class SensorLogError(InputError):

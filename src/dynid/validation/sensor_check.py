@@ -194,12 +194,7 @@ def _axes_finding(place: str, P: Array, what: str, moments: Array | None, frames
     others = _mapping("m", P if moments is None else moments)
     columns_now = ", ".join(f'"{name}"' for name in (*forces, *others))
     whole = turned and what == "force" and (moments is None or np.array_equal(moments, P))
-    fitting = [name for name, R in frames.items() if np.abs(R.T - P).max() < _SAME_AXES]
-    first = (
-        f"give --frame {' or --frame '.join(fitting)}, which has these axes; if the sensor is at {place}, "
-        if fitting
-        else ""
-    )
+    first = _frame_remedy(place, P, frames)
     first += "give --flip, or " if whole else ""
     return Finding(
         "error",
@@ -209,6 +204,14 @@ def _axes_finding(place: str, P: Array, what: str, moments: Array | None, frames
         code=f"{what}_axes",
         values={"axes": names},
     )
+
+
+def _frame_remedy(place: str, P: Array, frames: Mapping[str, Array]) -> str:
+    """The frames of the description whose axes ``measured = P true`` has; empty where there is none."""
+    fitting = [name for name, R in frames.items() if np.abs(R.T - P).max() < _SAME_AXES]
+    if not fitting:
+        return ""
+    return f"give --frame {' or --frame '.join(fitting)}, which has these axes; if the sensor is at {place}, "
 
 
 def _mapping(letter: str, P: Array) -> list[str]:

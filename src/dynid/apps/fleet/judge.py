@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -162,6 +162,8 @@ class Fleet:
         (True, False)
     """
 
+    least_days: ClassVar[int] = LEAST_DAYS
+    """Days of a robot from which changes are looked for."""
     name: str
     base: BaseReduction
     followed: tuple[Followed, ...]
@@ -187,7 +189,7 @@ class Fleet:
     @property
     def short(self) -> tuple[str, ...]:
         """Robots with too few days to look for a change."""
-        return tuple(one.robot for one in self.followed if len(one.days) < LEAST_DAYS)
+        return tuple(one.robot for one in self.followed if len(one.days) < self.least_days)
 
     @property
     def alarms(self) -> tuple[Change | Outlier, ...]:

@@ -391,7 +391,6 @@ def fleet(
 
     Example: [bold]dynid fleet store --max-change 0.2 -o fleet.html[/bold]
     """
-    from dynid.apps.fleet.changes import LEAST_DAYS
     from dynid.apps.fleet.judge import judge_fleet
     from dynid.apps.fleet.section import report_fleet
 
@@ -414,7 +413,7 @@ def fleet(
     else:
         _show_alarms(found, page, verbose)
     if max_change is not None and len(found.short) == len(found.robots):
-        raise InputError(f"--max-change {max_change} cannot be judged: no robot has {LEAST_DAYS} days")
+        raise InputError(f"--max-change {max_change} cannot be judged: no robot has {found.least_days} days")
     if max_change is not None and found.changes and found.largest_change > max_change:
         show_failure(f"a value changed by {percent(found.largest_change)}, more than the {percent(max_change)} allowed")
         raise typer.Exit(1)
@@ -425,25 +424,25 @@ def fleet(
         raise typer.Exit(1)
 
 
+def _changed(found: Fleet, changed: int) -> tuple[str, str]:
+    """How many robots changed, of those that have days enough to tell, and the level of that."""
+    judged = len(found.robots) - len(found.short)
+    if not judged:
+        return f"not judged: no robot has {found.least_days} days, add more with dynid store add", "warning"
+    left = f", {len(found.short)} with fewer than {found.least_days} days not judged" if found.short else ""
+    if changed:
+        return f"{changed} of {judged} robots changed{left}", "error"
+    return f"{judged} robots: no change{left}", "good"
+
+
 def _show_alarms(found: Fleet, page: Path, verbose: bool) -> None:
     """What changed, the largest share of torque first, which robots differ, and where the page is."""
-    from dynid.apps.fleet.changes import LEAST_DAYS
-
     changed = {one.robot for one in found.changes}
     named = {one.robot for one in found.alarms}
     screen = Screen(whole=verbose)
-    judged = len(found.robots) - len(found.short)
-    told = (
-        f"{len(changed)} of {judged} robots changed"
-        if changed
-        else f"{judged} robots: no change"
-        if judged
-        else "not judged"
-    )
-    told += f", {len(found.short)} with fewer than {LEAST_DAYS} days not judged" if judged and found.short else ""
-    told += "" if judged else f": no robot has {LEAST_DAYS} days, add more with dynid store add"
     beside = f", {len(named - changed)} more differ from the others" if named - changed else ""
-    screen.line(f"{told} ({found.rows} robot days){beside}", "error" if changed else "good" if judged else "warning")
+    text, level = _changed(found, len(changed))
+    screen.line(f"{text} ({found.rows} robot days){beside}", level)
     most = len(found.alarms) if verbose else MOST_ALARMS
     for alarm in found.alarms[:most]:
         screen.line(f"{'alarm' if alarm in found.changes else 'outlier'}: {alarm.sentence()}", "error", most=3)

@@ -108,15 +108,9 @@ def _as_dict(written: Sequence[Exported]) -> dict[str, Any]:
 def _show_written(written: Sequence[Exported], changes: Mapping[str, Sequence[Change]], source: str, verbose: bool) -> None:
     """A line for each format: how well its files were proven and what it leaves out of the torque; then changes and notes."""
     screen = Screen(verbose)
-    rows = []
-    for item in written:
-        worst = max(item.lacking, key=lambda one: one.relative, default=None)
-        most = "-" if worst is None or not item.left_out else f"{worst.joint} {percent(worst.relative)}"
-        proof = "-" if math.isnan(item.parity) else f"{item.parity:.0e}"
-        rows.append(
-            (" and ".join([item.path.name, *(file.suffix for file in item.companions)]), proof, percent(item.left_out), most)
-        )
-    screen.table(("file", "reload error", "torque left out", "worst joint"), rows, text=(0, 3), most=len(rows))
+    screen.table(
+        ("file", "reload error", "torque left out", "worst joint"), map(_row, written), text=(0, 3), most=len(written)
+    )
     for item in written if verbose else ():
         if item.lacks():
             screen.line(f"{item.path.name}: {item.lacks()}")
@@ -128,6 +122,19 @@ def _show_written(written: Sequence[Exported], changes: Mapping[str, Sequence[Ch
         screen.remark(note)
     screen.last(f"written to {', '.join(dict.fromkeys(str(item.path.parent) for item in written))}")
     screen.show()
+
+
+def _row(item: Exported) -> tuple[str, ...]:
+    """Files of one format, their error after reloading, the part of the torque left out, and the joint that lacks most."""
+    worst = max(item.lacking, key=lambda one: one.relative, default=None)
+    most = "-" if worst is None or not item.left_out else f"{worst.joint} {percent(worst.relative)}"
+    proof = "-" if math.isnan(item.parity) else f"{item.parity:.0e}"
+    return (
+        " and ".join([item.path.name, *(file.suffix for file in item.companions)]),
+        proof,
+        percent(item.left_out),
+        most,
+    )
 
 
 def _changed(name: str, source: str, changes: Sequence[Change], most: int) -> Iterator[str]:

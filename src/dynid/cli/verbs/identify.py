@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -15,7 +15,6 @@ from dynid.cli.console import (
     Stages,
     check_max_error,
     end_above,
-    percent,
     say,
     show,
     show_failure,
@@ -35,13 +34,11 @@ from dynid.cli.schema import (
     Verbose,
     takes_options,
 )
-from dynid.cli.screen import NO_END, fold
 from dynid.option_types import options_of
 from dynid.pipeline.option_groups import BASE, ESTIMATION, MODEL, READING, ROWS, SENSOR, WORK
 from dynid.pipeline.options import Settings
 
 if TYPE_CHECKING:
-    from dynid.finding import FileGrade
     from dynid.pipeline.export import Published
     from dynid.pipeline.result import IdentificationResult
 
@@ -141,8 +138,6 @@ def identify(
     else:
         if table and run.body is None:
             _show_values(run)
-        if verbose:
-            _show_details(run, published)
         if run.body is not None:
             show_sensor(run.body)
         for name in recorded:
@@ -184,56 +179,11 @@ def _published(
         return run, write_result(run, target, formats=formats, tell=stages.tell)
 
 
-def _show_files(files: Sequence[FileGrade]) -> None:
-    """Unseen torque by each simulator file, joint by joint, and which of them are ready to use."""
-    if not files:
-        return
-    names = [joint.name for joint in files[0].joints]
-    rows = [
-        (name, *(percent(one.joints[j].loss if one.unseen is None else one.joints[j].unseen) for one in files))
-        for j, name in enumerate(names)
-    ]
-    if files[0].unseen is not None:
-        rows.append(("all joints", *(percent(one.unseen) for one in files)))
-    rows.append(("ready to use", *("yes" if one.ready else "no" for one in files)))
-    what = "lacks of its torque" if files[0].unseen is None else "unseen torque error"
-    show_table((f"{what}, by file", *(one.format for one in files)), rows, text=(0,))
-
-
 def _end_without_answer(run: IdentificationResult) -> None:
     """Exit code 1 where a constrained method found no parameters that keep its constraints."""
     if not run.estimate.outcome.usable:
         show_failure(f"{run.estimate.method} found no answer: {run.estimate.outcome.value}")
         raise typer.Exit(1)
-
-
-def _show_details(run: IdentificationResult, published: Published) -> None:
-    """What the screen has no room for: how rows were made, what they show, advice, what is proven, the files joint by joint."""
-    from dynid.estimation.advice import advice_lines
-
-    found, lines = run.estimate, []
-    if run.filter is not None:
-        lines.append(f"filter: {run.filter.describe()}")
-    if run.from_coefficients:
-        lines.append(
-            f"{run.robot.name}: {found.n_rows} coefficients fix {found.rank} of {found.base.n_base} base parameters"
-        )
-    elif run.body is None:
-        lines.append(
-            f"{run.robot.name}: {found.n_samples} {'poses' if run.filter is None else 'samples'} show {found.rank} of "
-            f"{found.base.n_base} base parameters, condition number {found.condition_number:.4g} (scaled "
-            f"{found.condition_number_scaled:.4g})"
-        )
-    lines += [f"advice: {line}" for line in advice_lines(run.advice)]
-    lines += _possible(run)
-    lines += [f"{item.format}: {note}" for item in published.exported for note in item.notes]
-    lines += [f"written: {path}" for path in published.files]
-    for line in lines:
-        for part in fold(line, NO_END):
-            show(part)
-    if run.verdict is not None:
-        _show_files(run.verdict.files)
-    show()
 
 
 def _show_values(run: IdentificationResult) -> None:
@@ -249,18 +199,3 @@ def _show_values(run: IdentificationResult) -> None:
     inner = [(one.joint, one.name, f"{one.value:.4g}", one.interval_text, one.unit) for one in run.inner_numbers]
     if inner:
         show_table(("joint", "number inside friction", "value", "95 % interval", "unit"), inner, text=(0, 1, 3, 4))
-
-
-def _possible(run: IdentificationResult) -> Iterator[str]:
-    """What is proven of the base values."""
-    verdict = run.feasibility
-    if verdict is None:
-        return
-    words = {
-        "bodies": "yes",
-        "certificate": "yes, other links than those of the model prove it",
-        "direction": "no, see the notes",
-        "": "not decided, see the notes",
-    }
-    matrix = f" ({verdict.inertia_matrix})" if verdict.inertia_matrix else ""
-    yield f"base values physically possible: {words[verdict.proof]}{matrix}"
