@@ -1,31 +1,45 @@
-"""Noise that neighbouring rows share: the classical covariance is too small, blocks of time tell."""
+"""Covariance against the scatter of rows: what consistent links take from the best fit by chance is no error of the rows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 import dynid
 from dynid.estimation.block_scatter import widen_by_blocks
+from dynid.regression.factor import factorise
+from dynid.regression.floating_rows import FloatingRows, base_states
+from dynid.signals.base_motion import BaseMotion
 
 
-def spread(held: int) -> float:
-    """Factor on the classical sigma for noise that stays the same for so many samples."""
-    robot = dynid.demo_robot(effects="none")
-    samples = dynid.demo_samples(robot)
-    assert samples.torque is not None
-    fresh = np.random.default_rng(0).normal(size=(len(samples) // held + 1, samples.torque.shape[1]))
-    noisy = replace(samples, torque=samples.torque + np.repeat(fresh, held, axis=0)[: len(samples)])
-    rows = dynid.TorqueRows(robot, (noisy,))
-    method = dynid.OrdinaryLeastSquares(covariance="classical")
-    found = dynid.estimate(dynid.factorise(rows), dynid.reduce_to_base(robot), method)
-    wide, notes = widen_by_blocks(found, rows, [noisy])
-    wider = float(np.median(wide.sigma / found.sigma))
-    assert bool(notes) == (wider > 1.025)
-    return wider
+def problem(seed: int) -> tuple[Any, FloatingRows, dynid.Samples]:
+    """Weighted least squares on a body with a wheel, with noise of every row by itself."""
+    hinge = dynid.Joint("hinge", "revolute", 0, np.eye(4), [0, 0, 0, 0, 0, 1])
+    body = [2.0, 0.1, 0, 0.1, 0.2, 0, 0.3, 0, 0, 0.4]
+    robot = dynid.make_robot("wheel", [dynid.Joint("base", "floating", -1, np.eye(4), np.zeros(6)), hinge], [body, body])
+    rng, n = np.random.default_rng(seed), 3000
+    q, v, a = base_states(robot, BaseMotion(*rng.normal(size=(3, n, 3))), *rng.normal(size=(3, n, 1)))
+    torque = dynid.inverse_dynamics(robot, q, v, a) + rng.normal(size=(n, 7))
+    samples = dynid.Samples(0.01 * np.arange(n), q, v, a, torque=torque)
+    rows = FloatingRows(robot, (samples,))
+    found = dynid.estimate(factorise(rows), dynid.reduce_to_base(robot), dynid.WeightedLeastSquares())
+    return found, rows, samples
 
 
-def test_shared_noise_widens_intervals_and_fresh_noise_hardly() -> None:
-    assert 1.0 <= spread(1) < 1.15
-    assert 1.5 < spread(8) < np.sqrt(8.0)
+def wider(found: Any, rows: FloatingRows, samples: dynid.Samples) -> Any:
+    seen = found.seen
+    return (widen_by_blocks(found, rows, (samples,))[0].sigma / found.sigma)[seen]
+
+
+def test_rows_with_noise_of_their_own_widen_intervals_little() -> None:
+    assert np.median([wider(*problem(seed)) for seed in range(5)]) < 1.1
+
+
+def test_a_step_that_noise_explains_widens_nothing_and_one_beyond_it_does() -> None:
+    found, rows, samples = problem(0)
+    step = np.linalg.cholesky(found.covariance) @ np.random.default_rng(1).choice([-1.0, 1.0], len(found.sigma))
+    near, far = (replace(found, base_values=found.base_values + size * step) for size in (0.9, 4.0))
+    np.testing.assert_allclose(wider(near, rows, samples), wider(found, rows, samples), rtol=1e-2)
+    assert np.median(wider(far, rows, samples)) > 1.5 * np.median(wider(found, rows, samples))

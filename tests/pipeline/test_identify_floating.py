@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
+from dynid.estimation.result import Outcome
 from dynid.io.robots.read import read_robot
 from dynid.io.robots.urdf_write import write_urdf
 from dynid.pipeline.folder import load_result
@@ -87,6 +88,14 @@ def test_forces_that_are_measured_give_every_row() -> None:
     assert run.rows.feet == ()
     assert run.validation is not None
     assert run.validation.relative_error < 0.05
+
+
+def test_a_log_without_noise_ends_at_the_best_consistent_model() -> None:
+    clean = {name: column for name, column in walk(quadruped()).columns.items() if not name.startswith("imu")}
+    run = identify(wrong(), clean, Settings(force_frames=QUADRUPED_FEET, split=0.65))
+    assert run.estimate.outcome is Outcome.SOLVED
+    assert run.verdict is not None
+    assert run.verdict.grade == "good"
 
 
 def test_a_robot_on_a_vehicle_has_the_rows_of_its_joints() -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Array, freeze
+from dynid.arrays import Array, BoolArray, freeze
 from dynid.estimation.result import Estimate
 from dynid.regression.row_source import RowSource
 from dynid.signals.samples import Samples
@@ -30,10 +30,17 @@ def widen_by_blocks(found: Estimate, rows: RowSource, samples: Sequence[Samples]
     of time show it; one factor for all values follows from the middle of their ratios to the covariance. What repeats with every
     step is the same in all blocks, but pulls channels, and samples with other feet on the ground, in other directions. Where they are
     apart on average by more than noise explains, all values get that factor, and each value its own pull on top.
+
+    Consistent links hold an estimate away from its best fit, where all gradients add up to zero. As far as noise explains, that is no
+    error of the rows, and they are looked at around the best fit; where links cannot be what rows ask for, it shows what these have wrong.
     """
-    H, groups, count = _gradients(found, rows, samples)
     seen = found.seen & (found.sigma > 0.0)
+    H, groups, count = _gradients(found, found.base_values, rows, samples)
     inverse = np.linalg.pinv(H[np.ix_(seen, seen)], hermitian=True)
+    back = np.zeros(len(seen))
+    back[seen] = inverse @ np.sum(groups[1], axis=0)[seen]
+    if back.any() and _by_chance(found, back, seen):
+        H, groups, count = _gradients(found, found.base_values + back, rows, samples)
     free = count / max(count - int(np.count_nonzero(seen)), 1)
     variance = found.sigma[seen] ** 2
 
@@ -62,10 +69,18 @@ def widen_by_blocks(found: Estimate, rows: RowSource, samples: Sequence[Samples]
     return wide, (note,) if wider > 1.025 else ()
 
 
+def _by_chance(found: Estimate, step: Array, seen: BoolArray) -> bool:
+    """Whether noise explains a step of the estimate: it is no longer than one standard deviation a value, by their covariance."""
+    size = found.sigma[seen]
+    spread = found.covariance[np.ix_(seen, seen)] / np.outer(size, size)
+    length = step[seen] / size @ np.linalg.pinv(spread, hermitian=True) @ (step[seen] / size)
+    return bool(length <= np.count_nonzero(seen))
+
+
 def _gradients(
-    found: Estimate, rows: RowSource, samples: Sequence[Samples]
+    found: Estimate, values: Array, rows: RowSource, samples: Sequence[Samples]
 ) -> tuple[Array, tuple[list[Array], list[Array], list[Array]], int]:
-    """The normal matrix, the gradients of blocks of time, of channels and of sets of feet on the ground, and the number of rows."""
+    """At base values: the normal matrix, gradients of blocks of time, of channels and of sets of feet on the ground, the number of rows."""
     base, w = found.base, 1.0 / np.where(found.residual_rms > 0.0, found.residual_rms, np.inf)
     bases = [base.regressor(channel.expansion) for channel in rows.channels]
     H, blocks, count = np.zeros((base.n_base, base.n_base)), list[Array](), 0
@@ -82,7 +97,7 @@ def _gradients(
             for d, (block, X, weight) in enumerate(zip(chunk.blocks, bases, w, strict=True)):
                 A = weight * block[:, :-1] @ X
                 H += A.T @ A
-                gradient = A * (weight * block[:, -1] - A @ found.base_values)[:, None]
+                gradient = A * (weight * block[:, -1] - A @ values)[:, None]
                 total += gradient
                 channels[d] += gradient.sum(axis=0)
                 count += int(np.count_nonzero(block.any(axis=1)))

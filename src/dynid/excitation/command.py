@@ -16,7 +16,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.acceleration_limits import derived_acceleration, known_arm, read_robot_limits
 from dynid.excitation.collision import Clearance, UncheckedError, usual_clearance
 from dynid.excitation.criteria import Criterion
-from dynid.excitation.excitation_result import Excitation, finished_excitation, led_from
+from dynid.excitation.excitation_result import Excitation, finished_excitation, led_from, told_if_poor
 from dynid.excitation.fixed_motions import actuator_excitation, sinusoid_excitation
 from dynid.excitation.limits import Limits, limits_of, without_excluded_joints
 from dynid.excitation.options import DEFAULT_CLEARANCE_M, LIMITS, ROBOT, SEARCHED, ExciteSettings
@@ -86,12 +86,14 @@ def design_excitation(
         found = actuator_excitation(model, kept, **asked.chosen("top_hz", "seed"))
     elif asked.shape == "points":
         chosen = asked.chosen("measure", "lambda1", "lambda2", "seconds", "seed", "starts", "periods", "engine")
-        found = design_points(model, asked.points, limits=kept, tick_s=1.0 / asked.rate, progress=progress, **chosen)
+        found = told_if_poor(
+            design_points(model, asked.points, limits=kept, tick_s=1.0 / asked.rate, progress=progress, **chosen)
+        )
     elif asked.shape == "sinusoids":
         given = asked.chosen("joint", "amplitude", "centre", "rest", "periods", "seed")
         found = sinusoid_excitation(model, kept, length_s, period=asked.period_s, **given)
     else:
-        found = _searched(model, kept, length_s, asked, progress, own)
+        found = told_if_poor(_searched(model, kept, length_s, asked, progress, own))
     if asked.until is not None:
         found = _repeated(found, asked, asked.until)
     return found if asked.home is None else led_from(found, asked.home)

@@ -27,6 +27,9 @@ from dynid.regression.base import BaseReduction
 MEASURE_HZ = 100.0
 """Rate at which a finished motion is judged."""
 
+POOR = 100.0
+"""Condition number of columns of equal length from which a motion is called poor; arms with strong drives get 4 to 15."""
+
 BROKEN = 1e-6
 """Share of a limit by which a finished motion may exceed it: rounding."""
 
@@ -274,6 +277,24 @@ def finished_excitation(
         notes=tuple(notes),
         energy_rows=energy_rows,
     )
+
+
+def told_if_poor(found: Excitation) -> Excitation:
+    """The motion with a first note that it is poor, which limits it reaches and what to do; as it was where it is not."""
+    condition = found.condition_number_scaled
+    if condition < POOR:
+        return found
+    reached = [
+        f"{use.name} ({use.where})"
+        for use in found.limit_uses
+        if use.name in ("velocity", "acceleration", "torque") and use.share > 0.98 * found.limits.fraction
+    ]
+    note = (
+        f"this motion is poor: with columns of equal length its condition number is {condition:.3g}, expected at most {POOR:g}; "
+        + (f"it reaches the limits of {', '.join(reached)}: " if reached else "")
+        + "try a longer --period, more --seconds, a larger --fraction where the robot allows it, or --lock a joint that is too weak"
+    )
+    return replace(found, notes=(note, *found.notes))
 
 
 def led_from(found: Excitation, home: ArrayLike) -> Excitation:

@@ -85,9 +85,10 @@ def interior_point(
     tolerance: float = 1e-9,
     feasibility: float = 1e-9,
     floor: float = 0.0,
+    least_gap: float = 0.0,
     iterations: int = 80,
 ) -> InteriorSolution:
-    """Iterate until the gap is below ``tolerance`` times the value and the residuals are below ``feasibility``.
+    """Iterate until the gap is below ``tolerance`` times the value, or ``least_gap``, and the residuals are below ``feasibility``.
 
     A value below ``floor`` counts as nothing, and ends it too.
     """
@@ -100,7 +101,7 @@ def interior_point(
         path.append((gap / max(value, 1e-300), now))
         dual = float(np.abs(newton.dual).max(initial=0.0)) / max(newton.scale, 1e-10 * largest)
         found = InteriorSolution("solved", now, gap, dual, newton.primal, count, ())
-        near = dual <= feasibility and newton.centrality <= CENTRED and gap <= tolerance * value
+        near = dual <= feasibility and newton.centrality <= CENTRED and gap <= max(tolerance * value, least_gap)
         if newton.primal <= feasibility and (value <= floor or near):
             return replace(found, path=tuple(path))
         if best is None or found.merit < best.merit:

@@ -24,7 +24,7 @@ from dynid.estimation.consistency.block_program import BlockProgram, RowSystem
 from dynid.estimation.consistency.conic_solver import Cone, ConicSolution, matrix_from_rows, solve_conic
 from dynid.estimation.consistency.consistent_set import BASES, ConsistentSet, unit_body
 from dynid.estimation.consistency.fit_kernels import SOLVED, entropic_fit, interior_fit
-from dynid.estimation.consistency.interior_point import interior_point, start_inside
+from dynid.estimation.consistency.interior_point import InteriorSolution, interior_point, start_inside
 from dynid.estimation.constraints.base import Layout
 from dynid.model.inertia import PSEUDO_BASIS
 
@@ -34,6 +34,10 @@ TOLERANCE = 1e-9
 """Gap, relative to the whole cost, at which the compiled fits end."""
 MOST = 60
 """Iterations of a compiled fit."""
+STARTS = (1.0, 10.0, 0.01)
+"""Sizes of the first multipliers of the fit by rows, tried one after the other until it ends well."""
+LEAST_GAP = 1e-3
+"""Gap in units of chi-square that no data can tell from none, where data without noise leave hardly any cost to compare it with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +94,7 @@ def fit_in(
             if entropic is None or found.moved == 0.0:
                 return found
     if entropic is not None:
-        return _verified(consistent, centre, fit_by_rows(consistent, F, centre, pull, entropic))
+        return _verified(consistent, centre, fit_by_rows(consistent, F, centre, pull, entropic, freedom))
     # around the centre the linear term vanishes and the value is the very excess, free of cancellation
     M, k = consistent.M, consistent.M @ centre + consistent.k
     cones = list(consistent.cones)
@@ -103,13 +107,18 @@ def fit_in(
     if equalities is not None:
         solution = replace(solution, dual=solution.dual[len(e) :])
     elif solution.verdict not in ("solved", "infeasible") and freedom is not None:
-        by_rows = fit_by_rows(consistent, F, centre, pull)
+        by_rows = fit_by_rows(consistent, F, centre, pull, freedom=freedom)
         solution = by_rows if by_rows.verdict == "solved" else solution
     return _verified(consistent, centre, solution)
 
 
 def fit_by_rows(
-    consistent: ConsistentSet, F: Array, centre: Array, pull: float | Array, entropic: EntropicPrior | None = None
+    consistent: ConsistentSet,
+    F: Array,
+    centre: Array,
+    pull: float | Array,
+    entropic: EntropicPrior | None = None,
+    freedom: float | None = None,
 ) -> ConicSolution:
     """The same program solved by its rows, which does not square their condition number."""
     began = time.perf_counter()
@@ -124,7 +133,12 @@ def fit_by_rows(
     rows = np.vstack([F, np.diag(np.sqrt(pulls))[pulls > 0.0]])
     system = RowSystem(program, rows, np.zeros(len(rows)), q)
     # where rows this large meet, what is left of the gradient is their round-off: the gap decides
-    found = interior_point(system, start_inside(program, start, 1.0), tolerance=1e-8, feasibility=1e-2)
+    least_gap = 0.0 if freedom is None else LEAST_GAP / freedom
+    ends: list[InteriorSolution] = []
+    while len(ends) < len(STARTS) and not (ends and ends[-1].end == "solved"):
+        inside = start_inside(program, start, STARTS[len(ends)])
+        ends.append(interior_point(system, inside, tolerance=1e-8, feasibility=1e-2, least_gap=least_gap))
+    found = min(ends, key=lambda one: (one.end != "solved", one.gap))
     seconds, value = time.perf_counter() - began, system.value(found.x)
     status = "Solved" if found.end == "solved" else "NumericalError"
     return ConicSolution(found.end, freeze(found.x), np.zeros(0), value, found.gap, found.iterations, seconds, status)
