@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import numpy as np
 import typer
 
 from dynid.cli.console import ProgressBar, Stages, say, show, show_json
@@ -164,6 +163,8 @@ def _check_outputs(outputs: Sequence[Path], robot: Path, settings: ExciteSetting
 
 def _axis_map(outputs: Sequence[Path], slides: list[bool], sign: str | None, zero: str | None) -> tuple[Array, Array] | None:
     """Signs and zeros of the controller's axes; None where no file counts axes."""
+    import numpy as np
+
     from dynid.excitation.motion_files import FORMS, form_suffix
 
     given = {"--axis-sign": (sign, 1.0), "--axis-zero": (zero, 0.0)}
