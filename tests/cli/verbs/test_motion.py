@@ -204,8 +204,8 @@ def test_points_from_the_command_line(arm, tmp_path):
     other = json.loads(run(*words, "--json"))
     assert other["criterion"] == "2 cond(W) + 0 S of the energy model, cond by frobenius"
     assert other["scaling"] > 1e3 * record["scaling"]
-    text = run(*words, "--seconds", "0.3")  # the counts are those of any design
-    assert f"energy model (12 rows, {record['n_columns']} base parameters)" in " ".join(text.split())
+    text = " ".join(run(*words, "--seconds", "0.3").split())  # the counts are those of any design
+    assert f"energy model (12 rows, {record['n_columns']} base parameters)" in text
     assert f"torque model ({record['n_base']} base parameters)" in text
 
 
