@@ -125,7 +125,7 @@ def excite(
     for line in relations:
         show(line)
     screen = Screen()
-    screen.line(f"{found.robot.name}: {found.playable.duration_s:.4g} s of motion, {found.in_words()}", "title")
+    screen.line(f"{found.robot.name}: {found.playable.duration_s:.4g} s of motion, {found.in_words()}", "title", most=3)
     for header, *rows in filter(None, (limit_rows(found), distance_rows(found))):
         screen.table(header, rows, text=(0, len(header) - 1), most=len(rows))
     for note in (*found.warnings, *([axes] if axes else [])):
