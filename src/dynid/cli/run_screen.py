@@ -154,9 +154,7 @@ def _files(screen: Screen, run: IdentificationResult, published: Published) -> N
     graded = {one.path: one for one in run.verdict.files} if run.verdict is not None else {}
     useless = run.verdict is not None and run.verdict.grade == "do not use"
     names = [path.name for path in published.files if path.suffix not in (".html",) and path.name != "run.json"]
-    told = []
-    for name in names:
-        told.append(f"{name}{'' if name not in graded else _grade_of(graded[name], useless)}")
+    told = [f"{name}{'' if name not in graded else _grade_of(graded[name], useless)}" for name in names]
     if told:
         error = " (unseen error of each)" if any(one.unseen is not None for one in graded.values()) else ""
         screen.line(f"files in {published.folder}{error}: {', '.join(told)}")
