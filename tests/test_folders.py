@@ -336,3 +336,50 @@ def test_a_folder_of_just_so_many_files_is_exchanged(tmp_path: Path, monkeypatch
     change(place)
     assert content(place) == NEW
     assert place.stat().st_ino != inode
+
+
+def test_files_put_into_a_folder_below_meanwhile_are_brought_along(tmp_path: Path) -> None:
+    """The old folder is exchanged for the new one: what came into it after it was copied must not go with it."""
+    place = fill(tmp_path / "run", OLD)
+    inode = place.stat().st_ino
+    with changed_folder(place) as made:
+        folders.write_bytes(made.stage / "deep" / "c", b"of the change")
+        fill(place, {"deep/note": "kept", "deep/under/more": "kept too", "deep/c": "written meanwhile"})
+    assert place.stat().st_ino != inode
+    assert content(place) == OLD | {"deep/c": "of the change", "deep/note": "kept", "deep/under/more": "kept too"}
+
+
+def test_what_was_there_before_is_not_brought_to_disk_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of many large files would take long; those that are new must be there before they get their name."""
+    place = fill(tmp_path / "run", OLD)
+    (place / "link").symlink_to("a")
+    asked: list[str] = []
+    monkeypatch.setattr(folders, "sync", lambda path: asked.append(path.name))
+    with changed_folder(place) as made:
+        folders.write_bytes(made.stage / "a", b"new a")
+        asked.clear()
+    assert "a" in asked
+    assert not {"b", "c", "gone", "mine.txt", "link"} & set(asked)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_journal_lies_where_the_stage_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool) -> None:
+    place = fill(tmp_path / "run", OLD)
+    monkeypatch.setattr(folders, "_exchange", lambda *_: False)
+    monkeypatch.setattr(folders, "_can_stage_beside", lambda _: beside)
+    seen: list[Path] = []
+    replay = folders._replay
+    monkeypatch.setattr(folders, "_replay", lambda place, journal: (seen.append(journal), replay(place, journal))[1])
+    change(place)
+    assert seen == [tmp_path / ".run.journal" if beside else place / ".dynid.journal"]
+    assert content(place) == NEW
+
+
+def test_an_error_that_names_no_file_keeps_its_own_words(tmp_path: Path) -> None:
+    def fail() -> None:
+        with changed_folder(tmp_path / "run") as made:
+            raise InputError(f"{made.stage / 'a.urdf'} is wrong", 7)
+
+    with pytest.raises(InputError) as refused:
+        fail()
+    assert refused.value.args == (f"{tmp_path / 'run' / 'a.urdf'} is wrong", 7)

@@ -6,13 +6,15 @@ import copy
 import datetime
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dynid.apps.fleet.entry import Key, merged, parse_day, read_entry
+from dynid.apps.fleet.entry import Key, merged, parse_day, read_entry, write_entry
+from dynid.arrays import freeze
 from dynid.errors import InputError
 from dynid.io.logs.read import read_recording
 from dynid.signals.recording import Recording
@@ -48,6 +50,25 @@ def test_merged_entries_hold_the_rows_of_all(shop: Shop) -> None:
         merged([], shop.store.channels, shop.store.run.robot)
 
 
+def test_an_entry_is_read_as_it_was_written(shop: Shop, tmp_path: Path) -> None:
+    """Noise, which is symmetric, is kept by its half in single precision."""
+    entry = next(shop.store.entries())
+    rng = np.random.default_rng(0)
+    roots = [rng.normal(size=N.shape) for N in entry.noise]
+    noisy = replace(entry, noise=tuple(freeze(root @ root.T) for root in roots))
+    write_entry(noisy, shop.store.fixed, tmp_path / "row.parquet")
+    found = read_entry(tmp_path / "row.parquet", shop.store.fixed, shop.store.channels)
+    for mine, theirs in zip(found.noise, noisy.noise, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    for mine, theirs in zip(found.triangles, noisy.triangles, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert found.held_out_error == pytest.approx(
+        np.sqrt(sum(entry.held_out_residual) / sum(entry.held_out_energy)), rel=1e-12
+    )
+    light = read_entry(tmp_path / "row.parquet", shop.store.fixed, shop.store.channels, light=True)
+    assert (light.key, light.triangles, light.noise) == (entry.key, (), ())
+
+
 def _set(name: str, value: Any) -> Callable[[Any], Any]:
     def changed(table: Any) -> Any:
         place = table.schema.get_field_index(name)
@@ -72,6 +93,8 @@ BUILT_OTHERWISE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a log without hash": (_set("logs", [{"name": "a", "sha256": None}]), "a value of it is missing"),
     "no condition": (_set("condition", None), "cannot be read as a row of a store"),
     "rows of fewer channels": (_set("rows", [1]), "a value of it is missing"),
+    "rows of one channel are missing": (_set("rows", [1, None]), "a value of it is missing"),
+    "no rows": (_set("rows", None), "a value of it is missing"),
     "no numbers": (_set("freedom", None), "cannot be read as a row of a store"),
     "a number is missing": (_set("residual", [1.0, None, 2.0]), "'residual' is not"),
     "other lengths": (_set("freedom", [0.0]), "'freedom' is not 2 finite numbers"),

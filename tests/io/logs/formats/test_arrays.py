@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
+from dynid.io.logs.formats.arrays import Hdf5Format, table_of_arrays
 from dynid.io.logs.read import read_recording
+from dynid.io.logs.table import OpenOptions
 from dynid.signals.recording import StaticRecording
 from log_files import ARM, DQ, RNG, TAU, N, Q, T, check
 from messages import facts
@@ -209,3 +211,128 @@ def test_names_of_a_length_that_no_file_holds_take_no_memory(tmp_path, h5py, len
         read_recording(path, ARM)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 2**20  # in kilobytes: a gigabyte
     assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+def test_whole_numbers_stay_whole_and_scalars_are_no_columns():
+    """Counts of a clock in nanoseconds are longer than a float can hold; small types become floats of eight bytes."""
+    found = table_of_arrays(
+        "x",
+        "npz",
+        {
+            "t": np.array([[2**60, 2**60 + 1]]),
+            "u": np.array([1, 2], np.uint8),
+            "q": np.ones((2, 3), np.float32),
+            "s": np.array(5),
+        },
+    )
+    (read,) = found.read(["t", "u", "q"], 2, 0)
+    assert read["t"].dtype == np.int64
+    assert np.diff(read["t"]).tolist() == [1]
+    assert (read["u"].dtype, read["q"].dtype) == (np.float64, np.float64)
+    assert "s" not in found.shapes
+
+
+def test_an_array_of_more_than_half_of_the_rows_is_meant_as_motion():
+    for rows, refused in ((21, True), (20, False)):
+        arrays = {"t": T, "q": Q, "tau": Q, "dq": Q[:rows]}
+        if refused:
+            with pytest.raises(InputError, match=f"array 'dq' has {rows} rows and 't' has {N}"):
+                table_of_arrays("x", "npz", arrays)
+        else:
+            assert (
+                f"array 'dq' has {rows} rows where 't' has {N} and is ignored" in table_of_arrays("x", "npz", arrays).notes
+            )
+
+
+def test_one_row_is_a_table_and_none_is_not():
+    assert table_of_arrays("x", "npz", {"t": np.zeros((1, 1)), "q": np.zeros((1, 3))}).n_rows == 1
+    with pytest.raises(InputError, match="the arrays have no rows"):
+        table_of_arrays("x", "npz", {"t": np.zeros(0), "q": np.zeros((0, 3))})
+
+
+def test_a_limit_of_arrays_is_the_number_that_is_still_read(tmp_path, monkeypatch):
+    np.savez(tmp_path / "log.npz", t=T, q=Q, dq=DQ, tau=TAU)
+    monkeypatch.setattr("dynid.io.logs.formats.arrays.MOST_ARRAYS", 4)
+    check(read_recording(tmp_path / "log.npz", ARM))
+    monkeypatch.setattr("dynid.io.logs.formats.arrays.MOST_ARRAYS", 3)
+    with pytest.raises(InputError, match="holds 4 arrays, expected at most 3"):
+        read_recording(tmp_path / "log.npz", ARM)
+
+
+def opened(path):
+    return Hdf5Format().open(path, OpenOptions())
+
+
+def test_only_episodes_have_an_index(h5py, tmp_path):
+    """A group of data without episodes is one log; with one episode it still is."""
+    for name, group in (("plain", "data"), ("one", "data/demo_3")):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file[f"{group}/t"], file[f"{group}/q"] = T, Q
+        assert set(opened(tmp_path / f"{name}.h5").shapes) == {"t", "q"}
+    with h5py.File(tmp_path / "two.h5", "w") as file:
+        for number in (7, 3):
+            file[f"data/demo_{number}/t"], file[f"data/demo_{number}/q"] = T[: 10 + number], Q[: 10 + number]
+        file["data/mask_x/t"], file["data/config"] = T, np.zeros(3)  # no number behind the line, and no group
+    table = opened(tmp_path / "two.h5")
+    (read,) = table.read(["episode_index"], 100, 0)
+    assert read["episode_index"].tolist() == [3] * 13 + [7] * 17
+
+
+def test_arrays_of_another_length_are_named(h5py, tmp_path):
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        file["t"], file["q"], file["count"] = T, Q, np.arange(3)
+    table = opened(tmp_path / "log.h5")
+    assert set(table.shapes) == {"t", "q"}
+    assert table.notes == ("array 'count' has another length and is ignored",)
+    with h5py.File(tmp_path / "empty.h5", "w") as file:
+        file["t"], file["q"] = np.zeros(0), np.zeros((0, 3))
+    with pytest.raises(InputError, match="holds no arrays of numbers of one length"):
+        opened(tmp_path / "empty.h5")
+
+
+def test_whole_numbers_of_hdf5_stay_whole(h5py, tmp_path):
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        file["t"], file["q"] = np.array([2**60, 2**60 + 1]), np.ones((2, 3), np.float32)
+    (read,) = opened(tmp_path / "log.h5").read(["t", "q"], 2, 0)
+    assert np.diff(read["t"]).tolist() == [1]
+    assert read["q"].dtype == np.float64
+
+
+def test_limits_of_depth_and_number_are_those_that_are_still_read(h5py, tmp_path, monkeypatch):
+    for depth, refused in ((12, False), (13, True)):
+        path = tmp_path / f"deep{depth}.h5"
+        with h5py.File(path, "w") as file:
+            inner = "/".join("g" * depth)
+            file[f"{inner}/t"], file[f"{inner}/q"] = T, Q
+        if refused:
+            with pytest.raises(InputError, match="groups lie deeper than 12"):
+                opened(path)
+        else:
+            assert len(opened(path).shapes) == 2
+    with h5py.File(tmp_path / "few.h5", "w") as file:
+        file["g/t"], file["g/q"] = T, Q  # with the group three
+    monkeypatch.setattr("dynid.io.logs.formats.arrays.MOST_DATASETS", 3)
+    assert len(opened(tmp_path / "few.h5").shapes) == 2
+    monkeypatch.setattr("dynid.io.logs.formats.arrays.MOST_DATASETS", 2)
+    with pytest.raises(InputError, match="holds more than 2 arrays and groups"):
+        opened(tmp_path / "few.h5")
+    with h5py.File(tmp_path / "episodes.h5", "w") as file:
+        for number in range(3):
+            file.create_group(f"data/demo_{number}")
+    with pytest.raises(InputError, match="holds 3 episodes, expected at most 2"):
+        opened(tmp_path / "episodes.h5")
+
+
+def test_a_table_of_names_is_no_list_of_them(h5py, tmp_path):
+    swapped = [ARM[1], ARM[0], *ARM[2:]]
+    for shape, taken in (((3,), True), ((1, 3), False)):
+        path = tmp_path / f"names{len(shape)}.h5"
+        with h5py.File(path, "w") as file:
+            file["t"], file["q"], file["tau"] = T, Q, Q
+            file["joint_names"] = np.array(swapped, dtype="S32").reshape(shape)
+        found = read_recording(path, ARM)
+        assert np.allclose(found.position[:, 0], Q[:, 1 if taken else 0])
+    with h5py.File(tmp_path / "one.h5", "w") as file:
+        file["t"], file["q"], file["tau"] = T, Q[:, 0], Q[:, 0]
+        file.attrs["joint_names"] = "elbow"
+    assert read_recording(tmp_path / "one.h5", ["elbow"]).joint_names == ("elbow",)
