@@ -58,7 +58,7 @@ def _show_details(run: IdentificationResult, published: Published) -> None:
         )
     elif run.body is None:
         lines.append(
-            f"{run.robot.name}: {found.n_samples} {'poses' if run.filter is None else 'samples'} show {found.rank} of "
+            f"{run.robot.name}: {found.n_samples} {'poses' if run.filter is None else 'samples after filtering'} show {found.rank} of "
             f"{found.base.n_base} base parameters, condition number {found.condition_number:.4g} (scaled "
             f"{found.condition_number_scaled:.4g})"
         )
@@ -106,10 +106,21 @@ def _possible(run: IdentificationResult) -> Iterator[str]:
 
 
 def headline(verdict: Verdict) -> str:
-    """The verdict in one short sentence."""
+    """The verdict in one short sentence: that of a model not to be used begins with its cause."""
+    if verdict.grade == "do not use":
+        return f"verdict: do not use: {_cause(verdict)}; it {verdict.opening}"
     poor = sum(joint.grade != "good" for joint in verdict.joints)
     beside = f", but {poor} of {len(verdict.joints)} joints are not good" if poor else ""
     return f"verdict: {verdict.grade}: {verdict.opening}{beside}"
+
+
+def _cause(verdict: Verdict) -> str:
+    """Why a model is not to be used."""
+    first = next(reason for reason in verdict.reasons if reason.level == "error")
+    if first.code == "joints":
+        worst = max(verdict.joints, key=lambda joint: joint.expected)
+        return f"{worst.name} may be wrong by {_beyond(worst)} on other motion"
+    return f"{first.what[:1].lower()}{first.what[1:].rstrip('.')}"
 
 
 def retrieval_lines(details: Mapping[str, Any]) -> list[str]:

@@ -80,7 +80,7 @@ def title_of(run: IdentificationResult) -> tuple[str, str]:
     """Title and subtitle: what was identified, from how much, by which method."""
     if run.body is not None:
         return SENSOR_TITLE, sensor_subtitle(run.body)
-    n, what = run.estimate.n_samples, "poses" if run.filter is None else "samples"
+    n, what = run.estimate.n_samples, "poses" if run.filter is None else "samples after filtering"
     if run.from_coefficients:
         n, what = run.estimate.n_rows, "coefficients"
     subtitle = f"{run.robot.n_joints} joints, {n} {what}, method {run.estimate.method}, identified in {run.seconds:.1f} s"
