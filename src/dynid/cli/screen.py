@@ -35,7 +35,7 @@ def fold(text: str, most: int = 2, indent: int = 0) -> list[str]:
         indent: places that are put before each line.
     """
     plain, width = printable(text), columns() - indent
-    lines = textwrap.wrap(plain, width, subsequent_indent="    ", break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(plain, width, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False) or [""]
     if len(lines) <= most:
         return lines
     kept = lines[:most]
@@ -133,7 +133,7 @@ class Screen:
         """Print it; ``option`` shows the remarks that did not fit."""
         height, findings = (NO_END, NO_END) if self._whole else (LINES, FINDINGS)
         room = height - len(self._lines) - len(self._last)
-        for line in self._lines[: height - len(self._last)]:
+        for line in self._lines:
             show(line)
         room -= _show_blocks(self._findings, room, findings, "finding", option)
         _show_blocks(self._remarks, room, len(self._remarks), "note", option)
@@ -147,9 +147,8 @@ def _show_blocks(blocks: Sequence[Sequence[str]], room: int, most: int, word: st
     for k, lines in enumerate(blocks):
         left = len(blocks) - k
         if k == most or used + len(lines) + (left > 1) > room:
-            if used < room:
-                show(f"{left} more {word}{'s' if left > 1 else ''}: {option}")
-                used += 1
+            show(f"{left} more {word}{'s' if left > 1 else ''}: {option}")
+            used += 1
             break
         for line in lines:
             show(line)
