@@ -116,6 +116,8 @@ def _file_reasons(files: Sequence[FileGrade], failure: str) -> list[Finding]:
     ready = [one.path for one in files if one.ready]
     remedies = [f"take {', '.join(ready)}"] if ready else [_REMEDIES[term] for term in _REMEDIES if term in lost]
     remedy = ", or ".join(remedies or [_REMEDIES["friction"]])
+    if not ready and "rotor inertia" in lost:
+        remedy = f"take the MJCF file, which holds rotors, and {remedy}"
     return [Finding("note", f"Not ready to use: {told}.", f"{remedy[:1].upper()}{remedy[1:]}.", code="files")]
 
 
