@@ -349,7 +349,7 @@ def offsets_within_noise(found: Estimate, prior: Parameters) -> IntArray:
     """
     offset = np.array([column.symbol.startswith("fo") for column in prior.columns])
     K = found.base.K
-    rows = np.flatnonzero(~(K[:, ~offset] != 0.0).any(axis=1) & (found.sigma > 0.0))
+    rows = np.flatnonzero(((K != 0.0).sum(axis=1) == 1) & (K[:, offset] != 0.0).any(axis=1) & (found.sigma > 0.0))
     if not len(rows):
         return rows
     d = found.base_values[rows] - K[rows] @ prior.values

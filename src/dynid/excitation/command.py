@@ -171,17 +171,16 @@ def _limits(model: Robot, settings: ExciteSettings, given: Limits | None) -> Lim
             return given
     apart, told = _clearance(model, settings)
     if given is None:
-        found, more = _usual_limits(model, settings, apart)
-        told += more
+        found = _usual_limits(model, settings, apart)
     else:
         notes = () if apart is None else apart.notes
         found = replace(given, clearance=apart, notes=(*notes, *given.notes))
     if np.isinf(found.torque).all() and np.isfinite(model.limits("tau_max")).any():
         _refuse_unchecked(f"torque limits cannot be checked: robot '{model.name}' has no inertial parameters", settings)
-    return replace(found, notes=(*told, *found.notes))
+    return replace(found, notes=(*told, *found.notes), unchecked=told)
 
 
-def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | None) -> tuple[Limits, tuple[str, ...]]:
+def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | None) -> Limits:
     """The tightest of what is given, the file of limits and the description; accelerations are always limited."""
     given = {
         name: getattr(settings, name)
@@ -226,7 +225,7 @@ def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | Non
         tool_room=None if room is None else np.column_stack([room[0] - 0.5 * room[1], room[0] + 0.5 * room[1]]),
         clearance=apart,
     )
-    return found, tuple(told)
+    return replace(found, notes=(*found.notes, *told))
 
 
 def _tightest(name: str, given: Any, values: Array) -> Array:
@@ -267,7 +266,7 @@ def _clearance(model: Robot, settings: ExciteSettings) -> tuple[Clearance | None
         return None, (str(error),)
     if found is None and settings.clearance is not None:
         raise InputError(f"--clearance {settings.clearance:g} cannot be kept: {notes[-1]}; design without it")
-    return found, notes
+    return found, notes if found is None else ()
 
 
 def _searched(

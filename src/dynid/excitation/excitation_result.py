@@ -17,7 +17,7 @@ from dynid.engine import one_blas_thread
 from dynid.errors import InputError
 from dynid.excitation.collision import SCALE_M
 from dynid.excitation.criteria import condition_number, scaling_of
-from dynid.excitation.limits import Limits, Margins, margins_of
+from dynid.excitation.limits import Limits, Margins, margins_of, played_once
 from dynid.excitation.pose_limits import tool_path
 from dynid.excitation.ramps import SLOW, from_home, rest_to_rest
 from dynid.excitation.trajectories import SequenceTrajectory, Trajectory
@@ -139,6 +139,7 @@ class Excitation:
             "seconds": self.seconds,
             "margins": self.margins.as_json(),
             "limits": [asdict(use) for use in self.limit_uses],
+            "distances": [asdict(use) for use in self.distances],
             "n_base": self.base.n_base,
             "n_columns": designed[1],
             "duration_s": self.playable.duration_s,
@@ -157,6 +158,28 @@ class Excitation:
             where, time_s = self.margins.places[name]
             found.append(self._limit_use(name, margin, where, time_s))
         return tuple(found)
+
+    @cached_property
+    def distances(self) -> tuple[LimitUse, ...]:
+        """Smallest distance along what is played, between links and to everything around the robot, one line for each."""
+        clearance = self.limits.clearance
+        if clearance is None or self.margins.clearance is None:
+            return ()
+        motion, time, first = played_once(self.playable, self.margins.n_times)
+        found = []
+        for name, (distance, row, k) in clearance.smallest(motion.derivative(time, 0)).items():
+            least = float(clearance.least[k])
+            where = " - ".join(one for one in clearance.pairs[k] if one != name)
+            share = least / distance if distance > 0.0 else np.inf
+            word = f"to {name}" if name else "between links"
+            found.append(LimitUse(word, least, distance, share, "m", where, float(first[row])))
+        return tuple(found)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Notes that say what may collide all the same: they come before the others."""
+        clearance = self.limits.clearance
+        return self.limits.unchecked if clearance is None else clearance.notes
 
     def _limit_use(self, name: str, margin: float, where: str, time_s: float) -> LimitUse:
         robot, limits, word = self.robot, self.limits, name.replace("_", " ")

@@ -148,8 +148,7 @@ class FeasibleSDP:
         held = self._estimate(problem.knowing(offsets))
         if not held.outcome.usable:
             return found
-        columns = np.flatnonzero((base.K[offsets] != 0.0).any(axis=0))
-        standard = held.standard.updated({prior.names[k]: prior.values[k] for k in columns})  # to the last digit
+        standard = held.standard.updated({base.names[k]: prior[base.names[k]] for k in offsets})  # to the last digit
         spread = {key: found.details[key] for key in ("classical_sigma", "degrees_of_freedom") if key in found.details}
         return replace(
             found,

@@ -22,7 +22,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.io.robots.assemble import link_places, walk_tree
-from dynid.io.robots.description import Description, check_mesh_file, home_of, read_description
+from dynid.io.robots.description import Description, home_of, read_description, vetted_mesh
 from dynid.io.robots.sdf_read import sdf_frames, sdf_model, stated_pose
 from dynid.io.robots.simulator_joint import vector
 from dynid.io.robots.solids import Solid, SolidKind, Solids, Surface, joined
@@ -226,7 +226,7 @@ def _urdf_shapes(
         colour = colours.get(material.get("name")) if colour is None and material is not None else colour
         look = "" if colour is None else _colour(colour.get("rgba", ""))
         find = partial(urdf_mesh_file, name, description.path, package_dirs)
-        return _shape(link, part, shape, pose, look, shape.get, name, partial(_vetted, find, description.path), where)
+        return _shape(link, part, shape, pose, look, shape.get, name, find, where)
 
     return _parts(links, read)
 
@@ -243,7 +243,7 @@ def _sdf_shapes(links: Mapping[str, Element], poses: Mapping[str, Array], descri
             raise InputError(f"mesh of {where} has a <submesh>, which is not read; expected a file of its own")
         look, name = _colour(part.findtext("material/diffuse", "")), shape.findtext("uri", "").strip()
         find = partial(sdf_mesh_file, name, description.path, where)
-        return _shape(link, part, shape, pose, look, shape.findtext, name, partial(_vetted, find, description.path), where)
+        return _shape(link, part, shape, pose, look, shape.findtext, name, find, where)
 
     return _parts(links, read)
 
@@ -268,19 +268,9 @@ def _shape(
     where: str,
 ) -> Shape:
     """The shape with its sizes; ``stated`` gives the text of a size by its name."""
-    scale: tuple[float, ...] = (1.0, 1.0, 1.0)
-    solid = None
-    if shape.tag == "mesh":
-        scale = tuple(text_numbers(stated("scale", "1 1 1"), 3, f"scale of the mesh of {where}"))
-    elif shape.tag in _LENGTHS:
-        solid = _plain_solid(link, shape, pose, stated, where)
-    return Shape(link, part.tag == "visual", pose, colour, shape.tag, solid, mesh, scale, mesh_file)
-
-
-def _vetted(find: Callable[[], Path], described: Path) -> Path:
-    file = find()
-    check_mesh_file(file, described)
-    return file
+    solid = _plain_solid(link, shape, pose, stated, where) if shape.tag in _LENGTHS else None
+    scale = text_numbers(stated("scale", "1 1 1"), 3, f"scale of the mesh of {where}") if shape.tag == "mesh" else [1.0] * 3
+    return Shape(link, part.tag == "visual", pose, colour, shape.tag, solid, mesh, tuple(scale), mesh_file)
 
 
 def _colour(text: str) -> str:
@@ -361,7 +351,7 @@ def urdf_mesh_file(name: str, path: Path, package_dirs: Sequence[str | Path] | N
     found = next((file for start in folders if below and (file := start / below).exists()), None)
     if found is None:
         raise InputError(f"mesh '{name}' could not be found")
-    return found
+    return vetted_mesh(found, path)
 
 
 def _scheme_and_path(uri: str) -> tuple[str | None, str]:
@@ -394,8 +384,8 @@ def sdf_mesh_file(uri: str, path: Path, place: str) -> Path:
         for above in folder.parents if package not in ("..", "/") else ():
             file = (above / below).resolve()
             if (above / package).is_dir() and file.is_relative_to((above / package).resolve()) and file.exists():
-                return file
+                return vetted_mesh(file, path)
     file, home = (folder / below).resolve(), home_of(folder)
     if not file.is_relative_to(home):
         raise InputError(f"{place} asks for the mesh '{file}', expected one below '{home}'")
-    return file
+    return vetted_mesh(file, path)
