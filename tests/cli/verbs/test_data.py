@@ -149,12 +149,12 @@ def test_the_next_command_reads_the_log_as_this_one_did(bench: Bench, recording:
     gains = ",".join(["10.0"] * recording.n_joints)
     shown = data(log, bench.urdf, "--drive-gains", gains).stdout
     assert "next: dynid identify" in shown
-    assert f"{bench.urdf} {log} --split 0.65 --drive-gains {gains}" in " ".join(shown.split())
+    assert f"{bench.urdf} {log} --split 0.65 --drive-gains {gains}" in " ".join(shown.replace("\\\n", " ").split())
 
 
 def test_the_next_command_of_a_walk_names_its_feet(tmp_path: Path) -> None:
     robot = write_urdf(quadruped(), tmp_path / "dog.urdf").path
     log = tmp_path / "walk.parquet"
     parquet.write_table(pa.table(walk(quadruped(), 2.5).columns), log)
-    shown = " ".join(data(log, robot).stdout.split())
+    shown = " ".join(data(log, robot).stdout.replace("\\\n", " ").split())
     assert f"next: dynid identify {robot} {log} --split 0.65 --feet {','.join(QUADRUPED_FEET)}" in shown
