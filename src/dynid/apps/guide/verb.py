@@ -60,7 +60,7 @@ def guide(
         for note in files.notes:
             show("# " + "\n# ".join(fold(note, most=NO_END, indent=2)))
         for step in steps:
-            beside = "" if step.ready or not files.given else " (fill in your own files first)"
+            beside = "" if step.ready or not files.given else " (fill in your own first)"
             show(f"# {step.why}{beside}")
             show(step.command)
     for step in steps if run else ():
