@@ -108,7 +108,9 @@ def _possible(run: IdentificationResult) -> Iterator[str]:
 def headline(verdict: Verdict) -> str:
     """The verdict in one short sentence: that of a model not to be used begins with its cause."""
     if verdict.grade == "do not use":
-        return f"verdict: do not use: {_cause(verdict)}; it {verdict.opening}"
+        cause = _cause(verdict)
+        told = verdict.opening.rpartition(" to ")[2] in cause  # the error itself is the cause
+        return f"verdict: do not use: {verdict.opening if told else f'{cause}; it {verdict.opening}'}"
     poor = sum(joint.grade != "good" for joint in verdict.joints)
     beside = f", but {poor} of {len(verdict.joints)} joints are not good" if poor else ""
     return f"verdict: {verdict.grade}: {verdict.opening}{beside}"
