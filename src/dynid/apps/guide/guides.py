@@ -186,6 +186,11 @@ def _legged(files: Files) -> list[Step]:
         if not files.feet:
             words = ("identify", files.robot, files.log, "--feet", "FOOT,FOOT,..", "--split", "0.65", "-o", "walk")
             steps.append(files.step("the same where the base moves, with the frames of its feet", *words, ready=False))
+    feet = ("--feet", ",".join(files.feet) or "FOOT,FOOT,..")
+    moves, trial = (files.robot, *feet, "-o", "motion.csv"), (files.robot, "motion.csv", *feet, "-o", "trial.parquet")
+    steps.append(files.step("safe motions on its feet that show more", "excite", *moves, ready=False))
+    if files.feet:
+        steps.append(files.step("the same tried in a simulation with contacts", "simulate", *trial, ready=False))
     return [
         *steps,
         files.step(
@@ -193,7 +198,6 @@ def _legged(files: Files) -> list[Step]:
             "actuators", files.robot, files.log, "--delay", "auto", "--split", "0.65", "--export", "mjcf,isaac", "--report",
             ready="reference_position" in files.quantities,
         ),
-        files.step("the nearest consistent model, if check finds a bad link", "repair", files.robot, "-o", "repaired.urdf"),
     ]  # fmt: skip
 
 

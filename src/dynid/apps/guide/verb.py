@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +15,9 @@ from dynid.cli.console import show, show_failure, show_json
 from dynid.cli.schema import AsJson
 from dynid.cli.screen import NO_END, fold
 from dynid.errors import InputError
+
+WIDEST = 100
+"""Columns of a line."""
 
 
 def guide(
@@ -62,7 +67,7 @@ def guide(
         for step in steps:
             beside = "" if step.ready or not files.given else " (fill in your own files first)"
             show(f"# {step.why}{beside}")
-            show(step.command)
+            show(_in_lines(step.words))
     for step in steps if run else ():
         if not step.ready:
             continue
@@ -72,3 +77,13 @@ def guide(
         if done.returncode:
             show_failure(f"this command ended with code {done.returncode}: {step.command}")
             raise typer.Exit(done.returncode)
+
+
+def _in_lines(words: Sequence[str]) -> str:
+    """A command as a shell takes it, in lines of no more than 100 columns."""
+    lines = ["dynid"]
+    for word in map(shlex.quote, words):
+        if len(lines[-1]) + len(word) + 3 > WIDEST and lines[-1].strip():
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    return " \\\n".join(lines)

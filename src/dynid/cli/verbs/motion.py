@@ -82,6 +82,9 @@ def excite(
     if evaluate is not None and output:
         raise InputError("-o is given with --evaluate, expected one of the two: a motion that exists is not written again")
     outputs = [] if evaluate is not None else output or [Path("excitation.csv")]
+    if settings.feet or settings.flat_feet:
+        _excite_on_feet(robot, settings, outputs, as_json=json)
+        return
     _check_outputs(outputs, robot, settings)
     with ProgressBar("designing", json) as bar:
         found = (
@@ -120,6 +123,57 @@ def excite(
         screen.line(_start(found, settings, outputs), most=4)
     for note in found.notes:
         screen.remark(note)
+    for name in files:
+        screen.last(f"written: {name}")
+    screen.show("--json")
+
+
+def _excite_on_feet(robot: Path, settings: ExciteSettings, outputs: Sequence[Path], *, as_json: bool) -> None:
+    """Safe motions of a robot that stands on its feet, and what each shows."""
+    from dynid.excitation.motion_files import write_motion
+    from dynid.excitation.standing import MOTIONS, design_on_feet, in_sequence
+    from dynid.io.robots.read import read_robot
+    from dynid.model.frames import frame_named
+    from dynid.pipeline.floating_log import foot_frame
+    from dynid.regression.base import reduce_to_base
+    from dynid.regression.floating_rows import Foot
+
+    if not outputs or any(path.suffix not in (".csv", ".parquet", ".npz") for path in outputs):
+        raise InputError("motions on feet are written as tables, expected -o with .csv, .parquet or .npz and no --evaluate")
+    model = read_robot(robot, settings.effects or "none", settings.gravity, dict(settings.lock), floating=True)
+    named = [(name, flat) for flat, own in ((False, settings.feet), (True, settings.flat_feet)) for name in own]
+    feet = [Foot(frame_named(model, foot_frame(model, name)), flat) for name, flat in named]
+    with Stages(as_json) as stages:
+        stages.tell("motions on feet")
+        found = design_on_feet(model, feet, settings.motions or MOTIONS, settings.period or 20.0, settings.seed)
+    joints = [joint.name for joint in model.driven_joints]
+    samples = in_sequence(found * settings.periods, settings.rate)
+    files = [str(write_motion(samples, path, joints, settings.rate)) for path in outputs]
+    total = reduce_to_base(model).n_base
+    if as_json:
+        scored = ("name", "size", "inside", "slope", "known", "information")
+        show_json(
+            {"motions": [{name: getattr(one, name) for name in scored} for one in found], "n_base": total, "files": files}
+        )
+        return
+    screen = Screen()
+    screen.line(f"{model.name} on {len(feet)} feet: {len(found)} motions, {samples.time[-1]:.4g} s", "title")
+    rows = [
+        (
+            one.name,
+            percent(one.size),
+            f"{1e3 * one.inside:.3g}",
+            f"{one.slope:.2f}",
+            f"{one.known} of {total}",
+            f"{one.information:.2f}",
+        )
+        for one in found
+    ]
+    head = ("motion", "size", "inside support, mm", "friction used", "parameters", "information, log10")
+    screen.table(head, rows, text=(0,), most=len(rows))
+    left = [name for name in settings.motions or MOTIONS if name not in [one.name for one in found]]
+    if left:
+        screen.remark(f"left out, since no size of them keeps support, friction and limits: {', '.join(left)}")
     for name in files:
         screen.last(f"written: {name}")
     screen.show("--json")
@@ -229,32 +283,41 @@ def simulate(
 ) -> None:
     """Simulate a log of a motion: forward dynamics with friction under a tracking controller, quantised encoders, torque noise.
 
+    With feet it is a robot on a floating base, which MuJoCo simulates with contacts.
+
     Example: [bold]dynid simulate arm.urdf traj.csv -o log.parquet --viscous 1.0 --coulomb 0.5[/bold]
     """
     from dynid.dynamics.simulate import effect_values, told_effects, with_effect
     from dynid.io.robots.read import read_robot
-    from dynid.pipeline.simulate import robot_of_motion, simulate_log
+    from dynid.pipeline.simulate import robot_of_motion, simulate_feet_log, simulate_log
 
     settings = SimulateSettings(**given)
-    model = read_robot(robot, settings.effects or "none", settings.gravity, dict(settings.lock))
-    model, held = robot_of_motion(model, trajectory, settings.joints)
+    on_feet, held = bool(settings.feet or settings.flat_feet), ""
+    described, own = (robot, settings.effects or "none", settings.gravity, dict(settings.lock)), settings.joints
+    model = read_robot(*described, joints=own, floating=True) if on_feet else read_robot(*described)
+    if not on_feet:
+        model, held = robot_of_motion(model, trajectory, own)
     if held:
         say(f"note: {held}; the columns of the log have the names of the joints")
     for name, values in settings.given_effects().items():
         model = with_effect(model, name, values)
     with Stages(json) as stages:
-        path, recording = simulate_log(
-            model,
-            trajectory,
-            output,
-            rate_hz=settings.rate_hz,
-            torque_noise=settings.torque_noise,
-            encoder_bits=settings.encoder_bits,
-            seed=settings.seed,
-            tell=stages.tell,
-            joints=settings.joints,
-            by_name=bool(held or settings.lock or settings.joints),
-        )
+        if on_feet:
+            stages.tell("simulating")
+            path, recording = simulate_feet_log(model, trajectory, output, settings)
+        else:
+            path, recording = simulate_log(
+                model,
+                trajectory,
+                output,
+                rate_hz=settings.rate_hz,
+                torque_noise=settings.torque_noise,
+                encoder_bits=settings.encoder_bits,
+                seed=settings.seed,
+                tell=stages.tell,
+                joints=own,
+                by_name=bool(held or settings.lock or own),
+            )
     said = told_effects(model)
     if said.startswith("none"):
         said += (
