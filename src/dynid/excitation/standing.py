@@ -236,8 +236,7 @@ def support(stance: Stance, samples: Samples, moved: Array, turn: Array) -> tupl
 
 def within_support(stance: Stance, name: str, seconds: float) -> StandingMotion | None:
     """The largest of a motion that keeps joints, feet and support; None where there is none."""
-    low, high = _ranges(stance.robot)
-    fastest = np.array([joint.dq_max for joint in stance.robot.driven_joints])
+    (low, high), fastest = _ranges(stance.robot), np.array([joint.dq_max for joint in stance.robot.driven_joints])
     for size in SIZES:
         samples, moved, turn = standing_motion(stance, name, seconds, size)
         inside, widest, slope = support(stance, samples, moved, turn)

@@ -109,11 +109,9 @@ def simulate_feet_log(
     def references(t: float, _model: Any, _data: Any) -> Array:
         return np.array([np.interp(t - SETTLE_S, time, column) for column in path.T])
 
-    rate = settings.rate_hz
-    world = World(step_s=1.0 / (rate * np.ceil(1000.0 / rate)), radius=settings.foot_radius)
-    if settings.flat_feet:
-        world = replace(world, sole=SOLE)
-    made = simulate_on_feet(robot, references, float(time[-1]), named, world=world, rate_hz=rate)
+    step_s, sole = 1.0 / (settings.rate_hz * np.ceil(1000.0 / settings.rate_hz)), SOLE if settings.flat_feet else None
+    world = World(step_s=step_s, radius=settings.foot_radius, sole=sole)
+    made = simulate_on_feet(robot, references, float(time[-1]), named, world=world, rate_hz=settings.rate_hz)
     noise = settings.torque_noise * (made["tau"] ** 2).mean(axis=0) ** 0.5
     if settings.encoder_bits:
         count = 2.0 * np.pi / 2**settings.encoder_bits

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -80,10 +81,7 @@ def guide(
 
 
 def _in_lines(words: Sequence[str]) -> str:
-    """A command as a shell takes it, in lines of no more than 100 columns."""
-    lines = ["dynid"]
-    for word in map(shlex.quote, words):
-        if len(lines[-1]) + len(word) + 3 > WIDEST and lines[-1].strip():
-            lines.append("   ")
-        lines[-1] += f" {word}"
-    return " \\\n".join(lines)
+    """A command as a shell takes it, in lines of no more than 100 columns; blanks inside of words break none."""
+    quoted = " ".join(shlex.quote(word).replace(" ", "\0") for word in ("dynid", *words))
+    lines = wrap(quoted, WIDEST - 6, break_long_words=False, break_on_hyphens=False)
+    return " \\\n    ".join(lines).replace("\0", " ")

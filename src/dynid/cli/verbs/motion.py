@@ -146,9 +146,10 @@ def _excite_on_feet(robot: Path, settings: ExciteSettings, outputs: Sequence[Pat
     with Stages(as_json) as stages:
         stages.tell("motions on feet")
         found = design_on_feet(model, feet, settings.motions or MOTIONS, settings.period or 20.0, settings.seed)
-    joints = [joint.name for joint in model.driven_joints]
     samples = in_sequence(found * settings.periods, settings.rate)
-    files = [str(write_motion(samples, path, joints, settings.rate)) for path in outputs]
+    files = [
+        str(write_motion(samples, path, [joint.name for joint in model.driven_joints], settings.rate)) for path in outputs
+    ]
     total = reduce_to_base(model).n_base
     if as_json:
         scored = ("name", "size", "inside", "slope", "known", "information")
@@ -157,7 +158,10 @@ def _excite_on_feet(robot: Path, settings: ExciteSettings, outputs: Sequence[Pat
         )
         return
     screen = Screen()
-    screen.line(f"{model.name} on {len(feet)} feet: {len(found)} motions, {samples.time[-1]:.4g} s", "title")
+    screen.line(
+        f"{model.name} on {len(feet)} feet: {len(found)} of {len(settings.motions or MOTIONS)} motions, {samples.time[-1]:.4g} s",
+        "title",
+    )
     rows = [
         (
             one.name,
@@ -171,9 +175,6 @@ def _excite_on_feet(robot: Path, settings: ExciteSettings, outputs: Sequence[Pat
     ]
     head = ("motion", "size", "inside support, mm", "friction used", "parameters", "information, log10")
     screen.table(head, rows, text=(0,), most=len(rows))
-    left = [name for name in settings.motions or MOTIONS if name not in [one.name for one in found]]
-    if left:
-        screen.remark(f"left out, since no size of them keeps support, friction and limits: {', '.join(left)}")
     for name in files:
         screen.last(f"written: {name}")
     screen.show("--json")

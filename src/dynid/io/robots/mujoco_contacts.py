@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +23,6 @@ from dynid.model.frames import Frame, frame_named, leg_joints
 from dynid.model.poses import quaternion_from_rotation, rotation_from_quaternion
 from dynid.model.robot import Robot
 
-References: TypeAlias = Callable[[float, Any, Any], Array]
-"""Positions that the joints are to have, from the time and MuJoCo's model and data."""
-Push: TypeAlias = Callable[[float, Any], Array]
-"""Force in the world and moment in the base on the base, from the time and MuJoCo's data."""
 SETTLE_S = 1.0
 """Time before the log begins, in which motors take over from the first pose."""
 SAG_RAD, DAMPED_S = 0.03, 0.015
@@ -89,21 +85,20 @@ def stiffness_for(robot: Robot, feet: Sequence[Frame], model: Any, data: Any) ->
     import mujoco
 
     mujoco.mj_forward(model, data)
-    size = float(np.linalg.norm(robot.gravity)) or 9.81
-    heights = [data.site(f"sole of {foot.name}").xpos for foot in feet]
-    reach = max((float(np.linalg.norm(place - data.xpos[1])) for place in heights), default=0.5)
+    places = [data.site(f"sole of {foot.name}").xpos - data.xpos[1] for foot in feet]
+    reach = max((float(np.linalg.norm(place)) for place in places), default=0.5)
     legs = {j for foot in feet for j in leg_joints(robot, foot.body)}
     leg, carried = float(model.body_mass.sum()) * reach / max(len(feet), 1), np.zeros(robot.n_dof - 6)
     for k in range(1, robot.n_bodies):
         at = model.body(robot.links[k]).id
         arm = max(0.1 * reach, float(np.linalg.norm(data.subtree_com[at] - data.xpos[at])))
         carried[k - 1] = leg if k - 1 in legs else float(model.body_subtreemass[at]) * arm
-    return size * carried / SAG_RAD
+    return (float(np.linalg.norm(robot.gravity)) or 9.81) * carried / SAG_RAD
 
 
 def simulate_on_feet(
     robot: Robot,
-    references: References,
+    references: Callable[[float, Any, Any], Array],
     seconds: float,
     feet: Sequence[str],
     *,
@@ -113,13 +108,13 @@ def simulate_on_feet(
     stiffness: ArrayLike | None = None,
     damping: ArrayLike | None = None,
     ground: bool = True,
-    push: Push | None = None,
+    push: Callable[[float, Any], Array] | None = None,
 ) -> dict[str, Array]:
     """Simulate a robot on a floating base, whose motors follow references.
 
     Args:
         robot: the robot on a floating base, with the values of its effects.
-        references: positions of the joints, of which those at the time zero are where it starts.
+        references: positions that the joints are to have, from the time and MuJoCo's model and data; it starts in those at zero.
         seconds: length of the log, which begins a second after the start.
         feet: frames that touch the ground.
         world: how contacts are simulated.
@@ -128,7 +123,7 @@ def simulate_on_feet(
         stiffness: of the motors, N m/rad; None for one that carries the robot.
         damping: of the motors, N m s/rad; None for a share of the stiffness.
         ground: whether there is any.
-        push: a force and a moment on the base.
+        push: force in the world and moment in the base on the base, from the time and MuJoCo's data.
 
     Returns:
         arrays by what they are, one row per sample: ``t``, ``pose`` of the base (quaternion x, y, z, w), its ``twist`` and ``rate`` in
@@ -239,12 +234,13 @@ def floating_columns(
     for stem, values in noisy.items():
         ends = "xyzw" if stem.startswith(("base_", "imu_")) else names
         columns |= {f"{stem}{end}": column for end, column in zip(ends, values.T, strict=False)}
-    level = float(np.mean(np.asarray(torque_noise, dtype=np.float64)))
     forces = {name: made["force"][:, k] for k, name in enumerate(feet)}
     if made["push"].any():
         forces[robot.links[0]] = made["push"]
     for name, force in forces.items():
-        sensed = force + level * (FORCE_NOISE if name in feet else 1.0) * rng.normal(size=force.shape)
+        sensed = force + np.mean(np.asarray(torque_noise, dtype=np.float64)) * (
+            FORCE_NOISE if name in feet else 1.0
+        ) * rng.normal(size=force.shape)
         columns |= {
             f"{name}_{kind}{axis}": sensed[:, 3 * j + i] for j, kind in enumerate("fm") for i, axis in enumerate("xyz")
         }
